@@ -1,0 +1,1 @@
+"""How far one unit can move an answer, and what that costs."""

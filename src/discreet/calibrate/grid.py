@@ -1,0 +1,65 @@
+"""Bounds to integers and back: the public grid that every released number lies on.
+
+Integers have step 1 and nothing is added. A float x goes to the nearest multiple of a step g = 2^e that depends on
+public parameters alone; two answers that differ by at most Δ in L1 then differ by at most Δ + changes·g, where
+`changes` is the number of coordinates that one unit can move. The scale in steps is the exact rational
+
+    t = (Δ + changes·g) / (g·ε)
+
+With a = ⌊log₂(Δ/ε)⌋ and b = ⌊log₂(Δ/changes)⌋ the exponent is  e = max( min(a, b) − 20, min(a − 30, b − 7) ):
+a step of 2⁻²⁰ of the noise and of the sensitivity, unless t would pass 2³⁰ (many coordinates, tiny ε), where the
+grid becomes coarser but never costs more than 1/128 more noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.errors import InvalidParameter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A public step 2^exponent, and the noise scale in steps that pays for it."""
+
+    exponent: int
+    sensitivity: Fraction
+    """Δ as it is on the grid, rounding paid, in the units of the answer."""
+    scale: Fraction
+    """t, in steps."""
+
+    @property
+    def step(self) -> Fraction:
+        """The distance between neighbouring released numbers."""
+        return Fraction(2) ** self.exponent
+
+
+def floor_log2(number: Fraction) -> int:
+    """⌊log₂ number⌋, exactly.
+
+    >>> floor_log2(Fraction(1, 3)), floor_log2(Fraction(8))
+    (-2, 3)
+    """
+    guess = number.numerator.bit_length() - number.denominator.bit_length()
+    return guess if number >= Fraction(2) ** guess else guess - 1
+
+
+def integer_grid(sensitivity: Fraction, epsilon: Fraction) -> Grid:
+    """The grid of answers that are integers already."""
+    return Grid(exponent=0, sensitivity=sensitivity, scale=sensitivity / epsilon)
+
+
+def float_grid(sensitivity: Fraction, epsilon: Fraction, changes: int) -> Grid:
+    """The grid of answers that were computed in floats.
+
+    >>> float_grid(Fraction(1), Fraction(1), 1).exponent
+    -20
+    """
+    if changes < 1:
+        raise InvalidParameter(f"changes must be at least 1, got {changes}")
+    noise, moved = floor_log2(sensitivity / epsilon), floor_log2(sensitivity / changes)
+    exponent = max(min(noise, moved) - 20, min(noise - 30, moved - 7))
+    step = Fraction(2) ** exponent
+    widened = sensitivity + changes * step  # rounds up: more noise
+    return Grid(exponent=exponent, sensitivity=widened, scale=widened / step / epsilon)

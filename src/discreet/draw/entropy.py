@@ -1,0 +1,139 @@
+"""The one door for randomness: an AES-256-CTR keystream for each thread, keyed by the system.
+
+No seed, here or in any public signature. A stream is forgotten in a forked child, is keyed anew after
+2³² AES blocks (64 GiB), and never leaves its thread, so no two draws anywhere share their bits. If
+`os.urandom` fails, is short, or repeats itself, nothing is drawn and nothing can be released.
+
+Whoever draws needs two verbs (`Entropy`): `fill` gives the first 64 bits of many draws at once; `more` gives
+64 further bits of one draw that is still undecided. Tests pass a scripted object with the same verbs.
+
+What it does not do: protect a process whose memory is copied (a cloned virtual machine) or read.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from hashlib import sha256
+from typing import TYPE_CHECKING, Protocol
+
+from discreet.errors import EngineFailed
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_KEY_BYTES = 32
+_NONCE_BYTES = 16
+_BYTES_PER_KEY = 16 * 2**32
+_ZEROS = bytes(8 * 2**17)
+"""The plaintext: encrypting zeros gives the keystream itself, 128 Ki words at a time."""
+_POOL_WORDS = 512
+"""Small requests are served from a pool of this many words: one call to the cipher serves hundreds."""
+
+
+class Entropy(Protocol):
+    """Uniform bits."""
+
+    def fill(self, words: NDArray[np.int64]) -> None:
+        """Overwrite a contiguous array of int64 with uniform bits."""
+
+    def more(self) -> int:
+        """64 uniform bits as an integer in [0, 2⁶⁴)."""
+
+
+class Keystream:
+    """Uniform bits from AES-256-CTR; one thread of one process uses it."""
+
+    __slots__ = ("_encrypt_into", "_left", "_next", "_pid", "_pool", "_view")
+
+    def __init__(self) -> None:
+        import numpy as np
+
+        self._pool = np.empty(_POOL_WORDS, np.int64)
+        self._view = self._pool.view(np.uint8).data
+        self._next = _POOL_WORDS
+        self._rekey()
+
+    def fill(self, words: NDArray[np.int64]) -> None:
+        """Overwrite `words` with keystream."""
+        count = words.size
+        if self._pid != os.getpid():  # a fork that Python did not see
+            self._rekey()
+        if count > _POOL_WORDS // 8:
+            self._stream(words.view("u1").data)
+            return
+        start = self._next
+        if start + count > _POOL_WORDS:
+            self._stream(self._view)
+            start = 0
+        stop = self._next = start + count
+        words[:] = self._pool[start:stop]
+        self._pool[start:stop] = 0  # a used word is not kept
+
+    def more(self) -> int:
+        """64 further bits."""
+        if self._pid != os.getpid():
+            self._rekey()
+        index = self._next
+        if index >= _POOL_WORDS:
+            self._stream(self._view)
+            index = 0
+        self._next = index + 1
+        word = self._pool.item(index)
+        self._pool[index] = 0  # a used word is not kept
+        return int(word) & (2**64 - 1)
+
+    def _stream(self, out: memoryview) -> None:
+        for start in range(0, len(out), len(_ZEROS)):
+            part = out[start : start + len(_ZEROS)]
+            if self._left < len(part):
+                self._rekey()
+            self._left -= len(part)
+            self._encrypt_into(_ZEROS if len(part) == len(_ZEROS) else _ZEROS[: len(part)], part)
+
+    def _rekey(self) -> None:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+        seed = _system_seed(_KEY_BYTES + _NONCE_BYTES)
+        cipher = Cipher(algorithms.AES(seed[:_KEY_BYTES]), modes.CTR(seed[_KEY_BYTES:]))
+        self._encrypt_into = cipher.encryptor().update_into
+        self._left = _BYTES_PER_KEY
+        self._pid = os.getpid()
+        self._next = _POOL_WORDS  # the pool is empty
+        self._pool[:] = 0
+
+
+def keystream() -> Keystream:
+    """The calling thread's stream."""
+    mine: Keystream | None = getattr(_streams, "mine", None)
+    if mine is None:
+        mine = _streams.mine = Keystream()
+    return mine
+
+
+def _system_seed(count: int) -> bytes:
+    """`count` bytes from the system, after two checks: all there, and never the same twice."""
+    global _last_seed  # noqa: PLW0603 - one memory for the process, inherited by its forks
+    try:
+        seed = os.urandom(count)
+        other = os.urandom(count)
+    except Exception as failure:
+        raise EngineFailed(f"the system gives no randomness ({type(failure).__name__}); nothing was drawn") from None
+    mark = sha256(seed).digest()
+    if len(seed) != count or len(other) != count:
+        raise EngineFailed("the system gives too few random bytes; nothing was drawn")
+    if seed == other or mark == _last_seed or len(set(seed)) == 1:
+        raise EngineFailed("the system gives the same random bytes twice; nothing was drawn")
+    _last_seed = mark
+    return seed
+
+
+def _forget() -> None:
+    global _streams  # noqa: PLW0603 - a child must not go on with its parent's streams
+    _streams = threading.local()
+
+
+_streams = threading.local()
+_last_seed = b""
+os.register_at_fork(after_in_child=_forget)

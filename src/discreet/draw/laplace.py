@@ -1,0 +1,244 @@
+"""The Laplace law, continuous and discrete, and the slow sampler that reads like the formula.
+
+    Lap(λ):   density e^(−|y|/λ) / 2λ                            on the reals      [DMNS06]
+    DLap(t):  P(k) = (1−q)/(1+q) · q^|k|  with q = e^(−1/t)     on the integers   [GRS12]
+
+Sampling. For V uniform on (0,1) and a fair sign s, s·⌊y(V)⌋ has the law DLap(t), where
+
+    y(V) = t · ( ln(2/(1+q)) − ln V ),   since  P(⌊y⌋ ≥ j) = P(V ≤ 2q^j/(1+q)) = 2q^j/(1+q)  for j ≥ 1.
+
+V is an infinite string of bits of which `magnitude` reads 63, then 64 more at a time, until a ball (Arb,
+[Joh17]) around y contains no integer: the floor is then certain, and the law exact. `draw.vector` is the fast
+twin of `reference`. Probabilities come back correctly rounded: the float nearest to the real number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from flint import arb, ctx
+
+from discreet.calibrate.ball import ball, integer_floor, nearest
+from discreet.calibrate.epsilon import exact
+from discreet.calibrate.grid import floor_log2
+from discreet.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from discreet.draw.entropy import Entropy
+
+_FIRST_BITS = 63
+_FIRST_PRECISION = 128
+_HALF = Fraction(1, 2)
+
+
+def reference(scale: Fraction, entropy: Entropy) -> int:
+    """One exact draw from DLap(scale), by the definition."""
+    import numpy as np
+
+    word = np.empty(1, np.int64)
+    entropy.fill(word)
+    return from_word(scale, int(word[0]), entropy.more)
+
+
+def from_word(scale: Fraction, word: int, more: Callable[[], int]) -> int:
+    """The draw whose first 64 bits are the int64 `word`: a sign, then 63 bits of V."""
+    if word < 0:
+        return -magnitude(scale, ~word, more)
+    return magnitude(scale, word, more)
+
+
+def magnitude(scale: Fraction, bits: int, more: Callable[[], int]) -> int:
+    """⌊y(V)⌋ for the V that begins with the 63 `bits`, asking for `more` only while the floor is open."""
+    width, precision = _FIRST_BITS, _FIRST_PRECISION
+    while True:
+        with ctx.workprec(precision):
+            times, offset = _constants(scale, precision)
+            # V lies in the ball (bits + 1/2 ± 1/2) / 2^width
+            uniform = arb((2 * bits + 1, -width - 1), (1, -width - 1))
+            floor = (times * (offset - uniform.log())).floor().unique_fmpz()
+        if floor is not None:
+            return int(floor)
+        bits, width, precision = (bits << 64) | more(), width + 64, precision + 64
+
+
+@lru_cache(maxsize=64)
+def _constants(scale: Fraction, precision: int) -> tuple[arb, arb]:
+    """t and ln(2/(1+q)) as balls of that precision."""
+    with ctx.workprec(precision):
+        times = ball(scale)
+        return times, (2 / (1 + (-1 / times).exp())).log()
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Laplace:
+    """The continuous law Lap(scale) of the textbooks.
+
+    >>> Laplace(2).mean_absolute, Laplace(1).pdf(0)
+    (2.0, 0.5)
+    """
+
+    scale: Fraction
+
+    def __init__(self, scale: object) -> None:
+        object.__setattr__(self, "scale", exact("scale", scale))
+
+    @property
+    def mean_absolute(self) -> float:
+        """E|Z| = λ."""
+        return nearest(lambda: ball(self.scale))
+
+    @property
+    def std(self) -> float:
+        """√E(Z²) = √2·λ."""
+        return nearest(lambda: arb(2).sqrt() * ball(self.scale))
+
+    def pdf(self, x: Any) -> Any:
+        """The density e^(−|x|/λ)/2λ."""
+        return _each(x, lambda at: 0.0 if _infinite(at) else nearest(lambda: self._half(at) / ball(self.scale)))
+
+    def cdf(self, x: Any) -> Any:
+        """P(Z ≤ x)."""
+        return _each(x, lambda at: self._tail(-at))
+
+    def sf(self, x: Any) -> Any:
+        """P(Z > x)."""
+        return _each(x, self._tail)
+
+    def quantile(self, p: Any) -> Any:
+        """The x with P(Z ≤ x) = p."""
+        return _each(p, self._quantile)
+
+    def sample(self, size: Any = None) -> Any:
+        """Draws from Lap(scale) rounded to a grid of about scale/2²⁰, for pictures.
+
+        To release an answer use `laplace_mechanism`: adding these floats to a float would leak.
+        """
+        step = Fraction(2) ** (floor_log2(self.scale) - 20)
+        return DiscreteLaplace(self.scale / step).sample(size) * float(step)
+
+    def _half(self, at: float) -> arb:
+        """e^(−|at|/λ)/2."""
+        return (-ball(abs(Fraction(at))) / ball(self.scale)).exp() / 2
+
+    def _tail(self, at: float) -> float:
+        if _infinite(at):
+            return 0.0 if at > 0 else 1.0
+        return nearest(lambda: self._half(at) if at >= 0 else 1 - self._half(at))
+
+    def _quantile(self, p: float) -> float:
+        chance = _probability(p)
+        if chance == _HALF:
+            return 0.0
+        tail = 2 * min(chance, 1 - chance)
+        sign = 1 if chance > _HALF else -1
+        return nearest(lambda: -sign * ball(self.scale) * ball(tail).log())
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class DiscreteLaplace:
+    """The law DLap(scale) on the integers: P(k) = (1−q)/(1+q)·q^|k| with q = e^(−1/scale).
+
+    >>> law = DiscreteLaplace("1/2")
+    >>> law.pmf(0), law.quantile(0.999), law.sf(law.quantile(0.999)) <= 0.001
+    (0.7615941559557649, 3, True)
+    """
+
+    scale: Fraction
+
+    def __init__(self, scale: object) -> None:
+        object.__setattr__(self, "scale", exact("scale", scale))
+
+    @property
+    def mean_absolute(self) -> float:
+        """E|X| = 2q/(1−q²) = 1/sinh(1/t)."""
+        return nearest(lambda: 1 / (1 / ball(self.scale)).sinh())
+
+    @property
+    def std(self) -> float:
+        """√E(X²) = √(2q)/(1−q) = 1/(√2·sinh(1/2t))."""
+        return nearest(lambda: 1 / (arb(2).sqrt() * (1 / (2 * ball(self.scale))).sinh()))
+
+    def pmf(self, k: Any) -> Any:
+        """P(X = k); 0 where k is no integer."""
+        return _each(k, self._pmf)
+
+    def cdf(self, k: Any) -> Any:
+        """P(X ≤ k)."""
+        return _each(k, lambda at: self._tail(-at if _infinite(at) else -math.floor(at) - 1))
+
+    def sf(self, k: Any) -> Any:
+        """P(X > k)."""
+        return _each(k, lambda at: self._tail(at if _infinite(at) else math.floor(at)))
+
+    def quantile(self, p: Any) -> Any:
+        """The smallest integer k with P(X ≤ k) ≥ p."""
+        return _each(p, self._quantile)
+
+    def sample(self, size: Any = None) -> Any:
+        """Exact draws: one int, or an array of int64 with the shape `size`."""
+        from discreet.draw.vector import sample
+
+        return sample(self.scale, size)
+
+    def _pmf(self, k: float) -> float:
+        if _infinite(k) or k != math.floor(k):
+            return 0.0
+        # (1−q)/(1+q) = tanh(1/2t)
+        return nearest(lambda: (1 / (2 * ball(self.scale))).tanh() * self._power(abs(int(k))))
+
+    def _tail(self, k: float) -> float:
+        """P(X > k) = q^(k+1)/(1+q) for k ≥ 0, and 1 − q^(−k)/(1+q) for k < 0."""
+        if _infinite(k):
+            return 0.0 if k > 0 else 1.0
+        if k >= 0:
+            return nearest(lambda: self._power(int(k) + 1) / (1 + self._power(1)))
+        return nearest(lambda: 1 - self._power(-int(k)) / (1 + self._power(1)))
+
+    def _quantile(self, p: float) -> int:
+        """In the upper half the smallest k with q^(k+1)/(1+q) ≤ 1−p, in the lower the smallest with q^(−k)/(1+q) ≥ p.
+
+        Both sides of each comparison are a rational and a transcendental number: they are never equal.
+        """
+        chance = _probability(p)
+
+        def steps(tail: Fraction) -> arb:
+            """The real x with q^x/(1+q) = tail."""
+            return -ball(self.scale) * (ball(tail) * (1 + self._power(1))).log()
+
+        if chance > _HALF:  # ⌈x⌉ − 1 = ⌊x⌋ as x is no integer
+            return max(0, integer_floor(lambda: steps(1 - chance)))
+        return -max(0, integer_floor(lambda: steps(chance)))
+
+    def _power(self, k: int) -> arb:
+        """q^k."""
+        return (-k / ball(self.scale)).exp()
+
+
+def _each(values: Any, function: Callable[[Any], Any]) -> Any:
+    """The function of a number, or an array of it for an array or a list; NaN stays NaN."""
+    import numpy as np
+
+    if isinstance(values, int | float | Fraction):
+        return math.nan if values != values else function(values)  # noqa: PLR0124
+    array = np.asarray(values)
+    if array.dtype.kind not in "iufb":
+        raise InvalidParameter(f"expected numbers, got {type(values).__name__} of {array.dtype}")
+    results = [_each(value, function) for value in array.ravel().tolist()]
+    return results[0] if array.ndim == 0 else np.array(results).reshape(array.shape)
+
+
+def _infinite(number: Any) -> bool:
+    """Whether a number is ±inf; integers of any size are not."""
+    return isinstance(number, float) and math.isinf(number)
+
+
+def _probability(p: Any) -> Fraction:
+    chance = Fraction(p)
+    if not 0 < chance < 1:
+        raise InvalidParameter(f"p must lie strictly between 0 and 1, got {p}")
+    return chance

@@ -1,0 +1,1 @@
+"""Spend, then add, once."""
