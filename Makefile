@@ -18,7 +18,7 @@ check: $(VENV)/.check
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.bench
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench $(ONLY)
 
 # One virtual environment; each target adds what it needs, and is made again when pyproject.toml changes.
 $(VENV)/.base: pyproject.toml

@@ -136,4 +136,5 @@ def _forget() -> None:
 
 _streams = threading.local()
 _last_seed = b""
-os.register_at_fork(after_in_child=_forget)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -54,6 +54,9 @@ _FILTER_LIMIT = 34
 _INT64_LIMIT = 50
 """Up to a scale of 2⁵⁰ a draw beyond int64 has probability below e^(−8192); above, arrays hold Python integers."""
 
+_FEW = 6
+"""Up to so many draws are made one by one: arrays would cost more than they save."""
+
 _SIGN = np.array(-(2**63))
 """Constants are arrays without dimensions: numpy takes them faster than scalars."""
 
@@ -115,12 +118,15 @@ def beyond_int64(scale: Fraction) -> bool:
 
 def fill(out: Integers, scale: Fraction, *, entropy: Entropy | None = None, threads: int | None = None) -> None:
     """Overwrite the contiguous int64 array `out` with exact draws, on several threads where that pays."""
+    if out.size <= _FEW and entropy is None:
+        out[:] = [draw_one(scale) for _ in range(out.size)]
+        return
     if threads is None:
         threads = min(_cores(), out.size // _THREAD_SHARE)
     if threads < 2 or entropy is not None:
         _fill_here(out, scale, entropy or keystream())
         return
-    share = -(-out.size // threads)
+    share = max(1, -(-out.size // threads))
     parts = [out[start : start + share] for start in range(0, out.size, share)]
     with ThreadPoolExecutor(threads) as pool:
         # a new thread has a keystream of its own
@@ -145,7 +151,8 @@ def _fill_exactly(out: Integers, scale: Fraction, entropy: Entropy) -> None:
 
 def _fill_filtered(out: Integers, scale: Fraction, entropy: Entropy) -> None:
     constants = _constants(scale)
-    words, reals = np.empty(min(out.size, BLOCK), np.int64), np.empty(min(out.size, BLOCK))
+    words = _aligned(min(out.size, BLOCK))
+    reals = _aligned(words.size).view(np.float64)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         for start in range(0, out.size, BLOCK):
             block = out[start : start + BLOCK]
@@ -154,6 +161,13 @@ def _fill_filtered(out: Integers, scale: Fraction, entropy: Entropy) -> None:
             entropy.fill(words)
             for index in _filter(constants, words, reals, block):
                 block[index] = from_word(scale, int(words[index]), entropy.more)
+
+
+def _aligned(size: int) -> Integers:
+    """Memory that starts on a cache line: the ufuncs are some 5 % faster there."""
+    raw = np.empty(size + 8, np.int64)
+    start = -(raw.ctypes.data // 8) % 8 if size >= BLOCK else 0
+    return raw[start : start + size]
 
 
 def _filter(constants: _Filter, words: Integers, reals: NDArray[np.float64], out: Integers) -> list[int]:

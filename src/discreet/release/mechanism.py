@@ -31,6 +31,9 @@ _CHUNK = 2**19
 _FAR = 2**62
 """Two integers below this in size have a sum in int64."""
 
+_ORDINARY = 900
+"""Steps between 2⁻⁹⁰⁰ and 2⁹⁰⁰: scaling int64 by them neither overflows nor loses bits."""
+
 _LARGEST = sys.float_info.max
 
 
@@ -58,7 +61,8 @@ def laplace_mechanism(
             return _noisy_array(array, delta, exact, changes, None).tolist()
     array = answer if isinstance(answer, np.ndarray) else _array(answer)
     if array.ndim == 0 and out is None:
-        return _noisy_number(array.item(), delta, exact, changes)
+        whole = _is_whole(array)
+        return _noisy_number(int(array.item()) if whole else float(array.item()), delta, exact, changes)
     return _noisy_array(array, delta, exact, changes, out)
 
 
@@ -122,16 +126,20 @@ def _add_whole(source: NDArray[Any], noise: NDArray[np.int64], target: NDArray[n
 
 def _add_real(source: NDArray[Any], noise: NDArray[np.int64], target: NDArray[np.float64], grid: Grid) -> None:
     """target = (round(source/step) + noise)·step; in int64, but in Python integers for values far out."""
+    if abs(grid.exponent) > _ORDINARY:
+        pairs = zip(source.tolist(), noise.tolist(), strict=True)
+        target[...] = [_to_float(_to_steps(one, grid) + other, grid) for one, other in pairs]
+        return
+    step = 2.0**grid.exponent
     with np.errstate(all="ignore"):
-        steps = np.ldexp(source.astype(np.float64), -grid.exponent)  # exact: a power of two
+        steps = np.multiply(source, 1 / step, dtype=np.float64)  # exact: a power of two
         np.rint(steps, steps)
         far: list[int] = []
         if not (np.minimum.reduce(steps) > -_FAR and np.maximum.reduce(steps) < _FAR):  # so for NaN, too
             far = np.flatnonzero(~(np.abs(steps) < _FAR)).tolist()
         exact = [_to_float(_to_steps(source[index], grid) + int(noise[index]), grid) for index in far]
         np.add(noise, steps.astype(np.int64), noise)
-        np.ldexp(noise.astype(np.float64), grid.exponent, target)
-        np.clip(target, -_LARGEST, _LARGEST, target)
+        np.multiply(noise, step, target)
     target[far] = exact
 
 
@@ -146,7 +154,7 @@ def _to_steps(answer: Any, grid: Grid) -> int:
     if number != number:  # noqa: PLR0124 - NaN
         return 0
     number = min(max(number, -_LARGEST), _LARGEST)
-    if abs(grid.exponent) < 900 and abs(number) < 2.0**100:
+    if abs(grid.exponent) <= _ORDINARY and abs(number) < 2.0**100:
         return round(math.ldexp(number, -grid.exponent))  # exact: a power of two
     return round(Fraction(number) / grid.step)
 

@@ -23,7 +23,7 @@ _SHOWN = (0, 1, 2, 100, 1000, 3000, 3142)
 
 def run(console: Console | None = None) -> None:
     """Print the demonstration."""
-    console = console or Console()
+    console = console or Console(highlight=False)
     counts = invented_counties()
     law = DiscreteLaplace(_SENSITIVITY * 10)
     began = time.perf_counter()

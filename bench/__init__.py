@@ -1,0 +1,1 @@
+"""Ratios against numpy, plain DuckDB and OpenDP, each table measured in one run."""

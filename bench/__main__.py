@@ -1,0 +1,15 @@
+"""`make bench [ONLY=noise]`: every table, or the ones named."""
+
+import sys
+from importlib import import_module
+
+TABLES = ("noise", "accuracy", "ledger")
+
+
+def main(names: list[str]) -> None:
+    for name in names or TABLES:
+        import_module(f"bench.{name}").main()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,123 @@
+"""TRUST 1 and 2: the precision attack and the least-bits attack, on discreet and on the naive twin.
+
+Both attacks look for outputs that only one of two neighbouring answers can produce. On discreet none exists: every
+output is a multiple of a public step, and every multiple is possible from both sides. The control is naive noise.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from discreet import laplace_mechanism
+from discreet.calibrate.grid import float_grid
+
+PAIRS = [(0.0, 1.0), (0.0, 1024.0), (-1.0, 1.0), (2.0**52, 2.0**52 + 1), (0.1, 1.1)]
+SCALES = ["0.1", "0.5", "1", "10"]
+RELEASES = 20_000
+POWERS = range(-80, 21)
+
+
+def naive(answer: float, _distance: float, scale: float, rng: np.random.Generator) -> np.ndarray:
+    return answer + rng.laplace(0, scale, RELEASES)
+
+
+def four_uniforms(answer: float, _distance: float, scale: float, rng: np.random.Generator) -> np.ndarray:
+    one, two, three, four = rng.random((4, RELEASES))
+    return answer + scale * (np.log(1 - one) * np.cos(math.pi * two) + np.log(1 - three) * np.cos(math.pi * four))
+
+
+def ours(answer: float, distance: float, scale: float, _rng: np.random.Generator) -> np.ndarray:
+    delta = Fraction(distance)
+    epsilon = delta / Fraction(str(scale))
+    return np.array([laplace_mechanism(answer, sensitivity=delta, epsilon=epsilon) for _ in range(RELEASES)])
+
+
+def multiples(outputs: np.ndarray, power: int) -> int:
+    """How many outputs are multiples of 2^power, exactly."""
+    scaled = np.ldexp(outputs, -power)
+    return int((scaled == np.floor(scaled)).sum())
+
+
+def worst_loss(left: np.ndarray, right: np.ndarray, error_rate: float = 1e-9) -> float:
+    """A lower bound on ε from all the events 'is (not) a multiple of 2^k', by Clopper and Pearson."""
+    level = error_rate / (4 * 2 * len(POWERS))
+    counts = [(multiples(left, power), multiples(right, power)) for power in POWERS]
+    counts += [(RELEASES - one, RELEASES - other) for one, other in counts]
+    return max(max(loss(one, other, RELEASES, level), loss(other, one, RELEASES, level)) for one, other in counts)
+
+
+def loss(hits: int, other: int, trials: int, level: float) -> float:
+    """A lower bound on the log-ratio of an event's probabilities, wrong with probability 2·level at most."""
+    if hits == 0:
+        return 0.0
+    low = stats.beta.ppf(level, hits, trials - hits + 1)
+    high = stats.beta.ppf(1 - level, other + 1, trials - other) if other < trials else 1.0
+    return max(0.0, math.log(low / high))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_precision_attack_learns_nothing(pair, scale):
+    """TRUST 1. False alarms: 10⁻⁹ for each of the 20 cases. Catches an event with a real loss of ε + 0.1."""
+    rng = np.random.default_rng(1)
+    distance = pair[1] - pair[0]
+    left, right = (ours(answer, distance, scale, rng) for answer in pair)
+    epsilon = Fraction(distance) / Fraction(scale)
+    step = float_grid(Fraction(distance), epsilon, 1).step
+    if abs(pair[1]) < 2**30:  # far out the float itself is coarser than the step; conversion is post-processing
+        for outputs in (left, right):
+            assert np.all(np.ldexp(outputs, -int(math.log2(step))) % 1 == 0), "an output off the public grid"
+    assert worst_loss(left, right) <= float(epsilon)
+
+
+@pytest.mark.parametrize("mechanism", [naive, four_uniforms])
+def test_control_precision_attack_breaks_naive_noise(mechanism):
+    rng = np.random.default_rng(2)
+    left, right = (mechanism(answer, 1.0, 1.0, rng) for answer in (0.0, 1.0))
+    assert worst_loss(left, right) >= 4
+
+
+def feasible(output: float, answer: float, scale: float) -> bool:
+    """Mironov: can any U = i·2⁻⁵³ give exactly this output through answer ± scale·log(U)?"""
+    guess = round(math.exp(-abs(output - answer) / scale) * 2**53)
+    for nearby in range(-6, 7):
+        uniform = (guess + nearby) * 2.0**-53
+        if 0 < uniform <= 1:
+            size = scale * math.log(uniform)
+            if output in (answer + size, answer - size):
+                return True
+    return False
+
+
+def named(outputs: list[float], truth: float, other: float, scale: float) -> int:
+    """In how many single releases the attacker names `truth`, because only it is feasible."""
+    return sum(feasible(y, truth, scale) and not feasible(y, other, scale) for y in outputs)
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 10.0])
+def test_least_bits_attack_learns_nothing(scale):
+    """TRUST 2. Every output is a whole number of steps from both answers, so both can always have produced it."""
+    epsilon = Fraction(1) / Fraction(str(scale))
+    step = float_grid(Fraction(1), epsilon, 1).step
+    for answer in (0.0, 1.0):
+        for _ in range(5000):
+            output = Fraction(laplace_mechanism(answer, sensitivity=1, epsilon=epsilon))
+            assert output % step == 0
+            assert (output - 1) % step == 0
+    released = {h: [laplace_mechanism(h, sensitivity=1, epsilon=epsilon) for _ in range(5000)] for h in (0.0, 1.0)}
+    # the attacker names 0 from releases of 0 hardly more often than from releases of 1: within e^ε, as for any event
+    for truth, other in ((0.0, 1.0), (1.0, 0.0)):
+        right, wrong = (named(released[h], truth, other, scale) for h in (truth, other))
+        assert loss(right, wrong, 5000, level=1e-9) <= float(epsilon)
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 10.0])
+def test_control_least_bits_attack_breaks_naive_noise(scale):
+    rng = np.random.default_rng(3)
+    uniforms = (rng.integers(1, 2**53, 3000) * 2.0**-53).tolist()
+    signs = rng.choice([-1, 1], 3000).tolist()
+    outputs = [1.0 + sign * (scale * math.log(u)) for sign, u in zip(signs, uniforms, strict=True)]
+    assert named(outputs, 1.0, 0.0, scale) > 0.5 * len(outputs)
