@@ -1,0 +1,141 @@
+"""Exact choice among cells by permute-and-flip [MS20], in the form in which every cell tosses one coin.
+
+    cell v survives with probability e^(−x(v)), x(v) = unit·(exponent(v) − smallest exponent), independently;
+    the answer is one survivor, each equally likely. The best cells have x = 0, so one always survives.
+
+If one person moves the exponents by amounts that differ by at most ε/unit between any two cells, the choice is
+ε-differentially private. `choose_reference` tosses the coins one by one; `choose` filters them through floats:
+for the first word u of V it looks at d = u/2⁶⁴ − exp(−x), and |d| > E = 2⁻⁴⁴ decides V < e^(−x), because of
+
+    2⁻⁵⁴ + 2⁻⁶⁴   u as a float, and V lies in [u, u+1)/2⁶⁴
+    2·2⁻⁵³        x̂ = x(1+θ), |θ| < 3.01·2⁻⁵³ (two roundings in, one product), and max x·e^(−x(1−θ)) < 0.37;
+                  a unit cut at 2⁶⁴ (x is 0 or huge) or below the normal floats moves e^(−x) by less than 2⁻⁶⁴
+    2⁻⁴⁵          np.exp, as an absolute error; checked on first use against 2⁻⁵², so with a margin of 128
+    2⁻⁵⁴          the difference                                                        sum: below 2⁻⁴⁴
+
+The others, a chance of 2⁻⁴³ each, go through `coin.decide` with the same word: in a far cell, every V < E, so one
+that survives once in 2⁶⁴, or far less often, does so exactly. Nothing in the data raises or overflows.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from discreet.calibrate.ball import nearest
+from discreet.draw.coin import below, decide, exponential, flip
+from discreet.draw.entropy import Entropy, keystream
+from discreet.errors import EngineFailed, InvalidParameter
+
+_BLOCK = 2**15
+"""Cells per pass: the words, gaps and floats of a block together take 1 MiB and stay in the caches."""
+
+_DOUBT = 2.0**-44
+"""E of the module's docstring."""
+
+_LARGEST_UNIT = Fraction(2**64)
+"""For the filter only: a gap of 1 is beyond the first 64 bits of V all the same."""
+
+_EXP_CHECK = 2.0**-52
+"""What `np.exp` may be off on (−∞, 0] where it is checked; the proof allows 2⁻⁴⁵."""
+
+
+def choose(exponents: NDArray[np.int64], unit: Fraction, *, entropy: Entropy | None = None) -> int:
+    """The index of the chosen cell: a uniform survivor where cell v survives with probability e^(−x(v)).
+
+    Exponents are any int64; only their distance from the smallest counts.
+    """
+    entropy = entropy or keystream()
+    indices = np.flatnonzero(survivors(exponents, unit, entropy=entropy))
+    return int(indices[below(indices.size, entropy)])
+
+
+def choose_reference(exponents: NDArray[np.int64], unit: Fraction, *, entropy: Entropy) -> int:
+    """The same choice by exact coins, one after the other: the slow twin."""
+    smallest = int(exponents.min())
+    indices = [
+        index
+        for index, exponent in enumerate(exponents.tolist())
+        if flip(exponential(unit * (exponent - smallest)), entropy)
+    ]
+    return indices[below(len(indices), entropy)]
+
+
+def survivors(exponents: NDArray[np.int64], unit: Fraction, *, entropy: Entropy | None = None) -> NDArray[np.bool_]:
+    """Which cells survive, each independently with probability e^(−x(v))."""
+    _check(exponents, unit)
+    _checked_exp()
+    entropy = entropy or keystream()
+    minus_unit = -float(min(unit, _LARGEST_UNIT))
+    smallest = exponents.min()
+    alive = np.empty(exponents.size, np.bool_)
+    with np.errstate(all="ignore"):  # exp of a far cell is 0
+        for start in range(0, exponents.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            # distances of int64 lie in [0, 2⁶⁴): the difference modulo 2⁶⁴ is exact
+            gaps = np.subtract(exponents[block], smallest).view(np.uint64)
+            words = np.empty(gaps.size, np.int64)
+            entropy.fill(words)
+            uniform = words.view(np.uint64)
+            for index in _filter(uniform, gaps, minus_unit, alive[block]):
+                chance = exponential(unit * int(gaps[index]))
+                alive[start + index] = decide(chance, int(uniform[index]), entropy.more)
+    return alive
+
+
+def common_unit(first: Fraction, second: Fraction) -> tuple[Fraction, int, int]:
+    """The largest unit of which two rates, not both 0, are whole multiples, and the multiples.
+
+    A cell that overshoots at one rate and undershoots at another has the exponent
+    overshoot·multiple + undershoot·other multiple, in this unit.
+
+    >>> common_unit(Fraction(7, 10), Fraction(3, 10))
+    (Fraction(1, 10), 7, 3)
+    """
+    if min(first, second) < 0 or first == second == 0:
+        raise InvalidParameter(f"rates must not be negative, nor both 0, got {first} and {second}")
+    across = math.gcd(first.numerator * second.denominator, second.numerator * first.denominator)
+    unit = Fraction(across, first.denominator * second.denominator)
+    return unit, int(first / unit), int(second / unit)
+
+
+def _filter(
+    uniform: NDArray[np.uint64], gaps: NDArray[np.uint64], minus_unit: float, alive: NDArray[np.bool_]
+) -> list[int]:
+    """Write who survives into `alive`; the indices that only the exact path may decide come back."""
+    chances = gaps.astype(np.float64)
+    np.multiply(chances, minus_unit, chances)
+    np.exp(chances, chances)
+    distances = uniform.astype(np.float64)
+    np.multiply(distances, 2.0**-64, distances)
+    np.subtract(distances, chances, distances)
+    np.less(distances, 0.0, alive)
+    np.abs(distances, distances)
+    indices: list[int] = np.flatnonzero(distances <= _DOUBT).tolist()
+    return indices
+
+
+def _check(exponents: Any, unit: Fraction) -> None:
+    """Refuse what no caller should pass; types and shapes only, never values of the data."""
+    if not isinstance(exponents, np.ndarray) or exponents.dtype != np.int64 or exponents.ndim != 1:
+        raise InvalidParameter("exponents must be a one-dimensional array of int64")
+    if exponents.size == 0:
+        raise InvalidParameter("exponents must have at least one cell, got none")
+    if unit <= 0:
+        raise InvalidParameter(f"unit must be positive, got {unit}")
+
+
+@cache
+def _checked_exp() -> None:
+    """Refuse a machine whose `exp` is off by more than 2⁻⁵² where the proof allows 2⁻⁴⁵."""
+    points = -np.arange(1024) / 23.0
+    for point, measured in zip(points.tolist(), np.exp(points).tolist(), strict=True):
+        exact = nearest(lambda point=point: arb(point).exp())  # type: ignore[misc]
+        if not abs(measured - exact) <= _EXP_CHECK:
+            raise EngineFailed("the exponential is too inexact on this machine; nothing was drawn")
