@@ -17,6 +17,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from discreet.arrays import (
+        cdf,
+        count,
+        histogram,
+        max,
+        mean,
+        mean_and_std,
+        median,
+        min,
+        proportion,
+        quantile,
+        quantiles,
+        std,
+        sum,
+        summary,
+        variance,
+    )
+    from discreet.calibrate import accuracy, sensitivity
     from discreet.draw.laplace import DiscreteLaplace, Laplace
     from discreet.errors import (
         BudgetExceeded,
@@ -26,7 +44,10 @@ if TYPE_CHECKING:
         LedgerDamaged,
         QueryRefused,
     )
+    from discreet.release.ledger import Ledger
     from discreet.release.mechanism import laplace_mechanism
+    from discreet.release.response import randomized_response
+    from discreet.release.result import Release, Releases
 
 __all__ = [
     "BudgetExceeded",
@@ -35,22 +56,43 @@ __all__ = [
     "EngineFailed",
     "InvalidParameter",
     "Laplace",
+    "Ledger",
     "LedgerDamaged",
     "QueryRefused",
+    "Release",
+    "Releases",
+    "accuracy",
+    "cdf",
+    "count",
+    "histogram",
     "laplace_mechanism",
+    "max",
+    "mean",
+    "mean_and_std",
+    "median",
+    "min",
+    "proportion",
+    "quantile",
+    "quantiles",
+    "randomized_response",
+    "sensitivity",
+    "std",
+    "sum",
+    "summary",
+    "variance",
 ]
 
 _HOMES = {
-    "BudgetExceeded": "errors",
-    "DiscreetError": "errors",
-    "DiscreteLaplace": "draw.laplace",
-    "EngineFailed": "errors",
-    "InvalidParameter": "errors",
-    "Laplace": "draw.laplace",
-    "LedgerDamaged": "errors",
-    "QueryRefused": "errors",
-    "laplace_mechanism": "release.mechanism",
+    "arrays": "cdf count histogram max mean mean_and_std median min proportion quantile quantiles std sum summary "
+    "variance",
+    "draw.laplace": "DiscreteLaplace Laplace",
+    "errors": "BudgetExceeded DiscreetError EngineFailed InvalidParameter LedgerDamaged QueryRefused",
+    "release.ledger": "Ledger",
+    "release.mechanism": "laplace_mechanism",
+    "release.response": "randomized_response",
+    "release.result": "Release Releases",
 }
+_MODULES = {"accuracy": "calibrate.accuracy", "sensitivity": "calibrate.sensitivity"}
 
 
 def __getattr__(name: str) -> object:
@@ -59,9 +101,14 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("discreet")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    value = getattr(import_module(f"discreet.{_HOMES[name]}"), name)
+    value: object
+    if name in _MODULES:
+        value = import_module(f"discreet.{_MODULES[name]}")
+    else:
+        home = next((home for home, names in _HOMES.items() if name in names.split()), None)
+        if home is None:
+            raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+        value = getattr(import_module(f"discreet.{home}"), name)
     globals()[name] = value
     return value
 

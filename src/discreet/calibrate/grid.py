@@ -13,6 +13,7 @@ grid becomes coarser but never costs more than 1/128 more noise.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -63,3 +64,50 @@ def float_grid(sensitivity: Fraction, epsilon: Fraction, changes: int) -> Grid:
     step = Fraction(2) ** exponent
     widened = sensitivity + changes * step  # rounds up: more noise
     return Grid(exponent=exponent, sensitivity=widened, scale=widened / step / epsilon)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueGrid:
+    """The integers that stand for the values of a column: a value x is ⌊clamp(x)/step + ½⌋, between lower and upper.
+
+    A function of the declared bounds alone. The bounds are rounded outward, so `width` covers their range.
+    """
+
+    exponent: int
+    lower: int
+    upper: int
+    exact: bool
+    """Whether every value of the column lies on the grid, so that nothing is rounded."""
+
+    @property
+    def step(self) -> Fraction:
+        """The distance between two values on the grid."""
+        return Fraction(2) ** self.exponent
+
+    @property
+    def width(self) -> int:
+        """R: the range in steps."""
+        return self.upper - self.lower
+
+    @property
+    def middle(self) -> int:
+        """What a missing value counts as, unless declared otherwise."""
+        return (self.lower + self.upper) // 2
+
+
+def value_grid(bounds: tuple[Fraction, Fraction], *, bits: int, whole: bool = False) -> ValueGrid:
+    """The finest grid with about 2^bits steps between the bounds; step 1 for integers that fit into it.
+
+    >>> value_grid((Fraction(0), Fraction(120)), bits=30).step
+    Fraction(1, 16777216)
+    >>> value_grid((Fraction(0), Fraction(120)), bits=30, whole=True).width
+    120
+    """
+    lower, upper = bounds
+    exponent = floor_log2(upper - lower) - bits
+    # a double near the larger bound has 53 bits: finer steps would be empty, and x/step + ½ would not be exact
+    exponent = max(exponent, floor_log2(max(abs(lower), abs(upper))) - 50)
+    exact = whole and exponent <= 0 and lower.denominator == upper.denominator == 1
+    exponent = 0 if exact else exponent
+    step = Fraction(2) ** exponent
+    return ValueGrid(exponent=exponent, lower=math.floor(lower / step), upper=math.ceil(upper / step), exact=exact)

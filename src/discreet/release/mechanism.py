@@ -13,6 +13,8 @@ from __future__ import annotations
 import math
 import operator
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -21,9 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.calibrate.epsilon import exact_epsilon, exact_sensitivity
-from discreet.calibrate.grid import Grid, float_grid, integer_grid
+from discreet.calibrate.grid import Grid, float_grid, floor_log2, integer_grid
+from discreet.draw.choice import choose, common_unit
 from discreet.draw.vector import beyond_int64, draw_one, fill
+from discreet.engines.base import Exact
 from discreet.errors import InvalidParameter
+from discreet.release.tree import Tree
 
 _CHUNK = 2**19
 """Numbers that are noised at a time: 4 MiB of noise, whatever the length of the answer."""
@@ -208,3 +213,91 @@ def _counted(changes: Any) -> int:
     if count < 1:
         raise InvalidParameter(f"changes must be a whole number of at least 1, got {changes!r}")
     return count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisySum:
+    """An integer total after noise: `value` = step·(round(total/step) + DLap(scale)), in grid units."""
+
+    value: int
+    step: int
+    scale: Fraction
+    """The scale of the noise, in steps."""
+
+    @property
+    def spread(self) -> Fraction:
+        """The scale of the noise, in grid units."""
+        return self.scale * self.step
+
+
+def noisy_sums(totals: Exact[Any], scales: list[Fraction], epsilon: Fraction) -> list[NoisySum]:
+    """The totals Tᵢ with exact noise of scales bᵢ, where no unit moves Σ|Tᵢ|/bᵢ by more than ε.
+
+    A large total is first rounded to a public step cᵢ of about 2⁻²⁰·bᵢ·ε, which moves it by up to one step more. The
+    scale in steps becomes bᵢ/(cᵢ·(1−θ)) with θ = Σ cᵢ/(bᵢ·ε), since then Σ(|Tᵢ|/cᵢ + 1)·cᵢ·(1−θ)/bᵢ ≤
+    (1−θ)·ε + (1−θ)·θ·ε ≤ ε.
+    """
+    steps = [2 ** max(0, floor_log2(scale * epsilon) - 20) for scale in scales]
+    rounded = sum((step / (scale * epsilon) for step, scale in zip(steps, scales, strict=True) if step > 1), Fraction())
+    found = []
+    for total, step, scale in zip(totals.reveal(), steps, scales, strict=True):
+        widened = scale if not rounded else _rounded_up(scale / (1 - rounded) / step)
+        noise = draw_one(widened)
+        found.append(NoisySum(value=step * (_nearest_multiple(total, step) + noise), step=step, scale=widened))
+    return found
+
+
+def noisy_counts(counts: Exact[NDArray[np.int64]], scale: Fraction) -> NDArray[np.int64]:
+    """Every count, also an empty one, with exact noise of this scale."""
+    exact = counts.reveal()
+    noise = np.empty(exact.size, np.int64)
+    fill(noise, scale)
+    return np.add(exact, noise, noise)
+
+
+def noisy_tree(counts: Exact[NDArray[np.int64]], tree: Tree) -> tuple[NDArray[np.int64], ...]:
+    """The sums of the nodes of a tree over the counts, each with exact noise."""
+    return tree.noisy(counts.reveal())
+
+
+def choose_cell(
+    counts: Exact[NDArray[np.int64]],
+    *,
+    share: Fraction,
+    offset: Fraction,
+    over: Fraction,
+    under: Fraction,
+    beyond: bool = False,
+) -> int:
+    """The index of a cell near rank r = share·N + offset, by permute-and-flip.
+
+    With c₍ records before a cell and c₎ up to its end, a cell that begins after rank r costs over·(c₍ − r), one that
+    ends before it under·(r − c₎), and one that holds it nothing. With `beyond` there is an empty cell before all others
+    (it has the index 0) and one after all others.
+    """
+    exact = counts.reveal()
+    if beyond:
+        exact = np.concatenate([[0], exact, [0]])
+    after = np.cumsum(exact)
+    unit, above, below = common_unit(over, under)
+    shared = math.lcm(share.denominator, offset.denominator)
+    rank = int((share * int(after[-1]) + offset) * shared)
+    gaps = np.maximum(above * ((after - exact) * shared - rank), below * (rank - after * shared))
+    return choose(np.maximum(gaps, 0, gaps), unit / shared)
+
+
+def textbook(
+    answer: Exact[Callable[[Fraction], int]], sensitivity: Fraction, epsilon: Fraction
+) -> tuple[Fraction, Grid]:
+    """An answer by Algorithm 1, on a public grid that pays for its rounding; the answer gives its floor in steps."""
+    grid = _grid(False, sensitivity, epsilon, 1)
+    return (answer.reveal()(grid.step) + draw_one(grid.scale)) * grid.step, grid
+
+
+def _nearest_multiple(total: int, step: int) -> int:
+    return (2 * total + step) // (2 * step)
+
+
+def _rounded_up(scale: Fraction) -> Fraction:
+    """A scale with a short denominator."""
+    return Fraction(-(-scale.numerator * 2**20 // scale.denominator), 2**20)  # rounds up: more noise

@@ -1,0 +1,197 @@
+"""Lemma 1.4 of the texts: how large Laplace noise is, for one number and for the largest of d.
+
+    Z ~ Lap(λ):  E|Z| = λ,  √E(Z²) = √2·λ,  P(|Z| > tλ) ≤ e^(−t)
+    M = max |Zᵢ| of d:  E‖Z‖₁ = dλ,  P(M > λ(ln d + t)) ≤ e^(−t),  E(M) ≤ λ(ln d + 1)
+
+Each part takes `law`: "lemma" (as above), "continuous" (exact for Lap(λ); only the last two differ), or "discrete"
+(exact for DLap(λ), the noise that is drawn, in grid steps). With q = e^(−1/λ) and p(k) = 2q^(k+1)/(1+q),
+
+    E|X| = 1/sinh(1/λ),  √E(X²) = 1/(√2·sinh(1/2λ)),  P(|X| > k) = p(k),  E(M) = Σₖ 1 − (1 − p(k))^d     [GRS12]
+
+Floats come back correctly rounded. All of this is the error of the noise: sampling and clamping come on top.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from flint import arb, ctx
+
+from discreet.calibrate.ball import ball, integer_floor, nearest
+from discreet.calibrate.bounds import exact_chance, exact_count, exact_number
+from discreet.calibrate.epsilon import exact, exact_epsilon, quote
+from discreet.errors import InvalidParameter
+
+Law: TypeAlias = Literal["lemma", "continuous", "discrete"]
+
+_MANY = 1000
+"""Below this many draws E(M) is a binomial sum; its terms reach 2^d, and every bit of them costs precision."""
+
+_SMOOTH = 20
+"""Above this scale the largest of many draws is uniform modulo 1 up to e^(−190): far below a float's last bit."""
+
+
+def expected_error(scale: object, *, law: Law = "lemma") -> float:
+    """E|Z|, the mean absolute error of one number.
+
+    >>> expected_error(20), expected_error(20, law="discrete")
+    (20.0, 19.991669096581678)
+    """
+    return expected_l1(scale, 1, law=law)
+
+
+def root_mean_square(scale: object, *, law: Law = "lemma") -> float:
+    """√E(Z²), the root mean square error of one number.
+
+    >>> root_mean_square(1)
+    1.4142135623730951
+    """
+    size, discrete = exact("scale", scale), _is_discrete(law)
+    return nearest(lambda: deviation(size) if discrete else arb(2).sqrt() * ball(size))
+
+
+def tail(scale: object, at: object, *, law: Law = "lemma") -> float:
+    """P(|Z| > at), the chance of an error larger than `at`.
+
+    >>> tail(10, 30) == math.exp(-3)
+    True
+    """
+    return max_tail(scale, 1, at, law=law)
+
+
+def expected_l1(scale: object, d: object, *, law: Law = "lemma") -> float:
+    """E‖(Z₁, …, Z_d)‖₁, the expected total error of d numbers.
+
+    >>> expected_l1(2, 50)
+    100.0
+    """
+    size, several, discrete = exact("scale", scale), exact_count("d", d), _is_discrete(law)
+    return nearest(lambda: several / (1 / ball(size)).sinh() if discrete else several * ball(size))
+
+
+def max_tail(scale: object, d: object, at: object, *, law: Law = "lemma") -> float:
+    """P(max |Zᵢ| > at) for d numbers; by the lemma, at most d·e^(−at/λ).
+
+    >>> max_tail(20, 3143, 300), max_tail(20, 3143, 300, law="continuous")
+    (0.0009614509933372385, 0.0009609890943347323)
+    """
+    size, several, point = exact("scale", scale), exact_count("d", d), exact_number("at", at)
+    if point < 0:
+        raise InvalidParameter(f"at must not be negative, got {quote(at)}")
+
+    def beyond() -> arb:
+        if _is_discrete(law):
+            return _discrete_tail(size, math.floor(point))
+        return (-ball(point / size)).exp()
+
+    if law == "lemma":
+        return min(1.0, nearest(lambda: several * beyond()))
+    return nearest(lambda: 1 - (1 - beyond()) ** several)
+
+
+def expected_max(scale: object, d: object, *, law: Law = "lemma") -> float:
+    """E(max |Zᵢ|), the expected largest error of d numbers; by the lemma, at most λ(ln d + 1), exactly λ(1 + … + 1/d).
+
+    >>> round(expected_max(scale=20, d=3143), 2), round(expected_max(scale=20, d=3143, law="continuous"), 2)
+    (181.06, 172.61)
+    """
+    size, several = exact("scale", scale), exact_count("d", d)
+    if _is_discrete(law):
+        return nearest(lambda: _discrete_max(size, several))
+    if law == "continuous":
+        return nearest(lambda: ball(size) * _harmonic(several))
+    return nearest(lambda: ball(size) * (arb(several).log() + 1))
+
+
+def half_width(scale: object, confidence: object, *, d: object = 1) -> int:
+    """The smallest k for which all of d discrete errors are at most k with this confidence, in grid steps.
+
+    >>> half_width(10, 0.95), half_width(10, 0.95, d=50)
+    (30, 69)
+    """
+    size, level, several = exact("scale", scale), exact_chance("confidence", confidence), exact_count("d", d)
+
+    def steps() -> arb:
+        """The real k + 1 with 2q^(k+1)/(1+q) = 1 − level^(1/d): no integer, as q is transcendental."""
+        miss = -(ball(level).log() / several).expm1()
+        return -ball(size) * (miss * (1 + (-1 / ball(size)).exp()) / 2).log()
+
+    return integer_floor(steps)
+
+
+def randomized_response(*, n: object, epsilon: object) -> float:
+    """The root mean square error of a fraction that n people answer by randomized response, each with ε.
+
+    A bit is kept with p = e^ε/(1+e^ε); the unbiased estimate has variance p(1−p)/(n(2p−1)²) = 1/(4n·sinh²(ε/2)).
+
+    >>> randomized_response(n=200, epsilon="0.1") * 200 / root_mean_square(10, law="discrete")  # √(n/2)
+    10.0
+    """
+    people, budget = exact_count("n", n), exact_epsilon(epsilon)
+    return nearest(lambda: 1 / (2 * arb(people).sqrt() * ball(budget / 2).sinh()))
+
+
+def deviation(scale: Fraction) -> arb:
+    """√E(X²) of DLap(scale), as a ball."""
+    return 1 / (arb(2).sqrt() * ball(1 / (2 * scale)).sinh())
+
+
+def _discrete_tail(scale: Fraction, at: int) -> arb:
+    """P(|X| > at)."""
+    rate = ball(1 / scale)
+    return 2 * (-rate * (at + 1)).exp() / (1 + (-rate).exp())
+
+
+def _harmonic(d: int) -> arb:
+    """1 + 1/2 + … + 1/d = ψ(d+1) + γ."""
+    return arb(d + 1).digamma() + arb.const_euler()
+
+
+def _discrete_max(scale: Fraction, d: int) -> arb:
+    """E(M) = Σₖ 1 − (1 − p(k))^d, by one of three routes to the same number."""
+    if d < _MANY:
+        return _binomial_max(scale, d)
+    return _summed_max(scale, d) if scale <= _SMOOTH else _coupled_max(scale, d)
+
+
+def _binomial_max(scale: Fraction, d: int) -> arb:
+    """Σᵢ (−1)^(i+1)·C(d,i)·(2q/(1+q))^i / (1−q^i), the sum over k done first."""
+    rate, total = ball(1 / scale), arb(0)
+    first = _discrete_tail(scale, 0)
+    choices, power = -1, arb(1)
+    for i in range(1, d + 1):
+        choices, power = -choices * (d - i + 1) // i, power * first
+        total += choices * power / -(-i * rate).expm1()
+    return total
+
+
+def _summed_max(scale: Fraction, d: int) -> arb:
+    """The sum itself, up to a rest that is at most d·(p(K) + p(K+1) + …) = d·p(K)/(1−q)."""
+    last = math.ceil(scale * (math.ceil(math.log(d)) + ctx.prec))
+    total = arb(0)
+    for k in range(last):
+        total += 1 - (1 - _discrete_tail(scale, k)) ** d
+    rest = d * _discrete_tail(scale, last) / -(-ball(1 / scale)).expm1()
+    return total.union(total + rest)
+
+
+def _coupled_max(scale: Fraction, d: int) -> arb:
+    """E⌊M′ + c⌋ with c = λ·ln(2/(1+q)), as |X| = ⌊|Z| + c⌋: λ(1 + … + 1/d) + c − 1/2, up to a certified rest.
+
+    The fractional part of W = M′ + c has |E{W} − 1/2| ≤ Σₖ |φ(2πk)|/πk with |φ(s)| = Π j/√(j² + s²λ²), j = 1 … d;
+    1/(2πkλ) for the first factor and k = 1 in the others leave (1/12λ)·Π j/√(j² + (2πλ)²), j = 2 … d.
+    """
+    size = ball(scale)
+    rest = 1 / (12 * size)
+    for j in range(2, _MANY):
+        rest /= (1 + (2 * arb.pi() * size / j) ** 2).sqrt()
+    middle = size * (_harmonic(d) + (2 / (1 + (-1 / size).exp())).log()) - ball(Fraction(1, 2))
+    return middle + rest * arb(0, 1)
+
+
+def _is_discrete(law: object) -> bool:
+    if law not in ("lemma", "continuous", "discrete"):
+        raise InvalidParameter(f"law must be 'lemma', 'continuous' or 'discrete', got {quote(law)}")
+    return law == "discrete"

@@ -1,0 +1,198 @@
+"""How far one unit can move a statistic: the global sensitivity in the L1 norm, as an exact fraction.
+
+    Δ = sup over neighbours x, x′ of ‖f(x) − f(x′)‖₁,   values in [L, H], R = H − L     [DMNS06]
+
+                    change-one, n units         add-remove, n units or more
+    count           1                           1
+    sum             R                           max(|L|, |H|)
+    mean            R/n                         R/n
+    variance        (n−1)R²/n²   sample R²/n    the same, at least at n = 2
+    std             √(n−1)·R/n   sample R/√n    the same, at least at n = 2
+    median          R if n is odd, else R/2     R/2 from n = 2 on
+    min, max        R                           R
+    histogram       2                           1
+
+With add-remove n is a public least number of units of the larger neighbour; the smaller has one fewer, and a
+statistic of too few units is any number that it can take. These hold for rows that all count: a WHERE, or missing
+rows that are dropped, makes n private. Private n and no such floor: `discreet.mean` and the like need none.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from fractions import Fraction
+
+from flint import arb
+
+from discreet.calibrate.ball import upper_bound
+from discreet.calibrate.bounds import exact_bounds, exact_count, exact_neighbors, exact_number
+from discreet.calibrate.epsilon import quote
+from discreet.errors import InvalidParameter
+
+
+def count(*, neighbors: object = "change-one") -> Fraction:
+    """Δ of the number of units for which a predicate holds.
+
+    >>> count()
+    Fraction(1, 1)
+    """
+    exact_neighbors(neighbors)
+    return Fraction(1)
+
+
+def sum(*, bounds: object, neighbors: object = "change-one") -> Fraction:
+    """Δ of a sum.
+
+    >>> sum(bounds=(-20, 50)), sum(bounds=(-20, 50), neighbors="add-remove")
+    (Fraction(70, 1), Fraction(50, 1))
+    """
+    lower, upper = exact_bounds(bounds)
+    match exact_neighbors(neighbors):
+        case "change-one":
+            return upper - lower
+        case "add-remove":
+            return builtins.max(abs(lower), abs(upper))
+
+
+def mean(*, n: object, bounds: object, neighbors: object = "change-one") -> Fraction:
+    """Δ of a mean; a unit that is added as the n-th moves it by (its value − the old mean)/n.
+
+    >>> mean(n=100, bounds=(0, 120))
+    Fraction(6, 5)
+    """
+    return _range(bounds) / _units("mean", n, neighbors)
+
+
+def proportion(*, n: object, neighbors: object = "change-one") -> Fraction:
+    """Δ of the fraction of units for which a predicate holds.
+
+    >>> proportion(n=1000)
+    Fraction(1, 1000)
+    """
+    return Fraction(1, _units("proportion", n, neighbors))
+
+
+def variance(*, n: object, bounds: object, neighbors: object = "change-one", sample: bool = False) -> Fraction:
+    """Δ of the variance, divided by n, or by n − 1 for `sample`.
+
+    With the mean μ and variance V of the other n−1 units, n²·Var = n(n−1)V + (n−1)(x−μ)², so that moving x alone
+    changes it by at most (n−1)R²; adding x changes Var by −V/n + (n−1)(x−μ)²/n², which is no more for n ≥ 2.
+
+    >>> variance(n=10, bounds=(0, 1)), variance(n=10, bounds=(0, 1), sample=True)
+    (Fraction(9, 100), Fraction(1, 10))
+    """
+    units = _spread_units("variance", n, neighbors, sample)
+    return _range(bounds) ** 2 * Fraction(units if sample else units - 1, units**2)
+
+
+def std(*, n: object, bounds: object, neighbors: object = "change-one", sample: bool = False) -> Fraction:
+    """Δ of the standard deviation, the exact root or a fraction just above it.
+
+    std = ‖x − mean‖₂/√n is a norm of x, and one unit moves x − mean by at most R·√(1−1/n).
+
+    >>> std(n=101, bounds=(0, 1)), float(std(n=100, bounds=(0, 1), sample=True))
+    (Fraction(10, 101), 0.1)
+    """
+    units = _spread_units("std", n, neighbors, sample)
+    return _range(bounds) * _root(units if sample else units - 1) / units
+
+
+def min(*, bounds: object, neighbors: object = "change-one") -> Fraction:
+    """Δ of the smallest value.
+
+    >>> min(bounds=(0, 120))
+    Fraction(120, 1)
+    """
+    exact_neighbors(neighbors)
+    return _range(bounds)
+
+
+def max(*, bounds: object, neighbors: object = "change-one") -> Fraction:
+    """Δ of the largest value.
+
+    >>> max(bounds=(0, 1))
+    Fraction(1, 1)
+    """
+    return min(bounds=bounds, neighbors=neighbors)
+
+
+def median(*, bounds: object, n: object = None, neighbors: object = "change-one") -> Fraction:
+    """Δ of the middle value, or of the mean of the two middle values where n is even.
+
+    Of an even number, both middle values move one place at most: (x₍ₖ₊₂₎ − x₍ₖ₎)/2 ≤ R/2. Without n the parity is
+    not known, and Δ = R.
+
+    >>> median(n=101, bounds=(0, 1)), median(n=100, bounds=(0, 1)), median(bounds=(0, 1))
+    (Fraction(1, 1), Fraction(1, 2), Fraction(1, 1))
+    """
+    width, relation = _range(bounds), exact_neighbors(neighbors)
+    if n is None:
+        return width
+    units = exact_count("n", n)
+    match relation:
+        case "change-one":
+            return width / (2 if units % 2 == 0 else 1)
+        case "add-remove":
+            return width / (2 if units >= 2 else 1)  # one unit and none: the middle of nothing may be anywhere
+
+
+def quantile(q: object, *, bounds: object, neighbors: object = "change-one") -> Fraction:
+    """Δ of the q-quantile x₍⌈qn⌉₎ (the smallest value for q = 0): R for every n; no other definition exceeds R.
+
+    >>> quantile("0.9", bounds=(0, 120))
+    Fraction(120, 1)
+    """
+    if not 0 <= exact_number("q", q) <= 1:
+        raise InvalidParameter(f"q must lie between 0 and 1, got {quote(q)}")
+    return min(bounds=bounds, neighbors=neighbors)
+
+
+def histogram(*, bins: object = None, neighbors: object = "change-one") -> Fraction:
+    """Δ of the counts of disjoint bins, whatever their number.
+
+    A single bin is a count. Two bins that cover everyone are better released as one count (Δ = 1): under change-one
+    the other is n minus it.
+
+    >>> histogram(bins=50), histogram(bins=50, neighbors="add-remove")
+    (Fraction(2, 1), Fraction(1, 1))
+    """
+    single = bins is not None and exact_count("bins", bins) == 1
+    match exact_neighbors(neighbors):
+        case "change-one":
+            return Fraction(1 if single else 2)
+        case "add-remove":
+            return Fraction(1)
+
+
+def _range(bounds: object) -> Fraction:
+    lower, upper = exact_bounds(bounds)
+    return upper - lower
+
+
+def _units(statistic: str, n: object, neighbors: object) -> int:
+    """The number of units, or under add-remove a public floor of it."""
+    if exact_neighbors(neighbors) == "add-remove" and n is None:
+        raise InvalidParameter(
+            f"the sensitivity of a {statistic} under add-remove needs n, a public least number of units; "
+            f"without one use discreet.{statistic}, which needs none"
+        )
+    return exact_count("n", n)
+
+
+def _spread_units(statistic: str, n: object, neighbors: object, sample: bool) -> int:
+    """n as the formulas of variance and std take it: they fall from n = 2 on, where two units can differ."""
+    units = _units(statistic, n, neighbors)
+    if exact_neighbors(neighbors) == "add-remove":
+        return builtins.max(units, 2)
+    if sample and units == 1:
+        raise InvalidParameter(f"the sample {statistic} needs n of at least 2, got 1")
+    return units
+
+
+def _root(number: int) -> Fraction:
+    """√number, or a fraction just above it, of 64 bits: longer ones would be refused as sensitivities."""
+    root = math.isqrt(number)
+    if root * root == number:
+        return Fraction(root)
+    return upper_bound(lambda: arb(number).sqrt(), 64)  # rounds up: more noise
