@@ -1,9 +1,24 @@
-"""A secret has a type: what an engine computed from rows, and what only `release.mechanism` may open."""
+"""What an engine does: it turns a request for integers into one statement, and gives back a secret.
+
+An engine reads rows and nothing else does. It knows the schema of its source (names and types, never values), a
+version of its content, and `fetch`: exact integers for each declared group. The same rows give the same integers on
+every engine.
+
+    a row's value on a grid   a = ⌊clamp(x)·2^(−e) + ½⌋ − lower, an integer in [0, width]; missing if x is
+    a unit with many rows     at most max_rows of its rows count, chosen by a hash, in at most max_groups groups
+
+A secret has a type: `Exact`. Only `release.mechanism` opens it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from discreet.ask.expression import Expression, Kind
+from discreet.ask.query import Group
+from discreet.calibrate.grid import ValueGrid
 
 Value = TypeVar("Value")
 Other = TypeVar("Other")
@@ -35,3 +50,98 @@ class Exact(Generic[Value]):
 
     def __reduce__(self) -> str:
         raise TypeError("an exact answer cannot be copied or stored; release it first")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """What the schema says of a column."""
+
+    kind: Kind
+    whole: bool
+    """Whether it is of integers."""
+    described: str
+    """The type as the source calls it."""
+
+
+Schema: TypeAlias = Mapping[str, ColumnType]
+
+
+@dataclass(frozen=True, slots=True)
+class OnGrid:
+    """A number on a public grid; `missing` is the grid point (lower ≤ point ≤ upper) of missing values, or drops them."""
+
+    of: Expression
+    grid: ValueGrid
+    missing: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How many rows count: all, or those where a truth is true, or where another expression is not missing."""
+
+    of: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """How many units have a row that counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Σa over rows whose value is not missing."""
+
+    value: OnGrid
+
+
+@dataclass(frozen=True, slots=True)
+class Squares:
+    """Σa² over rows whose value is not missing."""
+
+    value: OnGrid
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """How many rows have a value that is not missing (after `missing` has replaced it)."""
+
+    value: OnGrid
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """How many rows lie on each point of the grid: an array of width + 1 counts."""
+
+    value: OnGrid
+
+
+Measure: TypeAlias = Rows | Units | Total | Squares | Present | Cells
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Integers to fetch, for each combination of declared keys, in declared order (the last group varies fastest)."""
+
+    measures: tuple[Measure, ...]
+    groups: tuple[Group, ...] = ()
+    where: Expression | None = None
+    unit: str | None = None
+    """The column that names the unit, or None: each row is a unit."""
+    max_rows: int | None = None
+    max_groups: int | None = None
+
+
+class Engine(Protocol):
+    """Where the rows are."""
+
+    def schema(self) -> Schema:
+        """Names and types of the columns; no value is read."""
+
+    def version(self) -> str:
+        """A text that changes when the content does."""
+
+    def units(self, unit: str | None) -> Exact[int]:
+        """The number of units."""
+
+    def fetch(self, request: Request) -> Exact[list[list[Any]]]:
+        """For each measure, a list over all groups of Python integers (of int64 arrays for `Cells`)."""

@@ -1,0 +1,1 @@
+"""What is asked, of whom, within which bounds."""
