@@ -1,0 +1,220 @@
+"""The anchor: what the ledger had reached, kept outside its database.
+
+A copy of last week's ledger is a perfect ledger, with last week's budget. So after each commit the head of the study's
+chain (how many entries, the hash of the last, ε spent, ε in total) is written to a second file, and a ledger that
+does not contain that head is refused. After a crash between the commit and this write, the ledger is ahead of its
+anchor, which is fine; it can never be behind.
+
+The file is text, in lines of 1 KiB, each with its own hash: one line for the ledger, then two for each study. An
+advance overwrites the older of the two; a torn write leaves the other. Whatever else changes (a new study, a restored
+ledger) replaces the whole file in one rename. A spend writes its head at once and does not wait for the disk; `record`
+does, for both, before anything is shown: so a power failure can cost the anchor a spend, but never a release.
+
+What it cannot do: help where ledger and anchor are both put back. Keep the anchor where the ledger's copies are not.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from hashlib import sha256
+from pathlib import Path
+
+from discreet.errors import EngineFailed, LedgerDamaged
+
+_LINE = 1024
+"""Bytes in a line: a whole number of sectors, so that no write touches two lines; names stay below 400 bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """How far a study's chain had come."""
+
+    study: str
+    count: int
+    hash: str
+    spent: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """What the file says: which ledger, and the head of each of its studies."""
+
+    ledger: str
+    schema: str
+    heads: dict[str, Head] = field(default_factory=dict)
+
+
+class AnchorFile:
+    """The file, and the three ways to write it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._known: tuple[bytes, Anchor] = (b"", Anchor(ledger="", schema=""))
+
+    def read(self) -> Anchor:
+        """What the file says now; `LedgerDamaged` if it is missing or unreadable."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY)
+            try:
+                content = os.read(descriptor, os.fstat(descriptor).st_size)
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            raise LedgerDamaged(f"the ledger's anchor is missing: put {self.path.name} back{_OR_RESTORE}") from None
+        except OSError as failure:
+            raise EngineFailed(f"the ledger's anchor cannot be read ({type(failure).__name__})") from None
+        return self._parsed(content)
+
+    def create(self, anchor: Anchor) -> None:
+        """Write a first anchor; FileExistsError if there is a file, so that only one ledger is made."""
+        with self._failing():
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            _write(descriptor, _content(anchor))
+            sync_folder(self.path.parent)
+
+    def replace(self, anchor: Anchor) -> None:
+        """Write the whole file anew, in one step: there is the old one or the new one."""
+        with self._failing():
+            new = self.path.with_name(self.path.name + ".new")
+            _write(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), _content(anchor))
+            os.replace(new, self.path)
+            sync_folder(self.path.parent)
+
+    def advance(self, head: Head, *, durable: bool = True) -> None:
+        """Move a study's head forward, never back; if durable, the file is on the disk when this returns."""
+        with self._failing(), self._locked() as descriptor:
+            content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+            anchor = self._parsed(content)
+            now = anchor.heads.get(head.study)
+            if now is None:
+                self.replace(
+                    Anchor(ledger=anchor.ledger, schema=anchor.schema, heads={**anchor.heads, head.study: head})
+                )
+            elif now.count < head.count:
+                first = 1 + 2 * list(anchor.heads).index(head.study)
+                second_is_older = _head(content, first) == now
+                start, line = _LINE * (first + second_is_older), _line(_values(head))
+                if os.pwrite(descriptor, line, start) != _LINE:
+                    raise OSError
+                heads = {**anchor.heads, head.study: head}
+                anchor = Anchor(ledger=anchor.ledger, schema=anchor.schema, heads=heads)
+                self._known = content[:start] + line + content[start + _LINE :], anchor
+            if durable:
+                _sync(descriptor)
+
+    def _parsed(self, content: bytes) -> Anchor:
+        known, anchor = self._known
+        if content == known:
+            return anchor
+        anchor = self._read_lines(content)
+        self._known = content, anchor
+        return anchor
+
+    def _read_lines(self, content: bytes) -> Anchor:
+        count, rest = divmod(len(content), _LINE)
+        first = _value(content, 0)
+        if rest or count % 2 == 0 or first is None:
+            raise self._damaged()
+        heads = {}
+        for number in range(1, count, 2):
+            pair = [head for head in (_head(content, number), _head(content, number + 1)) if head is not None]
+            if not pair or pair[0].study != pair[-1].study:
+                raise self._damaged()
+            newest = max(pair, key=lambda head: head.count)
+            heads[newest.study] = newest
+        return Anchor(ledger=str(first["ledger"]), schema=str(first["schema"]), heads=heads)
+
+    def _damaged(self) -> LedgerDamaged:
+        return LedgerDamaged(
+            f"the ledger's anchor is damaged: put {self.path.name} back from a copy, or move it away{_OR_RESTORE}"
+        )
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except FileExistsError:
+            raise
+        except FileNotFoundError:
+            raise LedgerDamaged(f"the ledger's anchor is missing: put {self.path.name} back{_OR_RESTORE}") from None
+        except OSError as failure:
+            raise EngineFailed(
+                f"the ledger's anchor cannot be written ({type(failure).__name__}): what was spent stays spent, "
+                "nothing is released; mend the disk and ask again with the same request id"
+            ) from None
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        """The file, open, and nobody else writes it; opened anew if it was replaced while we waited."""
+        while True:
+            descriptor = os.open(self.path, os.O_RDWR)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                if os.fstat(descriptor).st_ino == os.stat(self.path).st_ino:
+                    yield descriptor
+                    return
+            finally:
+                fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing alone would not do, if a fork has copied it
+                os.close(descriptor)
+
+
+_sync = getattr(os, "fdatasync", os.fsync)  # the same for a line that is overwritten: the file does not grow
+
+_OR_RESTORE = ", or, to go on without it on purpose, use Ledger.restore"
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk, after a file was made or renamed."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _content(anchor: Anchor) -> bytes:
+    first = _line({"ledger": anchor.ledger, "schema": anchor.schema})
+    return first + b"".join(2 * _line(_values(head)) for head in anchor.heads.values())
+
+
+_NAMES = tuple(part.name for part in fields(Head))
+
+
+def _values(head: Head) -> dict[str, object]:
+    return {name: getattr(head, name) for name in _NAMES}
+
+
+def _line(value: dict[str, object]) -> bytes:
+    text = json.dumps(value, ensure_ascii=False).encode()
+    return (sha256(text).hexdigest().encode() + b" " + text).ljust(_LINE - 1) + b"\n"
+
+
+def _value(content: bytes, number: int) -> dict[str, object] | None:
+    """What a line says; None if its hash is wrong."""
+    mark, _, text = content[_LINE * number : _LINE * (number + 1)].partition(b" ")
+    text = text.rstrip()
+    if sha256(text).hexdigest().encode() != mark:
+        return None
+    value: dict[str, object] = json.loads(text)
+    return value
+
+
+def _head(content: bytes, number: int) -> Head | None:
+    value = _value(content, number)
+    return None if value is None else Head(**value)  # type: ignore[arg-type]  # the hash vouches for the types

@@ -1,0 +1,342 @@
+"""The ledger: ε is spent here, on disk, before the first row is read; and what was released is kept here.
+
+    spend → commit → anchor → (read, compute, draw) → record → commit → anchor → show
+
+- Granted ≤ total, exactly, in units of 10⁻⁹ ε, for any number of threads, processes and machines.
+- A crash leaves: spent, maybe unanswered. There are no refunds. Who asks again with the same request id goes on where
+  the first one stopped: nothing more is charged, and the first answer that was recorded is the only one ever shown.
+- The same query of the same data version at the same ε is one question: one charge, one answer, for everybody.
+- A ledger that is damaged, rolled back, foreign or missing is refused with `LedgerDamaged`, never opened as a fresh
+  budget. Every `open` walks the whole chain of hashes and looks for the anchored head in it.
+
+What it does not do: keep a custodian who may write both the database and the anchor from forging them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import b64encode
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import URL, make_url, select
+from sqlalchemy.exc import ArgumentError
+
+from discreet.calibrate.epsilon import charge, exact_epsilon, quote
+from discreet.errors import BudgetExceeded, InvalidParameter, LedgerDamaged
+from discreet.release.book import Book, entries_of, foreign, make, require_text
+from discreet.release.ledger_chain import Entry, in_epsilon, question_of
+from discreet.release.ledger_schema import ANALYST, ENTRY, LEDGER, STUDY, VERSION
+
+_QUERY = 1_000_000
+"""Characters of a canonical query."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """Leave to answer one question once: what `spend` gives and `record` takes."""
+
+    study: str
+    request_id: str
+    question: str
+    epsilon: Fraction
+    analyst: str | None
+    repeated: bool
+    """Whether the question was asked before; then nothing was charged now."""
+    answer: bytes | None = field(repr=False)
+    """The stored answer, which is to be shown as it is; None if there is none yet."""
+
+
+class Ledger:
+    """Budgets and what was spent of them; safe to share between threads and over a fork."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+
+    @classmethod
+    def open(
+        cls,
+        where: str | os.PathLike[str],
+        *,
+        study: str | None = None,
+        anchor: str | os.PathLike[str] | None = None,
+        new: bool = False,
+    ) -> Self:
+        """The ledger in a file, or in the database of a `postgresql://` address, after a full check.
+
+        `anchor` is the file that remembers its head: `<file>.anchor` beside a ledger's file by default; for PostgreSQL
+        it must be given. `study` is a name that the ledger must hold. `new` makes a ledger where there is none.
+        """
+        place, kept = _places(where, anchor)
+        if new:
+            make(place, kept)
+        _refuse_unusable(place, kept)
+        ledger = cls(Book(place, kept))
+        try:
+            if study not in {None, *ledger._book.verify()}:
+                raise foreign(str(study))
+        except BaseException:
+            ledger.close()
+            raise
+        return ledger
+
+    @classmethod
+    def restore(
+        cls, where: str | os.PathLike[str], *, accept: str, anchor: str | os.PathLike[str] | None = None
+    ) -> Self:
+        """The ledger, taken as it is on purpose: an older copy, or one whose anchor was lost.
+
+        `accept` is the mark that the refusal names. What the anchor knows to be spent and this copy has forgotten
+        is charged at once, so that no budget comes back.
+        """
+        place, kept = _places(where, anchor)
+        _refuse_unusable(place, kept)
+        ledger = cls(Book(place, kept))
+        try:
+            ledger._book.restore(accept)
+        except BaseException:
+            ledger.close()
+            raise
+        return ledger
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._book.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def create(self, study: str, total: Any) -> None:
+        """Give a new study its total ε, once and for all."""
+        require_text("study", study)
+        units = charge(exact_epsilon(total))
+        with self._book.database.transaction() as connection:
+            connection.execute(select(LEDGER).with_for_update()).one()  # two cannot create at once
+            if connection.execute(select(STUDY).where(STUDY.c.name == study)).first() is not None:
+                raise InvalidParameter(f"study must be new to the ledger, got {study!r}, which has its total already")
+            head = self._book.begin_study(connection, study, units)
+        self._book.anchor.advance(head)
+
+    def allot(self, analyst: str, epsilon: Any, *, study: str) -> None:
+        """Let an analyst spend up to ε in all, of what the study has; a later call sets a new limit."""
+        require_text("analyst", analyst)
+        units = charge(exact_epsilon(epsilon))
+        with self._book.page(study) as page:
+            known = page.analyst(analyst)
+            spent = 0 if known is None else known.spent
+            if not spent <= units <= page.head.total:
+                raise InvalidParameter(
+                    f"epsilon must lie between what {analyst!r} has spent ({_shown(spent)}) "
+                    f"and the study's total ({_shown(page.head.total)}), got {quote(epsilon)}"
+                )
+            page.share(analyst, allotted=units, spent=spent)
+            page.append(kind="allot", analyst=analyst, amount=units)
+
+    def spend(
+        self,
+        request_id: str,
+        query: str,
+        epsilon: Any,
+        *,
+        study: str,
+        analyst: str | None = None,
+        data_version: str | None = None,
+    ) -> Grant:
+        """Leave to answer the query, with its ε charged on disk; free if the same was asked before.
+
+        `query` is in canonical form. Without a `data_version` the data may have changed, so every request is charged.
+        Refused, with nothing spent: more than is left (`BudgetExceeded`); a request id that was used for another
+        question, ε or analyst (`InvalidParameter`).
+        """
+        require_text("request_id", request_id)
+        require_text("query", query, _QUERY)
+        for name, value in (("data_version", data_version), ("analyst", analyst)):
+            if value is not None:
+                require_text(name, value)
+        exact = exact_epsilon(epsilon)
+        question = question_of(query, data_version, request_id)
+        body = {"question": question, "epsilon": str(exact), "analyst": analyst}
+        with self._book.page(study, request_id=request_id, question=question, epsilon=str(exact)) as page:
+            share = None if analyst is None else page.analyst(analyst)
+            if analyst is not None and share is None:
+                raise BudgetExceeded(f"analyst {quote(analyst)} has no share of study {study!r}: see Ledger.allot")
+            if page.request is None:
+                units = 0 if page.asked else charge(exact)
+                if share is not None and units:
+                    _refuse_above(units, share.allotted - share.spent, f"the share of analyst {analyst!r}")
+                    page.share(share.name, allotted=share.allotted, spent=share.spent + units)
+                _refuse_above(units, page.head.total - page.head.spent, f"study {study!r}")
+                page.append(
+                    kind="repeat" if page.asked else "spend",
+                    request_id=request_id,
+                    query=query,
+                    data_version=data_version,
+                    amount=units,
+                    **body,
+                )
+            elif body != {name: getattr(page.request, name) for name in body}:
+                raise InvalidParameter(
+                    f"request_id must be new for a new question, got {request_id!r}, which was used for another; "
+                    "nothing was spent"
+                )
+        return Grant(
+            study=study,
+            request_id=request_id,
+            question=question,
+            epsilon=exact,
+            analyst=analyst,
+            repeated=page.asked,
+            answer=page.answer,
+        )
+
+    def record(self, grant: Grant, answer: bytes) -> bytes:
+        """What is to be shown: this answer, now on disk, or the one that was recorded before it."""
+        if not isinstance(answer, bytes):
+            raise InvalidParameter(f"answer must be bytes, got {quote(answer)}")
+        epsilon = str(grant.epsilon)
+        asked = {"request_id": grant.request_id, "question": grant.question, "epsilon": epsilon}
+        with self._book.page(grant.study, **asked) as page:
+            if page.request is None or not page.asked:
+                raise InvalidParameter("grant must come from a spend of this ledger")
+            if page.answer is None:
+                page.append(
+                    kind="answer",
+                    analyst=grant.analyst,
+                    amount=0,
+                    answer=answer,
+                    **asked,
+                )
+        return answer if page.answer is None else page.answer
+
+    def answer(
+        self,
+        *,
+        study: str,
+        request_id: str | None = None,
+        query: str | None = None,
+        data_version: str | None = None,
+    ) -> bytes | None:
+        """The stored answer to a request, or to a query of a data version (the one at the largest ε); None if none."""
+        wanted = [ENTRY.c.study == study, ENTRY.c.kind == "answer"]
+        with self._book.page(study, request_id=request_id or "") as page:
+            if request_id is not None and query is None and data_version is None:
+                if page.request is None:
+                    return None
+                wanted += [ENTRY.c.question == page.request.question, ENTRY.c.epsilon == page.request.epsilon]
+            elif request_id is None and query is not None and data_version is not None:
+                wanted.append(ENTRY.c.question == question_of(query, data_version, ""))
+            else:
+                raise InvalidParameter("answer takes a request_id, or a query with its data_version")
+            rows = page.connection.execute(select(ENTRY.c.epsilon, ENTRY.c.answer).where(*wanted)).all()
+        best = max(rows, key=lambda row: Fraction(row.epsilon), default=None)
+        return None if best is None else bytes(best.answer)
+
+    def studies(self) -> list[str]:
+        """The names of the studies."""
+        with self._book.database.transaction() as connection:
+            return list(connection.execute(select(STUDY.c.name).order_by(STUDY.c.name)).scalars())
+
+    def total(self, study: str, *, analyst: str | None = None) -> Fraction:
+        """All the ε that the study has, or that the analyst was allotted."""
+        return in_epsilon(self._balance(study, analyst)[0])
+
+    def spent(self, study: str, *, analyst: str | None = None) -> Fraction:
+        """The ε that was spent."""
+        return in_epsilon(self._balance(study, analyst)[1])
+
+    def remaining(self, study: str, *, analyst: str | None = None) -> Fraction:
+        """The ε that can still be spent: for an analyst, the less of their share and the study's."""
+        return in_epsilon(self._balance(study, analyst)[2])
+
+    def entries(self, study: str | None = None) -> list[Entry]:
+        """Every entry, by study, in order."""
+        with self._book.database.transaction() as connection:
+            return list(entries_of(connection, study))
+
+    def verify(self) -> int:
+        """The number of entries, after a walk along every chain; `LedgerDamaged` at the first fault."""
+        return sum(head.count for head in self._book.verify().values())
+
+    def export(self) -> str:
+        """Everything in the ledger, as JSON; an answer as text, or in base 64 if it is none."""
+        with self._book.database.transaction() as connection:
+            everything: dict[str, Any] = {"ledger": self._book.id, "version": VERSION}
+            rows = connection.execute(select(ANALYST).order_by(ANALYST.c.study, ANALYST.c.name))
+            everything["analyst"] = [dict(row._mapping) for row in rows]
+            everything["entry"] = [asdict(entry) for entry in entries_of(connection, None)]
+        return json.dumps(everything, ensure_ascii=False, indent=1, default=_readable)
+
+    def _balance(self, study: str, analyst: str | None) -> tuple[int, int, int]:
+        with self._book.page(study) as page:
+            total, spent = page.head.total, page.head.spent
+            if analyst is None:
+                return total, spent, total - spent
+            share = page.analyst(analyst)
+            if share is None:
+                return 0, 0, 0
+            return share.allotted, share.spent, min(share.allotted - share.spent, total - spent)
+
+
+def _places(where: str | os.PathLike[str], anchor: str | os.PathLike[str] | None) -> tuple[Path | URL, Path]:
+    """Where the database is, and its anchor."""
+    if isinstance(where, str) and where.partition("://")[1]:
+        try:
+            url = make_url(where)
+        except (ArgumentError, ValueError):
+            url = URL.create("unknown")
+        if url.get_backend_name() != "postgresql":
+            raise InvalidParameter("where must be a file or an address that begins with postgresql://")
+        if anchor is None:
+            raise InvalidParameter("anchor must be given for a PostgreSQL ledger: a file on this machine")
+        return url, Path(anchor).absolute()
+    path = Path(where).absolute()
+    return path, path.with_name(path.name + ".anchor") if anchor is None else Path(anchor).absolute()
+
+
+def _refuse_unusable(place: Path | URL, anchor: Path) -> None:
+    if isinstance(place, Path):
+        if not place.is_file() or place.stat().st_size == 0:
+            raise LedgerDamaged(
+                f"there is no ledger in {place.name}: put it back from a copy, "
+                "or, if none was ever here, make one with Ledger.open(…, new=True)"
+            )
+        if not (os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)):
+            raise LedgerDamaged(f"the ledger {place.name} cannot be written: make the file and its folder writable")
+    if anchor.exists() and not (os.access(anchor, os.W_OK) and os.access(anchor.parent, os.W_OK)):
+        raise LedgerDamaged(f"the anchor {anchor.name} cannot be written: make the file and its folder writable")
+
+
+def _refuse_above(units: int, left: int, whose: str) -> None:
+    if units > left:
+        raise BudgetExceeded(
+            f"epsilon must not exceed what is left of {whose}: {_shown(left)} is left, "
+            f"{_shown(units)} was asked; nothing was spent"
+        )
+
+
+def _shown(units: int) -> str:
+    """Units as a decimal ε.
+
+    >>> _shown(100_000_000)
+    '0.1'
+    """
+    text = f"{units // 10**9}.{units % 10**9:09d}"
+    return text.rstrip("0").rstrip(".")
+
+
+def _readable(answer: object) -> object:
+    if not isinstance(answer, bytes):
+        raise TypeError(type(answer).__name__)
+    try:
+        return answer.decode()
+    except UnicodeDecodeError:
+        return {"base64": b64encode(answer).decode()}

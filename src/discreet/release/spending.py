@@ -1,0 +1,115 @@
+"""Spend, work, record, show: the one order in which a release happens, for everything that releases.
+
+`canonical` writes a question so that its spellings are one text: names of parameters are sorted, numbers are exact
+rationals (0.1, "1e-1" given as a Decimal, and 1/10 are one), tuples are lists, letters are in one Unicode form. Text
+that looks like a number stays text: what a caller accepts in both forms is parsed by the caller first.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Callable, Mapping
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational, Real
+from typing import Any
+
+from discreet.calibrate.epsilon import exact_epsilon, quote
+from discreet.draw.entropy import keystream
+from discreet.errors import InvalidParameter
+from discreet.release.ledger import Ledger
+
+
+def canonical(name: str, parameters: Mapping[str, Any]) -> str:
+    """The one text of a question with these parameters.
+
+    >>> canonical("mean", {"column": "age", "bounds": (0, 120.0)})
+    '["mean",{"bounds":[{"number":"0"},{"number":"120"}],"column":"age"}]'
+    >>> canonical("sum", {"a": 0.5, "b": 1}) == canonical("sum", {"b": Fraction(1), "a": Decimal("0.50")})
+    True
+    """
+    return json.dumps([_letters(name), _fields(parameters)], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def spending(
+    ledger: Ledger,
+    work: Callable[[], Any],
+    *,
+    study: str,
+    name: str,
+    parameters: Mapping[str, Any],
+    epsilon: Any,
+    request_id: str | None = None,
+    data_version: str | None = None,
+    analyst: str | None = None,
+) -> Any:
+    """What is to be shown: `work()` as JSON gives it back, run after its ε was spent, or the answer stored before.
+
+    `work` reads, computes and draws; it gives numbers, texts, lists and dicts. If it fails, what was spent stays spent.
+    Without a `request_id`, this call is a request of its own.
+    """
+    grant = ledger.spend(
+        new_request_id() if request_id is None else request_id,
+        canonical(name, parameters),
+        exact_epsilon(epsilon),
+        study=study,
+        analyst=analyst,
+        data_version=data_version,
+    )
+    answer = grant.answer
+    if answer is None:
+        answer = ledger.record(grant, json.dumps(work(), allow_nan=False).encode())
+    return json.loads(answer)
+
+
+def new_request_id() -> str:
+    """A request id that nobody has: 128 random bits."""
+    stream = keystream()
+    return f"{stream.more():016x}{stream.more():016x}"
+
+
+def _plain(value: Any) -> Any:
+    """The value in JSON's types, so that equal values are equal texts and different ones are not."""
+    if hasattr(value, "tolist"):  # numpy's numbers and arrays
+        value = value.tolist()
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return _letters(value)
+        case list() | tuple() | range():
+            return [_plain(item) for item in value]
+    return _tagged(value)
+
+
+def _tagged(value: Any) -> dict[str, Any]:
+    """An object with one name that says what it is, since JSON has no word for it."""
+    match value:
+        case Rational() | Decimal() | Real():
+            return {"number": _number(value)}
+        case date():
+            return {"date": value.isoformat()}
+        case Mapping():
+            return {"fields": _fields(value)}
+        case set() | frozenset():
+            return {"set": sorted((_plain(item) for item in value), key=json.dumps)}
+    raise InvalidParameter(f"a parameter must be a number, text, date, list or dict, got {quote(value)}")
+
+
+def _fields(value: Mapping[str, Any]) -> dict[str, Any]:
+    if not all(isinstance(name, str) for name in value):
+        raise InvalidParameter("the names of parameters must be text")
+    return {_letters(name): _plain(item) for name, item in value.items()}
+
+
+def _letters(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+def _number(value: Any) -> str:
+    try:
+        return str(Fraction(value) if isinstance(value, Rational | Decimal) else Fraction(str(value)))
+    except (ValueError, OverflowError):
+        raise InvalidParameter(f"a parameter must be finite, got {quote(value)}") from None

@@ -1,0 +1,329 @@
+"""A ledger that is not what it was (TRUST 24, 25): refused with what to do, never opened as a fresh budget."""
+
+import multiprocessing
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from discreet import InvalidParameter, Ledger, LedgerDamaged
+from ledgers import damaged, postgresql_place, sqlite_place
+
+
+def filled(place, total=1) -> str:
+    """Put a small ledger in the place; its export."""
+    with place.open(new=True) as ledger:
+        ledger.create("s", total)
+        ledger.allot("ann", "0.5", study="s")
+        ledger.record(ledger.spend("r1", "q", "0.1", study="s", data_version="1", analyst="ann"), b"answer")
+        ledger.spend("r2", "q", "0.1", study="s", data_version="1")
+        ledger.spend("r3", "q3", "0.2", study="s")
+        return ledger.export()
+
+
+def changed_everywhere(tmp_path, kind):
+    """What went wrong when every byte of a small ledger was changed, or the file cut there, by two processes."""
+    place = sqlite_place(tmp_path)
+    filled(place)
+    connection = sqlite3.connect(place.where)
+    connection.execute("PRAGMA page_size = 512")  # the same content in a smaller file: 4 KiB pages are mostly empty
+    connection.execute("VACUUM")
+    connection.close()
+    with place.open() as ledger:
+        export = ledger.export()
+    whole = Path(place.where).read_bytes()
+    folders = [tmp_path / str(number) for number in range(2)]
+    for folder in folders:
+        folder.mkdir()
+        shutil.copy(place.anchor, folder)
+    changes = [(kind, index) for index in range(len(whole))]
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        work = [(str(folder), whole, export, changes[number::2]) for number, folder in enumerate(folders)]
+        wrong = [item for found in pool.starmap(damaged, work) for item in found]
+    assert len(changes) > 5000
+    return wrong
+
+
+def test_a_file_cut_at_any_byte_is_refused(tmp_path):
+    """TRUST 24: from the empty file to the one that lacks its last byte."""
+    assert changed_everywhere(tmp_path, "cut") == []
+
+
+def test_a_flip_of_any_byte_is_refused_or_changes_nothing(tmp_path):
+    """TRUST 24: a byte that SQLite never reads may differ; then every entry, answer and budget is the same. A hash of
+    the file would refuse these too, but would have to be computed anew for every spend."""
+    assert changed_everywhere(tmp_path, "flip") == []
+
+
+def test_the_control_opens_with_another_budget(tmp_path):
+    """TRUST 24, the control: the same flips of a bare table change its budget unseen."""
+    path = tmp_path / "twin.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE spend (cost INTEGER)")
+        connection.execute("INSERT INTO spend VALUES (123456789)")
+    connection.close()
+    whole, fooled = path.read_bytes(), 0
+    for index in range(len(whole) - 40, len(whole)):
+        path.write_bytes(whole[:index] + bytes([whole[index] ^ 1 << index % 8]) + whole[index + 1 :])
+        connection = sqlite3.connect(path)
+        try:
+            fooled += connection.execute("SELECT sum(cost) FROM spend").fetchone() != (123456789,)
+        except sqlite3.DatabaseError:
+            pass
+        finally:
+            connection.close()
+    assert fooled > 0
+
+
+def refused(place, words, **options):
+    """The refusal, which says what to do."""
+    with pytest.raises(LedgerDamaged, match=words) as refusal:
+        place.open(**options)
+    assert any(word in str(refusal.value) for word in ("put ", "make ", "open "))
+    return str(refusal.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 4096, b"not a database at all", None])
+def test_a_file_that_is_no_ledger_is_refused(file_place, content):
+    """TRUST 24: empty, zeros, text, gone; and a new one is not made beside the old anchor."""
+    filled(file_place)
+    if content is None:
+        Path(file_place.where).unlink()
+        refused(file_place, "anchor .* is there and its ledger is not", new=True)
+    else:
+        Path(file_place.where).write_bytes(content)
+    refused(file_place, "no ledger|not a whole ledger")
+    assert content is not None or not Path(file_place.where).exists()
+
+
+def test_another_database_is_refused(file_place):
+    """TRUST 24: a good SQLite file that is no ledger."""
+    filled(file_place)
+    Path(file_place.where).unlink()
+    connection = sqlite3.connect(file_place.where)
+    connection.execute("CREATE TABLE t (x)")
+    connection.close()
+    refused(file_place, "not a whole ledger")
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("UPDATE discreet_ledger SET version = 2", "not a ledger of version 1"),
+        ("DELETE FROM discreet_ledger", "not a ledger of version 1"),
+        ("UPDATE discreet_ledger SET id = 'other'", "entry 1 of study 's' was changed"),
+        ("UPDATE discreet_entry SET amount = 1, spent = 1 WHERE number = 3", "entry 3 of study 's' was changed"),
+        ("UPDATE discreet_entry SET total = 9000000000", "entry 1 of study 's' was changed"),
+        ("UPDATE discreet_entry SET answer = ? WHERE kind = 'answer'", "entry 4 of study 's'"),
+        ("UPDATE discreet_entry SET time = '2000-01-01' WHERE number = 2", "entry 2 of study 's'"),
+        ("DELETE FROM discreet_entry WHERE number = 3", "entry 3 of study 's'"),
+        ("DELETE FROM discreet_entry WHERE number = 6", "do not contain the anchored one"),
+        ("DELETE FROM discreet_entry", "names a study that it does not hold"),
+        ("UPDATE discreet_analyst SET spent = 0", "not what its entries add up to"),
+        ("UPDATE discreet_analyst SET allotted = 1000000000", "not what its entries add up to"),
+        ("DELETE FROM discreet_analyst", "not what its entries add up to"),
+        ("DELETE FROM discreet_study", "names a study that it does not hold"),
+        ("DROP TABLE discreet_analyst", "not a whole ledger"),
+    ],
+)
+def test_a_change_behind_its_back_is_refused(place, statement, words):
+    """TRUST 24: by the chain, the balance, the version or the anchor, on both databases."""
+    filled(place)
+    place.execute(statement, *[b"other"] * statement.count("?"))
+    refused(place, words)
+
+
+def test_an_open_ledger_that_lost_an_entry_refuses_the_next_spend(place):
+    """TRUST 25: also where the process never closed it."""
+    filled(place)
+    with place.open() as ledger:
+        place.execute("DELETE FROM discreet_entry WHERE number = 6")
+        for verb in (
+            lambda: ledger.spend("r4", "q", "0.1", study="s"),
+            lambda: ledger.remaining("s"),
+            ledger.verify,
+        ):
+            with pytest.raises(LedgerDamaged, match="do not contain the anchored one"):
+                verb()
+
+
+def test_a_weakened_check_is_refused(file_place):
+    """TRUST 23, 24: the tables are the ones that the ledger was made with."""
+    filled(file_place)
+    connection = sqlite3.connect(file_place.where)
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute("UPDATE sqlite_schema SET sql = replace(sql, 'spent <= total', 'spent <> total')")
+    connection.commit()
+    connection.close()
+    refused(file_place, "tables are not the ones")
+
+
+def test_a_ledger_in_wal_mode_that_loses_its_wal_is_refused(file_place):
+    """TRUST 24: discreet leaves no -wal; if somebody makes one and it is deleted, the anchor knows what is missing."""
+    filled(file_place)
+    connection = sqlite3.connect(file_place.where)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    shutil.copy(file_place.where, file_place.where + ".old")
+    with file_place.open() as ledger:
+        ledger.spend("r4", "q", "0.1", study="s")
+        assert not Path(file_place.where + "-wal").exists()
+    os.replace(file_place.where + ".old", file_place.where)
+    refused(file_place, "do not contain the anchored one, number 7")
+
+
+def test_a_deleted_journal_of_a_closed_ledger_changes_nothing(file_place):
+    """TRUST 24: it is empty between commits."""
+    export = filled(file_place)
+    assert Path(file_place.where + "-journal").stat().st_size == 0
+    Path(file_place.where + "-journal").unlink()
+    with file_place.open() as ledger:
+        assert ledger.export() == export
+
+
+def test_a_read_only_ledger_is_refused():
+    """TRUST 24: by a user who may not write it; the superuser may write everything, so the test is run as nobody."""
+    folder = Path(tempfile.mkdtemp())
+    place = sqlite_place(folder)
+    try:
+        filled(place)
+        code = "import os, sys\nfrom discreet import Ledger\nif os.getuid() == 0: os.setuid(65534)\n"
+        code += "try: Ledger.open(sys.argv[1])\nexcept Exception as error: print(type(error).__name__, error)"
+        for file_mode, folder_mode in ((0o444, 0o777), (0o666, 0o555)):
+            for name in (place.where, place.anchor, place.where + "-journal"):
+                Path(name).chmod(file_mode)
+            folder.chmod(folder_mode)
+            program = [sys.executable, "-c", code, place.where]
+            done = subprocess.run(program, capture_output=True, text=True, check=False)
+            assert done.stdout.startswith("LedgerDamaged the ledger study.ledger cannot be written: make"), done
+    finally:
+        folder.chmod(0o700)
+        shutil.rmtree(folder)
+
+
+def test_an_old_copy_is_refused_and_restored_only_on_purpose(file_place):
+    """TRUST 25: and what the copy forgot is charged, so no budget comes back."""
+    with file_place.open(new=True) as ledger:
+        ledger.create("s", 1)
+        ledger.spend("r1", "q", "0.1", study="s")
+    shutil.copy(file_place.where, file_place.where + ".old")
+    with file_place.open() as ledger:
+        ledger.spend("r2", "q", "0.3", study="s")
+        ledger.create("late", 2)
+        ledger.spend("r", "q", "0.5", study="late")
+    os.replace(file_place.where + ".old", file_place.where)
+    refusal = refused(file_place, "put the newest copy back")
+    accept = refusal.partition("accept='")[2][:16]
+    before = Path(file_place.where).read_bytes(), Path(file_place.anchor).read_bytes()
+    with pytest.raises(InvalidParameter, match="accept must be the mark of this ledger"):
+        Ledger.restore(file_place.where, accept="yes")
+    assert before == (Path(file_place.where).read_bytes(), Path(file_place.anchor).read_bytes())
+    with Ledger.restore(file_place.where, accept=accept) as ledger:
+        assert ledger.spent("s") == Fraction(4, 10)
+        assert (ledger.total("late"), ledger.spent("late")) == (2, Fraction(5, 10))
+        assert [entry.kind for entry in ledger.entries("s")] == ["create", "spend", "restore"]
+    with file_place.open() as ledger:
+        assert ledger.remaining("s") == Fraction(6, 10)
+        ledger.spend("r2", "q", "0.6", study="s")
+
+
+def test_a_copy_that_went_on_by_itself_is_refused(file_place):
+    """TRUST 25: as many entries as the anchor knows, but other ones."""
+    with file_place.open(new=True) as ledger:
+        ledger.create("s", 1)
+    for name in (file_place.where, file_place.anchor):
+        shutil.copy(name, name + ".old")
+    with file_place.open() as ledger:
+        ledger.spend("r1", "q", "0.9", study="s")
+    newest = Path(file_place.anchor).read_bytes()
+    for name in (file_place.where, file_place.anchor):
+        os.replace(name + ".old", name)
+    with file_place.open() as ledger:
+        ledger.spend("r2", "q", "0.1", study="s")
+    Path(file_place.anchor).write_bytes(newest)
+    refused(file_place, "2 entries, which do not contain the anchored one, number 2")
+
+
+def test_two_ledgers_that_were_swapped_are_refused(tmp_path):
+    """TRUST 25: the same study, the same total, another ledger; a restore does not accept it either."""
+    places = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        places.append(sqlite_place(tmp_path / name))
+        filled(places[-1])
+    one, other = places
+    open_ledger = one.open()
+    os.replace(one.where, one.where + ".kept")
+    os.replace(other.where, one.where)
+    refused(one, "anchor belongs to another ledger")
+    with pytest.raises(LedgerDamaged, match=r"moved while open|anchor belongs to another ledger"):
+        open_ledger.spend("r9", "q", "0.1", study="s")
+    open_ledger.close()
+    mark = _mark(one)
+    with pytest.raises(LedgerDamaged, match="anchor belongs to another ledger"):
+        Ledger.restore(one.where, accept=mark)
+
+
+def test_a_missing_or_damaged_anchor_is_refused(place):
+    """TRUST 25: and a ledger without one is taken only on purpose, as it is."""
+    export = filled(place)
+    anchor = Path(place.anchor)
+    whole = anchor.read_bytes()
+    anchor.write_bytes(whole[:-1])
+    refused(place, "anchor is damaged")
+    anchor.unlink()
+    refused(place, "anchor is missing")
+    with Ledger.restore(place.where, accept=_mark(place), anchor=place.anchor) as ledger:
+        assert ledger.spent("s") == Fraction(3, 10)
+        assert ledger.export() != export  # the restore itself is an entry
+    with place.open() as ledger:
+        assert [entry.kind for entry in ledger.entries()][-1] == "restore"
+
+
+def test_a_damaged_ledger_cannot_be_restored(place):
+    """TRUST 24: on purpose means an older whole one, never a broken one."""
+    filled(place)
+    place.execute("DELETE FROM discreet_entry WHERE number = 3")
+    with pytest.raises(LedgerDamaged, match="entry 3"):
+        Ledger.restore(place.where, accept="x", anchor=place.anchor)
+
+
+def test_a_server_put_back_to_an_older_state_is_refused(postgres, tmp_path):
+    """TRUST 25: PostgreSQL, by the anchor on this machine."""
+    place = postgresql_place(postgres, tmp_path)
+    filled(place)
+    with place.open() as ledger:
+        ledger.spend("r9", "q", "0.4", study="s")
+    place.execute("DELETE FROM discreet_entry WHERE number > 4")
+    refusal = refused(place, "put the newest copy back")
+    with Ledger.restore(place.where, accept=refusal.partition("accept='")[2][:16], anchor=place.anchor) as ledger:
+        assert ledger.spent("s") == Fraction(7, 10)
+
+
+def test_a_ledger_ahead_of_its_anchor_opens(place):
+    """TRUST 5: a crash between the commit and the anchor; the ledger is ahead, and the next spend catches up."""
+    filled(place)
+    old = Path(place.anchor).read_bytes()
+    with place.open() as ledger:
+        ledger.spend("r8", "q", "0.1", study="s")
+        ledger.create("t", 1)
+    Path(place.anchor).write_bytes(old)
+    with place.open() as ledger:
+        assert ledger.spent("s") == Fraction(4, 10)
+        ledger.spend("r9", "q", "0.1", study="s")
+        ledger.spend("r9", "q", "0.1", study="t")
+    assert Path(place.anchor).read_bytes() != old
+    with place.open() as ledger:
+        assert ledger.verify() == 10
+
+
+def _mark(place) -> str:
+    with pytest.raises(InvalidParameter) as refusal:
+        Ledger.restore(place.where, accept="", anchor=place.anchor)
+    return str(refusal.value).partition("ledger, '")[2][:16]
