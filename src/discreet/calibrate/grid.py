@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from discreet.errors import InvalidParameter
 
@@ -66,6 +67,16 @@ def float_grid(sensitivity: Fraction, epsilon: Fraction, changes: int) -> Grid:
     return Grid(exponent=exponent, sensitivity=widened, scale=widened / step / epsilon)
 
 
+@lru_cache(maxsize=256)
+def grid_of(whole: bool, sensitivity: Fraction, epsilon: Fraction, changes: int) -> Grid:
+    """The grid of integers or of floats; the same parameters are used a million times."""
+    return integer_grid(sensitivity, epsilon) if whole else float_grid(sensitivity, epsilon, changes)
+
+
+_SMALLEST = -1022
+"""The exponent of the smallest normal double: 1/step is a double, too."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueGrid:
     """The integers that stand for the values of a column: a value x is ⌊clamp(x)/step + ½⌋, between lower and upper.
@@ -106,7 +117,7 @@ def value_grid(bounds: tuple[Fraction, Fraction], *, bits: int, whole: bool = Fa
     lower, upper = bounds
     exponent = floor_log2(upper - lower) - bits
     # a double near the larger bound has 53 bits: finer steps would be empty, and x/step + ½ would not be exact
-    exponent = max(exponent, floor_log2(max(abs(lower), abs(upper))) - 50)
+    exponent = max(exponent, floor_log2(max(abs(lower), abs(upper))) - 50, _SMALLEST)
     exact = whole and exponent <= 0 and lower.denominator == upper.denominator == 1
     exponent = 0 if exact else exponent
     step = Fraction(2) ** exponent

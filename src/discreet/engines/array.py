@@ -10,10 +10,10 @@ Whether a column is of integers is read from its type where it has one; a list h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,28 +23,33 @@ from discreet.calibrate.grid import ValueGrid
 from discreet.engines.base import Exact
 from discreet.errors import InvalidParameter
 
-_BLOCK = 2**15
-"""Values at a time: a block of doubles and its work space stay in a core's cache."""
+_BLOCK = 2**16
+"""Values at a time: half a MiB of doubles stays in a core's cache, and 2¹⁶ squares below 2⁴⁷ fit into int64."""
+
+_THREAD_SHARE = 2**20
+"""A second thread is worth its start from this many values on."""
 
 Reals = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Column:
-    """A column of values, none of which it shows."""
+    """A column of values, none of which it shows. What kind of column it is, its type alone decides."""
 
     values: NDArray[Any]
     whole: bool
-    """Whether the type of the column is one of integers."""
-
-    @property
-    def truth(self) -> bool:
-        """Whether the type of the column is that of truth values."""
-        return self.values.dtype == np.bool_
+    """Whether the type of the column is one of integers or truth values."""
+    truth: bool
+    """Whether the type of the column is that of truth values."""
+    false: NDArray[np.bool_] | None = None
+    """Where the items have types of their own: which of them are the truth value False."""
 
     def truths(self) -> Column:
         """Whether each value is true: neither 0 nor missing."""
-        return Column((self.values != 0) & ~np.isnan(self.values) if not self.whole else self.values != 0, whole=True)
+        true = self.values != 0
+        if self.values.dtype.kind == "f":
+            true &= ~np.isnan(self.values)
+        return Column(values=true, whole=True, truth=True)
 
     def __len__(self) -> int:
         return int(self.values.size)
@@ -52,66 +57,110 @@ class Column:
     def __repr__(self) -> str:
         return "Column(…)"
 
+    def __eq__(self, _other: object) -> bool:
+        raise TypeError("a column cannot be compared; release a statistic of it")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> str:
+        raise TypeError("a column cannot be copied or stored; release a statistic of it")
+
 
 def column(data: Any) -> Column:
     """The column that `data` holds: one value for each unit."""
     if isinstance(data, Column):
         return data
-    array = _as_numpy(data)
+    try:
+        return _column(data)
+    except InvalidParameter:
+        raise
+    except Exception:  # whatever a strange container says may be of its data
+        raise _refused(data) from None
+
+
+def _column(data: Any) -> Column:
+    if isinstance(data, np.ma.MaskedArray):
+        kind = data.dtype.kind
+        return _of_numbers(np.ma.filled(data.astype(np.float64), np.nan) if kind in "biuf" else data.data, kind)
+    if not isinstance(data, np.ndarray) and hasattr(data, "to_numpy"):
+        return _series(data)
+    array = data if isinstance(data, np.ndarray) else _as_numpy(data)
+    return _of_numbers(array, array.dtype.kind)
+
+
+def _of_numbers(array: NDArray[Any], kind: str) -> Column:
+    """A column of this kind: "b", "i", "u", "f", or "O" for items with types of their own."""
     if array.ndim != 1:
         raise InvalidParameter(f"the data must be one column of values, got {array.ndim} dimensions")
-    if array.dtype == object:
-        return Column(np.array([_number(item) for item in array.tolist()], np.float64), whole=False)
-    if array.dtype.kind not in "biuf":
+    if kind not in "biufO":
         raise InvalidParameter(f"the data must be numbers, got a column of {array.dtype}")
-    return Column(array, whole=array.dtype.kind in "biu")
+    if kind == "O":
+        items = array.tolist()
+        false = np.array([isinstance(item, bool | np.bool_) and not item for item in items], np.bool_)
+        values = np.array([_number(item) for item in items], np.float64)
+        return Column(values=values, whole=False, truth=False, false=false)
+    values = array.astype(np.float64) if array.dtype == object else array  # None becomes NaN
+    return Column(values=values, whole=kind in "biu", truth=kind == "b")
 
 
-def count_true(data: Column) -> Exact[list[int]]:
-    """How many values are true: neither 0 nor missing."""
-    return Exact([int(np.count_nonzero(data.values)) - _missing(data)])
+def count(data: Column) -> Exact[list[int]]:
+    """How many values are neither missing nor, for truth values, false."""
+    missing = int(np.count_nonzero(np.isnan(data.values))) if data.values.dtype.kind == "f" else 0
+    if data.truth:
+        return Exact([int(np.count_nonzero(data.values)) - missing])
+    return Exact([len(data) - missing - (0 if data.false is None else int(np.count_nonzero(data.false)))])
 
 
-def count_present(data: Column) -> Exact[list[int]]:
-    """How many values are not missing."""
-    return Exact([len(data) - _missing(data)])
+def size(data: Column) -> Exact[list[int]]:
+    """How many values there are, missing ones too."""
+    return Exact([len(data)])
 
 
 def moments(data: Column, grid: ValueGrid, missing: int, *, squares: bool) -> Exact[tuple[int, int, int]]:
     """(n, Σa, Σa²) with a = x − lower in steps; Σa² only if asked for. Squares need grids of 2²³ steps at most."""
-    total = squared = 0
-    for block in _steps(data, grid, missing):
-        total += int(np.add.reduce(block))  # integers below 2⁵³: exact in any order
-        if squares:
-            whole = block.astype(np.int64)
-            squared += int(np.add.reduce(np.multiply(whole, whole, whole)))
+
+    def sums(values: NDArray[Any]) -> tuple[int, int]:
+        total = squared = 0
+        for block, subtotal in _steps(values, grid, missing):
+            total += int(subtotal)
+            if squares:
+                whole = block.astype(np.int64)
+                squared += int(np.add.reduce(np.multiply(whole, whole, out=whole)))
+        return total, squared
+
+    threads = max(1, min(_cores(), len(data) // _THREAD_SHARE))
+    if threads == 1:
+        return Exact((len(data), *sums(data.values)))
+    share = -(-len(data) // threads)
+    with ThreadPoolExecutor(threads) as pool:
+        parts = list(pool.map(sums, [data.values[start : start + share] for start in range(0, len(data), share)]))
+    total, squared = (sum(part) for part in zip(*parts, strict=True))
     return Exact((len(data), total, squared))
 
 
 def counts(data: Column, grid: ValueGrid, missing: int) -> Exact[NDArray[np.int64]]:
     """How many values lie on each point of the grid, from lower to upper."""
     found = np.zeros(grid.width + 1, np.int64)
-    for block in _steps(data, grid, missing, size=max(_BLOCK, found.size)):
+    for block, _ in _steps(data.values, grid, missing, size=max(_BLOCK, found.size)):
         found += np.bincount(block.astype(np.int64), minlength=found.size)
     return Exact(found)
 
 
-def binned(data: Column, edges: tuple[Fraction, ...], missing: int) -> Exact[NDArray[np.int64]]:
+def binned(data: Column, edges: Reals, missing: int, *, even: bool) -> Exact[NDArray[np.int64]]:
     """How many values lie in each bin [edge, next edge); what lies outside counts in the first or the last bin.
 
-    A value is compared with each edge rounded to the nearest double, the same for every value.
+    With `even` the edges are those of `numpy.linspace`.
     """
-    rounded = np.array([float(edge) for edge in edges])
-    bins = len(edges) - 1
-    even = _even_step(edges)
+    bins = edges.size - 1
+    with np.errstate(all="ignore"):
+        width = (edges[-1] - edges[0]) / bins
+        # an edge, and a value's distance from the first, are rounded by far less than a bin
+        quick = even and width >= 16 * np.spacing(np.abs(edges).max()) and np.isfinite(1 / width)
     found = np.zeros(bins, np.int64)
     for start in range(0, len(data), max(_BLOCK, bins)):
         block = data.values[start : start + max(_BLOCK, bins)].astype(np.float64)
+        index = _even_bins(block, edges, 1 / width) if quick else np.searchsorted(edges[1:-1], block, side="right")
         nan = np.isnan(block)
-        if even is None:
-            index = np.searchsorted(rounded[1:-1], block, side="right")
-        else:
-            index = _even_bins(block, rounded, even)
         if nan.any():
             index[nan] = missing
         found += np.bincount(index, minlength=bins)
@@ -120,47 +169,46 @@ def binned(data: Column, edges: tuple[Fraction, ...], missing: int) -> Exact[NDA
 
 def sorted_steps(data: Column, grid: ValueGrid, missing: int) -> Exact[NDArray[np.int64]]:
     """All values in steps above lower, in order: for the textbook's median, minimum and maximum."""
-    blocks = [block.astype(np.int64) for block in _steps(data, grid, missing)]
+    blocks = [block.astype(np.int64) for block, _ in _steps(data.values, grid, missing)]
     return Exact(np.sort(np.concatenate(blocks)) if blocks else np.empty(0, np.int64))
 
 
-def _steps(data: Column, grid: ValueGrid, missing: int, size: int = _BLOCK) -> Iterator[Reals]:
-    """Blocks of a = ⌊clamp(x)/step + ½⌋ − lower as doubles that are integers; missing values are `missing`."""
-    values = data.values
+def _steps(
+    values: NDArray[Any], grid: ValueGrid, missing: int, size: int = _BLOCK
+) -> Iterator[tuple[Reals, np.float64]]:
+    """Blocks of a = ⌊clamp(x)/step + ½⌋ − lower as doubles that are integers, each with its sum.
+
+    Missing values are `missing`. The sum is of integers, below 2⁵³ for a block: exact in any order.
+    """
     lower, upper, scale = float(grid.lower), float(grid.upper), 2.0**-grid.exponent
     work = np.empty(min(size, max(1, values.size)))
     with np.errstate(all="ignore"):
         for start in range(0, values.size, size):
             source = values[start : start + size]
             block = work[: source.size]
-            np.multiply(source, scale, block)
-            np.maximum(block, lower, block)
-            np.minimum(block, upper, block)
-            np.add(block, 0.5, block)
-            np.floor(block, block)
+            np.multiply(source, scale, out=block, dtype=np.float64)  # not in the shorter floats of the source
+            np.clip(block, lower, upper, out=block)
+            np.add(block, 0.5, out=block)
+            np.floor(block, out=block)
             if lower:
-                np.subtract(block, lower, block)
-            if not data.whole and np.isnan(np.add.reduce(block)):
+                np.subtract(block, lower, out=block)
+            total = np.add.reduce(block)
+            if np.isnan(total):
                 block[np.isnan(block)] = missing - grid.lower
-            yield block
-
-
-def _even_step(edges: tuple[Fraction, ...]) -> float | None:
-    """Bins per unit where all bins are equally wide."""
-    width = edges[1] - edges[0]
-    if any(after - before != width for before, after in pairwise(edges)):
-        return None
-    return float(1 / width)
+                total = np.add.reduce(block)
+            yield block, total
 
 
 def _even_bins(block: Reals, edges: Reals, per_unit: float) -> NDArray[np.int64]:
-    """The same as a search among the edges, by one multiplication and a step to the side where it was rounded."""
+    """The same as a search among the edges, by one multiplication and a step to the side where it was off.
+
+    The guess is off by less than a quarter of a bin, and rounding: at most one bin to either side.
+    """
     last = edges.size - 2
     with np.errstate(all="ignore"):
         guess = np.subtract(block, edges[0])
-        np.multiply(guess, per_unit, guess)
-        np.maximum(guess, 0.0, guess)
-        np.minimum(guess, last, guess)
+        np.multiply(guess, per_unit, out=guess)
+        np.clip(guess, 0.0, last, out=guess)
         index: NDArray[np.int64] = guess.astype(np.int64)
         index[index < 0] = 0  # what NaN became
         index -= (block < edges[index]) & (index > 0)
@@ -168,39 +216,84 @@ def _even_bins(block: Reals, edges: Reals, per_unit: float) -> NDArray[np.int64]
     return index
 
 
-def _missing(data: Column) -> int:
-    return 0 if data.whole else int(np.count_nonzero(np.isnan(data.values)))
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _as_numpy(data: Any) -> NDArray[Any]:
-    if isinstance(data, np.ndarray):
-        return data
+    """A buffer keeps its type; the items of any other sequence have types of their own."""
+    if isinstance(data, str | bytes | bytearray):
+        raise _refused(data)
     if isinstance(data, list | tuple | range):
         return np.fromiter(data, object, len(data))
-    if hasattr(data, "to_numpy"):
-        return _series(data)
-    array = np.asarray(data)
-    if array.ndim == 0:
-        raise InvalidParameter(f"the data must be a list, an array or a column, got a {type(data).__name__}")
-    return array
+    try:
+        if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
+            return np.asarray(data)
+        return np.asarray(memoryview(data))
+    except TypeError:
+        if isinstance(data, Sequence):
+            return np.fromiter(data, object, len(data))
+    raise _refused(data)
 
 
-def _series(data: Any) -> NDArray[Any]:
-    """A pandas, polars or Arrow column; where integers can be missing, they are taken as real numbers."""
+def _refused(data: Any) -> InvalidParameter:
+    return InvalidParameter(f"the data must be a list, an array or a column, got a {type(data).__name__}")
+
+
+def _series(data: Any) -> Column:
+    """A pandas, polars or Arrow column: its declared type says what it is, never whether a value is missing."""
     module = type(data).__module__.partition(".")[0]
-    if module == "pyarrow":
-        return np.asarray(data.to_numpy(zero_copy_only=False) if hasattr(data, "offset") else data.to_numpy())
-    if module == "pandas" and str(data.dtype)[:1] in "IUFb" and getattr(data.dtype, "na_value", None) is not None:
-        return np.asarray(data.to_numpy(dtype="float64", na_value=float("nan")))
-    return np.asarray(data.to_numpy())
+    if module == "pyarrow" and hasattr(data, "type"):
+        array = data.to_numpy(zero_copy_only=False) if hasattr(data, "offset") else data.to_numpy()
+        return _of_numbers(array, _kind(str(data.type)))
+    if module == "polars" and hasattr(data, "dtype"):
+        return _of_numbers(data.to_numpy(), _kind(str(data.dtype)))
+    if module == "pandas" and hasattr(data, "dtype"):
+        return _of_pandas(data)
+    array = np.asarray(data.to_numpy())
+    return _of_numbers(array, array.dtype.kind)
+
+
+def _of_pandas(data: Any) -> Column:
+    kind = str(data.dtype.kind)
+    if isinstance(data.dtype, np.dtype):
+        return _of_numbers(data.to_numpy(), kind)
+    if kind not in "biuf":
+        raise InvalidParameter(f"the data must be numbers, got a column of {data.dtype}")
+    return _of_numbers(data.to_numpy(dtype="float64", na_value=float("nan")), kind)
+
+
+def _kind(name: str) -> str:
+    """The letter for the type that polars or Arrow calls so."""
+    match name.lower().rstrip("0123456789"):
+        case "bool" | "boolean":
+            return "b"
+        case "int":
+            return "i"
+        case "uint":
+            return "u"
+        case "halffloat" | "float" | "double" | "null":
+            return "f"
+        case "object":
+            return "O"
+    if name.lower().startswith("decimal"):
+        return "f"
+    raise InvalidParameter(f"the data must be numbers, got a column of {name.partition('(')[0].partition('<')[0]}")
 
 
 def _number(item: Any) -> float:
     """An item of a list as a float; what is no number is missing, what is beyond the floats is infinite."""
     try:
+        if isinstance(item, np.complexfloating | np.timedelta64):
+            return np.nan
         number = isinstance(item, int | float | np.number | np.bool_) or hasattr(item, "as_integer_ratio")
-        return float(item) if number else np.nan
-    except OverflowError:
-        return np.inf if item > 0 else -np.inf
+        return _float(item) if number else np.nan
     except Exception:  # a strange object in the data must not show itself by an error
         return np.nan
+
+
+def _float(item: Any) -> float:
+    try:
+        return float(item)
+    except OverflowError:
+        return np.inf if item > 0 else -np.inf

@@ -68,7 +68,7 @@ Schema: TypeAlias = Mapping[str, ColumnType]
 
 @dataclass(frozen=True, slots=True)
 class OnGrid:
-    """A number on a public grid; `missing` is the grid point (lower ≤ point ≤ upper) of missing values, or drops them."""
+    """A number on a public grid; `missing` is the grid point that missing values have, or None to drop them."""
 
     of: Expression
     grid: ValueGrid

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.calibrate.grid import ValueGrid
 from discreet.calibrate.lemma import half_width
@@ -18,6 +19,8 @@ from discreet.release.mechanism import noisy_counts, noisy_sums, noisy_tree
 from discreet.release.quantile import (
     BRACKET_BITS,
     CELL_BITS,
+    END_RATE,
+    VALUE_PART,
     Counts,
     find,
     find_bracket,
@@ -26,7 +29,7 @@ from discreet.release.quantile import (
     rank_rate,
 )
 from discreet.release.question import Question
-from discreet.release.result import Cumulative, Ends, Histogram, Release, fields_of
+from discreet.release.result import Cumulative, Ends, Histogram, Release, as_float, fields_of
 from discreet.release.tree import quantile_interval, quantiles_from, tree_design
 
 SUM_BITS = 30
@@ -36,6 +39,12 @@ TREE_BITS = 10
 tells values apart to a thousandth of the range."""
 
 _HALF = Fraction(1, 2)
+
+
+def count(ask: Question) -> Release:
+    """How many values are neither missing nor, for truth values, false."""
+    [noisy] = noisy_sums(engine.count(ask.data), [1 / ask.epsilon], ask.epsilon)
+    return ask.of_sum(noisy, sensitivity=Fraction(1), unit=Fraction(1), whole=True)
 
 
 def total(ask: Question) -> Release:
@@ -89,7 +98,7 @@ def _lone(ask: Question, grid: ValueGrid) -> moments.Lone:
 
 def second_moments(ask: Question, epsilon: Fraction) -> moments.Joint | moments.Bernstein:
     """Mean and variance in one: the joint design where n is public, Bernstein's three sums where it is not."""
-    grid = ask.grid(SQUARE_BITS)
+    grid = ask.square_grid(SQUARE_BITS)
     exact = engine.moments(ask.data, grid, ask.missing_on(grid), squares=True)
     if ask.public_size:
         n = ask.n
@@ -165,16 +174,16 @@ def quantile(ask: Question, share: Fraction, bracket: Fraction | None) -> Releas
     """One quantile, and a bracket around it at this confidence, or none."""
     grid = ask.grid(CELL_BITS)
     whole = grid.lower * grid.step, grid.upper * grid.step
-    epsilon = ask.epsilon if bracket is None else ask.epsilon / 2
+    epsilon = ask.epsilon if bracket is None else ask.epsilon * VALUE_PART
     rate = rank_rate(share, ask.neighbors, epsilon)
-    point = find(cells(ask, grid), grid, share, ask.neighbors, epsilon) * grid.step
+    point = find(cells(ask, grid), grid, share, rate) * grid.step
     note = ""
     if bracket is None:
         note = f"within {float(rank_error(grid.width + 1, rate, Fraction(1, 20))):,.0f} ranks, 95 %"
         ends = whole  # only the bounds are certain
     else:
         coarse = ask.grid(BRACKET_BITS)
-        low, high = find_bracket(cells(ask, coarse), coarse, share, ask.neighbors, epsilon, bracket)
+        low, high = find_bracket(cells(ask, coarse), coarse, share, rate * END_RATE, bracket)
         half = Fraction(0) if coarse.exact else coarse.step / 2
         ends = max(low * coarse.step - half, whole[0]), min(high * coarse.step + half, whole[1])
         point = min(max(point, ends[0]), ends[1])
@@ -203,12 +212,12 @@ def extreme(ask: Question, grid: ValueGrid, side: Literal["min", "max"]) -> Rele
     )
 
 
-def histogram(ask: Question, edges: tuple[Fraction, ...]) -> Histogram:
+def histogram(ask: Question, edges: NDArray[np.float64], *, even: bool) -> Histogram:
     """Every bin with noise: 2/ε where a unit may change its bin, 1/ε where it may only come or go."""
-    bins = len(edges) - 1
-    middle = ask.missing if ask.missing is not None else (edges[0] + edges[-1]) / 2
-    home = min(max(sum(edge <= middle for edge in edges) - 1, 0), bins - 1)
-    exact = engine.binned(ask.data, edges, home)
+    bins = edges.size - 1
+    middle = ask.missing if ask.missing is not None else (ask.bounds[0] + ask.bounds[1]) / 2
+    home = int(np.searchsorted(edges[1:-1], as_float(middle), side="right"))
+    exact = engine.binned(ask.data, edges, home, even=even)
     halves = ask.public_size and bins == 2
     scale = Fraction(2 if ask.public_size and not halves else 1) / ask.epsilon
     if halves:  # one count, and the rest of n: half the noise
@@ -223,7 +232,7 @@ def histogram(ask: Question, edges: tuple[Fraction, ...]) -> Histogram:
 
     found = ask.release(noisy, spread, sensitivity=scale * ask.epsilon, scale=scale, step=Fraction(1))
     public = len(ask.data) if ask.public_size else None
-    return Histogram(**fields_of(found), edges=tuple(float(edge) for edge in edges), total=public)
+    return Histogram(**fields_of(found), edges=tuple(edges.tolist()), total=public)
 
 
 def cumulative(ask: Question, grid: ValueGrid) -> Cumulative:
@@ -247,9 +256,10 @@ def quantiles_of_tree(ask: Question, grid: ValueGrid, shares: Sequence[Fraction]
     public = len(ask.data) if ask.public_size else None
     below = tree.cumulative(noisy_tree(cells(ask, grid), tree), public)
     step, lower, half = float(grid.step), grid.lower, 0.0 if grid.exact else 0.5
+    moving = () if ask.public_size else tuple(shares)
 
     def spread(confidence: Fraction, _: bool) -> Ends:
-        reach = tree.band(confidence, () if ask.public_size else tuple(shares))
+        reach = tree.band(confidence, moving)
         found = [quantile_interval(below, share, public, reach) for share in shares]
         low = np.array([(lower + first - half) * step for first, _ in found])
         high = np.array([(lower + last + half) * step for _, last in found])

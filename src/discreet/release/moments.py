@@ -16,12 +16,17 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from discreet.calibrate.grid import ValueGrid
 from discreet.release.mechanism import NoisySum
-from discreet.release.spread import combined_radius, radius, slack_of, solutions
+from discreet.release.spread import SMALL_SCALE, Floats, combined_radius, discrete_radius, radius, slack_of, solutions
 
 _WEIGHT = Fraction(2)
 _STRETCH = (1 + _WEIGHT) ** 2 / (4 * _WEIGHT)
+
+_MEANS = 17
+"""Points of the interval of a mean for which the interval of the variance is found."""
 
 Interval = tuple[float, float]
 
@@ -76,6 +81,15 @@ class Lone:
         ends = (Fraction(self.total.value + sign * reach, self.n) for sign in (-1, 1))
         return _within_bounds(self.grid, *ends)
 
+    def sum(self) -> float:
+        """n times the mean, not held within anything."""
+        return float((self.total.value + self.n * self.grid.lower) * self.grid.step)
+
+    def sum_interval(self, confidence: Fraction) -> Interval:
+        """Of one discrete Laplace draw, exactly."""
+        reach = float(radius(self.total, confidence) * self.grid.step)
+        return self.sum() - reach, self.sum() + reach
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
@@ -97,12 +111,15 @@ class Pair:
         """The u with |(1−u)A − uB| within the noise of that combination."""
         scale, slack = float(self.above.spread), slack_of(self.above)
 
-        def threshold(u: float) -> float:
-            return scale * combined_radius((1 - u, u), float(confidence)) + slack
+        def threshold(u: Floats) -> Floats:
+            weights = np.stack([1 - u, u], axis=-1)
+            if self.above.step == 1 and self.above.scale <= SMALL_SCALE:
+                return discrete_radius(weights, scale, float(confidence))
+            return scale * combined_radius(weights, float(confidence)) + slack
 
         size = float(self.above.value + self.below.value)
-        low, high = solutions(float(self.above.value), size, threshold, 0.0, 1.0)
-        return _within_bounds(self.grid, *(Fraction(end) * self.grid.width for end in (low, high)))
+        low, high = solutions(np.array([float(self.above.value)]), size, threshold, 0.0, 1.0)
+        return _within_bounds(self.grid, *(Fraction(end.item()) * self.grid.width for end in (low, high)))
 
     def count(self) -> float:
         """The number of units, (A+B)/R."""
@@ -110,8 +127,21 @@ class Pair:
 
     def count_interval(self, confidence: Fraction) -> Interval:
         """Of a sum of two draws."""
-        reach = float(self.above.spread) * combined_radius((1.0, 1.0), float(confidence)) + 2 * slack_of(self.above)
+        both = float(combined_radius(np.ones(2), float(confidence)))
+        reach = float(self.above.spread) * both + 2 * slack_of(self.above)
         return self.count() - reach / self.grid.width, self.count() + reach / self.grid.width
+
+    def sum(self) -> float:
+        """(H·A + L·B)/R."""
+        grid = self.grid
+        return float(Fraction(grid.upper * self.above.value + grid.lower * self.below.value, grid.width) * grid.step)
+
+    def sum_interval(self, confidence: Fraction) -> Interval:
+        """Of that combination of two draws."""
+        weights = np.array([self.grid.upper, self.grid.lower], np.float64) / self.grid.width
+        reach = float(self.above.spread) * float(combined_radius(weights, float(confidence)))
+        reach = (reach + slack_of(self.above) * float(np.abs(weights).sum())) * float(self.grid.step)
+        return self.sum() - reach, self.sum() + reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +156,26 @@ class Joint:
     def lone(self) -> Lone:
         """The mean's part."""
         return Lone(grid=self.grid, n=self.n, total=self.total)
+
+    def mean(self) -> float:
+        """The mean."""
+        return self.lone().mean()
+
+    def mean_interval(self, confidence: Fraction) -> Interval:
+        """Of the mean."""
+        return self.lone().mean_interval(confidence)
+
+    def sum(self) -> float:
+        """The sum."""
+        return self.lone().sum()
+
+    def sum_interval(self, confidence: Fraction) -> Interval:
+        """Of the sum."""
+        return self.lone().sum_interval(confidence)
+
+    def sample_factor(self) -> float:
+        """n/(n−1)."""
+        return self.n / (self.n - 1) if self.n > 1 else 1.0
 
     def variance(self) -> float:
         """The variance of the population, held at 0 and at a quarter of the range squared."""
@@ -167,8 +217,26 @@ class Bernstein:
 
     def count_interval(self, confidence: Fraction) -> Interval:
         """Of a sum of three draws."""
-        reach = self._noise((1.0, 1.0, 1.0), float(confidence)) / float(self.grid.width) ** 2
+        reach = float(self._noise(np.ones(3), float(confidence))) / float(self.grid.width) ** 2
         return self.count() - reach, self.count() + reach
+
+    def sum(self) -> float:
+        """Σa + L·N."""
+        return float(np.dot(self._sum_weights(), self._values()[:3])) * float(self.grid.step)
+
+    def sum_interval(self, confidence: Fraction) -> Interval:
+        """Of that combination of three draws."""
+        reach = float(self._noise(self._sum_weights(), float(confidence))) * float(self.grid.step)
+        return self.sum() - reach, self.sum() + reach
+
+    def _sum_weights(self) -> Floats:
+        width, lower = float(self.grid.width), float(self.grid.lower)
+        return np.array([0.0, 0.5, 1.0]) / width + lower / width**2
+
+    def sample_factor(self) -> float:
+        """N/(N−1)."""
+        size = max(self.count(), 2.0)
+        return size / (size - 1)
 
     def _shares(self) -> tuple[float, float]:
         """u and v."""
@@ -196,30 +264,29 @@ class Bernstein:
         each = (1 + float(confidence)) / 2
         first, last = self._mean_share(each)
         b0, b1, b2, size = self._values()
-        lows, highs = [], []
-        for index in range(17):
-            u = first + (last - first) * index / 16
-            known = u * u * b0 + (u * u - u) * b1 + (1 - u) ** 2 * b2
+        u = np.linspace(first, last, _MEANS)[:, None]
+        known = u * u * b0 + (u * u - u) * b1 + (1 - u) ** 2 * b2
 
-            def threshold(v: float, u: float = u) -> float:
-                return self._noise((u * u - v, u * u - u - v, (1 - u) ** 2 - v), each)
+        def threshold(v: Floats) -> Floats:
+            return self._noise(np.stack([u * u - v, u * u - u - v, (1 - u) ** 2 - v], axis=-1), each)
 
-            low, high = solutions(known, size, threshold, 0.0, 0.25)
-            lows.append(low)
-            highs.append(high)
-        return _variance_ends(self.grid, min(lows), max(highs))
+        lows, highs = solutions(known[:, 0], size, threshold, 0.0, 0.25)
+        return _variance_ends(self.grid, float(lows.min()), float(highs.max()))
 
     def _mean_share(self, confidence: float) -> Interval:
         _, b1, b2, size = self._values()
 
-        def threshold(u: float) -> float:
-            return self._noise((u, 0.5 - u, 1 - u), confidence)
+        def threshold(u: Floats) -> Floats:
+            return self._noise(np.stack([u, 0.5 - u, 1 - u], axis=-1), confidence)
 
-        return solutions(b1 / 2 + b2, size, threshold, 0.0, 1.0)
+        low, high = solutions(np.array([b1 / 2 + b2]), size, threshold, 0.0, 1.0)
+        return low.item(), high.item()
 
-    def _noise(self, weights: tuple[float, float, float], confidence: float) -> float:
+    def _noise(self, weights: Floats, confidence: float) -> Floats:
         one = self.sums[0]
-        return float(one.spread) * combined_radius(weights, confidence) + slack_of(one) * math.fsum(map(abs, weights))
+        reach: Floats = float(one.spread) * combined_radius(weights, confidence)
+        reach += slack_of(one) * np.abs(weights).sum(axis=-1)
+        return reach
 
 
 def std_interval(variance: Interval) -> Interval:

@@ -31,6 +31,12 @@ BRACKET_BITS = 9
 EXTREME_BITS = 5
 """Grids of quantiles have about 2¹⁶ points, those of their brackets 2⁹, those of minimum and maximum 2⁵."""
 
+VALUE_PART = Fraction(3, 4)
+"""Of a quantile's ε, what its value gets where a bracket is released with it; each end gets half of the rest."""
+
+END_RATE = (1 - VALUE_PART) / 2 / VALUE_PART
+"""The rate of an end of the bracket, as a share of the value's."""
+
 _OVER, _UNDER = Fraction(7, 10), Fraction(3, 10)
 
 Counts = Exact[NDArray[np.int64]]
@@ -47,17 +53,15 @@ def rank_error(cells: int, rate: Fraction, miss: Fraction) -> Fraction:
     return Fraction(math.ceil(exact * 4), 4)
 
 
-def find(counts: Counts, grid: ValueGrid, share: Fraction, neighbors: Neighbors, epsilon: Fraction) -> int:
-    """The grid point chosen for a quantile, with all of ε."""
-    rate = rank_rate(share, neighbors, epsilon)
+def find(counts: Counts, grid: ValueGrid, share: Fraction, rate: Fraction) -> int:
+    """The grid point chosen for a quantile, at this rate per rank."""
     return grid.lower + choose_cell(counts, share=share, offset=Fraction(0), over=rate, under=rate)
 
 
 def find_bracket(
-    counts: Counts, grid: ValueGrid, share: Fraction, neighbors: Neighbors, epsilon: Fraction, confidence: Fraction
+    counts: Counts, grid: ValueGrid, share: Fraction, rate: Fraction, confidence: Fraction
 ) -> tuple[int, int]:
-    """Two grid points between which the quantile lies at this confidence, with half of ε for each."""
-    rate = rank_rate(share, neighbors, epsilon / 2)
+    """Two grid points between which the quantile lies at this confidence, each chosen at this rate."""
     reach = rank_error(grid.width + 3, rate, (1 - confidence) / 2)
     # the ends may lie below or above everybody: two more cells, which hold nobody
     low, high = (
@@ -67,9 +71,14 @@ def find_bracket(
     return max(low, grid.lower), min(high, grid.upper)
 
 
+def records_beyond(grid: ValueGrid, epsilon: Fraction) -> int:
+    """The record from the end that minimum and maximum aim at."""
+    return math.ceil(upper_bound(lambda: ball(grid.width + 1).log() / ball(_OVER * epsilon)))
+
+
 def find_extreme(counts: Counts, grid: ValueGrid, side: Literal["min", "max"], epsilon: Fraction) -> tuple[int, int]:
     """(grid point, how many records are about to lie beyond it)."""
-    beyond = math.ceil(upper_bound(lambda: ball(grid.width + 1).log() / ball(_OVER * epsilon)))
+    beyond = records_beyond(grid, epsilon)
     if side == "max":
         index = choose_cell(
             counts, share=Fraction(1), offset=Fraction(-beyond), over=_OVER * epsilon, under=_UNDER * epsilon
@@ -79,3 +88,20 @@ def find_extreme(counts: Counts, grid: ValueGrid, side: Literal["min", "max"], e
             counts, share=Fraction(0), offset=Fraction(beyond), over=_UNDER * epsilon, under=_OVER * epsilon
         )
     return grid.lower + index, beyond
+
+
+def coarser(counts: Counts, grid: ValueGrid) -> tuple[Counts, ValueGrid]:
+    """The same counts on a grid for brackets: every point goes to the nearest one of a coarser grid."""
+    times = 2 ** max(0, (grid.width + 1).bit_length() - 1 - BRACKET_BITS)
+    lower, upper = (2 * grid.lower + times) // (2 * times), (2 * grid.upper + times) // (2 * times)
+    coarse = ValueGrid(
+        exponent=grid.exponent + times.bit_length() - 1, lower=lower, upper=upper, exact=times == 1 and grid.exact
+    )
+    points = (2 * (grid.lower + np.arange(grid.width + 1)) + times) // (2 * times) - lower
+
+    def gather(fine: NDArray[np.int64]) -> NDArray[np.int64]:
+        found = np.zeros(coarse.width + 1, np.int64)
+        np.add.at(found, points, fine)
+        return found
+
+    return counts.map(gather), coarse

@@ -13,11 +13,14 @@ from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.engines.array import Column, column
 from discreet.errors import InvalidParameter
 from discreet.release.mechanism import NoisySum
-from discreet.release.result import Ends, Release, Spread
+from discreet.release.result import Ends, Release, Spread, as_float
 from discreet.release.spread import radius
 
+_LARGEST_RANGE = Fraction(10**150)
+"""Its square is a float, and so is that of its inverse."""
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Question:
     """The parameters of a call; its column shows nothing."""
 
@@ -39,9 +42,23 @@ class Question:
         """The number of units, at least 1; only change-one makes it public."""
         if not self.public_size:
             raise TypeError("the number of units is private under add-remove")
-        if len(self.data) == 0:
-            raise InvalidParameter(f"{self.statistic} needs at least one record under change-one, got none")
-        return len(self.data)
+        return max(1, len(self.data))
+
+    def require(self, least: int) -> None:
+        """Refuse fewer units than a statistic needs, where their number is public."""
+        if self.public_size and len(self.data) < least:
+            records = "one record" if least == 1 else f"{least} records"
+            raise InvalidParameter(f"{self.statistic} needs at least {records} under change-one, got {len(self.data)}")
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What makes this question another one, but for ε and the data."""
+        return {
+            "bounds": list(self.bounds),
+            "neighbors": self.neighbors,
+            "missing": self.missing,
+            "textbook": self.textbook,
+        }
 
     @property
     def range(self) -> Fraction:
@@ -51,6 +68,12 @@ class Question:
     def grid(self, bits: int) -> ValueGrid:
         """The grid of the values: a function of the bounds and of the type of the column."""
         return value_grid(self.bounds, bits=bits, whole=self.data.whole)
+
+    def square_grid(self, bits: int) -> ValueGrid:
+        """The same for statistics of squares, which must be floats, too."""
+        if not 1 / _LARGEST_RANGE <= self.range <= _LARGEST_RANGE:
+            raise InvalidParameter(f"{self.statistic} needs bounds that are between 1e-150 and 1e150 apart")
+        return self.grid(bits)
 
     def missing_on(self, grid: ValueGrid) -> int:
         """Where a missing value lies on the grid."""
@@ -84,7 +107,7 @@ class Question:
         """A total of so many units as an answer of its own; `slack` is what rounding to the grid can have moved."""
 
         def read(total: int) -> int | float:
-            return total if whole else float(total * unit)
+            return total if whole else as_float(total * unit)
 
         def spread(confidence: Fraction, _: bool) -> Ends:
             reach = radius(noisy, confidence)

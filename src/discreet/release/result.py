@@ -13,6 +13,7 @@ Intervals cover the noise. They do not cover the sampling of people, nor values 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
@@ -142,7 +143,9 @@ class Release:
     def __sub__(self, other: Any) -> Release:
         if isinstance(other, Release):
             return self._with(other, lambda a, b: a - b, "−")
-        return self._mapped(lambda a: a - other, rising=True, factor=Fraction(1)) if _is_number(other) else NotImplemented
+        return (
+            self._mapped(lambda a: a - other, rising=True, factor=Fraction(1)) if _is_number(other) else NotImplemented
+        )
 
     def __rsub__(self, other: Any) -> Release:
         return -self + other if _is_number(other) else NotImplemented
@@ -152,16 +155,16 @@ class Release:
             return self._with(other, lambda a, b: a * b, "×")
         if not _is_number(other) or not np.isfinite(float(other)) or other == 0:
             return NotImplemented
-        return self._mapped(lambda a: a * other, rising=other > 0, factor=abs(Fraction(other)))
+        return self._mapped(lambda a: a * other, rising=other > 0, factor=abs(_fraction(other)))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Release:
         if isinstance(other, Release):
             return self._ratio(other)
-        if not _is_number(other) or other == 0:
+        if not _is_number(other) or not np.isfinite(float(other)) or other == 0:
             return NotImplemented
-        return self._mapped(lambda a: a / other, rising=other > 0, factor=abs(1 / Fraction(other)))
+        return self._mapped(lambda a: a / other, rising=other > 0, factor=abs(1 / _fraction(other)))
 
     def _ratio(self, other: Release) -> Release:
         if np.ndim(self.value) or np.ndim(other.value):
@@ -244,6 +247,14 @@ def fields_of(release: Release) -> dict[str, Any]:
     return {one.name: getattr(release, one.name) for one in fields(release)}
 
 
+def as_float(number: Fraction) -> float:
+    """The nearest float, held at the largest: a large answer must not raise."""
+    try:
+        return float(number)
+    except OverflowError:
+        return sys.float_info.max if number > 0 else -sys.float_info.max
+
+
 def shown(number: Fraction) -> str:
     """A parameter as a reader sees it: up to four significant digits."""
     return f"{float(number):.4g}"
@@ -261,6 +272,10 @@ def rounded(number: float, reach: float) -> str:
 
 def _is_number(other: Any) -> bool:
     return isinstance(other, int | float | Fraction | np.number) and not isinstance(other, bool)
+
+
+def _fraction(other: Any) -> Fraction:
+    return Fraction(other.item() if isinstance(other, np.number) else other)
 
 
 def together(parts: Sequence[Release], epsilon: Fraction, statistic: str) -> Release:

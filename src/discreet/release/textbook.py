@@ -20,7 +20,7 @@ from discreet.errors import InvalidParameter
 from discreet.release import mechanism
 from discreet.release.estimators import total
 from discreet.release.question import Question
-from discreet.release.result import Ends, Release
+from discreet.release.result import Ends, Release, as_float
 
 Floor = Callable[[Fraction], int]
 
@@ -28,19 +28,17 @@ Floor = Callable[[Fraction], int]
 def mean(ask: Question) -> Release:
     """Under add-remove: half of ε for the sum, half for the count, and their quotient."""
     half = replace(ask, epsilon=ask.epsilon / 2)
-    exact = engine.count_present(replace(ask.data, values=ask.data.values, whole=True))
-    [noisy] = mechanism.noisy_sums(exact, [1 / half.epsilon], half.epsilon)
+    [noisy] = mechanism.noisy_sums(engine.size(ask.data), [1 / half.epsilon], half.epsilon)
     count = half.of_sum(noisy, sensitivity=Fraction(1), unit=Fraction(1), whole=True)
     return replace(total(half) / count, statistic="mean")
 
 
 def variance(ask: Question, grid: ValueGrid, sample: bool) -> Release:
     """The variance plus Lap(Δ/ε)."""
-    _only_change_one(ask)
-    n, bounds = ask.n, _on(grid)
+    n = ask.n
     below = n * (n - 1) if sample else n * n
-    delta = sensitivity.variance(n=n, bounds=bounds, sample=sample)
     unit = grid.step**2
+    delta = sensitivity.variance(n=n, bounds=(0, grid.width), sample=sample) * unit
 
     def floor(found: tuple[int, int, int]) -> Floor:
         squares = Fraction(n * found[2] - found[1] ** 2, max(below, 1)) * unit
@@ -51,10 +49,9 @@ def variance(ask: Question, grid: ValueGrid, sample: bool) -> Release:
 
 def std(ask: Question, grid: ValueGrid, sample: bool) -> Release:
     """The standard deviation plus Lap(Δ/ε): an error of 1/√n."""
-    _only_change_one(ask)
-    n, bounds = ask.n, _on(grid)
+    n = ask.n
     below = n * (n - 1) if sample else n * n
-    delta = sensitivity.std(n=n, bounds=bounds, sample=sample)
+    delta = sensitivity.std(n=n, bounds=(0, grid.width), sample=sample) * grid.step
     unit = grid.step**2
 
     def floor(found: tuple[int, int, int]) -> Floor:
@@ -69,10 +66,11 @@ def quantile(ask: Question, grid: ValueGrid, share: Fraction) -> Release:
     """The quantile plus Lap(R/ε); the median of an even number is the mean of the middle two."""
     median = share == Fraction(1, 2)
     n = ask.n if ask.public_size else None
-    delta = (
-        sensitivity.median(bounds=_on(grid), n=n, neighbors=ask.neighbors)
+    bounds = 0, grid.width
+    delta = grid.step * (
+        sensitivity.median(bounds=bounds, n=n, neighbors=ask.neighbors)
         if median
-        else sensitivity.quantile(share, bounds=_on(grid), neighbors=ask.neighbors)
+        else sensitivity.quantile(share, bounds=bounds, neighbors=ask.neighbors)
     )
 
     def floor(values: list[int]) -> Floor:
@@ -82,7 +80,7 @@ def quantile(ask: Question, grid: ValueGrid, share: Fraction) -> Release:
         elif median:
             found = Fraction(values[(size - 1) // 2] + values[size // 2], 2)
         else:
-            found = Fraction(values[math.ceil(share * size) - 1])
+            found = Fraction(values[max(math.ceil(share * size), 1) - 1])
         return lambda step: math.floor((grid.lower + found) * grid.step / step)
 
     return _release(ask, _sorted(ask, grid).map(floor), delta)
@@ -99,15 +97,13 @@ def extreme(ask: Question, grid: ValueGrid, last: bool) -> Release:
 
 
 def _release(ask: Question, exact: Exact[Floor], delta: Fraction) -> Release:
-    if delta == 0:
-        raise InvalidParameter(f"{ask.statistic} of one record is always 0; it needs at least two")
     value, grid = mechanism.textbook(exact, delta, ask.epsilon)
 
     def spread(confidence: Fraction, _: bool) -> Ends:
         reach = (half_width(grid.scale, confidence) + 1) * grid.step  # one step for rounding down
-        return float(value - reach), float(value + reach)
+        return as_float(value - reach), as_float(value + reach)
 
-    return ask.release(float(value), spread, sensitivity=delta, scale=grid.scale * grid.step, step=grid.step)
+    return ask.release(as_float(value), spread, sensitivity=delta, scale=grid.scale * grid.step, step=grid.step)
 
 
 def _moments(ask: Question, grid: ValueGrid) -> Exact[tuple[int, int, int]]:
@@ -118,11 +114,8 @@ def _sorted(ask: Question, grid: ValueGrid) -> Exact[list[int]]:
     return engine.sorted_steps(ask.data, grid, ask.missing_on(grid)).map(lambda steps: steps.tolist())
 
 
-def _on(grid: ValueGrid) -> tuple[Fraction, Fraction]:
-    return grid.lower * grid.step, grid.upper * grid.step
-
-
-def _only_change_one(ask: Question) -> None:
+def refuse_add_remove(ask: Question) -> None:
+    """Variance and std of a private number of units have no textbook form."""
     if not ask.public_size:
         raise InvalidParameter(
             f"the textbook has no {ask.statistic} under add-remove; leave method out or use neighbors='change-one'"

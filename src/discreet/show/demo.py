@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from discreet.draw.laplace import DiscreteLaplace
-from discreet.release.mechanism import laplace_mechanism
+from discreet.release.algorithm import laplace_mechanism
 
 _COUNTIES = 3143
 _SENSITIVITY = 2

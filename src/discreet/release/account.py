@@ -1,0 +1,68 @@
+"""Statistics of an array on a study's account: spend first, then read and draw, then record, then show.
+
+    discreet.mean(ages, bounds=(0, 120), epsilon="0.1", ledger=ledger, study="survey")
+
+With `request_id` a call can be repeated: it is charged once, and gives the same release again. With `data_version` the
+same question about the same version of the data is charged once, whoever asks. Without them every call is a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+
+from discreet.errors import InvalidParameter
+from discreet.release.tape import Tape, taping
+
+if TYPE_CHECKING:
+    from discreet.release.ledger import Ledger
+
+Found = TypeVar("Found")
+
+
+class Account(TypedDict, total=False):
+    """Where a call is charged."""
+
+    ledger: Ledger
+    study: str
+    analyst: str | None
+    request_id: str | None
+    data_version: str | None
+
+
+def charged(
+    account: Account, name: str, parameters: Mapping[str, Any], epsilon: Fraction, work: Callable[[], Found]
+) -> Found:
+    """What `work` gives, after its ε was spent; or the release that was recorded before, free."""
+    unknown = sorted(set(account) - set(Account.__annotations__))
+    if unknown:
+        raise TypeError(f"{name}() got an unexpected keyword argument {unknown[0]!r}")
+    ledger, study = account.get("ledger"), account.get("study")
+    if ledger is None and not account:
+        return work()
+    if ledger is None or study is None:
+        raise InvalidParameter("a call is charged with ledger= and study= together; give both, or neither")
+    from discreet.release.spending import canonical, new_request_id
+
+    grant = ledger.spend(
+        account.get("request_id") or new_request_id(),
+        canonical(name, parameters),
+        epsilon,
+        study=study,
+        analyst=account.get("analyst"),
+        data_version=account.get("data_version"),
+    )
+    if grant.answer is None:
+        tape = Tape()
+        with taping(tape):
+            found = work()
+        mine = tape.written()
+        kept = ledger.record(grant, mine)
+        if kept == mine:
+            return found
+        grant_answer = kept  # another answered the same request first: only the first answer is ever shown
+    else:
+        grant_answer = grant.answer
+    with taping(Tape(grant_answer)):
+        return work()

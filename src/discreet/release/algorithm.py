@@ -1,0 +1,224 @@
+"""Algorithm 1: the Laplace mechanism, f(x) + (Z₁, …, Z_d), on answers that the caller has computed [DMNS06].
+
+    integers: out = answer + DLap(Δ/ε)                       exactly; integers in, integers out
+    floats:   out = g · ( round(answer/g) + DLap(t) )        on a public step g = 2^e (calibrate.grid)
+
+Theorem: if no unit can move the answer by more than Δ in the L1 norm, the output is ε-differentially private.
+Nothing in the data raises: NaN counts as 0, ±inf as the largest float, an int64 array stops at the ends of int64
+instead of wrapping. What it cannot do: know the sensitivity of your f.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import sys
+from fractions import Fraction
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.calibrate.epsilon import exact_epsilon, exact_sensitivity
+from discreet.calibrate.grid import Grid, grid_of
+from discreet.draw.vector import beyond_int64, draw_one, fill
+from discreet.errors import InvalidParameter
+from discreet.release.account import Account, charged
+from discreet.release.tape import drawn
+
+_CHUNK = 2**19
+"""Numbers that are noised at a time: 4 MiB of noise, whatever the length of the answer."""
+
+_FAR = 2**62
+"""Two integers below this in size have a sum in int64."""
+
+_ORDINARY = 900
+"""Steps between 2⁻⁹⁰⁰ and 2⁹⁰⁰: scaling int64 by them neither overflows nor loses bits."""
+
+_LARGEST = sys.float_info.max
+
+
+def laplace_mechanism(
+    answer: Any,
+    *,
+    sensitivity: Any,
+    epsilon: Any,
+    changes: int | None = None,
+    out: Any = None,
+    **account: Unpack[Account],
+) -> Any:
+    """The answer plus exact Laplace noise: an int or float for a number, a list for a list, an array for an array.
+
+    `sensitivity` is Δ, the most that one unit can move the answer, summed over its coordinates. `changes` is the
+    number of coordinates that one unit can move (all of them, if not given); it matters for floats only. `out`
+    receives the result of an array in place; it may be the answer itself. With `ledger` and `study` the call is charged
+    before anything is drawn.
+
+    >>> noisy = laplace_mechanism([120, 80, 0], sensitivity=2, epsilon="0.1")
+    >>> [type(count).__name__ for count in noisy]
+    ['int', 'int', 'int']
+    """
+    delta, exact = exact_sensitivity(sensitivity), exact_epsilon(epsilon)
+    if changes is not None:
+        changes = _counted(changes)
+    parameters: dict[str, Any]
+    if isinstance(answer, int | float) and out is None:
+        if not account:
+            return _noisy_number(answer, delta, exact, changes)
+        parameters = {"sensitivity": delta, "changes": changes, "whole": isinstance(answer, int)}
+        work = lambda: drawn(lambda: _noisy_number(answer, delta, exact, changes))  # noqa: E731
+        return charged(account, "laplace_mechanism", parameters, exact, work)
+    array = answer if isinstance(answer, np.ndarray) else _array(answer)
+    task = _Task(array, delta, exact, changes, out)
+    parameters = {"sensitivity": delta, "changes": changes, "whole": task.whole, "shape": list(array.shape)}
+    result = charged(account, "laplace_mechanism", parameters, exact, task.run if not account else task.taped)
+    return result.tolist() if out is None and (array.ndim == 0 or isinstance(answer, list | tuple)) else result
+
+
+def _noisy_number(answer: float, delta: Fraction, epsilon: Fraction, changes: int | None) -> int | float:
+    if isinstance(answer, int):
+        return int(answer) + draw_one(grid_of(True, delta, epsilon, 1).scale)
+    grid = grid_of(False, delta, epsilon, changes or 1)
+    return _to_float(_to_steps(answer, grid) + draw_one(grid.scale), grid)
+
+
+class _Task:
+    """Noise on an array, with all that can be refused refused."""
+
+    def __init__(self, array: NDArray[Any], delta: Fraction, epsilon: Fraction, changes: int | None, out: Any) -> None:
+        self.array = array
+        self.whole = _is_whole(array)
+        self.grid = grid_of(self.whole, delta, epsilon, changes or max(1, array.size))
+        self.big = array.dtype == object or beyond_int64(self.grid.scale)
+        dtype = np.dtype(object if self.big and self.whole else np.int64 if self.whole else np.float64)
+        self.result = np.empty(array.shape, dtype) if out is None else _checked_out(out, array.shape, dtype)
+
+    def run(self) -> NDArray[Any]:
+        """The result, drawn in chunks."""
+        if self.array.size == 0:
+            return self.result
+        if self.big:
+            for source, target in _chunks(self.array, self.result):
+                target[...] = [_noisy_item(item, self.whole, self.grid) for item in source.tolist()]
+            return self.result
+        noise = np.empty(min(self.array.size, _CHUNK), np.int64)
+        add = _add_whole if self.whole else _add_real
+        for source, target in _chunks(self.array, self.result):
+            part = noise[: source.size]
+            fill(part, self.grid.scale)
+            add(source, part, target, self.grid)
+        return self.result
+
+    def taped(self) -> NDArray[Any]:
+        """The same by way of the tape."""
+        self.result[...] = np.array(drawn(lambda: self.run().tolist()), self.result.dtype).reshape(self.result.shape)
+        return self.result
+
+
+def _chunks(array: NDArray[Any], result: NDArray[Any]) -> Any:
+    """Pairs of one-dimensional parts, in the same order; views wherever the layout allows."""
+    if array.flags.c_contiguous and result.flags.c_contiguous:
+        source, target = array.reshape(-1), result.reshape(-1)
+        for start in range(0, source.size, _CHUNK):
+            yield source[start : start + _CHUNK], target[start : start + _CHUNK]
+        return
+    with np.nditer(
+        [array, result],
+        flags=["external_loop", "buffered", "refs_ok", "zerosize_ok"],
+        op_flags=[["readonly"], ["writeonly"]],
+        order="C",
+        buffersize=_CHUNK,
+    ) as pairs:
+        yield from pairs
+
+
+def _add_whole(source: NDArray[Any], noise: NDArray[np.int64], target: NDArray[np.int64], _: Grid) -> None:
+    """target = source + noise, exactly, held at the ends of int64."""
+    ends = np.iinfo(np.int64)
+    far: list[int] = []
+    if source.dtype.itemsize == 8 and not (source.min() > -_FAR and source.max() < _FAR):
+        far = np.flatnonzero((source <= -_FAR) | (source >= _FAR)).tolist()
+    exact = [min(max(int(source[index]) + int(noise[index]), ends.min), ends.max) for index in far]
+    np.add(source.astype(np.int64, copy=False), noise, target)  # right wherever no value is far
+    target[far] = exact
+
+
+def _add_real(source: NDArray[Any], noise: NDArray[np.int64], target: NDArray[np.float64], grid: Grid) -> None:
+    """target = (round(source/step) + noise)·step; in int64, but in Python integers for values far out."""
+    if abs(grid.exponent) > _ORDINARY:
+        pairs = zip(source.tolist(), noise.tolist(), strict=True)
+        target[...] = [_to_float(_to_steps(one, grid) + other, grid) for one, other in pairs]
+        return
+    step = 2.0**grid.exponent
+    with np.errstate(all="ignore"):
+        steps = np.multiply(source, 1 / step, dtype=np.float64)  # exact: a power of two
+        np.rint(steps, steps)
+        far: list[int] = []
+        if not (np.minimum.reduce(steps) > -_FAR and np.maximum.reduce(steps) < _FAR):  # so for NaN, too
+            far = np.flatnonzero(~(np.abs(steps) < _FAR)).tolist()
+        exact = [_to_float(_to_steps(source[index], grid) + int(noise[index]), grid) for index in far]
+        np.add(noise, steps.astype(np.int64), noise)
+        np.multiply(noise, step, target)
+    target[far] = exact
+
+
+def _noisy_item(item: Any, whole: bool, grid: Grid) -> int | float:
+    noise = draw_one(grid.scale)
+    return int(item) + noise if whole else _to_float(_to_steps(item, grid) + noise, grid)
+
+
+def _to_steps(answer: Any, grid: Grid) -> int:
+    """The multiple of the step nearest to the answer; NaN counts as 0, ±inf as the largest float."""
+    number = float(answer)
+    if number != number:  # noqa: PLR0124 - NaN
+        return 0
+    number = min(max(number, -_LARGEST), _LARGEST)
+    if abs(grid.exponent) <= _ORDINARY and abs(number) < 2.0**100:
+        return round(math.ldexp(number, -grid.exponent))  # exact: a power of two
+    return round(Fraction(number) / grid.step)
+
+
+def _to_float(steps: int, grid: Grid) -> float:
+    """The float nearest to so many steps, held at the largest float."""
+    try:
+        if abs(steps) < 2**53:
+            return math.ldexp(steps, grid.exponent)
+        return float(steps * grid.step)
+    except OverflowError:
+        return _LARGEST if steps > 0 else -_LARGEST
+
+
+def _array(answer: Any) -> NDArray[Any]:
+    """Lists keep their Python integers, of any size; everything else is numpy's choice."""
+    try:
+        return np.asarray(answer, object if isinstance(answer, list | tuple) else None)
+    except (TypeError, ValueError):
+        raise InvalidParameter("answer must be numbers in a regular shape") from None
+
+
+def _is_whole(array: NDArray[Any]) -> bool:
+    """Whether the answers are integers; decided by their types, never by their values."""
+    if array.dtype == object:
+        kinds = {type(item) for item in array.flat}
+        if not all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds):
+            raise InvalidParameter("answer must be integers or floats in a regular shape")
+        return all(issubclass(kind, int | np.integer | np.bool_) for kind in kinds)
+    if array.dtype.kind not in "biuf":
+        raise InvalidParameter(f"answer must be integers or floats, got an array of {array.dtype}")
+    return array.dtype.kind != "f"
+
+
+def _checked_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype or not out.flags.writeable:
+        raise InvalidParameter(f"out must be a writeable array of {dtype} with the shape {shape}")
+    return out
+
+
+def _counted(changes: Any) -> int:
+    try:
+        count = 0 if isinstance(changes, bool) else operator.index(changes)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise InvalidParameter(f"changes must be a whole number of at least 1, got {changes!r}")
+    return count

@@ -1,0 +1,227 @@
+"""How often `.interval("0.95")` holds the truth, for every statistic and relation.
+
+n ∈ {10, 100, 10⁴}, ε ∈ {0.1, 1}, smooth data and data with ties. Each assertion has a false-alarm rate of at most
+10⁻⁸, from the tail of the binomial law.
+
+    cell      one statistic, relation, n, ε and shape: fewer hits than 95 % would have. 20 to 250 runs, so that a
+              coverage below 50 to 85 % is caught
+    together  the cells of a statistic and relation. At least 95 %; and where the interval is exact, at most 99 %.
+              3,000 runs catch a coverage below 92 % (noise a fifth larger than thought) or above 99.9 %
+
+Exact: count, sum, mean, proportion, histogram (discrete noise of a scale near 1 reaches 97 or 98 %). At least nominal
+by design: joint variance (98 to 99.9 %), Bernstein's (96 to 100 %), brackets of quantiles (97 to 100 %), bands after
+isotonic regression and the cut at 0 and n (`test_tree_error` has them before it).
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import discreet
+
+ALARM = 1e-8
+LEVEL = "0.95"
+SIZES = [10, 100, 10**4]
+EPSILONS = ["0.1", "1"]
+SHAPES = ["smooth", "ties"]
+RELATIONS = ["change-one", "add-remove"]
+DECILES = [f"0.{k}" for k in range(1, 10)]
+EDGES = [0.0, 0.1, 0.2, 0.4, 0.7, 1.0]
+
+Held = Callable[[Any, np.ndarray, tuple[float, float]], list[bool]]
+
+
+@cache
+def rows(shape: str, n: int) -> np.ndarray:
+    rng = np.random.default_rng(n)
+    return rng.beta(2, 5, n) if shape == "smooth" else np.minimum(rng.geometric(0.3, n) - 1, 20)
+
+
+def bounds_of(shape: str) -> tuple[int, int]:
+    return (0, 1) if shape == "smooth" else (0, 20)
+
+
+def within(ends: tuple[Any, Any], truth: Any) -> np.ndarray:
+    """The ends are floats of exact numbers: the last bits of both sides are rounding."""
+    slack = 1e-12 * np.abs(truth)
+    return (np.asarray(ends[0]) - slack <= truth) & (truth <= np.asarray(ends[1]) + slack)
+
+
+def ranked(x: np.ndarray, share: float) -> float:
+    return float(np.sort(x)[math.ceil(round(share * len(x), 6)) - 1])
+
+
+def holds(truth: Callable[[np.ndarray], Any]) -> Held:
+    return lambda found, x, _: np.atleast_1d(within(found.interval(LEVEL), truth(x))).tolist()
+
+
+def true(x: np.ndarray) -> np.ndarray:
+    return x > x.mean()
+
+
+def over_all(found: Any, x: np.ndarray, bounds: tuple[float, float]) -> list[bool]:
+    return [bool(np.all(within(found.interval(LEVEL, simultaneous=True), binned(x, bounds))))]
+
+
+def each_bin(found: Any, x: np.ndarray, bounds: tuple[float, float]) -> list[bool]:
+    return within(found.interval(LEVEL), binned(x, bounds)).tolist()
+
+
+def binned(x: np.ndarray, bounds: tuple[float, float]) -> np.ndarray:
+    return np.histogram(x, np.array(EDGES) * bounds[1])[0]
+
+
+def on_the_curve(found: Any, x: np.ndarray, _: tuple[float, float]) -> list[bool]:
+    step = found.points[1] - found.points[0]
+    truth = np.searchsorted(np.sort(np.floor(x / step + 0.5) * step), found.points + step / 4)
+    return [bool(np.all(within(found.interval(LEVEL), truth)))]
+
+
+def deciles(x: np.ndarray) -> np.ndarray:
+    return np.array([ranked(x, float(share)) for share in DECILES])
+
+
+def all_deciles(found: Any, x: np.ndarray, _: tuple[float, float]) -> list[bool]:
+    return [bool(np.all(within(found.interval(LEVEL), deciles(x))))]
+
+
+PARTS: dict[str, Callable[[np.ndarray], float]] = {
+    "count": len,
+    "mean": np.mean,
+    "std": np.std,
+    "lower_quartile": partial(ranked, share=0.25),
+    "median": partial(ranked, share=0.5),
+    "upper_quartile": partial(ranked, share=0.75),
+}
+
+
+def all_parts(found: Any, x: np.ndarray, _: tuple[float, float]) -> list[bool]:
+    """Each part on its own; they share their noise, so only the worst of them counts, and one may miss."""
+    return [bool(within(part.interval(LEVEL), PARTS[name](x))) for name, part in found.items()]
+
+
+def histogram(x: np.ndarray, bounds: tuple[float, float], **given: Any) -> Any:
+    return discreet.histogram(x, bins=np.array(EDGES) * bounds[1], **given)
+
+
+def two_bins(x: np.ndarray, bounds: tuple[float, float], **given: Any) -> Any:
+    return discreet.histogram(x, bins=[0, 0.3 * bounds[1], bounds[1]], **given)
+
+
+def of_truth(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, bounds, **given: function(true(x), **given)  # noqa: ARG005
+
+
+EXACT: dict[str, tuple[Callable[..., Any], Held, int]] = {
+    "count": (of_truth(discreet.count), holds(lambda x: true(x).sum()), 250),
+    "sum": (discreet.sum, holds(np.sum), 250),
+    "mean": (discreet.mean, holds(np.mean), 170),
+    "proportion": (of_truth(discreet.proportion), holds(lambda x: true(x).mean()), 170),
+    "histogram": (histogram, each_bin, 100),
+    "histogram, simultaneously": (histogram, over_all, 250),
+    "two bins": (
+        two_bins,
+        lambda found, x, bounds: within(found.interval(LEVEL), two(x, bounds)).tolist()[:1],
+        250,
+    ),
+}
+AT_LEAST: dict[str, tuple[Callable[..., Any], Held, int]] = {
+    "variance": (discreet.variance, holds(np.var), 50),
+    "std": (discreet.std, holds(np.std), 30),
+    "median": (discreet.median, holds(partial(ranked, share=0.5)), 60),
+    "quantile": (
+        lambda x, **given: discreet.quantile(x, "0.9", **given),
+        holds(partial(ranked, share=0.9)),
+        60,
+    ),
+    "three quantiles": (
+        lambda x, **given: discreet.quantiles(x, ["0.1", "0.5", "0.9"], **given),
+        lambda found, x, _: within(found.interval(LEVEL), deciles(x)[[0, 4, 8]]).tolist()[1:2],
+        20,
+    ),
+    "deciles": (lambda x, **given: discreet.quantiles(x, DECILES, **given), all_deciles, 60),
+    "cdf": (partial(discreet.cdf, cells=128), on_the_curve, 100),
+}
+
+
+def two(x: np.ndarray, bounds: tuple[float, float]) -> np.ndarray:
+    return np.histogram(x, [0, 0.3 * bounds[1], bounds[1]])[0]
+
+
+def least(runs: int) -> int:
+    """The fewest hits that are no alarm if the coverage is 95 %."""
+    return int(stats.binom.ppf(ALARM, runs, 0.95))
+
+
+def most(runs: int) -> int:
+    """The most hits that are no alarm if the coverage is 99 %."""
+    return int(stats.binom.isf(ALARM, runs, 0.99))
+
+
+def cells() -> list[tuple[str, int, str]]:
+    return [(shape, n, epsilon) for shape in SHAPES for n in SIZES for epsilon in EPSILONS]
+
+
+def hits(call: Callable[..., Any], held: Held, relation: str, runs: int) -> list[list[bool]]:
+    """For each cell, what was held in all of its runs."""
+    found = []
+    for shape, n, epsilon in cells():
+        x, bounds = rows(shape, n), bounds_of(shape)
+        given = {"bounds": bounds, "epsilon": epsilon, "neighbors": relation}
+        found.append([hit for _ in range(runs) for hit in held(call(x, **given), x, bounds)])
+    return found
+
+
+def check_at_least(found: list[list[bool]]) -> None:
+    for cell, name in zip(found, cells(), strict=True):
+        assert sum(cell) >= least(len(cell)), (name, sum(cell), len(cell))
+    together = [hit for cell in found for hit in cell]
+    assert sum(together) >= least(len(together)), (sum(together), len(together))
+
+
+def check_at_most(found: list[list[bool]]) -> None:
+    together = [hit for cell in found for hit in cell]
+    assert sum(together) <= most(len(together)) < len(together), (sum(together), len(together))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", EXACT)
+def test_an_exact_interval_holds_the_truth_in_95_to_99_of_100_releases(name, relation):
+    call, held, runs = EXACT[name]
+    found = hits(call, held, relation, runs)
+    check_at_least(found)
+    check_at_most(found)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", AT_LEAST)
+def test_an_interval_holds_the_truth_in_at_least_95_of_100_releases(name, relation):
+    call, held, runs = AT_LEAST[name]
+    check_at_least(hits(call, held, relation, runs))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("function", [discreet.mean_and_std, discreet.summary])
+def test_every_part_of_a_joint_release_is_held_in_at_least_95_of_100(function, relation):
+    parts = 2 if function is discreet.mean_and_std else 6
+    found = hits(function, all_parts, relation, 40 if relation == "change-one" else 20)
+    for part in range(parts):
+        check_at_least([cell[part::parts] for cell in found])
+
+
+def test_intervals_at_90_and_at_99_99_percent_are_caught():
+    """The control: exact intervals of another confidence than they are tested for."""
+    for other, check in (("0.9", check_at_least), ("0.9999", check_at_most)):
+        found = hits(
+            discreet.sum,
+            lambda release, x, _, level=other: [bool(within(release.interval(level), x.sum()))],
+            "change-one",
+            250,
+        )
+        with pytest.raises(AssertionError):
+            check(found)
