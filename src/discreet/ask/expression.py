@@ -1,12 +1,13 @@
-"""The row language: small, closed and total. Every expression has a value or is missing, for every row, on every engine.
+"""The row language: small, closed and total. Every expression has a value or is missing, for every row and engine.
 
     kinds       number (a double) · text · date (a timestamp without zone) · truth
     undefined   x/0, a cast that fails, a function of a missing value: missing; never an error
     numbers     every operand and result is limited to ±10¹⁰⁰, and below 10⁻¹⁰⁰ in size is 0: nothing overflows
     truth       three-valued, as in SQL; WHERE keeps a row only if its condition is true
 
-None of them looks at another row, none is random. Values are frozen; `canonical` writes an expression so that two spellings of one
-expression are one text. What is not here cannot be asked: `ask.sql` and the engines know these classes and no others.
+None of them looks at another row, none is random. Values are frozen; `ask.normal` brings two spellings of one
+expression to one value and one text, `ask.kinds` checks it. What is not here cannot be asked: `ask.sql` and the
+engines know these classes and no others.
 """
 
 from __future__ import annotations
@@ -121,7 +122,10 @@ class Coalesce:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of numbers or texts; `round` takes one number and rounds as ⌊x + ½⌋; `substring` is (text, from, length)."""
+    """A function of numbers or texts: `round` takes one number and is ⌊x + ½⌋; `substring` is (text, from, length).
+
+    In `substring`, from ≥ 1 and length ≥ 0 are whole constants.
+    """
 
     name: NumberFunction | TextFunction
     arguments: tuple[Expression, ...]

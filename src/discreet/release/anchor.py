@@ -55,7 +55,7 @@ class AnchorFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._known: tuple[bytes, Anchor] = (b"", Anchor(ledger="", schema=""))
+        self._known: tuple[bytes, Anchor, dict[str, int]] = b"", Anchor(ledger="", schema=""), {}
 
     def read(self) -> Anchor:
         """What the file says now; `LedgerDamaged` if it is missing or unreadable."""
@@ -69,7 +69,7 @@ class AnchorFile:
             raise LedgerDamaged(f"the ledger's anchor is missing: put {self.path.name} back{_OR_RESTORE}") from None
         except OSError as failure:
             raise EngineFailed(f"the ledger's anchor cannot be read ({type(failure).__name__})") from None
-        return self._parsed(content)
+        return self._parsed(content)[0]
 
     def create(self, anchor: Anchor) -> None:
         """Write a first anchor; FileExistsError if there is a file, so that only one ledger is made."""
@@ -90,45 +90,44 @@ class AnchorFile:
         """Move a study's head forward, never back; if durable, the file is on the disk when this returns."""
         with self._failing(), self._locked() as descriptor:
             content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-            anchor = self._parsed(content)
+            anchor, older = self._parsed(content)
             now = anchor.heads.get(head.study)
             if now is None:
                 self.replace(
                     Anchor(ledger=anchor.ledger, schema=anchor.schema, heads={**anchor.heads, head.study: head})
                 )
             elif now.count < head.count:
-                first = 1 + 2 * list(anchor.heads).index(head.study)
-                second_is_older = _head(content, first) == now
-                start, line = _LINE * (first + second_is_older), _line(_values(head))
+                start, line = _LINE * older[head.study], _line(_values(head))
                 if os.pwrite(descriptor, line, start) != _LINE:
                     raise OSError
                 heads = {**anchor.heads, head.study: head}
                 anchor = Anchor(ledger=anchor.ledger, schema=anchor.schema, heads=heads)
-                self._known = content[:start] + line + content[start + _LINE :], anchor
+                older = {**older, head.study: _other(older[head.study])}
+                self._known = content[:start] + line + content[start + _LINE :], anchor, older
             if durable:
                 _sync(descriptor)
 
-    def _parsed(self, content: bytes) -> Anchor:
-        known, anchor = self._known
-        if content == known:
-            return anchor
-        anchor = self._read_lines(content)
-        self._known = content, anchor
-        return anchor
+    def _parsed(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
+        """What the file says, and which line of each study is the older one."""
+        known, anchor, older = self._known
+        if content != known:
+            anchor, older = self._read_lines(content)
+            self._known = content, anchor, older
+        return anchor, older
 
-    def _read_lines(self, content: bytes) -> Anchor:
+    def _read_lines(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
         count, rest = divmod(len(content), _LINE)
         first = _value(content, 0)
         if rest or count % 2 == 0 or first is None:
             raise self._damaged()
-        heads = {}
+        heads, older = {}, {}
         for number in range(1, count, 2):
-            pair = [head for head in (_head(content, number), _head(content, number + 1)) if head is not None]
-            if not pair or pair[0].study != pair[-1].study:
+            pair = [(line, head) for line in (number, number + 1) if (head := _head(content, line)) is not None]
+            if not pair or pair[0][1].study != pair[-1][1].study:
                 raise self._damaged()
-            newest = max(pair, key=lambda head: head.count)
-            heads[newest.study] = newest
-        return Anchor(ledger=str(first["ledger"]), schema=str(first["schema"]), heads=heads)
+            line, newest = max(pair, key=lambda found: found[1].count)
+            heads[newest.study], older[newest.study] = newest, _other(line)
+        return Anchor(ledger=str(first["ledger"]), schema=str(first["schema"]), heads=heads), older
 
     def _damaged(self) -> LedgerDamaged:
         return LedgerDamaged(
@@ -191,6 +190,15 @@ def _write(descriptor: int, content: bytes) -> None:
 def _content(anchor: Anchor) -> bytes:
     first = _line({"ledger": anchor.ledger, "schema": anchor.schema})
     return first + b"".join(2 * _line(_values(head)) for head in anchor.heads.values())
+
+
+def _other(line: int) -> int:
+    """The other line of the same study.
+
+    >>> _other(3), _other(4)
+    (4, 3)
+    """
+    return line + 1 if line % 2 else line - 1
 
 
 _NAMES = tuple(part.name for part in fields(Head))

@@ -1,11 +1,12 @@
 """The machinery under `Ledger`: how a ledger is made, checked, opened and written to.
 
-Every change runs through `Book.page`, which holds the one safe order:
+Every change runs through `Book.page`, which holds the one safe order,
 
     read the anchor → lock the study → compare → change → commit → advance the anchor
 
-The anchor is read before the lock, so it can only be older than what the lock shows: a study that lacks the anchored
-head was rolled back. A new ledger is built under another name and put in place whole, after its anchor, so a crash
+or, for most spends on PostgreSQL, through `Book.append_at_once`: the same order, with the middle in one statement. The
+anchor is read before the lock, so it can only be older than what the lock shows: a study that lacks the anchored head
+was rolled back. A new ledger is built under another name and put in place whole, after its anchor, so a crash
 leaves no ledger that looks new.
 """
 
@@ -21,41 +22,15 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any
 
-from sqlalchemy import (
-    URL,
-    ColumnElement,
-    Connection,
-    LargeBinary,
-    Select,
-    TextClause,
-    bindparam,
-    cast,
-    func,
-    insert,
-    inspect,
-    literal_column,
-    null,
-    select,
-    tuple_,
-    union_all,
-    update,
-)
+from sqlalchemy import URL, Connection, func, insert, inspect, select, tuple_, update
 
 from discreet.calibrate.epsilon import quote
 from discreet.draw.entropy import keystream
 from discreet.errors import InvalidParameter, LedgerDamaged
 from discreet.release.anchor import Anchor, AnchorFile, Head, sync_folder
 from discreet.release.ledger_chain import COLUMNS, START, Entry, digest, replay
-from discreet.release.ledger_schema import (
-    ANALYST,
-    ENTRY,
-    LEDGER,
-    QUESTIONS,
-    REQUESTS,
-    STUDY,
-    VERSION,
-    Database,
-)
+from discreet.release.ledger_schema import ANALYST, ENTRY, LEDGER, STUDY, VERSION, Database
+from discreet.release.ledger_statements import ADD, APPEND, APPEND_SHARED, FIND, SHARE
 
 _NAME = 100
 """Characters of a study's or an analyst's name, a request id or a data version: a name fits a line of the anchor."""
@@ -64,36 +39,6 @@ _PRINTABLE = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]*")
 """No control characters, which PostgreSQL or a terminal cannot take, and no half of a surrogate pair."""
 
 _ENTRY = [ENTRY.c[name] for name in COLUMNS]
-
-_OF_STUDY = ENTRY.c.study == bindparam("study")
-_LAST = select(func.max(ENTRY.c.number)).where(_OF_STUDY).scalar_subquery()
-
-
-def _part(
-    name: str, answer: ColumnElement[bytes], *where: ColumnElement[bool] | TextClause
-) -> Select[*tuple[Any, ...]]:
-    columns = [ENTRY.c[column] for column in COLUMNS if column not in ("query", "answer")]
-    return select(literal_column(f"'{name}'").label("part"), *columns, answer.label("answer")).where(_OF_STUDY, *where)
-
-
-_NO_ANSWER = cast(null(), LargeBinary)
-_FIND = union_all(
-    _part("head", _NO_ANSWER, ENTRY.c.number == _LAST),
-    _part("anchored", _NO_ANSWER, ENTRY.c.number == bindparam("anchored")),
-    _part("request", _NO_ANSWER, ENTRY.c.request_id == bindparam("request_id"), REQUESTS),
-    _part(
-        "question",
-        ENTRY.c.answer,
-        ENTRY.c.question == bindparam("question"),
-        ENTRY.c.epsilon == bindparam("epsilon"),
-        QUESTIONS,
-    ),
-)
-"""All that a spend must know, in one statement: after the lock, so that it sees what the last writer did."""
-
-_ADD = insert(ENTRY)
-
-_SHARE = select(ANALYST).where(ANALYST.c.study == bindparam("study"), ANALYST.c.name == bindparam("analyst"))
 
 
 class Page:
@@ -125,7 +70,7 @@ class Page:
 
     def analyst(self, name: str) -> Any:
         """An analyst's share, or None if they have none."""
-        rows = self._book.database.run(self.connection, _SHARE, study=self.head.study, analyst=name)
+        rows = self._book.database.run(self.connection, SHARE, study=self.head.study, analyst=name)
         return rows[0] if rows else None
 
     def share(self, name: str, *, allotted: int, spent: int) -> None:
@@ -147,20 +92,34 @@ class Book:
     @contextmanager
     def page(self, study: str, *, request_id: str = "", question: str = "", epsilon: str = "") -> Iterator[Page]:
         """A study, locked and not behind its anchor; what was added is on disk and anchored at the end."""
-        require_text("study", study)
-        anchor = self.anchor.read()
-        if anchor.ledger != self.id:
-            raise _swapped()
-        known = anchor.heads.get(study)
+        known = self._anchored(study)
         with self.database.transaction(study) as connection:
             page = self._page(connection, study, known, request_id=request_id, question=question, epsilon=epsilon)
             yield page
         if page.moved or page.answer is not None:
             self.anchor.advance(page.head, durable=page.durable)
 
+    def append_at_once(self, study: str, **columns: Any) -> bool:
+        """Whether a spend was added right after the anchored head, and anchored; if not, nothing was: take a `page`."""
+        known = None if self.database.is_file else self._anchored(study)
+        if known is None or known.spent + columns["amount"] > known.total:
+            return False
+        values, head = self._next(known, columns)
+        if not self.database.run_alone(APPEND if values["analyst"] is None else APPEND_SHARED, **values):
+            return False
+        self.anchor.advance(head, durable=False)
+        return True
+
+    def _anchored(self, study: str) -> Head | None:
+        require_text("study", study)
+        anchor = self.anchor.read()
+        if anchor.ledger != self.id:
+            raise _swapped()
+        return anchor.heads.get(study)
+
     def _page(self, connection: Connection, study: str, known: Head | None, **request: str) -> Page:
         anchored = 0 if known is None else known.count
-        rows = self.database.run(connection, _FIND, study=study, anchored=anchored, **request)
+        rows = self.database.run(connection, FIND, study=study, anchored=anchored, **request)
         head = next((_head(row) for row in rows if row.part == "head"), None)
         if known is not None and known.hash not in [row.hash for row in rows if row.part == "anchored"]:
             raise _behind(study, 0 if head is None else head.count, known.count, mark(_heads(connection)))
@@ -176,6 +135,12 @@ class Book:
 
     def append(self, connection: Connection, head: Head, columns: dict[str, Any]) -> Head:
         """Write the entry after the head; the head is then the entry's."""
+        values, head = self._next(head, columns)
+        self.database.run(connection, ADD, **values)
+        return head
+
+    def _next(self, head: Head, columns: dict[str, Any]) -> tuple[dict[str, Any], Head]:
+        """The row of the entry after the head, and its head."""
         spent = head.spent + (columns["amount"] if columns["kind"] in ("spend", "restore") else 0)
         entry = Entry(
             study=head.study,
@@ -188,8 +153,7 @@ class Book:
         )
         values = {name: getattr(entry, name) for name in COLUMNS}
         values["hash"] = digest(self.id, entry)
-        self.database.run(connection, _ADD, **values)
-        return Head(study=head.study, count=entry.number, hash=values["hash"], spent=spent, total=head.total)
+        return values, Head(study=head.study, count=entry.number, hash=values["hash"], spent=spent, total=head.total)
 
     def verify(self, *, against_anchor: bool = True) -> dict[str, Head]:
         """The heads, after a check of the database and a walk along every chain; then of the anchor."""

@@ -28,7 +28,7 @@ from sqlalchemy.exc import ArgumentError
 
 from discreet.calibrate.epsilon import charge, exact_epsilon, quote
 from discreet.errors import BudgetExceeded, InvalidParameter, LedgerDamaged
-from discreet.release.book import Book, entries_of, foreign, make, require_text
+from discreet.release.book import Book, Page, entries_of, foreign, make, require_text
 from discreet.release.ledger_chain import Entry, in_epsilon, question_of
 from discreet.release.ledger_schema import ANALYST, ENTRY, LEDGER, STUDY, VERSION
 
@@ -164,38 +164,21 @@ class Ledger:
                 require_text(name, value)
         exact = exact_epsilon(epsilon)
         question = question_of(query, data_version, request_id)
-        body = {"question": question, "epsilon": str(exact), "analyst": analyst}
-        with self._book.page(study, request_id=request_id, question=question, epsilon=str(exact)) as page:
-            share = None if analyst is None else page.analyst(analyst)
-            if analyst is not None and share is None:
-                raise BudgetExceeded(f"analyst {quote(analyst)} has no share of study {study!r}: see Ledger.allot")
-            if page.request is None:
-                units = 0 if page.asked else charge(exact)
-                if share is not None and units:
-                    _refuse_above(units, share.allotted - share.spent, f"the share of analyst {analyst!r}")
-                    page.share(share.name, allotted=share.allotted, spent=share.spent + units)
-                _refuse_above(units, page.head.total - page.head.spent, f"study {study!r}")
-                page.append(
-                    kind="repeat" if page.asked else "spend",
-                    request_id=request_id,
-                    query=query,
-                    data_version=data_version,
-                    amount=units,
-                    **body,
-                )
-            elif body != {name: getattr(page.request, name) for name in body}:
-                raise InvalidParameter(
-                    f"request_id must be new for a new question, got {request_id!r}, which was used for another; "
-                    "nothing was spent"
-                )
+        asked = {"request_id": request_id, "question": question, "epsilon": str(exact)}
+        entry = {"query": query, "data_version": data_version, "analyst": analyst, **asked}
+        repeated, answer = False, None
+        if not self._book.append_at_once(study, kind="spend", amount=charge(exact), **entry):
+            with self._book.page(study, **asked) as page:
+                _spend(page, charge(exact), entry)
+            repeated, answer = page.asked, page.answer
         return Grant(
             study=study,
             request_id=request_id,
             question=question,
             epsilon=exact,
             analyst=analyst,
-            repeated=page.asked,
-            answer=page.answer,
+            repeated=repeated,
+            answer=answer,
         )
 
     def record(self, grant: Grant, answer: bytes) -> bytes:
@@ -284,6 +267,27 @@ class Ledger:
             if share is None:
                 return 0, 0, 0
             return share.allotted, share.spent, min(share.allotted - share.spent, total - spent)
+
+
+def _spend(page: Page, cost: int, entry: dict[str, Any]) -> None:
+    """Decide on a spend while the study is locked: refuse it, charge it, or find that nothing is to be charged."""
+    study, analyst, request = page.head.study, entry["analyst"], page.request
+    share = None if analyst is None else page.analyst(analyst)
+    if analyst is not None and share is None:
+        raise BudgetExceeded(f"analyst {quote(analyst)} has no share of study {study!r}: see Ledger.allot")
+    if request is not None:
+        if any(entry[name] != getattr(request, name) for name in ("question", "epsilon", "analyst")):
+            raise InvalidParameter(
+                f"request_id must be new for a new question, got {request.request_id!r}, which was used for another; "
+                "nothing was spent"
+            )
+        return
+    units = 0 if page.asked else cost
+    if share is not None and units:
+        _refuse_above(units, share.allotted - share.spent, f"the share of analyst {analyst!r}")
+        page.share(share.name, allotted=share.allotted, spent=share.spent + units)
+    _refuse_above(units, page.head.total - page.head.spent, f"study {study!r}")
+    page.append(kind="repeat" if page.asked else "spend", amount=units, **entry)
 
 
 def _places(where: str | os.PathLike[str], anchor: str | os.PathLike[str] | None) -> tuple[Path | URL, Path]:

@@ -7,6 +7,7 @@ without any lock two writers could not both add the next one. `analyst` holds wh
     SQLite       BEGIN IMMEDIATE: the writer's lock before the first read. journal_mode=TRUNCATE and
                  synchronous=FULL: a commit is on the disk, in one file; there is no -wal to lose.
     PostgreSQL   SELECT … FOR UPDATE of the study's row before any other read; synchronous_commit on.
+                 Or one statement that does all of it: see ledger_statements.
 
 In one process one transaction runs at a time, and no fork happens inside one: SQLite's locks do not survive a fork.
 What a database says is turned into our errors here; its text is never passed on, for it may quote a row.
@@ -18,7 +19,7 @@ import os
 import threading
 from collections import namedtuple
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -42,9 +43,8 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
-from sqlalchemy.pool import QueuePool
-from sqlalchemy.sql import ClauseElement
-from sqlalchemy.sql.selectable import SelectBase
+from sqlalchemy.pool import PoolProxiedConnection, QueuePool
+from sqlalchemy.sql.selectable import ReturnsRows
 
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, LedgerDamaged
 
@@ -140,6 +140,9 @@ Index(
     postgresql_where=QUESTIONS,
 )
 
+_UNIQUE = f"SELECT count(*) FROM pg_index WHERE indrelid = '{ENTRY.name}'::regclass AND indisunique AND indisvalid"  # noqa: S608
+"""Counts the keys that keep two from adding the same entry: a copy may have been put back without them."""
+
 _one_at_a_time = threading.Lock()
 os.register_at_fork(
     before=_one_at_a_time.acquire,
@@ -156,7 +159,7 @@ class Database:
         self._pid = os.getpid()
         self._failed = False
         self._driver: Any = self._engine.dialect.dbapi
-        self._words: dict[ClauseElement, tuple[str, Any]] = {}
+        self._words: dict[ReturnsRows, tuple[str, Any]] = {}
         event.listen(self._engine, "begin", self._on_begin)
 
     @property
@@ -167,6 +170,20 @@ class Database:
     @contextmanager
     def transaction(self, study: str | None = None) -> Iterator[Connection]:
         """A connection that has begun, with the study's row locked; it commits, or rolls back on any exception."""
+        with self._turn(), self._engine.connect().execution_options(study=study) as connection, connection.begin():
+            yield connection
+
+    def run(self, connection: Connection, statement: ReturnsRows, **values: Any) -> list[Any]:
+        """The rows of a statement that is a constant of a module: turned into SQL once, then the driver's own speed."""
+        return self._rows(connection.connection, statement, values)
+
+    def run_alone(self, statement: ReturnsRows, **values: Any) -> list[Any]:
+        """The same for a statement that is a transaction of its own: when this returns, it has committed."""
+        with self._turn(), closing(self._engine.raw_connection()) as connection:
+            return self._rows(connection, statement, values)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
         with _one_at_a_time:
             if self._failed:
                 raise EngineFailed("the ledger's disk failed before; mend it and open the ledger again")
@@ -174,8 +191,7 @@ class Database:
                 self._engine.dispose(close=False)
                 self._pid = os.getpid()
             try:
-                with self._engine.connect().execution_options(study=study) as connection, connection.begin():
-                    yield connection
+                yield
             except DBAPIError as failure:
                 raise self._translated(failure.orig) from None
             except self._driver.Error as failure:
@@ -183,12 +199,11 @@ class Database:
             except UnicodeError:  # what comes in was checked, so this is what is stored
                 raise _not_a_ledger() from None
 
-    def run(self, connection: Connection, statement: ClauseElement, **values: Any) -> list[Any]:
-        """The rows of a statement that is a constant of a module: turned into SQL once, then the driver's own speed."""
+    def _rows(self, connection: PoolProxiedConnection, statement: ReturnsRows, values: dict[str, Any]) -> list[Any]:
         if statement not in self._words:
             self._words[statement] = str(statement.compile(self._engine)), _row_type(statement)
         words, row = self._words[statement]
-        cursor = connection.connection.dbapi_connection.execute(words, values)  # type: ignore[union-attr]
+        cursor = connection.dbapi_connection.execute(words, values)  # type: ignore[union-attr]
         return [] if row is None else [row(*found) for found in cursor.fetchall()]
 
     def create_tables(self, connection: Connection) -> None:
@@ -213,6 +228,8 @@ class Database:
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # one moment for all reads
         if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
             raise EngineFailed("the ledger's server runs with fsync off and may forget: set fsync = on")
+        if connection.exec_driver_sql(_UNIQUE).scalar_one() < 1 + len(ENTRY.indexes):
+            raise LedgerDamaged("the ledger's tables are not the ones it was made with: put back a copy that is whole")
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -224,7 +241,7 @@ class Database:
         if self.is_file:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             return
-        words = "BEGIN; SET LOCAL synchronous_commit TO on"
+        words = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO on"
         if study is not None:  # in the same message; in hexadecimal, so that no name can be anything but a name
             name = f"convert_from(decode('{study.encode().hex()}', 'hex'), 'UTF8')"
             words += f"; SELECT name FROM {STUDY.name} WHERE name = {name} FOR UPDATE"  # noqa: S608
@@ -252,11 +269,10 @@ class Database:
         return _not_a_ledger()
 
 
-def _row_type(statement: ClauseElement) -> Any:
+def _row_type(statement: ReturnsRows) -> Any:
     """A tuple with names for the rows of a statement; None if it gives none."""
-    if not isinstance(statement, SelectBase):
-        return None
-    return namedtuple("Found", [column.name for column in statement.selected_columns])
+    names = [column.name for column in statement.exported_columns]
+    return namedtuple("Found", names) if names else None
 
 
 def _not_a_ledger() -> LedgerDamaged:
@@ -292,7 +308,10 @@ def _postgresql(url: URL) -> Engine:
 
     def prepare(connection: Any, _: object) -> None:
         connection.autocommit = True  # the transaction is begun by us, with its settings, in one message
-        connection.execute("SET plan_cache_mode TO force_generic_plan")  # every statement is a look-up by an index
+        connection.execute(
+            "SET plan_cache_mode TO force_generic_plan;"  # every statement is a look-up by an index
+            "SET default_transaction_isolation TO 'read committed'; SET synchronous_commit TO on"
+        )
 
     event.listen(engine, "connect", prepare)
     return engine

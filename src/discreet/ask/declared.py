@@ -1,0 +1,256 @@
+"""What a policy says about a column: public facts, none of them read from the data.
+
+    bounds      [lower, upper] of a number (values outside are clamped), or of a date (for groups by year or month)
+    keys        the values that are groups: a list, a range of whole numbers "1..12", or a public file
+    bins        edges of groups of a number: [0, 18, 65, 120] is 0 ≤ x < 18, 18 ≤ x < 65, 65 ≤ x ≤ 120
+    precision   a step coarser than the one that the bounds give
+    missing     "drop", or the value that a missing one counts as where the column itself is aggregated or grouped by
+    other       the label of one more group for all values that are not keys; without it they are dropped
+
+A file of keys has one key a line (.csv, .tsv, .txt) or one column (.parquet); its first line is a header only if it
+is the column's name. "file.csv#name" takes the column `name` of a file whose first line is a header.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeAlias
+
+from discreet.ask.expression import Kind
+from discreet.ask.keyfile import keys_in
+from discreet.ask.normal import decimal
+from discreet.calibrate.bounds import exact_bounds, exact_number
+from discreet.calibrate.epsilon import exact, quote
+from discreet.errors import InvalidParameter
+
+Key: TypeAlias = str | Fraction | datetime | bool
+
+MOST_KEYS = 10**7
+"""More groups than any table that a person reads; a larger range was meant as something else."""
+
+_RANGE = re.compile(r"(-?\d{1,18})\.\.(-?\d{1,18})", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Declared:
+    """A declared column; one with nothing declared may still be used in conditions.
+
+    >>> Declared(bounds=(0, 120)).bounds
+    (Fraction(0, 1), Fraction(120, 1))
+    """
+
+    bounds: tuple[Fraction, Fraction] | tuple[datetime, datetime] | None
+    keys: tuple[Key, ...] | None
+    keys_from: str | None
+    """The range or file that the keys were written as."""
+    bins: tuple[Fraction, ...] | None
+    precision: Fraction | None
+    missing: Key | None
+    """What a missing value counts as; None drops it."""
+    other: str | None
+
+    def __init__(
+        self,
+        *,
+        bounds: object = None,
+        keys: object = None,
+        bins: object = None,
+        precision: object = None,
+        missing: object = "drop",
+        other: object = None,
+        name: str = "",
+        folder: Path | None = None,
+    ) -> None:
+        put = object.__setattr__
+        with at("bounds"):
+            put(self, "bounds", None if bounds is None else _bounds(bounds))
+        with at("keys"):
+            found, written = _keys(keys, name, folder or Path())
+            put(self, "keys", found)
+            put(self, "keys_from", written)
+        with at("bins"):
+            put(self, "bins", None if bins is None else edges(bins))
+        with at("precision"):
+            put(self, "precision", None if precision is None else exact("precision", precision))
+        with at("missing"):
+            put(self, "missing", None if missing == "drop" else _key(missing))
+        with at("other"):
+            put(self, "other", _other(other))
+        self._fits()
+
+    def keys_as(self, kind: Kind) -> tuple[Key, ...]:
+        """The keys in the kind of the column, in declared order; a file's texts are read in it."""
+        return _in_kind(self.keys, type(self.keys[0]).__name__, kind) if self.keys else ()
+
+    def _fits(self) -> None:
+        """Refuses declarations that contradict each other."""
+        if self.keys is not None and self.bins is not None:
+            raise InvalidParameter("bins: a column has keys or bins, not both; leave one out")
+        if self.other is not None and self.keys is None and self.bins is None:
+            raise InvalidParameter("other: it is the label of values that are not keys; declare keys or bins beside it")
+        if self.other is not None and self.other in (self.keys or labels(self.bins or ())):
+            raise InvalidParameter(
+                f"other: it must not be one of the keys, got {quote(self.other)}; write another label"
+            )
+        match self.bounds, self.precision, self.missing:
+            case (Fraction() as lower, Fraction() as upper), step, missing:
+                if isinstance(missing, Fraction) and not lower <= missing <= upper:
+                    raise InvalidParameter(f"missing: it must lie within the bounds, got {decimal(missing)}")
+                if step is not None and step > upper - lower:
+                    raise InvalidParameter(f"precision: it must not exceed upper - lower, got {decimal(step)}")
+            case _, Fraction(), _:
+                raise InvalidParameter("precision: it is a step between two bounds; declare bounds beside it")
+
+
+@contextmanager
+def at(place: str) -> Iterator[None]:
+    """Names the key of the policy in an error."""
+    try:
+        yield
+    except InvalidParameter as error:
+        raise InvalidParameter(f"{place}: {error}") from None
+
+
+def edges(values: object) -> tuple[Fraction, ...]:
+    """The edges of bins, increasing.
+
+    >>> edges([0, 18, 65]) == (0, 18, 65)
+    True
+    """
+    if not isinstance(values, list | tuple) or not 2 <= len(values) <= MOST_KEYS:
+        raise InvalidParameter("bins must be at least two edges such as [0, 18, 65, 120]")
+    found = tuple(exact_number("an edge", value) for value in values)
+    for left, right in pairwise(found):
+        if left >= right:
+            raise InvalidParameter(f"edges must increase, got {decimal(left)} before {decimal(right)}")
+    return found
+
+
+@lru_cache(maxsize=64)
+def labels(bins: tuple[Fraction, ...]) -> tuple[str, ...]:
+    """The names of bins, in order.
+
+    >>> labels((Fraction(0), Fraction(18), Fraction(65)))
+    ('[0, 18)', '[18, 65]')
+    """
+    pairs = [f"[{decimal(left)}, {decimal(right)})" for left, right in pairwise(bins)]
+    return tuple(pairs[:-1] + [f"{last[:-1]}]" for last in pairs[-1:]])
+
+
+def read_date(text: str) -> datetime:
+    """The date or time, without zone, that an ISO text writes.
+
+    >>> read_date("2020-01-31")
+    datetime.datetime(2020, 1, 31, 0, 0)
+    """
+    try:
+        return datetime.fromisoformat(text) if _DATE.fullmatch(text) else _no_date(text)
+    except ValueError:
+        return _no_date(text)
+
+
+def _no_date(text: str) -> datetime:
+    raise InvalidParameter(f"a date must be written as '2020-01-31' or '2020-01-31 12:00:00', got {quote(text)}")
+
+
+def _bounds(bounds: object) -> tuple[Fraction, Fraction] | tuple[datetime, datetime]:
+    match bounds:
+        case [date() as first, date() as second]:
+            lower, upper = _moment(first), _moment(second)
+            if lower >= upper:
+                raise InvalidParameter(f"lower must come before upper, got {first} and {second}; write [lower, upper]")
+            return lower, upper
+    return exact_bounds(bounds)
+
+
+def _moment(value: date) -> datetime:
+    if not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day)  # noqa: DTZ001 - dates here have no zone
+    if value.tzinfo is not None:
+        raise InvalidParameter("a date must be without a time zone, such as 2020-01-31")
+    return value
+
+
+def _keys(keys: object, name: str, folder: Path) -> tuple[tuple[Key, ...] | None, str | None]:
+    """The keys, and the text that they were written as."""
+    if keys is None:
+        return None, None
+    written = str(keys) if isinstance(keys, str | Path) else None
+    spelled = _RANGE.fullmatch(written) if written is not None else None
+    if spelled:
+        first, last = int(spelled[1]), int(spelled[2])
+        if not 0 <= last - first < MOST_KEYS:
+            raise InvalidParameter(f'a range must be "first..last" of 1 to 10^7 whole numbers, got {quote(written)}')
+        return tuple(map(Fraction, range(first, last + 1))), written
+    if written is not None:
+        return _distinct(tuple(keys_in(written, name, folder, MOST_KEYS))), written
+    if not isinstance(keys, list | tuple):
+        raise InvalidParameter(
+            f'keys must be a list such as ["a", "b"], a range "1..12" or a file "keys.csv", got {quote(keys)}'
+        )
+    if len(keys) > MOST_KEYS:
+        raise InvalidParameter(f"keys must be at most 10^7, got {len(keys):,}")
+    return _distinct(tuple(map(_key, keys))), None
+
+
+def _key(value: object) -> Key:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        if "\0" in value:
+            raise InvalidParameter("a key must not hold NUL characters")
+        return value
+    if isinstance(value, date):
+        return _moment(value)
+    return exact_number("a key", value)
+
+
+def _distinct(keys: tuple[Key, ...]) -> tuple[Key, ...]:
+    if not keys:
+        raise InvalidParameter("keys must hold at least one value, got none")
+    if len({type(key) for key in keys}) > 1:
+        raise InvalidParameter("keys must be of one kind: texts, numbers, dates or truths")
+    if len(set(keys)) < len(keys):
+        seen: set[Key] = set()
+        twice = next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise InvalidParameter(f"keys must differ, got {quote(twice)} twice")
+    return keys
+
+
+def _other(label: object) -> str | None:
+    if label is not None and not (isinstance(label, str) and label):
+        raise InvalidParameter(f'it must be a label such as "other", got {quote(label)}')
+    return label
+
+
+@lru_cache(maxsize=64)
+def _in_kind(keys: tuple[Key, ...], _written: str, kind: Kind) -> tuple[Key, ...]:
+    """The keys in a kind; `_written` tells the cache (False, True) from (0, 1)."""
+    return _distinct(tuple(as_kind(key, kind) for key in keys))
+
+
+def as_kind(key: Key, kind: Kind) -> Key:
+    """A declared value in the kind of its column."""
+    match key, kind:
+        case (bool(), "truth") | (str(), "text") | (datetime(), "date"):
+            return key
+        case Fraction(), "number":
+            return key
+        case Fraction(), "text":
+            return decimal(key)
+        case str(), "number":
+            return exact_number("a key", key)
+        case str(), "date":
+            return read_date(key)
+        case str(), "truth" if key.lower() in ("true", "false"):
+            return key.lower() == "true"
+    raise InvalidParameter(f"keys must be of the column's kind, {kind}, got {quote(key)}")

@@ -1,0 +1,233 @@
+"""The kind of an expression, and the refusal of what has none.
+
+    kind_of("age" >= 65)   truth
+    checked(…)             the expression itself, if every part has the kind that it needs, and it is not too large
+
+Limits: 1,000 parts, 50 levels, numbers of 0 or 10⁻¹⁰⁰ to 10¹⁰⁰ in size. They keep every later walk short.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import assert_never
+
+from discreet.ask.expression import (
+    Arithmetic,
+    Case,
+    Cast,
+    Coalesce,
+    Column,
+    Comparison,
+    Constant,
+    Every,
+    Expression,
+    Function,
+    Kind,
+    Likeness,
+    Membership,
+    Missing,
+    Negation,
+    Part,
+    Some,
+    Truncated,
+)
+from discreet.calibrate.epsilon import quote
+from discreet.errors import QueryRefused
+
+MOST_PARTS = 1_000
+DEEPEST = 50
+LARGEST_NUMBER = Fraction(10) ** 100
+"""The row language computes in doubles up to here, so that a product of two cannot overflow."""
+
+LONGEST_TEXT = 2**31 - 1
+"""What `substring` takes for "the rest of the text"."""
+
+_WORDS = {"number": "a number", "text": "a text", "date": "a date", "truth": "a condition"}
+
+_HINTS = {
+    "number": "CAST(… AS DOUBLE) makes one",
+    "text": "CAST(… AS VARCHAR) makes one",
+    "date": "DATE '2020-01-31' is one",
+    "truth": "age >= 65 is one",
+}
+
+
+def refused(message: str) -> QueryRefused:
+    """The refusal that ends as every refusal does."""
+    return QueryRefused(f"{message}{'' if message.endswith('?') else '.'} Nothing was spent.")
+
+
+def checked(expression: Expression) -> Expression:
+    """The expression itself, every part of the kind that it needs.
+
+    >>> checked(Arithmetic("+", Column("age", "number"), Constant("a", "text")))
+    Traceback (most recent call last):
+    discreet.errors.QueryRefused: + needs a number, got a text; CAST(… AS DOUBLE) makes one. Nothing was spent.
+    """
+    kind_of(expression)
+    return expression
+
+
+def kind_of(expression: Expression) -> Kind:
+    """The kind of the values of an expression, which is checked on the way.
+
+    >>> kind_of(Comparison("<", Column("age", "number"), Constant(Fraction(18), "number")))
+    'truth'
+    """
+    return _Check().kind(expression, 1)
+
+
+class _Check:
+    """One walk over an expression, which counts its parts."""
+
+    def __init__(self) -> None:
+        self.parts = 0
+
+    def kind(self, expression: Expression, depth: int) -> Kind:  # noqa: PLR0911, PLR0912 - one case for each class
+        self.parts += 1
+        if depth > DEEPEST or self.parts > MOST_PARTS:
+            raise refused(
+                f"an expression may have {MOST_PARTS:,} parts and {DEEPEST} levels; split the question, or use IN (…)"
+            )
+        below = depth + 1
+        match expression:
+            case Column(_, kind):
+                return kind
+            case Constant():
+                return _constant(expression)
+            case Arithmetic(sign, left, right):
+                self.all("number", (left, right), sign, below)
+                return "number"
+            case Comparison(sign, left, right):
+                self.one_kind((left, right), sign, below)
+                return "truth"
+            case Every(parts):
+                self.all("truth", parts, "AND", below)
+                return "truth"
+            case Some(parts):
+                self.all("truth", parts, "OR", below)
+                return "truth"
+            case Negation(part):
+                self.all("truth", (part,), "NOT", below)
+                return "truth"
+            case Membership(part, choices):
+                self.membership(part, choices, below)
+                return "truth"
+            case Missing(part):
+                self.kind(part, below)
+                return "truth"
+            case Likeness(part, pattern):
+                self.all("text", (part,), "LIKE", below)
+                _text(pattern)
+                return "truth"
+            case Case(branches, otherwise):
+                if not branches:
+                    raise refused("CASE needs at least one WHEN … THEN …")
+                self.all("truth", tuple(condition for condition, _ in branches), "WHEN", below)
+                return self.one_kind((*(value for _, value in branches), otherwise), "CASE", below)
+            case Coalesce(parts):
+                return self.one_kind(parts, "COALESCE", below)
+            case Function():
+                return self.function(expression, below)
+            case Part(part, date):
+                self.all("date", (date,), part, below)
+                return "number"
+            case Truncated(_, date):
+                self.all("date", (date,), "DATE_TRUNC", below)
+                return "date"
+            case Cast(part, kind):
+                if {self.kind(part, below), kind} == {"date", "number"}:
+                    raise refused("a date is no number; ask for a part of it, such as YEAR(…)")
+                return kind
+        assert_never(expression)
+
+    def all(self, kind: Kind, parts: tuple[Expression, ...], name: str, depth: int) -> None:
+        """Refuses parts of another kind."""
+        for part in parts:
+            found = self.kind(part, depth)
+            if found != kind:
+                raise refused(f"{name.upper()} needs {_WORDS[kind]}, got {_WORDS[found]}; {_HINTS[kind]}")
+
+    def one_kind(self, parts: tuple[Expression, ...], name: str, depth: int) -> Kind:
+        """The kind that all parts share."""
+        if not parts:
+            raise refused(f"{name} needs something to work on, got nothing")
+        first = self.kind(parts[0], depth)
+        for part in parts[1:]:
+            found = self.kind(part, depth)
+            if found != first:
+                raise refused(
+                    f"{name} needs values of one kind, got {_WORDS[first]} and {_WORDS[found]}; CAST changes a kind"
+                )
+        return first
+
+    def membership(self, part: Expression, choices: tuple[Constant, ...], depth: int) -> None:
+        """Refuses IN without choices, or with one that is missing."""
+        if not choices:
+            raise refused("IN needs at least one value, as in IN ('a', 'b')")
+        if any(choice.value is None for choice in choices):
+            raise refused("IN (…, NULL) is never false; ask for IS NULL beside it")
+        self.one_kind((part, *choices), "IN", depth)
+
+    def function(self, function: Function, depth: int) -> Kind:
+        """The kind of a function's result."""
+        name, arguments = function.name, function.arguments
+        match name:
+            case "least" | "greatest":
+                if not arguments:
+                    raise refused(f"{name.upper()} needs at least one number")
+                self.all("number", arguments, name, depth)
+                return "number"
+            case "abs" | "floor" | "ceil" | "round":
+                self.single("number", arguments, name, depth)
+                return "number"
+            case "lower" | "upper" | "trim":
+                self.single("text", arguments, name, depth)
+                return "text"
+            case "length":
+                self.single("text", arguments, name, depth)
+                return "number"
+            case "substring":
+                if len(arguments) != 3 or not (_whole(arguments[1], 1) and _whole(arguments[2], 0)):
+                    raise refused("SUBSTRING needs a text and whole numbers, as in SUBSTRING(name, 1, 3)")
+                self.all("text", arguments[:1], name, depth)
+                return "text"
+        assert_never(name)
+
+    def single(self, kind: Kind, arguments: tuple[Expression, ...], name: str, depth: int) -> None:
+        """Refuses anything but one argument of a kind."""
+        if len(arguments) != 1:
+            raise refused(f"{name.upper()} needs one argument, got {len(arguments)}")
+        self.all(kind, arguments, name, depth)
+
+
+def _constant(constant: Constant) -> Kind:
+    match constant.value:
+        case None:
+            return constant.kind
+        case bool():
+            found: Kind = "truth"
+        case Fraction() as number:
+            found = "number"
+            if number and not 1 / LARGEST_NUMBER <= abs(number) <= LARGEST_NUMBER:
+                raise refused("a number must be 0 or between 1e-100 and 1e100 in size")
+        case str() as text:
+            found = "text"
+            _text(text)
+        case _:
+            found = "date"
+    if found != constant.kind:
+        raise refused(f"{quote(constant.value)} is {_WORDS[found]}, not {_WORDS[constant.kind]}")
+    return found
+
+
+def _text(text: str) -> None:
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise refused("a text must not hold NUL characters or halves of characters")
+
+
+def _whole(expression: Expression, least: int) -> bool:
+    match expression:
+        case Constant(Fraction() as number, "number"):
+            return number.denominator == 1 and least <= number <= LONGEST_TEXT
+    return False

@@ -1,0 +1,239 @@
+"""The promise of a custodian, made once: whose rows they are, what may be known beforehand, and the total ε.
+
+    source      where the data is: a file, a folder, a glob, a database, a SELECT, or an object in Python
+    unit        whom we protect: "row", or the column whose value names the unit
+    max_rows    rows of one unit that may count (needed where the unit is a column)
+    max_groups  groups in which one unit may count; without it as many as max_rows
+    neighbors   "change-one" (the number of units is public) or "add-remove"
+    epsilon     the total for this data, for ever; delta only where keys are to be discovered
+    version     a name for the state of the data; without it the content is the version
+    columns     name → bounds, keys, bins, precision, missing, other (see `ask.declared`)
+
+A policy is read from TOML or made in Python, with the same checks; each error names the key and what to write.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from discreet.ask.declared import Declared, at
+from discreet.ask.normal import decimal
+from discreet.calibrate.bounds import Neighbors, exact_chance, exact_count, exact_neighbors
+from discreet.calibrate.epsilon import exact_epsilon, quote
+from discreet.errors import InvalidParameter
+
+_KEYS = ("source", "unit", "max_rows", "max_groups", "neighbors", "epsilon", "delta", "version", "columns")
+_NEEDED = {
+    "source": 'source = "people.parquet"',
+    "epsilon": 'epsilon = "1"',
+    "columns": "[columns] and under it age = { bounds = [0, 120] }",
+}
+_COLUMN_KEYS = ("bounds", "keys", "bins", "precision", "missing", "other")
+
+LARGEST_FILE = 10**7
+"""Bytes of a policy; keys by the million belong into a file of their own."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Policy:
+    """A policy, checked.
+
+    >>> policy = Policy(source="people.csv", epsilon="1", columns={"age": {"bounds": (0, 120)}})
+    >>> policy.epsilon, policy.unit, policy.columns["age"].bounds
+    (Fraction(1, 1), 'row', (Fraction(0, 1), Fraction(120, 1)))
+    """
+
+    source: object
+    unit: str
+    max_rows: int | None
+    max_groups: int | None
+    neighbors: Neighbors
+    epsilon: Fraction
+    delta: Fraction | None
+    columns: Mapping[str, Declared]
+    version: str | None
+    folder: Path | None
+    """What relative paths were relative to; None is the working directory."""
+
+    def __init__(
+        self,
+        *,
+        source: object,
+        epsilon: object,
+        columns: object,
+        unit: object = "row",
+        max_rows: object = None,
+        max_groups: object = None,
+        neighbors: object = "change-one",
+        delta: object = None,
+        version: object = None,
+        folder: Path | None = None,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "source", _source(source, folder))
+        put(self, "unit", _text("unit", unit, 'write unit = "row", or the name of the column of the unit'))
+        put(self, "folder", folder)
+        with at("max_rows"):
+            put(self, "max_rows", None if max_rows is None else exact_count("max_rows", max_rows))
+        with at("max_groups"):
+            put(self, "max_groups", None if max_groups is None else exact_count("max_groups", max_groups))
+        with at("neighbors"):
+            put(self, "neighbors", exact_neighbors(neighbors))
+        with at("epsilon"):
+            put(self, "epsilon", exact_epsilon(epsilon))
+        with at("delta"):
+            put(self, "delta", None if delta is None else exact_chance("delta", delta))
+        put(self, "version", None if version is None else _text("version", version, 'write version = "2024-06"'))
+        put(self, "columns", MappingProxyType(_columns(columns, folder)))
+        self._fits()
+
+    @classmethod
+    def load(cls, path: str | Path) -> Policy:
+        """The policy in a TOML file; paths in it are relative to the file."""
+        path = Path(path)
+        with at(path.name):
+            return cls(**_options(_table(path)), folder=path.parent)
+
+    @property
+    def unit_column(self) -> str | None:
+        """The column that names the unit, or None where each row is one."""
+        return None if self.unit == "row" else self.unit
+
+    def to_toml(self) -> str:
+        """The policy as a file that `load` reads."""
+        if not isinstance(self.source, str):
+            raise InvalidParameter("source: only a text can be written to a file; name the data by its path")
+        pairs: dict[str, object] = {name: getattr(self, name) for name in _KEYS[:-1]}
+        if self.folder is not None and Path(self.source).is_relative_to(self.folder):
+            pairs["source"] = str(Path(self.source).relative_to(self.folder))
+        lines = [f"{name} = {_toml(value)}" for name, value in pairs.items() if value is not None]
+        lines += ["", "[columns]"]
+        lines += [f"{json.dumps(name)} = {_declared_toml(declared)}" for name, declared in self.columns.items()]
+        return "\n".join(lines) + "\n"
+
+    def _fits(self) -> None:
+        if self.unit_column is None:
+            if self.max_rows not in (None, 1) or self.max_groups not in (None, 1):
+                raise InvalidParameter(
+                    "max_rows: a unit of one row has one row; leave it out, or write unit = the column of the unit"
+                )
+            return
+        if self.max_rows is None:
+            raise InvalidParameter(
+                f"max_rows: it must say how many rows of one {self.unit} may count; write max_rows = 1 or more"
+            )
+        if self.max_groups is not None and self.max_groups > self.max_rows:
+            raise InvalidParameter(
+                f"max_groups: it must not exceed max_rows, got {self.max_groups} and {self.max_rows}; leave it out"
+            )
+        if self.columns.get(self.unit, Declared()) != Declared():
+            raise InvalidParameter(
+                f"columns.{self.unit}: the unit's own column cannot be asked about; leave it out of columns"
+            )
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise InvalidParameter("a policy must be at most 10 MB; put long lists of keys into a file of their own")
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise InvalidParameter("there is no such file; `discreet init` writes one") from None
+    except OSError as error:
+        raise InvalidParameter(f"the file cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as error:
+        what = "" if isinstance(error, RecursionError) else f": {error}"
+        raise InvalidParameter(f"the file must be TOML{what}") from None
+
+
+def _options(table: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a file as arguments: none unknown, the needed ones there."""
+    _known(table, _KEYS, "")
+    for needed, example in _NEEDED.items():
+        if needed not in table:
+            raise InvalidParameter(f"{needed} is missing; write {example}")
+    return table
+
+
+def _known(table: Mapping[str, object], known: tuple[str, ...], place: str) -> None:
+    for key in table:
+        if key not in known:
+            nearest = difflib.get_close_matches(str(key), known, n=1)
+            advice = f"did you mean {nearest[0]}?" if nearest else f"the keys are {', '.join(known)}"
+            raise InvalidParameter(f"{place}{str(key)[:60]} is not a key of a policy; {advice}")
+
+
+def _columns(columns: object, folder: Path | None) -> dict[str, Declared]:
+    if not isinstance(columns, Mapping) or not columns:
+        raise InvalidParameter(f"columns: it must name at least one column; write {_NEEDED['columns']}")
+    found = {}
+    for name, options in columns.items():
+        if not isinstance(name, str) or not name or "\0" in name:
+            raise InvalidParameter(f"columns: a name must be a text, got {quote(name)}")
+        if isinstance(options, Declared):
+            found[name] = options
+            continue
+        if not isinstance(options, Mapping):
+            raise InvalidParameter(f"columns.{name}: write {name} = {{ bounds = [0, 120] }}, got {quote(options)}")
+        _known(options, _COLUMN_KEYS, f"columns.{name}.")
+        try:
+            found[name] = Declared(**options, name=name, folder=folder)
+        except InvalidParameter as error:
+            raise InvalidParameter(f"columns.{name}.{error}") from None
+    return found
+
+
+def _source(source: object, folder: Path | None) -> object:
+    """The source, a relative path as it is from the working directory."""
+    if source is None or isinstance(source, bool | int | float | list | Mapping):
+        raise InvalidParameter(f'source: it must be a path such as "people.parquet", got {quote(source)}')
+    if isinstance(source, Path):
+        source = str(source)
+    if not isinstance(source, str):
+        return source
+    text = _text("source", source, _NEEDED["source"])
+    return text if folder is None or _is_no_path(text) else str(folder / text)
+
+
+def _is_no_path(source: str) -> bool:
+    """Whether a source is an address, or a SELECT of the custodian."""
+    words = source.replace("(", " ").split(maxsplit=1)
+    return "://" in source or (len(words) > 1 and words[0].upper() in ("SELECT", "WITH", "FROM"))
+
+
+def _text(key: str, value: object, advice: str) -> str:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise InvalidParameter(f"{key}: it must be a text, got {quote(value)}; {advice}")
+    return value
+
+
+def _toml(value: object) -> str:
+    """A value as TOML writes it; a number as a text if it is no integer, so that it stays exact."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case Fraction():
+            return str(value) if value.denominator == 1 else f'"{decimal(value)}"'
+        case datetime():
+            return value.isoformat()
+        case tuple():
+            return f"[{', '.join(map(_toml, value))}]"
+        case int():
+            return str(value)
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _declared_toml(declared: Declared) -> str:
+    options: dict[str, object] = {name: getattr(declared, name) for name in _COLUMN_KEYS}
+    options["keys"] = declared.keys_from or declared.keys
+    pairs = [f"{name} = {_toml(value)}" for name, value in options.items() if value is not None]
+    return f"{{ {', '.join(pairs)} }}" if pairs else "{}"

@@ -1,0 +1,236 @@
+"""Questions in Python, and the query that they make: the same, with the same canonical text, as in SQL.
+
+    study.where("age >= 65").by("county").ask(people=Count(), age=Mean("age"), old=Proportion("age >= 80"))
+
+`of` is a column or an expression of the row language, as text. `build` puts them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TypeAlias, assert_never
+
+from discreet.ask.declared import edges
+from discreet.ask.expression import Every, Expression
+from discreet.ask.kinds import kind_of, refused
+from discreet.ask.normal import TRUE, decimal, normal
+from discreet.ask.policy import Policy
+from discreet.ask.query import Aggregate, Draft, Group, Named, Output, Query, aggregate_text, assembled, group_text
+from discreet.ask.scope import Scope, Typed
+from discreet.ask.sql import parse_condition, parse_expression, parse_group
+from discreet.calibrate.bounds import exact_number
+from discreet.calibrate.epsilon import quote
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many rows; of an expression, those where it is not missing; of a condition, those where it is true."""
+
+    of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CountUnits:
+    """How many units: count(DISTINCT unit)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The sum of a number."""
+
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean of a number."""
+
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Variance:
+    """The variance of a number, over n, or over n − 1 for a sample."""
+
+    of: str
+    sample: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Std:
+    """The standard deviation of a number, over n, or over n − 1 for a sample."""
+
+    of: str
+    sample: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Median:
+    """The median of a number."""
+
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """A quantile of a number, or several: `Quantile("age", 0.9)`, `Quantile("age", [0.25, 0.75])`."""
+
+    of: str
+    share: object
+
+
+@dataclass(frozen=True, slots=True)
+class Min:
+    """The smallest number."""
+
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Max:
+    """The largest number."""
+
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proportion:
+    """The share of rows where a condition is true, among those where it is not missing."""
+
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many rows are in each bin of a number: the declared bins, or these edges. It is asked alone."""
+
+    of: str
+    bins: Sequence[object] | None = None
+
+
+Question: TypeAlias = (
+    Count | CountUnits | Sum | Mean | Variance | Std | Median | Quantile | Min | Max | Proportion | Histogram
+)
+
+
+def build(
+    policy: Policy,
+    schema: Mapping[str, Typed],
+    *,
+    ask: Mapping[str, Question],
+    where: str | Sequence[str] | None = None,
+    by: str | Sequence[str] = (),
+) -> Query:
+    """The query of named questions about the rows where all conditions are true, for each group."""
+    reader = _Reader(policy, schema)
+    groups = [parse_group(text, policy, schema) for text in _texts(by)]
+    outputs: list[tuple[str, Output]] = [(name, Named(group_text(group))) for name, group in groups]
+    aggregates: list[Aggregate] = []
+    if not ask:
+        raise refused("nothing is asked of the data; ask for Count(), or another question")
+    for name, question in ask.items():
+        if not isinstance(question, Question):
+            raise refused(f'{quote(name)} must be a question such as Count() or Mean("age"), got {quote(question)}')
+        if isinstance(question, Histogram):
+            if len(ask) > 1:
+                raise refused("a histogram is asked alone, or by groups; ask the other questions by themselves")
+            group = reader.bins(question)
+            groups.append((name, group))
+            outputs.append((name, Named(group_text(group))))
+            question, name = Count(), "count"  # noqa: PLW2901 - a histogram is a count of rows in bins
+        found, numbers = reader.released(name, question)
+        aggregates.append(found)
+        outputs += numbers
+    names = [name for name, _ in outputs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise refused(f"two columns are called {quote(twice)}; give one another name")
+    condition = _all([parse_condition(text, policy, schema) for text in _texts(where or ())])
+    draft = Draft(outputs=outputs, aggregates=aggregates, groups=[group for _, group in groups], where=condition)
+    return assembled(draft)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Questions under a policy."""
+
+    policy: Policy
+    schema: Mapping[str, Typed]
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.policy, self.schema)
+
+    def released(self, name: str, question: Question) -> tuple[Aggregate, list[tuple[str, Output]]]:
+        """The aggregate of a question, and the columns of the answer that show it."""
+        if isinstance(question, Quantile):
+            several = isinstance(question.share, list | tuple)
+            shares = [_share(share) for share in (question.share if several else [question.share])]  # type: ignore[attr-defined]
+            one = self.scope.quantiles(self.expression(question.of), tuple(shares))
+            texts = [aggregate_text(replace(one, shares=(share,))) for share in shares]
+            names = [f"{name}_{decimal(share * 100)}" if several else name for share in shares]
+            return one, [(each, Named(text)) for each, text in zip(names, texts, strict=True)]
+        found = self.aggregate(question)
+        return found, [(name, Named(aggregate_text(found)))]
+
+    def aggregate(self, question: Question) -> Aggregate:  # noqa: PLR0911, PLR0912 - one case for each question
+        """The aggregate of a question with one number."""
+        scope, read = self.scope, self.expression
+        match question:
+            case Count(None):
+                return scope.count(None)
+            case Count(of):
+                return scope.count(read(of))
+            case CountUnits():
+                return scope.units()
+            case Sum(of):
+                return scope.moment("sum", read(of))
+            case Mean(of):
+                return scope.moment("mean", read(of))
+            case Variance(of, sample):
+                return scope.moment("variance", read(of), sample=bool(sample))
+            case Std(of, sample):
+                return scope.moment("std", read(of), sample=bool(sample))
+            case Median(of):
+                return scope.quantiles(read(of), (Fraction(1, 2),))
+            case Min(of):
+                return scope.extreme("min", read(of))
+            case Max(of):
+                return scope.extreme("max", read(of))
+            case Proportion(of):
+                condition = read(of)
+                if kind_of(condition) != "truth":
+                    raise refused('a proportion is of a condition, as in Proportion("age >= 65")')
+                return scope.moment("mean", condition)
+            case Quantile() | Histogram():
+                raise refused("several numbers are asked for where one is needed")
+        assert_never(question)
+
+    def bins(self, question: Histogram) -> Group:
+        """The group column of a histogram."""
+        limits = None if question.bins is None else edges(list(question.bins))
+        group = self.scope.group(self.expression(question.of), limits)
+        if group.edges is None:
+            raise refused('a histogram needs bins; declare them, or write Histogram("age", [0, 18, 65])')
+        return group
+
+    def expression(self, text: str | None) -> Expression:
+        """The expression that a question is about."""
+        return parse_expression(text, self.policy, self.schema)  # type: ignore[arg-type]
+
+
+def _share(share: object) -> Fraction:
+    return exact_number("share", share)
+
+
+def _texts(texts: str | Sequence[str]) -> Sequence[str]:
+    return [texts] if isinstance(texts, str) else texts
+
+
+def _all(conditions: list[Expression]) -> Expression | None:
+    if not conditions:
+        return None
+    found = normal(Every(tuple(conditions)))
+    return None if found == TRUE else found

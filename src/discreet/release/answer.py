@@ -1,0 +1,246 @@
+"""The answer to a question: a table of released numbers, each with its interval, and what they cost.
+
+An answer is made of the bytes that the ledger keeps, and of nothing else: asked again, the same bytes give the same
+answer. What a question does to released numbers (arithmetic, HAVING, ORDER BY, LIMIT) happens here; it is
+post-processing and costs nothing. Arithmetic of two numbers takes the extremes over both intervals, so its interval
+holds at least as often as both together.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from discreet.ask.query import Combined, Named, Number, Output, Query, Test
+from discreet.errors import InvalidParameter
+from discreet.release.result import rounded, shown
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+Item: TypeAlias = tuple[Any, Any, Any]
+"""A value and the ends of its interval; a key is its own interval."""
+
+_SIGNS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+}
+_MISSING: Item = (None, None, None)
+_SHOWN_ROWS = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer:
+    """A table of released numbers."""
+
+    content: bytes
+    """What the ledger keeps, as JSON."""
+    query: Query
+    remaining: Fraction
+    """What was left of the study's ε when this was released or asked again."""
+    entry: str
+    """The request under which the ledger has it."""
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """Everything a reader needs to judge the numbers: ε, Δ, scales, neighbours, unit, intervals."""
+        found: dict[str, Any] = json.loads(self.content)
+        return found
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What it cost."""
+        return Fraction(self.record["epsilon"])
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in the order of the question."""
+        return [name for name, _ in self.query.outputs]
+
+    @cached_property
+    def rows(self) -> list[dict[str, Item]]:
+        """The rows of the answer: for each column a value and the ends of its interval."""
+        numbers, keys = self.record["numbers"], self.record["keys"]
+        cells = math.prod(len(column) for column in keys.values())
+        table = []
+        for cell in range(cells):
+            known: dict[str, Item] = {}
+            rest = cell
+            for name in reversed(keys):
+                rest, at = divmod(rest, len(keys[name]))
+                known[name] = (keys[name][at],) * 3
+            known.update({name: (n["value"][cell], n["low"][cell], n["high"][cell]) for name, n in numbers.items()})
+            table.append(known)
+        table = [row for row in table if self.query.having is None or _holds(self.query.having, row)]
+        for output, descending in reversed(self.query.order):
+            table = _sorted(table, output, descending)
+        table = table[: self.query.limit]
+        return [{name: _item(output, row) for name, output in self.query.outputs} for row in table]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, name: str) -> list[Any]:
+        """The released values of a column."""
+        if name not in self.columns:
+            raise InvalidParameter(f"the answer has no column {name!r}; it has {', '.join(self.columns)}")
+        return [row[name][0] for row in self.rows]
+
+    def interval(self, name: str) -> list[tuple[Any, Any]]:
+        """The ends of the intervals of a column."""
+        self[name]
+        return [row[name][1:] for row in self.rows]
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns by name; a released number `x` has its interval in `x_low` and `x_high`."""
+        found: dict[str, list[Any]] = {}
+        for name, output in self.query.outputs:
+            found[name] = [row[name][0] for row in self.rows]
+            if not self._is_key(output):
+                found[f"{name}_low"], found[f"{name}_high"] = ([row[name][end] for row in self.rows] for end in (1, 2))
+        return found
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The table in Arrow."""
+        import pyarrow
+
+        return pyarrow.table({name: _in_int64(column) for name, column in self.to_dict().items()})
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The table in pandas."""
+        import pandas
+
+        return pandas.DataFrame(self.to_dict())
+
+    def to_polars(self) -> polars.DataFrame:
+        """The table in polars."""
+        import polars
+
+        columns = {name: _in_int64(column) for name, column in self.to_dict().items()}
+        return polars.DataFrame(columns, strict=False, infer_schema_length=None)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the table as .csv, .json or .parquet, and its record as `<name>.release.json` beside it."""
+        place = Path(path)
+        match place.suffix:
+            case ".csv":
+                from pyarrow import csv
+
+                csv.write_csv(self.to_arrow(), place)
+            case ".json":
+                columns = {name: [_in_json(item) for item in column] for name, column in self.to_dict().items()}
+                place.write_text(json.dumps(columns, ensure_ascii=False, allow_nan=False, indent=1), encoding="utf-8")
+            case ".parquet":
+                from pyarrow import parquet
+
+                parquet.write_table(self.to_arrow(), place)
+            case _:
+                raise InvalidParameter(f"path must end in .csv, .json or .parquet, got {place.name!r}")
+        record = json.dumps(self.record, ensure_ascii=False, indent=1)
+        place.with_suffix(".release.json").write_text(record, encoding="utf-8")
+        return place
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Answer):
+            return NotImplemented
+        return self.content == other.content and self.rows == other.rows
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        confidence = float(Fraction(self.record["confidence"])) * 100
+        lines = table_lines(
+            self.columns, [[self._cell(name, output, row) for name, output in self.query.outputs] for row in self.rows]
+        )
+        left = f"ε {shown(self.epsilon)} spent, {shown(self.remaining)} left"
+        return "\n".join([*lines, f"± at {confidence:g} % · {left} · {self.record['neighbors']}"])
+
+    def _cell(self, name: str, output: Output, row: dict[str, Item]) -> str:
+        value, low, high = row[name]
+        if self._is_key(output) or value is None:
+            return "" if value is None else str(value)
+        reach = max(value - low, high - value)
+        return rounded(value, reach) if reach == 0 else f"{rounded(value, reach)} ± {rounded(reach, reach)}"
+
+    def _is_key(self, output: Output) -> bool:
+        return isinstance(output, Named) and output.name in self.record["keys"]
+
+
+def _item(output: Output, row: dict[str, Item]) -> Item:
+    match output:
+        case Named(name=name):
+            return row[name]
+        case Number(value=value):
+            return (float(value),) * 3
+        case Combined(sign=sign, left=left, right=right):
+            return _combined(sign, _item(left, row), _item(right, row))
+
+
+def _combined(sign: str, left: Item, right: Item) -> Item:
+    if None in (left[0], right[0]):
+        return _MISSING
+    if sign == "/":
+        if right[0] == 0 or right[1] <= 0 <= right[2]:
+            return (left[0] / right[0], -math.inf, math.inf) if right[0] else _MISSING
+        ends = [a / b for a in left[1:] for b in right[1:]]
+        return left[0] / right[0], min(ends), max(ends)
+    function = _SIGNS[sign]
+    ends = [function(a, b) for a in left[1:] for b in right[1:]]
+    return function(left[0], right[0]), min(ends), max(ends)
+
+
+def _holds(test: Test, row: dict[str, Item]) -> bool:
+    if test.sign == "and":
+        return all(isinstance(part, Test) and _holds(part, row) for part in test.parts)
+    if test.sign == "or":
+        return any(isinstance(part, Test) and _holds(part, row) for part in test.parts)
+    left, right = (_item(part, row)[0] for part in test.parts if not isinstance(part, Test))
+    return left is not None and right is not None and bool(_SIGNS[test.sign](left, right))
+
+
+def _sorted(table: list[dict[str, Item]], output: Output, descending: bool) -> list[dict[str, Item]]:
+    """The rows by one column, equal ones in their order; missing values come last."""
+    values = [_item(output, row)[0] for row in table]
+    there = [at for at, value in enumerate(values) if value is not None]
+    there.sort(key=lambda at: values[at], reverse=descending)
+    return [table[at] for at in [*there, *(at for at, value in enumerate(values) if value is None)]]
+
+
+def _in_int64(column: list[Any]) -> list[Any]:
+    """A column as tables have it: integers that do not fit into 64 bits (noise of a tiny ε) make it one of floats."""
+    whole = all(isinstance(item, int) for item in column)
+    return [float(item) for item in column] if whole and any(abs(item) >= 2**63 for item in column) else column
+
+
+def _in_json(item: Any) -> Any:
+    """JSON has no infinity: an end that is not there is null."""
+    return None if isinstance(item, float) and not math.isfinite(item) else item
+
+
+def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table in plain text: the first and the last rows of a long one."""
+    cut = len(rows) > _SHOWN_ROWS
+    half = _SHOWN_ROWS // 2
+    some = [*rows[:half], ["…"] * len(headings), *rows[-half:]] if cut else list(rows)
+    widths = [max(len(line[at]) for line in [headings, *some]) for at in range(len(headings))]
+    lines = [
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in [headings, *some]
+    ]
+    return [*lines, f"{len(rows):,} rows"] if cut else lines

@@ -1,0 +1,371 @@
+"""A plan: what a question will cost and how good its answer will be, before anything is spent or read.
+
+    plan = study.sql("SELECT county, count(*), avg(age) FROM people GROUP BY county", epsilon="0.2")
+    plan              # free
+    plan.release()    # spend, fetch, draw, record, show — in this order
+
+Aggregates are joined into designs first (mean, sum and std of one expression cost as much as one of them); what is left
+shares ε in equal parts, one for each design (for quantiles one each), or by the weights that the caller gives.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from discreet.ask import query as questions
+from discreet.ask.expression import Column
+from discreet.ask.kinds import kind_of
+from discreet.ask.normal import decimal
+from discreet.ask.policy import Policy
+from discreet.ask.query import Count, CountUnits, Extreme, Moment, Named, Quantiles, Query
+from discreet.calibrate.epsilon import LARGEST, UNIT, exact, quote
+from discreet.engines.base import Request
+from discreet.errors import InvalidParameter
+from discreet.release.answer import Answer, table_lines
+from discreet.release.design import CountDesign, Design, KnownCount, Line, MomentDesign, Terms
+from discreet.release.mechanism import public_count
+from discreet.release.ranks import ExtremeDesign, QuantileDesign, refuse_unranked
+from discreet.release.result import shown
+from discreet.release.spending import new_request_id
+
+if TYPE_CHECKING:
+    from discreet.release.study import Study
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """A design with its part of ε."""
+
+    design: Design
+    epsilon: Fraction
+    terms: Terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Plan:
+    """A question with its price; frozen, so what is shown is what is released."""
+
+    study: Study
+    query: Query
+    epsilon: Fraction
+    confidence: Fraction
+    simultaneous: bool
+    """Whether the intervals are to hold all together, rather than each for itself."""
+    shares: tuple[Share, ...]
+    cells: int
+    """Rows of the answer, before HAVING and LIMIT."""
+    size: int | None = None
+    """Rows of a group that the plan shows errors for; only for display."""
+
+    @property
+    def level(self) -> Fraction:
+        """The confidence of each single interval."""
+        if not self.simultaneous:
+            return self.confidence
+        return 1 - (1 - self.confidence) / (self.cells * len(self.query.aggregates))
+
+    @property
+    def cost(self) -> Fraction:
+        """What a release spends: ε, or nothing where all that is asked for is public."""
+        return self.epsilon if any(share.epsilon for share in self.shares) else Fraction(0)
+
+    @property
+    def lines(self) -> list[Line]:
+        """Δ, scale and error of each aggregate."""
+        return [
+            line
+            for share in self.shares
+            for line in share.design.lines(share.terms, share.epsilon or self.epsilon, self.level, self.size)
+        ]
+
+    @property
+    def canonical(self) -> str:
+        """The one text of what will be released: questions that only differ in spelling share it."""
+        policy = self.study.policy
+        promise = [policy.neighbors, policy.unit, policy.max_rows, policy.max_groups]
+        parts = [[str(share.epsilon) for share in self.shares], str(self.confidence), self.simultaneous]
+        return json.dumps([questions.canonical(self.query), promise, parts], separators=(",", ":"))
+
+    def release(self, *, request_id: str | None = None, analyst: str | None = None) -> Answer:
+        """Spend ε, then read, draw and record; asked again, the recorded answer, free."""
+        study = self.study
+        ledger, entry = study.ledger, request_id if request_id is not None else new_request_id()
+        if not self.cost:  # nothing but public numbers
+            return Answer(content=self._answered(), query=self.query, remaining=study.remaining, entry=entry)
+        grant = ledger.spend(
+            entry,
+            self.canonical,
+            self.epsilon,
+            study=study.name,
+            analyst=analyst,
+            data_version=study.version,
+        )
+        content = grant.answer
+        if content is None:
+            content = ledger.record(grant, self._answered())
+        remaining = ledger.remaining(study.name, analyst=analyst)
+        return Answer(content=content, query=self.query, remaining=remaining, entry=entry)
+
+    def _answered(self) -> bytes:
+        """Read, draw, and write down everything that may be known."""
+        policy = self.study.policy
+        measures = [measure for share in self.shares for measure in share.design.measures()]
+        fetched = self.study.engine.fetch(
+            Request(
+                measures=tuple(measures),
+                groups=self.query.groups,
+                where=self.query.where,
+                unit=policy.unit_column,
+                max_rows=policy.max_rows,
+                max_groups=policy.max_groups,
+            )
+        )
+        numbers: dict[str, Any] = {}
+        at = 0
+        for share in self.shares:
+            count = len(share.design.measures())
+            part = fetched.map(lambda found, at=at, count=count: found[at : at + count])  # type: ignore[misc]
+            at += count
+            for name, items in share.design.release(part, share.terms, share.epsilon, self.level).items():
+                value, low, high = (list(column) for column in zip(*items, strict=True))
+                numbers[name] = {"value": value, "low": low, "high": high}
+        record = {
+            "discreet": 1,
+            "study": self.study.name,
+            "neighbors": policy.neighbors,
+            "unit": policy.unit,
+            "max_rows": policy.max_rows,
+            "max_groups": policy.max_groups,
+            "epsilon": str(self.cost),
+            "confidence": str(self.confidence),
+            "simultaneous": self.simultaneous,
+            "data_version": policy.version,  # what is declared, never a hash of the content: that would tell it
+            "question": questions.canonical(self.query),
+            "statistics": [
+                {
+                    "name": line.name,
+                    "asked": self._texts[line.name],
+                    "sensitivity": str(line.sensitivity),
+                    "scale": str(line.scale),
+                }
+                for line in self.lines
+            ],
+            "keys": {group.name: [_plain(key) for key in labels(group)] for group in self.query.groups},
+            "numbers": numbers,
+        }
+        return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+    @property
+    def _texts(self) -> dict[str, str]:
+        """What each released number is, in the one text that a question has."""
+        found: dict[str, str] = {}
+        for name, one in self.query.aggregates:
+            each = [replace(one, shares=(share,)) for share in one.shares] if isinstance(one, Quantiles) else [one]
+            found.update(zip(questions.released(name, one), map(questions.aggregate_text, each), strict=True))
+        return found
+
+    def titles(self) -> dict[str, str]:
+        """What each released number is called in the answer; if it is only computed with, what it is."""
+        named = {output.name: name for name, output in reversed(self.query.outputs) if isinstance(output, Named)}
+        return {**self._texts, **named}
+
+    def __repr__(self) -> str:
+        study, policy, titles = self.study, self.study.policy, self.titles()
+        left = study.remaining
+        rows = [[titles[line.name], shown(line.sensitivity), shown(line.scale), line.within] for line in self.lines]
+        percent = f"{float(self.confidence) * 100:g} % within"
+        together = ", all together" if self.simultaneous else ""
+        unit = "each row a unit" if policy.unit == "row" else f"up to {policy.max_rows:,} rows a {policy.unit}"
+        after = f"left after: {shown(left - self.cost)}" if left >= self.cost else f"only {shown(left)} is left"
+        many = "1 row" if self.cells == 1 else f"{self.cells:,} rows"
+        return "\n".join(
+            [
+                f"{many} · ε {shown(self.cost)} of {shown(policy.epsilon)} ({after}) · {policy.neighbors} · {unit}",
+                *table_lines(["column", "Δ", "scale", percent + together], rows),
+                *([" · ".join(self.notes)] if self.notes else []),
+                *self.warnings,
+                "Nothing was read, nothing is spent.",
+            ]
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """What happens to values that are missing, out of bounds or not among the keys."""
+        found: dict[str, None] = {}
+        for _, one in self.query.aggregates:
+            if isinstance(one, Moment | Quantiles | Extreme) and kind_of(one.of) == "number":
+                what = one.of.name if isinstance(one.of, Column) else "an expression"
+                found[
+                    f"missing {what}: {'dropped' if one.missing is None else f'counts as {decimal(one.missing)}'}"
+                ] = None
+                if isinstance(one.of, Column):
+                    found[f"{what} outside {decimal(one.lower)}–{decimal(one.upper)}: clamped"] = None
+        for group in self.query.groups:
+            called = next((name for name, output in self.query.outputs if output == Named(group.name)), "group")
+            found[f"{called} not listed: {'dropped' if group.other is None else group.other}"] = None
+        return list(found)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a custodian should know before releasing."""
+        if self.size is not None and 0 < self.cost < Fraction(1, self.size):
+            return [f"warning: ε below 1/{self.size:,} tells nothing useful about so few"]
+        return []
+
+
+def labels(group: questions.Group) -> list[object]:
+    """The keys of a group column in the answer, with the label of the rest last."""
+    return [*group.keys, group.other] if group.other is not None else list(group.keys)
+
+
+def plan_of(
+    study: Study,
+    query: Query,
+    *,
+    epsilon: Fraction,
+    confidence: Fraction,
+    simultaneous: bool = False,
+    weights: Mapping[str, Any] | None = None,
+    size: int | None = None,
+) -> Plan:
+    """The plan of a query at ε."""
+    cells = math.prod(len(labels(group)) for group in query.groups)
+    return Plan(
+        study=study,
+        query=query,
+        epsilon=epsilon,
+        confidence=confidence,
+        simultaneous=simultaneous,
+        shares=_shared(study.policy, query, cells, epsilon, weights or {}),
+        cells=cells,
+        size=size,
+    )
+
+
+def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan:
+    """The plan with the least ε whose intervals are all at most so wide to either side."""
+    target = float(exact("within", within))
+    size = more.pop("size") or _public_size(study, query)
+
+    def at(units: int) -> Plan:
+        return plan_of(study, query, epsilon=units * UNIT, size=size, **more)
+
+    first = at(int(LARGEST / UNIT))
+    for line in first.lines:
+        if line.reach is None:
+            raise InvalidParameter(
+                "within needs size=, the number of rows that a group has at least, as that is private here"
+                if size is None and line.sized
+                else f"within works for what has a known error; {first.titles()[line.name]} has none: give epsilon"
+            )
+
+    def near(units: int) -> bool:
+        return all(line.reach is not None and line.reach <= target for line in at(units).lines)
+
+    low, high = 0, int(LARGEST / UNIT)
+    if not near(high):
+        raise InvalidParameter(f"within must be larger, got {quote(within)}: no ε gives that here")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if near(middle) else (middle, high)
+    return at(high)
+
+
+def _public_size(study: Study, query: Query) -> int | None:
+    """The number of units, where it is public and everybody is asked."""
+    if study.policy.neighbors != "change-one" or query.where is not None or query.groups:
+        return None
+    return max(1, public_count(study.engine.units(study.policy.unit_column)))
+
+
+def _designs(policy: Policy, query: Query, cells: int) -> list[tuple[Design, bool]]:
+    """The designs of a query, aggregates of one expression joined; each with whether its number of rows is public."""
+    whole = policy.neighbors == "change-one" and query.where is None and not query.groups
+    each = policy.unit_column is None
+    designs: list[tuple[Design, bool]] = []
+    joint: dict[Moment, list[tuple[str, str]]] = {}
+    for name, one in query.aggregates:
+        match one:
+            case Count(of=None) if whole and each:
+                designs.append((KnownCount(name=name, of=one), True))
+            case CountUnits() if whole:
+                designs.append((KnownCount(name=name, of=one), True))
+            case Count() | CountUnits():
+                designs.append((CountDesign(name=name, of=one), False))
+            case Moment():
+                statistic = one.statistic + ("+" if one.sample else "")
+                joint.setdefault(_subject(one), []).append((name, statistic))
+            case Quantiles():
+                names = (name,) if len(one.shares) == 1 else tuple(f"{name}.{at}" for at in range(len(one.shares)))
+                design = QuantileDesign(names=names, of=one, cells=cells)
+                designs.append((design, False))
+            case Extreme():
+                designs.append((ExtremeDesign(name=name, of=one), False))
+    for subject, wanted in joint.items():
+        joined = MomentDesign(wanted=tuple(wanted), of=subject)
+        designs.append((joined, whole and each and subject.missing is not None))
+    return designs
+
+
+def _subject(one: Moment) -> Moment:
+    """What moments must share to be joined."""
+    return Moment(
+        statistic="mean",
+        of=one.of,
+        lower=one.lower,
+        upper=one.upper,
+        whole=one.whole,
+        missing=one.missing,
+        precision=one.precision,
+    )
+
+
+def _shared(
+    policy: Policy, query: Query, cells: int, epsilon: Fraction, weights: Mapping[str, Any]
+) -> tuple[Share, ...]:
+    """Each design with its exact share of ε; they add up to ε."""
+    inner = _weighed(query, weights)
+    designs = _designs(policy, query, cells)
+    parts = []
+    for design, _ in designs:
+        wished = [inner[name] for name in design.names if name in inner]
+        parts.append(design.weight * max(wished, default=Fraction(1)))
+    total = sum(parts, Fraction())
+    rows = policy.max_rows if policy.unit_column is not None and policy.max_rows is not None else 1
+    shares = []
+    for (design, public), part in zip(designs, parts, strict=True):
+        terms = Terms(
+            rows=rows,
+            spread=min(rows, policy.max_groups or rows),
+            replaced=policy.neighbors == "change-one",
+            public=public,
+            cells=cells,
+        )
+        share = Share(design=design, epsilon=epsilon * part / total if part else Fraction(0), terms=terms)
+        refuse_unranked(design, terms, share.epsilon)
+        shares.append(share)
+    return tuple(shares)
+
+
+def _weighed(query: Query, weights: Mapping[str, Any]) -> dict[str, Fraction]:
+    """The weights by private name."""
+    if not isinstance(weights, Mapping):
+        raise InvalidParameter(f'weights must be given by column, as in {{"people": 2}}, got {quote(weights)}')
+    keys = {group.name for group in query.groups}
+    known = {n: out.name for n, out in query.outputs if isinstance(out, Named) and out.name not in keys}
+    for name in weights:
+        if name not in known:
+            raise InvalidParameter(f"weights must be of released columns ({', '.join(known)}), got {quote(name)}")
+    return {known[name]: exact("weight", value) for name, value in weights.items()}
+
+
+def _plain(key: object) -> object:
+    """A key as JSON has it."""
+    if isinstance(key, Fraction):
+        return int(key) if key.denominator == 1 else float(key)
+    return key if isinstance(key, str | bool | int | float | None) else str(key)

@@ -1,0 +1,187 @@
+"""A study: data, a policy and a ledger. It answers questions, and spends before it reads.
+
+    study = discreet.open("study.toml")
+    plan = study.where("age >= 65").by("county").ask(people=Count(), age=Mean("age")).plan(epsilon="0.1")
+    answer = plan.release()
+
+The ledger lies beside the policy (`study.ledger`) unless the caller names another place. It is made when the study is
+first opened, with the policy's total ε, and from then on that total stands: a policy that says otherwise is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.ask.policy import Policy
+from discreet.ask.query import Query
+from discreet.ask.scope import check_schema
+from discreet.ask.sql import parse
+from discreet.calibrate.bounds import exact_chance, exact_count
+from discreet.calibrate.epsilon import UNIT, exact_epsilon, quote
+from discreet.engines.base import Engine, Schema
+from discreet.errors import InvalidParameter
+from discreet.release.ledger import Ledger
+from discreet.release.plan import Plan, plan_of, plan_within
+
+if TYPE_CHECKING:
+    from discreet.ask.questions import Question
+
+
+class Study:
+    """Data behind a policy and a budget."""
+
+    def __init__(self, policy: Policy, *, ledger: str | PathLike[str] | Ledger, name: str = "study") -> None:
+        self.policy = policy
+        self.name = name
+        self.ledger = ledger if isinstance(ledger, Ledger) else _ledger(ledger, name, policy.epsilon)
+        total = self.ledger.total(name)
+        if total != _total(policy.epsilon):
+            raise InvalidParameter(
+                f"epsilon of the policy must be {total}, what the ledger was made with, got {policy.epsilon}; "
+                "a total stands for ever"
+            )
+
+    @cached_property
+    def engine(self) -> Engine:
+        """Where the rows are."""
+        from discreet.engines.duckdb import DuckDB
+
+        return DuckDB(self.policy.source)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Names and types of the columns, which the policy fits."""
+        found = self.engine.schema()
+        check_schema(self.policy, found)
+        return found
+
+    @property
+    def version(self) -> str:
+        """The version of the data now: what the policy declares, or a hash of the content, which is a secret."""
+        return self.policy.version or self.engine.version()
+
+    @property
+    def spent(self) -> Fraction:
+        """What was spent so far."""
+        return self.ledger.spent(self.name)
+
+    @property
+    def remaining(self) -> Fraction:
+        """What is left of the total."""
+        return self.ledger.remaining(self.name)
+
+    def sql(self, text: str, **terms: Any) -> Plan:
+        """The plan of a question in SQL; `terms` are those of `Asked.plan`."""
+        return self._plan(parse(text, self.policy, self.schema), **terms)
+
+    def where(self, condition: str) -> Asked:
+        """A question about the rows where the condition is true."""
+        return Asked(study=self).where(condition)
+
+    def by(self, *columns: str) -> Asked:
+        """A question for each group."""
+        return Asked(study=self).by(*columns)
+
+    def ask(self, **questions: Question) -> Asked:
+        """A question about everybody."""
+        return Asked(study=self).ask(**questions)
+
+    def close(self) -> None:
+        """Close the ledger."""
+        self.ledger.close()
+
+    def __enter__(self) -> Study:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        policy = self.policy
+        return (
+            f"Study({self.name!r}: {len(policy.columns)} columns declared · ε {float(self.remaining):.4g} of "
+            f"{float(policy.epsilon):.4g} left · {policy.neighbors} · unit {policy.unit})"
+        )
+
+    def _plan(
+        self,
+        query: Query,
+        *,
+        epsilon: Any = None,
+        within: Any = None,
+        confidence: Any = "0.95",
+        simultaneous: bool = False,
+        weights: Mapping[str, Any] | None = None,
+        size: Any = None,
+    ) -> Plan:
+        if (epsilon is None) == (within is None):
+            raise InvalidParameter("a plan takes either epsilon or within: what it may cost, or how near it must be")
+        if not isinstance(simultaneous, bool):
+            raise InvalidParameter(f"simultaneous must be True or False, got {quote(simultaneous)}")
+        more: dict[str, Any] = {
+            "confidence": exact_chance("confidence", confidence),
+            "simultaneous": simultaneous,
+            "weights": weights,
+            "size": None if size is None else exact_count("size", size),
+        }
+        if within is not None:
+            return plan_within(self, query, within=within, **more)
+        return plan_of(self, query, epsilon=exact_epsilon(epsilon), **more)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question in the making; every verb gives a new one."""
+
+    study: Study
+    conditions: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    questions: tuple[tuple[str, Question], ...] = ()
+
+    def where(self, condition: str) -> Asked:
+        """Only rows where the condition is true, too."""
+        return replace(self, conditions=(*self.conditions, condition))
+
+    def by(self, *columns: str) -> Asked:
+        """For each group of these columns."""
+        return replace(self, columns=(*self.columns, *columns))
+
+    def ask(self, **questions: Question) -> Asked:
+        """These statistics, under these names."""
+        return replace(self, questions=(*self.questions, *questions.items()))
+
+    def plan(self, **terms: Any) -> Plan:
+        """The plan: `epsilon=` or `within=`; `confidence=`, `simultaneous=`, `weights=`, `size=` as wanted."""
+        from discreet.ask.questions import build
+
+        study = self.study
+        where = " AND ".join(f"({condition})" for condition in self.conditions) or None
+        query = build(study.policy, study.schema, where=where, by=self.columns, ask=dict(self.questions))
+        return study._plan(query, **terms)
+
+
+def open(path: str | PathLike[str], *, ledger: str | PathLike[str] | Ledger | None = None) -> Study:
+    """The study that a policy file declares."""
+    place = Path(path)
+    return Study(Policy.load(place), ledger=place.with_suffix(".ledger") if ledger is None else ledger, name=place.stem)
+
+
+def _ledger(where: str | PathLike[str], name: str, total: Fraction) -> Ledger:
+    """The ledger of a study, made if there was never one here."""
+    text = str(where)
+    if "://" not in text and not Path(text).exists() and not Path(f"{text}.anchor").exists():
+        ledger = Ledger.open(where, new=True)
+        ledger.create(name, _total(total))
+        return ledger
+    return Ledger.open(where, study=name)
+
+
+def _total(epsilon: Fraction) -> Fraction:
+    """A total as the ledger counts it."""
+    return epsilon // UNIT * UNIT  # rounds down: never more than was promised

@@ -1,0 +1,362 @@
+"""The slow twin of every engine: expressions and requests evaluated in plain Python, row by row, as they are defined."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from discreet.ask import expression as ask
+from discreet.ask.expression import Expression, Kind
+from discreet.ask.query import Group
+from discreet.engines.base import Cells, Measure, OnGrid, Present, Request, Rows, Squares, Total, Units
+
+Row = Mapping[str, Any]
+
+NUMBER = re.compile(r" *[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,2})? *")
+DATE = re.compile(r" *[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?)? *")
+LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+UPPER = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+
+def limited(number: float) -> float:
+    if abs(number) < 1e-100:
+        return 0.0
+    return min(max(number, -1e100), 1e100)
+
+
+def kind_of(value: Any) -> Kind | None:
+    match value:
+        case None:
+            return None
+        case bool():
+            return "truth"
+        case str():
+            return "text"
+        case date():
+            return "date"
+        case _:
+            return "number"
+
+
+def plain(value: Any) -> Any:
+    """A stored value as a value of the row language."""
+    match value:
+        case None | bool() | str():
+            return value
+        case datetime():
+            return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+        case date():
+            return datetime.combine(value, time())
+        case float() if math.isnan(value):
+            return None
+        case _:
+            return limited(float(value))
+
+
+def evaluate(expression: Expression, row: Row) -> Any:  # noqa: PLR0911, PLR0912 - one case for each class
+    def of(part: Expression) -> Any:
+        return evaluate(part, row)
+
+    match expression:
+        case ask.Column(name, kind):
+            return cast(plain(row[name]), kind)
+        case ask.Constant(value, _):
+            return limited(float(min(max(value, -(10**101)), 10**101))) if isinstance(value, Fraction) else plain(value)
+        case ask.Arithmetic(sign, left, right):
+            a, b = of(left), of(right)
+            return None if a is None or b is None else arithmetic(sign, a, b)
+        case ask.Comparison(sign, left, right):
+            a, b = of(left), of(right)
+            return None if a is None or b is None else compare(sign, a, b)
+        case ask.Every(parts):
+            values = [of(part) for part in parts]
+            return False if False in values else None if None in values else True
+        case ask.Some(parts):
+            values = [of(part) for part in parts]
+            return True if True in values else None if None in values else False
+        case ask.Negation(part):
+            return None if of(part) is None else not of(part)
+        case ask.Membership(part, choices):
+            return (
+                of(ask.Some((FALSE, FALSE, *(ask.Comparison("=", part, choice) for choice in choices))))
+                if (of(part) is not None)
+                else None
+            )
+        case ask.Missing(part):
+            return of(part) is None
+        case ask.Likeness(part, pattern):
+            value = of(part)
+            parts = {"%": ".*", "_": "."}
+            matcher = "".join(parts.get(character) or re.escape(character) for character in pattern)
+            return None if value is None else re.fullmatch(matcher, value, re.DOTALL) is not None
+        case ask.Case(branches, otherwise):
+            return next((of(value) for condition, value in branches if of(condition) is True), of(otherwise))
+        case ask.Coalesce(parts):
+            return next((of(part) for part in parts if of(part) is not None), None)
+        case ask.Function(name, arguments):
+            values = [of(argument) for argument in arguments]
+            return None if None in values else function(name, values)
+        case ask.Part(part, inner):
+            value = of(inner)
+            return None if value is None else float(date_part(part, value))
+        case ask.Truncated(unit, inner):
+            value = of(inner)
+            return None if value is None else truncated(unit, value)
+        case ask.Cast(part, kind):
+            return cast(of(part), kind)
+
+
+FALSE = ask.Constant(False, "truth")
+
+
+def arithmetic(sign: str, a: float, b: float) -> float | None:
+    match sign:
+        case "+":
+            return limited(a + b)
+        case "-":
+            return limited(a - b)
+        case "*":
+            return limited(a * b)
+        case _:
+            return None if b == 0 else limited(a / b)
+
+
+def compare(sign: str, a: Any, b: Any) -> bool:
+    return {"=": a == b, "<>": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[sign]
+
+
+def function(name: str, values: list[Any]) -> Any:  # noqa: PLR0911 - one case for each function
+    match name:
+        case "abs":
+            return abs(values[0])
+        case "floor":
+            return float(math.floor(values[0]))
+        case "ceil":
+            return float(math.ceil(values[0]))
+        case "round":
+            return float(math.floor(values[0] + 0.5))
+        case "least":
+            return min(values)
+        case "greatest":
+            return max(values)
+        case "lower":
+            return values[0].translate(LOWER)
+        case "upper":
+            return values[0].translate(UPPER)
+        case "trim":
+            return values[0].strip(" ")
+        case "length":
+            return float(len(values[0]))
+        case _:
+            text, start, length = values
+            if not (1 <= start <= 1e6 and 0 <= length <= 1e6):
+                return None
+            return text[math.floor(start) - 1 :][: math.floor(length)]
+
+
+def date_part(part: str, value: datetime) -> int:
+    match part:
+        case "quarter":
+            return (value.month + 2) // 3
+        case "week":
+            return value.isocalendar().week
+        case "weekday":
+            return value.isoweekday()
+        case _:
+            return int(getattr(value, part))
+
+
+def truncated(unit: str, value: datetime) -> datetime:
+    day = datetime.combine(value.date(), time())
+    match unit:
+        case "hour":
+            return day + timedelta(hours=value.hour)
+        case "day":
+            return day
+        case "week":
+            return day - timedelta(days=day.weekday())
+        case "month":
+            return day.replace(day=1)
+        case "quarter":
+            return day.replace(day=1, month=(value.month - 1) // 3 * 3 + 1)
+        case _:
+            return day.replace(day=1, month=1)
+
+
+def cast(value: Any, kind: Kind) -> Any:  # noqa: PLR0911 - one case for each pair of kinds
+    match kind_of(value), kind:
+        case before, after if before == after:
+            return value
+        case "truth", "number":
+            return float(value)
+        case "truth", "text":
+            return "true" if value else "false"
+        case "number", "truth":
+            return value != 0
+        case "number", "text":
+            return str(int(value)) if abs(value) < 2**53 and value == math.floor(value) else None
+        case "text", "number":
+            return limited(float(value)) if NUMBER.fullmatch(value) else None
+        case "text", "date":
+            try:
+                return datetime.fromisoformat(value.strip(" ")) if DATE.fullmatch(value) else None
+            except ValueError:
+                return None
+        case "text", "truth":
+            word = value.strip(" ").translate(LOWER)
+            return (
+                True
+                if word in {"true", "t", "yes", "y", "1"}
+                else False
+                if word in {"false", "f", "no", "n", "0"}
+                else None
+            )
+        case "date", "text":
+            seconds = value.isoformat(" ", "seconds")
+            return seconds[:10] if value.time() == time() else seconds
+        case _:
+            return None
+
+
+def on_grid(value: OnGrid, row: Row) -> int | None:
+    number = evaluate(value.of, row)
+    if number is None:
+        return None if value.missing is None else value.missing - value.grid.lower
+    clamped = min(max(number * 2.0**-value.grid.exponent, float(value.grid.lower)), float(value.grid.upper))
+    return math.floor(clamped + 0.5) - value.grid.lower
+
+
+def fact(measure: Measure, row: Row) -> int | None:
+    """The integer that a row has for a measure."""
+    match measure:
+        case Rows(None) | Units():
+            return 1
+        case Rows(of):
+            value = evaluate(of, row)
+            return None if value is None or value is False else 1
+        case Total(value) | Squares(value) | Present(value) | Cells(value):
+            return on_grid(value, row)
+
+
+def size(group: Group) -> int:
+    return len(group.keys) + (group.other is not None)
+
+
+def position(group: Group, row: Row) -> int | None:
+    value = evaluate(group.of, row)
+    outside = None if group.other is None else len(group.keys)
+    if value is None:
+        return outside
+    if group.edges is not None:
+        edges = [limited(float(edge)) for edge in group.edges]
+        if not edges[0] <= value <= edges[-1]:
+            return outside
+        return min(sum(edge <= value for edge in edges) - 1, len(edges) - 2)
+    keys = [evaluate(ask.Constant(key, kind_of(key)), {}) for key in group.keys]
+    return keys.index(value) if value in keys else outside
+
+
+def unit_text(value: Any) -> str:
+    match value:
+        case str():
+            return value
+        case bool() | int():
+            return str(int(value))
+        case datetime():
+            moment = value if value.tzinfo else value.replace(tzinfo=UTC)
+            return str((moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1))
+        case date():
+            return unit_text(datetime.combine(value, time()))
+        case Decimal() if value == value.to_integral_value():
+            return str(int(value))
+        case _:
+            return str(math.floor(value))
+
+
+def md5(parts: Sequence[Any]) -> str:
+    text = "|".join("" if part is None else str(part) for part in parts)
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def facts_of(request: Request) -> list[Any]:
+    """The facts in the order in which a statement has them: one for each different one."""
+    found: list[Any] = []
+    for measure in request.measures:
+        match measure:
+            case Units() | Rows(None):
+                continue
+            case Rows(of):
+                one: Any = of
+            case _:
+                one = measure.value
+        if one not in found:
+            found.append(one)
+    return found
+
+
+def fetch(request: Request, rows: Sequence[Row]) -> list[list[Any]]:
+    """What an engine must give back."""
+    groups = request.groups
+    counted = [row for row in rows if request.where is None or evaluate(request.where, row) is True]
+    if request.unit is not None:
+        counted = [row for row in counted if row[request.unit] is not None and row[request.unit] == row[request.unit]]
+    placed = []
+    for row in counted:
+        at = [position(group, row) for group in groups]
+        if None not in at:
+            placed.append((sum(p * math.prod(map(size, groups[i + 1 :])) for i, p in enumerate(at)), row))
+    if request.unit is not None:
+        by_unit = defaultdict(list)
+        for place, row in placed:
+            by_unit[row[request.unit]].append((place, row))
+        placed = [one for unit, its in by_unit.items() for one in kept(request, unit_text(unit), its)]
+    places = [place for place, *_ in enumerate(product(*(range(size(group)) for group in groups)))]
+    return [
+        [value(measure, [row for at, row in placed if at == place], request) for place in places]
+        for measure in request.measures
+    ]
+
+
+def kept(request: Request, unit: str, rows: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
+    """The rows of a unit that count."""
+    if request.max_groups is not None:
+        places = sorted({place for place, _ in rows}, key=lambda place: (md5([unit, place]), place))
+        rows = [one for one in rows if one[0] in places[: request.max_groups]]
+    if request.max_rows is None or len(rows) <= request.max_rows:
+        return rows
+    copies: Counter[Any] = Counter()
+    ranked = []
+    for place, row in rows:
+        content = (
+            place,
+            *(fact(Rows(one), row) if not isinstance(one, OnGrid) else on_grid(one, row) for one in facts_of(request)),
+        )
+        copies[content] += 1
+        ranked.append((md5([unit, *content, copies[content]]), place, row))
+    ranked.sort(key=lambda one: one[0])
+    return [(place, row) for _, place, row in ranked[: request.max_rows]]
+
+
+def value(measure: Measure, rows: list[Row], request: Request) -> Any:
+    found = [one for one in (fact(measure, row) for row in rows) if one is not None]
+    match measure:
+        case Units():
+            return len({row[request.unit] for row in rows}) if request.unit is not None else len(rows)
+        case Rows() | Present():
+            return len(found)
+        case Total():
+            return sum(found)
+        case Squares():
+            return sum(one * one for one in found)
+        case Cells(value):
+            return np.bincount(np.array(found, np.int64), minlength=value.grid.width + 1)

@@ -1,0 +1,184 @@
+"""Studies over small tables, and releases with the noise switched off and every draw written down.
+
+What one unit costs between two records is, for each design,
+
+    Σ |Δk|/b over all groups and sums                    for integers k with independent discrete Laplace noise of scale b
+    unit·(largest − smallest move of an exponent)        for a choice by permute-and-flip, added up over all groups
+
+and everything else that a record holds (kinds, scales, units, steps, sizes) must not depend on the data.
+"""
+
+import contextlib
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+
+from discreet import Ledger, Policy, Study
+from discreet.release import design as designs
+from discreet.release import mechanism, ranks
+from discreet.release.answer import Answer
+from discreet.release.plan import Plan
+
+TYPES = pa.schema(
+    [
+        ("who", pa.string()),
+        ("place", pa.string()),
+        ("level", pa.int64()),
+        ("age", pa.int64()),
+        ("pay", pa.float64()),
+        ("well", pa.bool_()),
+    ]
+)
+COLUMNS: dict[str, dict[str, Any]] = {
+    "place": {"keys": ["north", "south", "west"]},
+    "level": {"keys": [1, 2]},
+    "age": {"bounds": [0, 10]},
+    "pay": {"bounds": [-3, 5]},
+    "well": {},
+}
+DESIGNS = (
+    designs.CountDesign,
+    designs.KnownCount,
+    designs.MomentDesign,
+    ranks.QuantileDesign,
+    ranks.ExtremeDesign,
+)
+
+Row = dict[str, Any]
+_versions = itertools.count()
+
+
+def table_of(rows: list[Row]) -> pa.Table:
+    """The rows, whatever columns they leave out."""
+    return pa.table({name: [row.get(name) for row in rows] for name in TYPES.names}, TYPES)
+
+
+def policy_of(rows: list[Row], *, columns: dict[str, Any] | None = None, **terms: Any) -> Policy:
+    """A policy over rows in memory, with a version of their own."""
+    told = {name: {**COLUMNS[name], **(columns or {}).get(name, {})} for name in COLUMNS}
+    terms = {"epsilon": 10**6, "version": f"v{next(_versions)}", **terms}
+    return Policy(source=table_of(rows), columns=told, **terms)
+
+
+def study_of(rows: list[Row], ledger: Ledger | Path, **terms: Any) -> Study:
+    """A study of rows in memory; a ledger that knows the study `study` may be shared."""
+    return Study(policy_of(rows, **terms), ledger=ledger)
+
+
+@contextlib.contextmanager
+def shared_ledger(folder: Path, total: Any = 10**6) -> Iterator[Ledger]:
+    """A ledger with one study, `study`, for many policies of that total."""
+    with Ledger.open(folder / "shared.ledger", new=True) as ledger:
+        ledger.create("study", total)
+        yield ledger
+
+
+@dataclass
+class Event:
+    """One draw: `public` is all that may not depend on the data, `secret` the integers before noise."""
+
+    public: tuple[Any, ...]
+    secret: list[int]
+
+    def loss(self, other: "Event") -> Fraction:
+        moved = [mine - theirs for mine, theirs in zip(self.secret, other.secret, strict=True)]
+        if self.public[0] == "choice":
+            return self.public[1] * (max(moved) - min(moved))
+        return sum(map(abs, moved)) / self.public[1]
+
+
+@dataclass
+class Record:
+    """A release without noise: for every design its share of ε and its draws, and what was shown."""
+
+    events: list[tuple[str, Fraction, list[Event]]] = field(default_factory=list)
+    draws: int = 0
+    content: dict[str, Any] = field(default_factory=dict)
+    charge: Fraction = Fraction(0)
+
+    def public(self) -> list[Any]:
+        return [(name, share, [event.public for event in events]) for name, share, events in self.events]
+
+    def losses(self, other: "Record") -> list[tuple[str, Fraction, Fraction]]:
+        """(design, its share of ε, what it loses)."""
+        assert self.public() == other.public()
+        return [
+            (name, share, sum((one.loss(two) for one, two in zip(mine, theirs, strict=True)), Fraction(0)))
+            for (name, share, mine), (_, _, theirs) in zip(self.events, other.events, strict=True)
+        ]
+
+    def shape(self) -> Any:
+        """Keys, order, names and types of what was shown, without the numbers."""
+        plain = {name: value for name, value in self.content.items() if name not in ("numbers", "data_version")}
+        numbers = {
+            name: {end: [type(value).__name__ for value in column] for end, column in ends.items()}
+            for name, ends in self.content["numbers"].items()
+        }
+        return plain, list(numbers), numbers
+
+
+@contextlib.contextmanager
+def without_noise() -> Iterator[Record]:
+    """Every draw is 0, every choice the first of the best cells; the record is filled meanwhile."""
+    record = Record()
+    real = {kind: kind.release for kind in DESIGNS}
+    real_columns = mechanism.noisy_columns
+
+    def note(event: Event) -> None:
+        record.events[-1][2].append(event)
+
+    def draw_one(_scale: Fraction, **_: Any) -> int:
+        record.draws += 1
+        return 0
+
+    def fill(out: Any, _scale: Fraction, **_: Any) -> None:
+        record.draws += out.size
+        out.fill(0)
+
+    def choose(exponents: Any, unit: Fraction, **_: Any) -> int:
+        record.draws += 1
+        assert exponents.dtype == np.int64
+        note(Event(("choice", unit, exponents.size), (exponents - exponents.min()).tolist()))
+        return int(np.argmin(exponents))
+
+    def columns(totals: Any, scales: list[Fraction], epsilon: Fraction, changes: int) -> Any:
+        exact = totals.reveal()
+        found = real_columns(totals, scales, epsilon, changes)
+        for column, before in zip(found, exact, strict=True):
+            assert len(column.values) == len(before)
+            public = ("noise", column.scale, column.step, len(before))
+            note(Event(public, [value // column.step for value in column.values]))
+        return found
+
+    def release(kind: Any) -> Any:
+        def inner(self: Any, exact: Any, terms: Any, epsilon: Fraction, confidence: Fraction) -> Any:
+            record.events.append((kind.__name__, epsilon, []))
+            return real[kind](self, exact, terms, epsilon, confidence)
+
+        return inner
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.multiple(mechanism, draw_one=draw_one, fill=fill, choose=choose))
+        stack.enter_context(mock.patch.object(designs, "noisy_columns", columns))
+        for kind in DESIGNS:
+            stack.enter_context(mock.patch.object(kind, "release", release(kind)))
+        yield record
+
+
+def replayed(plan: Plan, study: Study) -> Record:
+    """The record of the same plan over the data of another study."""
+    before = study.spent
+    with without_noise() as record:
+        answer: Answer = replace(plan, study=study).release()
+    record.content, record.charge = json.loads(answer.content), study.spent - before
+    noted = [event for _, _, events in record.events for event in events]
+    assert record.draws == sum(1 if event.public[0] == "choice" else len(event.secret) for event in noted)
+    return record

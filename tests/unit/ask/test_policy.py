@@ -1,0 +1,250 @@
+"""Policies: read from TOML or made in Python, each error one sentence that names the key and what to write."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime
+from fractions import Fraction
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from asking import COLUMNS, POLICY, SCHEMA
+from discreet.ask.declared import Declared
+from discreet.ask.policy import Policy
+from discreet.ask.scope import check_schema
+from discreet.errors import InvalidParameter
+
+STUDY = """
+source    = "visits.parquet"
+unit      = "patient"          # whom we protect: all rows of one patient
+max_rows  = 4                  # rows of one patient that may count
+neighbors = "change-one"       # the number of patients is public
+epsilon   = "1"                # for this data, for ever
+[columns]
+county = { keys = "counties.csv" }          # a public list; every county gets a row, also empty ones
+age    = { bounds = [0, 120], missing = "drop" }
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    (tmp_path / "counties.csv").write_text('county\nSuffolk\n"Kings, NY"\n\n')
+    (tmp_path / "study.toml").write_text(STUDY)
+    return tmp_path / "study.toml"
+
+
+def test_the_file_of_the_guide_loads_as_it_is(study: Path) -> None:
+    policy = Policy.load(study)
+    assert policy.source == str(study.parent / "visits.parquet")
+    assert (policy.unit, policy.unit_column, policy.max_rows, policy.max_groups) == ("patient", "patient", 4, None)
+    assert (policy.neighbors, policy.epsilon, policy.delta) == ("change-one", 1, None)
+    assert policy.columns["county"].keys == ("Suffolk", "Kings, NY")
+    assert policy.columns["age"].bounds == (0, 120)
+    assert policy.columns["age"].missing is None
+
+
+def test_a_policy_reads_back_from_its_own_text(study: Path, tmp_path: Path) -> None:
+    policy = Policy.load(study)
+    again = tmp_path / "again.toml"
+    again.write_text(policy.to_toml())
+    assert Policy.load(again) == policy
+    rich = Policy(
+        source="x.csv", delta="1e-6", epsilon="1/3", version="é\x7f\n", neighbors="add-remove", columns=COLUMNS
+    )
+    again.write_text(rich.to_toml())
+    loaded = Policy.load(again)
+    assert loaded.columns == rich.columns
+    assert (loaded.epsilon, loaded.delta, loaded.version) == (Fraction(1, 3), Fraction(1, 10**6), "é\x7f\n")
+
+
+def test_only_a_named_source_can_be_written() -> None:
+    with pytest.raises(InvalidParameter, match="source: only a text"):
+        Policy(source=object(), epsilon=1, columns=COLUMNS).to_toml()
+
+
+@pytest.mark.parametrize("source", ["https://x/y.parquet", "SELECT 1", "WITH a AS (SELECT 1) SELECT * FROM a"])
+def test_addresses_and_selects_are_no_paths(study: Path, source: str) -> None:
+    study.write_text(STUDY.replace("visits.parquet", source))
+    assert Policy.load(study).source == source
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"source": None}, "source: it must be a path"),
+        ({"source": " "}, "source: it must be a text"),
+        ({"unit": 3}, "unit: it must be a text"),
+        ({"max_rows": None}, "max_rows: it must say how many rows of one patient may count; write max_rows = 1"),
+        ({"max_rows": 0}, "max_rows: max_rows must be a whole number"),
+        ({"max_rows": True}, "max_rows: max_rows must be a whole number"),
+        ({"unit": "row"}, "max_rows: a unit of one row has one row"),
+        ({"max_groups": 5}, "max_groups: it must not exceed max_rows, got 5 and 4"),
+        ({"neighbors": "bounded"}, "neighbors: neighbors must be 'change-one' or 'add-remove'"),
+        *[
+            ({"epsilon": bad}, "epsilon: epsilon must")
+            for bad in (0, -1, True, math.nan, math.inf, "0.1x", "1e400", "5e-324", "9" * 5000, None)
+        ],
+        ({"delta": 1}, "delta: delta must lie strictly between 0 and 1"),
+        ({"version": 3}, "version: it must be a text"),
+        ({"columns": {}}, "columns: it must name at least one column"),
+        ({"columns": [1]}, "columns: it must name at least one column"),
+        ({"columns": {"age": 3}}, r"columns.age: write age = \{ bounds = \[0, 120\] \}, got 3"),
+        ({"columns": {"patient": {"bounds": [0, 1]}}}, "columns.patient: the unit's own column"),
+        ({"columns": {"": {}}}, "columns: a name must be a text"),
+    ],
+)
+def test_a_policy_that_cannot_be_kept_is_refused_by_its_key(change: dict[str, object], message: str) -> None:
+    options: dict[str, object] = {"source": "x", "unit": "patient", "max_rows": 4, "epsilon": 1, "columns": COLUMNS}
+    with pytest.raises(InvalidParameter, match=f"^{message}"):
+        Policy(**{**options, **change})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bounds": [120, 0]}, "bounds: lower must not exceed upper, got lower=120 and upper=0"),
+        ({"bounds": [1, 1]}, "bounds: lower and upper must differ"),
+        ({"bounds": [0, math.nan]}, "bounds: upper must be a finite number"),
+        ({"bounds": [-math.inf, 0]}, "bounds: lower must be a finite number"),
+        ({"bounds": [0, 1.7e308]}, "bounds: upper must be 0 or between"),
+        ({"bounds": 3}, "bounds: bounds must be a pair"),
+        ({"bounds": [date(2021, 1, 1), date(2020, 1, 1)]}, "bounds: lower must come before upper"),
+        ({"bound": [0, 1]}, "bound is not a key of a policy; did you mean bounds?"),
+        ({"zzz": 1}, "zzz is not a key of a policy; the keys are bounds, keys"),
+        ({"keys": []}, "keys: keys must hold at least one value"),
+        ({"keys": ["a", "a"]}, "keys: keys must differ, got 'a' twice"),
+        ({"keys": [1, 1.0]}, "keys: keys must differ, got 1 twice"),
+        ({"keys": ["a", 1]}, "keys: keys must be of one kind"),
+        ({"keys": [math.nan]}, "keys: a key must be a finite number"),
+        ({"keys": 3}, "keys: keys must be a list"),
+        ({"keys": "12..1"}, "keys: a range must be"),
+        ({"keys": "1..100000000"}, "keys: a range must be"),
+        ({"keys": "none.csv"}, "keys: the file 'none.csv' must exist"),
+        ({"keys": "a.exe"}, "keys: keys must be a list, a range"),
+        ({"bins": [0]}, "bins: bins must be at least two edges"),
+        ({"bins": [0, 2, 1]}, "bins: edges must increase, got 2 before 1"),
+        ({"bins": [0, 1], "keys": ["a"]}, "bins: a column has keys or bins, not both"),
+        ({"precision": 1}, "precision: it is a step between two bounds"),
+        ({"precision": 0, "bounds": [0, 1]}, "precision: precision must be positive"),
+        ({"precision": 2, "bounds": [0, 1]}, "precision: it must not exceed"),
+        ({"missing": 2, "bounds": [0, 1]}, "missing: it must lie within the bounds, got 2"),
+        ({"missing": math.inf, "bounds": [0, 1]}, "missing: a key must be a finite number"),
+        ({"other": "x"}, "other: it is the label of values that are not keys"),
+        ({"other": "a", "keys": ["a"]}, "other: it must not be one of the keys"),
+        ({"other": 3, "keys": ["a"]}, "other: it must be a label"),
+    ],
+)
+def test_a_column_that_contradicts_itself_is_refused_by_its_key(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidParameter) as refusal:
+        Policy(source="x", epsilon=1, columns={"age": options})
+    assert str(refusal.value).startswith(f"columns.age.{message}")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("epsilon = 1", "study.toml: source is missing; write source = "),
+        ('source = "x"\n[columns]', "study.toml: epsilon is missing"),
+        (STUDY.replace("epsilon", "epsilom"), "study.toml: epsilom is not a key of a policy; did you mean epsilon?"),
+        (STUDY + "\nage = {}", "study.toml: the file must be TOML"),
+        ("= 3", "study.toml: the file must be TOML"),
+        ("[" * 5000, "study.toml: the file must be TOML"),
+        (STUDY.replace("[0, 120]", "[0, nan]"), "study.toml: columns.age.bounds: upper must be a finite number"),
+        (STUDY.replace('"1" ', "inf"), "study.toml: epsilon: epsilon must be"),
+    ],
+)
+def test_an_error_names_the_file_and_the_key(study: Path, text: str, message: str) -> None:
+    study.write_text(text)
+    with pytest.raises(InvalidParameter) as refusal:
+        Policy.load(study)
+    assert str(refusal.value).startswith(message)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_missing_file_says_what_writes_one(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter, match=r"none\.toml: there is no such file; `discreet init` writes one"):
+        Policy.load(tmp_path / "none.toml")
+    with pytest.raises(InvalidParameter, match="cannot be read"):
+        Policy.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "written", "keys"),
+    [
+        ("k.csv", "county\nA\nB\n", "k.csv", ("A", "B")),
+        ("k.csv", "A\nB", "k.csv", ("A", "B")),
+        ("k.csv", "\ufeffCOUNTY\r\nA\r\n", "k.csv", ("A",)),
+        ("k.csv", "id,place\n1,A\n2,B\n", "k.csv#place", ("A", "B")),
+        ("k.tsv", "id\tplace\n1\tA, a\n", "k.tsv#place", ("A, a",)),
+        ("k.txt", 'A, "quoted"\nB', "k.txt", ('A, "quoted"', "B")),
+    ],
+)
+def test_a_public_file_gives_keys(tmp_path: Path, name: str, content: str, written: str, keys: tuple[str, ...]) -> None:
+    (tmp_path / name).write_text(content)
+    declared = Declared(keys=written, name="county", folder=tmp_path)
+    assert declared.keys == keys
+    assert declared.keys_from == written
+
+
+@pytest.mark.parametrize(
+    ("content", "written", "message"),
+    [
+        ("id,place\n1,A\n", "k.csv", '"k.csv#id"'),
+        ("id,place\n1,A\n", "k.csv#town", "must name a column 'town'"),
+        ("id,place\n1\n", "k.csv#id", "must have 2 fields"),
+        ("A\nA\n", "k.csv", "must differ"),
+        ("", "k.csv", "at least one value"),
+        ("A\0\n", "k.csv", "NUL|must be UTF-8"),
+        ('"A\n', "k.csv", "must be UTF-8 text that can be read"),
+    ],
+)
+def test_a_file_without_keys_is_refused(tmp_path: Path, content: str, written: str, message: str) -> None:
+    (tmp_path / "k.csv").write_text(content)
+    with pytest.raises(InvalidParameter, match=message):
+        Declared(keys=written, name="county", folder=tmp_path)
+
+
+def test_parquet_gives_keys(tmp_path: Path) -> None:
+    parquet.write_table(pa.table({"county": ["A", None, "B"], "n": [1, 2, 3]}), tmp_path / "k.parquet")
+    assert Declared(keys="k.parquet", name="county", folder=tmp_path).keys == ("A", "B")
+    assert Declared(keys="k.parquet#n", name="county", folder=tmp_path).keys == ("1", "2", "3")
+    with pytest.raises(InvalidParameter, match=r'"k\.parquet#county"'):
+        Declared(keys="k.parquet", name="x", folder=tmp_path)
+    (tmp_path / "bad.parquet").write_text("no")
+    with pytest.raises(InvalidParameter, match="must be a Parquet file"):
+        Declared(keys="bad.parquet", folder=tmp_path)
+
+
+def test_keys_are_read_in_the_kind_of_the_column() -> None:
+    assert Declared(keys="1..3").keys_as("number") == (1, 2, 3)
+    assert Declared(keys="1..3").keys_as("text") == ("1", "2", "3")
+    assert Declared(keys=["1", "2.5"]).keys_as("number") == (1, Fraction(5, 2))
+    assert Declared(keys=["2020-01-31"]).keys_as("date") == (datetime(2020, 1, 31),)  # noqa: DTZ001
+    assert Declared(keys=["true", "false"]).keys_as("truth") == (True, False)
+    assert Declared(keys=[0, 1]).keys_as("number")[0] is not False
+    assert Declared(keys=[False, True]).keys_as("truth") == (False, True)
+    for keys, kind in ((["a"], "number"), (["1", "1.0"], "number"), ([True], "number"), (["2020-13-01"], "date")):
+        with pytest.raises(InvalidParameter):
+            Declared(keys=keys).keys_as(kind)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"agee": {}}, "columns.agee: the data has no such column; did you mean age?"),
+        ({"name": {"bounds": [0, 1]}}, "columns.name.bounds: they must be of the column's kind, text"),
+        ({"name": {"bins": [0, 1]}}, "columns.name.bins"),
+        ({"age": {"keys": ["a"]}}, "columns.age.keys: a key must be a finite number"),
+        ({"age": {"missing": "none"}}, "columns.age.missing"),
+    ],
+)
+def test_a_policy_must_fit_its_data(columns: dict[str, object], message: str) -> None:
+    check_schema(POLICY, SCHEMA)
+    with pytest.raises(InvalidParameter) as refusal:
+        check_schema(Policy(source="x", epsilon=1, columns=columns), SCHEMA)
+    assert str(refusal.value).startswith(message)
+    with pytest.raises(InvalidParameter, match="unit: the data has no column 'who'"):
+        check_schema(Policy(source="x", unit="who", max_rows=1, epsilon=1, columns={"age": {}}), SCHEMA)

@@ -1,0 +1,230 @@
+"""Sources of every kind, their schemas and versions, and that nothing is written or told."""
+
+import sqlite3
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
+import pytest
+
+from discreet.ask import expression as ask
+from discreet.ask.query import Group
+from discreet.calibrate.grid import ValueGrid
+from discreet.engines.base import OnGrid, Request, Rows, Total, Units
+from discreet.engines.duckdb import DuckDB
+from discreet.errors import EngineFailed, InvalidParameter
+
+TABLE = pa.table({"name": ["a", "b", None], "age": [1.5, None, 3.0], "n": pa.array([1, 2, 3], pa.int32())})
+GRID = ValueGrid(exponent=-1, lower=0, upper=20, exact=False)
+REQUEST = Request(
+    (Rows(), Total(OnGrid(ask.Column("age", "number"), GRID, None))),
+    (Group("name", ask.Column("name", "text"), ("a", "b"), "other"),),
+)
+ANSWER = [[1, 1, 1], [3, 0, 6]]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    pa.parquet.write_table(TABLE, tmp_path / "people.parquet")
+    TABLE.to_pandas().to_csv(tmp_path / "people.csv", index=False)
+    TABLE.to_pandas().to_csv(tmp_path / "people.tsv", index=False, sep="\t")
+    TABLE.to_pandas().to_csv(tmp_path / "a [1] 'file'.csv", index=False)
+    TABLE.to_pandas().to_json(tmp_path / "people.jsonl", orient="records", lines=True)
+    for part in ("year=1", "year=2"):
+        (tmp_path / "many" / part).mkdir(parents=True)
+        pa.parquet.write_table(TABLE, tmp_path / "many" / part / "part.parquet")
+    with duckdb.connect(tmp_path / "people.duckdb") as database:
+        database.register("t", TABLE)
+        database.execute('CREATE TABLE people AS FROM t; CREATE TABLE "an odd \' name" AS FROM t')
+    with sqlite3.connect(tmp_path / "people.db") as database:
+        database.execute("CREATE TABLE people (name TEXT, age REAL, n INTEGER, born DATE, raw BLOB)")
+        database.executemany(
+            "INSERT INTO people VALUES (?, ?, ?, ?, ?)",
+            [("a", 1.5, 1, "2024-02-29", b"x"), ("b", "odd", 2, "never", None), (None, 3, "x", 7, None)],
+        )
+    database.close()
+    return tmp_path
+
+
+def test_files_of_every_kind_give_the_same_integers(folder):
+    names = ["people.parquet", "people.csv", "people.tsv", "a [1] 'file'.csv", "people.jsonl", "people.db"]
+    for name in [*names, "people.db#people", "people.duckdb#people", "people.duckdb#an odd ' name", "*.parquet"]:
+        assert DuckDB(str(folder / name)).fetch(REQUEST).reveal() == ANSWER, name
+
+
+def test_objects_of_every_kind_give_the_same_integers():
+    batches = TABLE.to_batches()
+    reader = pa.RecordBatchReader.from_batches(TABLE.schema, batches)
+    objects = [TABLE, batches[0], reader, pa.dataset.dataset(TABLE), TABLE.to_pandas(), pl.from_arrow(TABLE), pl.from_arrow(TABLE).lazy()]  # fmt: skip
+    for source in objects:
+        assert DuckDB(source).fetch(REQUEST).reveal() == ANSWER, type(source)
+
+
+def test_folders_and_lists_are_all_their_files(folder):
+    twice = [[2, 2, 2], [6, 0, 12]]
+    files = [folder / "many" / part / "part.parquet" for part in ("year=1", "year=2")]
+    for source in (folder / "many", str(folder / "many" / "**" / "*.parquet"), files):
+        engine = DuckDB(source)
+        assert engine.fetch(REQUEST).reveal() == twice
+        assert "year" in engine.schema()
+
+
+def test_a_relation_is_used_on_its_own_connection_and_leaves_nothing_there():
+    with duckdb.connect(config={"default_collation": "nocase"}) as connection:
+        connection.execute("CREATE TABLE people AS SELECT unnest(['a', 'A', 'b']) AS name, 1.5::DOUBLE AS age")
+        engine = DuckDB(connection.sql("FROM people"))
+        assert engine.fetch(REQUEST).reveal() == [[1, 1, 1], [3, 3, 3]]
+        assert engine.units("name").reveal() == 3
+        assert connection.sql("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchone() == (0,)
+        assert connection.sql("SELECT count(*) FROM duckdb_tables()").fetchone() == (1,)
+
+
+def test_a_custodians_select_may_join_files_by_relative_paths(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    engine = DuckDB("SELECT p.* FROM 'people.parquet' p JOIN 'people.csv' c USING (n)")
+    assert engine.fetch(REQUEST).reveal() == ANSWER
+    assert DuckDB("  with t as (from 'people.csv') select * from t").fetch(REQUEST).reveal() == ANSWER
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT 1; SELECT 2", "WITH t AS (SELECT 1) INSERT INTO x FROM t", "SELECT 1; DROP TABLE x"]
+)
+def test_a_source_in_sql_is_one_select(text):
+    with pytest.raises((InvalidParameter, EngineFailed)):
+        DuckDB(text)
+
+
+def test_a_collation_does_not_merge_texts(tmp_path):
+    with duckdb.connect(tmp_path / "c.duckdb") as database:
+        database.execute("CREATE TABLE t (name VARCHAR COLLATE nocase); INSERT INTO t VALUES ('a'), ('A')")
+    engine = DuckDB(tmp_path / "c.duckdb")
+    name = ask.Column("name", "text")
+    request = Request(
+        (Rows(ask.Comparison("=", name, ask.Constant("a", "text"))), Rows(ask.Likeness(name, "a")), Units()),
+        unit="name",
+    )
+    assert engine.fetch(request).reveal() == [[1], [1], [2]]
+    assert engine.units("name").reveal() == 2
+
+
+TYPES = """SELECT 1::TINYINT AS a, 1::UBIGINT AS b, 1::HUGEINT AS c, 1::DECIMAL(18,3) AS d, 1::DECIMAL(9,0) AS e,
+    'x'::ENUM('x', 'y') AS f, uuid() AS g, DATE '2024-01-01' AS h, TIMESTAMPTZ '2024-01-01 00:00:00+02' AS i,
+    TIMESTAMP_NS '2024-01-01' AS j, true AS k, 1::FLOAT AS l, [1] AS m, {'a': 1} AS n, 'x'::BLOB AS o, TIME '01:00' AS p,
+    INTERVAL 1 DAY AS q, '{}'::JSON AS r, 'x' AS "odd "" name" """
+
+
+def test_the_schema_has_kinds_and_leaves_out_what_cannot_be_asked():
+    schema = DuckDB(TYPES).schema()
+    kinds = {name: (column.kind, column.whole) for name, column in schema.items()}
+    whole, real, text, moment = ("number", True), ("number", False), ("text", False), ("date", False)
+    assert kinds == dict(
+        zip("abcdefghijkl", [whole, whole, whole, real, whole, text, text, moment, moment, moment, ("truth", False), real], strict=True)
+    ) | {'odd " name': text}  # fmt: skip
+    assert schema["f"].described == "ENUM"
+
+
+def test_every_type_of_the_schema_can_be_asked():
+    engine = DuckDB(TYPES)
+    for name, column in engine.schema().items():
+        assert engine.fetch(Request((Rows(ask.Column(name, column.kind)),), unit=name, max_rows=1)).reveal() == [[1]]
+
+
+def test_moments_with_a_zone_are_taken_in_utc_and_far_ones_are_missing():
+    query = "SELECT unnest([TIMESTAMPTZ '2024-01-01 01:00:00+02', 'infinity', '-infinity', '290000-01-01', NULL]) AS t"
+    day = Group("t", ask.Truncated("day", ask.Column("t", "date")), (datetime(2023, 12, 31), date(2024, 1, 1)), "other")
+    assert DuckDB(query).fetch(Request((Rows(),), (day,))).reveal() == [[1, 0, 4]]
+    far = "SELECT unnest([DATE '5881580-07-10', '-infinity', '0044-03-15 (BC)', '0001-01-01']) AS t"
+    assert DuckDB(far).fetch(Request((Rows(ask.Column("t", "date")),))).reveal() == [[1]]
+
+
+def test_huge_integers_and_decimals_become_the_nearest_double():
+    values = [2**64 + 2**11 + 1, -(2**100) - 1, 3 * 2**70 + 2**17 + 1]
+    query = f"SELECT unnest([{', '.join(f'{value}::HUGEINT' for value in values)}]) AS x"
+    keys = tuple(Fraction(float(value)) for value in values)
+    group = Group("x", ask.Column("x", "number"), keys)
+    assert DuckDB(query).fetch(Request((Rows(),), (group,))).reveal() == [[1, 1, 1]]
+    digits = [Decimal("0.30000000000000004441"), Decimal("123456789012345678.90123456789012345678")]
+    table = pa.table({"x": pa.array(digits, pa.decimal128(38, 20))})
+    group = Group("x", ask.Column("x", "number"), tuple(Fraction(float(digit)) for digit in digits))
+    assert DuckDB(table).fetch(Request((Rows(),), (group,))).reveal() == [[1, 1]]
+
+
+def test_versions_change_with_the_content_and_with_nothing_else(folder):
+    file = folder / "people.parquet"
+    engine, before = DuckDB(file), DuckDB(file).version()
+    copy = folder / "copy.parquet"
+    copy.write_bytes(file.read_bytes())
+    assert engine.version() == before == DuckDB(copy).version()
+    pa.parquet.write_table(TABLE.slice(1), file)
+    assert engine.version() != before
+    assert DuckDB(TABLE).version() == DuckDB(TABLE.to_batches()[0]).version() != DuckDB(TABLE.slice(1)).version()
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t AS FROM range(5000)")
+        relation = DuckDB(connection.sql("FROM t"))
+        first = relation.version()
+        assert first == relation.version()
+        connection.execute("UPDATE t SET range = 1 WHERE range = 2")
+        assert relation.version() != first
+
+
+def test_units_are_rows_or_values_of_a_column():
+    table = pa.table({"p": [1.0, 1.0, -0.0, 0.0, None, float("nan")]})
+    assert DuckDB(table).units(None).reveal() == 6
+    assert DuckDB(table).units("p").reveal() == 2
+    big = pa.table({"p": [2**53, 2**53 + 1]})
+    assert DuckDB(big).units("p").reveal() == 2
+    with pytest.raises(InvalidParameter, match="must have the column"):
+        DuckDB(table).units("q")
+
+
+def test_nothing_is_written(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    before = {file: (file.stat().st_mtime_ns, file.stat().st_size) for file in folder.rglob("*")}
+    for name in ("people.parquet", "people.csv", "people.db", "people.duckdb#people"):
+        DuckDB(name).fetch(REQUEST)
+    assert {file: (file.stat().st_mtime_ns, file.stat().st_size) for file in folder.rglob("*")} == before
+
+
+def test_sqlite_values_that_are_not_of_their_declared_type_are_missing(folder):
+    engine = DuckDB(folder / "people.db")
+    assert sorted(engine.schema()) == ["age", "born", "n", "name"]
+    columns = [ask.Column(name, kind) for name, kind in (("age", "number"), ("n", "number"), ("born", "date"))]
+    assert engine.fetch(Request(tuple(map(Rows, columns)))).reveal() == [[2], [2], [1]]
+
+
+@pytest.mark.parametrize(
+    "source", ["nowhere.csv", "people.duckdb", "people.duckdb#nothing", "people.db#nothing", 7, None, []]
+)
+def test_what_is_no_source_is_refused(folder, monkeypatch, source):
+    monkeypatch.chdir(folder)
+    with pytest.raises(InvalidParameter, match="the source must"):
+        DuckDB(source)
+
+
+def test_files_of_different_kinds_are_refused(folder):
+    with pytest.raises(InvalidParameter, match="must all be"):
+        DuckDB([folder / "people.csv", folder / "people.parquet"])
+
+
+def test_an_error_of_duckdb_is_told_without_its_words(tmp_path):
+    file = tmp_path / "t.parquet"
+    pa.parquet.write_table(pa.table({"name": ["canary"] * 1000}), file)
+    engine = DuckDB(file)
+    file.write_bytes(file.read_bytes()[:50] + b"canary" * 9)
+    with pytest.raises(EngineFailed, match=r"^DuckDB could not do the statement 'fetch'$") as caught:
+        engine.fetch(Request((Rows(ask.Column("name", "text")),)))
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_a_frame_of_pandas_is_what_it_was_when_it_was_given():
+    frame = pd.DataFrame({"name": ["a"], "age": [1.5]})
+    engine = DuckDB(frame)
+    frame.loc[0, "age"] = 9.0
+    assert engine.fetch(REQUEST).reveal() == [[1, 0, 0], [3, 0, 0]]
