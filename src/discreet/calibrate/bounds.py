@@ -14,7 +14,7 @@ import operator
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from discreet.calibrate.epsilon import _read, quote
+from discreet.calibrate.epsilon import quote, read
 from discreet.errors import InvalidParameter
 
 Neighbors: TypeAlias = Literal["change-one", "add-remove"]
@@ -93,7 +93,7 @@ def exact_number(name: str, value: object) -> Fraction:
     Fraction(-1, 10)
     """
     try:
-        return _read(name, value)
+        return read(name, value)
     except InvalidParameter:
         raise InvalidParameter(
             f"{name} must be a finite number such as 0, -1.5 or '1/3', got {_shown(value)}"

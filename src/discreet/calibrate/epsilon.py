@@ -42,7 +42,7 @@ def exact(name: str, value: object) -> Fraction:
     >>> exact("scale", 0.1), exact("scale", "1/3")
     (Fraction(1, 10), Fraction(1, 3))
     """
-    number = _read(name, value)
+    number = read(name, value)
     if number <= 0:
         raise InvalidParameter(f"{name} must be positive, got {quote(value)}")
     return number
@@ -96,7 +96,8 @@ def _memory(read: Callable[[object], Fraction], value: object) -> Fraction:
     return read(value)
 
 
-def _read(name: str, value: object) -> Fraction:
+def read(name: str, value: object) -> Fraction:
+    """The finite number, of any sign, that `value` writes."""
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
         raise InvalidParameter(f"{name} must be {_WANTED}, got {quote(value)}")
     if isinstance(value, str):
@@ -125,6 +126,9 @@ def _read_text(name: str, text: str) -> Fraction:
 def quote(value: object) -> str:
     """A parameter as an error shows it: short, and never a traceback of its own."""
     if isinstance(value, str | bool | int | float | Fraction | Decimal | None):
-        text = repr(value) if isinstance(value, str) else str(value)
+        try:
+            text = repr(value) if isinstance(value, str) else str(value)
+        except ValueError:  # Python prints no integer of more than 4,300 digits
+            return "a number of thousands of digits"
         return text if len(text) <= _LONGEST else text[:40] + "…"
     return f"a {type(value).__name__}"

@@ -11,7 +11,6 @@ instead of wrapping. What it cannot do: know the sensitivity of your f.
 from __future__ import annotations
 
 import math
-import operator
 import sys
 from fractions import Fraction
 from typing import Any, Unpack
@@ -19,6 +18,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.calibrate.bounds import exact_count
 from discreet.calibrate.epsilon import exact_epsilon, exact_sensitivity
 from discreet.calibrate.grid import Grid, grid_of
 from discreet.draw.vector import beyond_int64, draw_one, fill
@@ -60,7 +60,7 @@ def laplace_mechanism(
     """
     delta, exact = exact_sensitivity(sensitivity), exact_epsilon(epsilon)
     if changes is not None:
-        changes = _counted(changes)
+        changes = exact_count("changes", changes)
     parameters: dict[str, Any]
     if isinstance(answer, int | float) and out is None:
         if not account:
@@ -212,13 +212,3 @@ def _checked_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDAr
     if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype or not out.flags.writeable:
         raise InvalidParameter(f"out must be a writeable array of {dtype} with the shape {shape}")
     return out
-
-
-def _counted(changes: Any) -> int:
-    try:
-        count = 0 if isinstance(changes, bool) else operator.index(changes)
-    except TypeError:
-        count = 0
-    if count < 1:
-        raise InvalidParameter(f"changes must be a whole number of at least 1, got {changes!r}")
-    return count

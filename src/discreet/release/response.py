@@ -12,7 +12,6 @@ missing values do. The number of people is public. What it does not do: hide who
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -22,7 +21,8 @@ from flint import arb
 from numpy.typing import NDArray
 
 from discreet.calibrate.ball import ball, nearest
-from discreet.calibrate.epsilon import exact, exact_epsilon, quote
+from discreet.calibrate.bounds import exact_chance, exact_count
+from discreet.calibrate.epsilon import exact_epsilon, quote
 from discreet.draw.coin import flips, logistic
 from discreet.draw.entropy import Entropy, keystream
 from discreet.errors import InvalidParameter
@@ -62,7 +62,7 @@ class Response:
         The smaller of Hoeffding's and Bernstein's bound, so it holds for every n and all bits; it is wider than a
         normal approximation (by 1.4 at 95 % and small ε). Sampling error is not in it.
         """
-        doubt = 1 - _probability(confidence)
+        doubt = 1 - exact_chance("confidence", confidence)
 
         def hoeffding() -> arb:
             return ((2 / ball(doubt)).log() / (2 * self.count)).sqrt() / (ball(self.epsilon) / 2).tanh()
@@ -118,7 +118,7 @@ def compared_with_laplace(n: int, *, epsilon: Any) -> Comparison:
     >>> compared_with_laplace(200, epsilon="0.1").ratio
     10.0
     """
-    exact_value, people = exact_epsilon(epsilon), _people(n)
+    exact_value, people = exact_epsilon(epsilon), exact_count("n", n)
     return Comparison(
         response=_response_error(people, exact_value),
         laplace=nearest(lambda: 1 / (arb(2).sqrt() * people * (ball(exact_value) / 2).sinh())),
@@ -171,20 +171,3 @@ def _is_one(item: Any) -> bool:
         return bool(item == 1)
     except Exception:  # an entry that cannot be compared is no 1, and no error
         return False
-
-
-def _people(n: Any) -> int:
-    try:
-        people = 0 if isinstance(n, bool) else operator.index(n)
-    except TypeError:
-        people = 0
-    if people < 1:
-        raise InvalidParameter(f"n must be a whole number of at least 1, got {quote(n)}")
-    return people
-
-
-def _probability(confidence: Any) -> Fraction:
-    level = exact("confidence", confidence)
-    if level >= 1:
-        raise InvalidParameter(f"confidence must lie strictly between 0 and 1, got {quote(confidence)}")
-    return level
