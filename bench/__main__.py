@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-TABLES = ("noise", "accuracy", "ledger")
+TABLES = ("noise", "accuracy", "ledger", "study")
 
 
 def main(names: list[str]) -> None:

@@ -1,9 +1,9 @@
 """Spends per second beside a bare INSERT and COMMIT of the same database, with the same durability, in one run.
 
-A spend is a locked transaction (find the study, look for the same request and question, insert, update), one
-commit, and one fsync of the anchor. The bare loop is the driver alone: BEGIN, INSERT, COMMIT. Both keep what they
-commit: synchronous=FULL on SQLite, synchronous_commit and fsync on PostgreSQL. The two loops take turns, so that a
-slow moment of the disk falls on both; the figure is the median of the ratios of the turns.
+A spend finds the study, looks for the same request and question, adds the next entry of the chain, commits, and moves
+the anchor: on SQLite in a locked transaction, on PostgreSQL in one statement. The bare loop is the driver alone: BEGIN,
+INSERT, COMMIT. Both keep what they commit: synchronous=FULL on SQLite, synchronous_commit and fsync on PostgreSQL. The
+two loops take turns, so that a slow moment of the disk falls on both; the figure is the median of the ratios.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Fixtures for tests of the ledger: a real PostgreSQL server, and a library that makes the disk fail."""
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -40,6 +41,17 @@ def started(server, attempts: int = 3) -> None:
             raise
         time.sleep(5)
         started(server, attempts - 1)
+
+
+@pytest.fixture
+def in_memory(tmp_path_factory):
+    """A folder that no disk slows down, where there is one: for faults of a process or a file, not of the machine."""
+    memory = Path("/dev/shm")  # noqa: S108
+    if not os.access(memory, os.W_OK):
+        yield tmp_path_factory.mktemp("memory")
+        return
+    with tempfile.TemporaryDirectory(prefix="discreet-", dir=memory) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

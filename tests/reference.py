@@ -1,4 +1,4 @@
-"""The slow twin of every engine: expressions and requests evaluated in plain Python, row by row, as they are defined."""
+"""The slow twin of every engine: expressions and requests in plain Python, row by row, as they are defined."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 What one unit costs between two records is, for each design,
 
-    Σ |Δk|/b over all groups and sums                    for integers k with independent discrete Laplace noise of scale b
-    unit·(largest − smallest move of an exponent)        for a choice by permute-and-flip, added up over all groups
+    Σ |Δk|/b over all groups and sums                for integers k with independent discrete Laplace noise of scale b
+    unit·(largest − smallest move of an exponent)    for a choice by permute-and-flip, added up over all groups
 
 and everything else that a record holds (kinds, scales, units, steps, sizes) must not depend on the data.
 """
@@ -25,6 +25,7 @@ from discreet import Ledger, Policy, Study
 from discreet.release import design as designs
 from discreet.release import mechanism, ranks
 from discreet.release.answer import Answer
+from discreet.release.ledger import Grant
 from discreet.release.plan import Plan
 
 TYPES = pa.schema(
@@ -56,6 +57,11 @@ Row = dict[str, Any]
 _versions = itertools.count()
 
 
+def select(asked: str, clauses: str = "") -> str:
+    """A question about the data."""
+    return " ".join(["SELECT", asked, "FROM data", clauses]).strip()
+
+
 def table_of(rows: list[Row]) -> pa.Table:
     """The rows, whatever columns they leave out."""
     return pa.table({name: [row.get(name) for row in rows] for name in TYPES.names}, TYPES)
@@ -69,16 +75,32 @@ def policy_of(rows: list[Row], *, columns: dict[str, Any] | None = None, **terms
 
 
 def study_of(rows: list[Row], ledger: Ledger | Path, **terms: Any) -> Study:
-    """A study of rows in memory; a ledger that knows the study `study` may be shared."""
+    """A study of rows in memory; a ledger may be shared."""
     return Study(policy_of(rows, **terms), ledger=ledger)
 
 
-@contextlib.contextmanager
-def shared_ledger(folder: Path, total: Any = 10**6) -> Iterator[Ledger]:
-    """A ledger with one study, `study`, for many policies of that total."""
-    with Ledger.open(folder / "shared.ledger", new=True) as ledger:
-        ledger.create("study", total)
-        yield ledger
+class Paper(Ledger):
+    """A ledger without a disk, for tests that release thousands of answers: it counts, and keeps nothing."""
+
+    def __init__(self, total: Any = 10**6) -> None:
+        self._total, self._spent = Fraction(total), Fraction(0)
+
+    def total(self, *_: Any, **__: Any) -> Fraction:
+        return self._total
+
+    def spent(self, *_: Any, **__: Any) -> Fraction:
+        return self._spent
+
+    def remaining(self, *_: Any, **__: Any) -> Fraction:
+        return self._total - self._spent
+
+    def spend(self, request_id: str, _query: str, epsilon: Any, **_: Any) -> Grant:
+        self._spent += epsilon
+        given = {"study": "study", "request_id": request_id, "question": "", "epsilon": epsilon, "analyst": None}
+        return Grant(**given, repeated=False, answer=None)
+
+    def record(self, _grant: Grant, answer: bytes) -> bytes:
+        return answer
 
 
 @dataclass

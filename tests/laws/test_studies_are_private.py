@@ -8,7 +8,6 @@ them has more noise than the relation asks for.
 """
 
 import math
-from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
 from unittest import mock
@@ -17,18 +16,17 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from discreet.ask.policy import Policy
+from discreet.release import design as designs
 from discreet.release import plan as plans
 from discreet.release.design import MomentDesign, Terms
-from studies import Record, replayed, shared_ledger, study_of
+from studies import Paper, Record, replayed, select, study_of
 
 EPSILON = Fraction(3, 10)
 
 
 @pytest.fixture(scope="module")
-def ledger(tmp_path_factory):
-    with shared_ledger(tmp_path_factory.mktemp("law")) as shared:
-        yield shared
+def ledger():
+    return Paper()
 
 
 AGES = st.sampled_from([None, -(2**62), -9, -8, -2, 0, 1, 3, 5, 9, 10, 99, 100, 101, 102, 2**62])
@@ -106,7 +104,7 @@ def questions(draw, by_unit):
         asked.append("count(DISTINCT who)")
     groups = draw(GROUPS)
     by = f" GROUP BY {groups}" if groups else ""
-    return f"SELECT {', '.join(asked)} FROM data{draw(CONDITIONS)}{by}"
+    return select(", ".join(asked), draw(CONDITIONS) + by)
 
 
 @st.composite
@@ -147,7 +145,7 @@ def broken(ledger, policy, question, pair) -> list[str]:
 
 
 @settings(
-    max_examples=350,
+    max_examples=120,
     deadline=timedelta(seconds=20),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -164,9 +162,9 @@ def test_no_unit_makes_a_design_lose_more_than_its_share_of_epsilon(ledger, case
     assert first.charge in (0, EPSILON)
 
 
-HERE, THERE = {"place": "north", "level": 1, "age": 10, "pay": 5.0, "well": True}, {"place": "south", "level": 2}
+HERE = {"place": "north", "level": 1, "age": 10, "pay": 5.0, "well": True}
 LOW = {"place": "south", "level": 2, "age": 0, "pay": -3.0, "well": False}
-GONE = {"place": "north", "age": 1}
+WEST = {**HERE, "place": "west"}
 
 ROW, UNIT = {}, {"unit": "who", "max_rows": 3}
 CHANGE, REMOVE = {"neighbors": "change-one"}, {"neighbors": "add-remove"}
@@ -184,7 +182,7 @@ TIGHT = [
     ("count(*)", "", REMOVE | ROW, [HERE], []),
     ("count(*)", "", REMOVE | UNIT, rows_of("me", *[HERE] * 9), []),
     ("count(*)", " GROUP BY place", CHANGE | UNIT, rows_of("me", *[HERE] * 9), rows_of("me", *[LOW] * 9)),
-    ("count(DISTINCT who)", " GROUP BY place", CHANGE | UNIT, rows_of("me", HERE), rows_of("me", LOW)),
+    ("count(DISTINCT who)", " GROUP BY place", CHANGE | UNIT, rows_of("me", HERE), rows_of("me", LOW, WEST)),
     ("sum(age)", " WHERE age > 5", CHANGE | ROW, [HERE], [LOW]),
     ("sum(age)", "", CHANGE | ROW | REPLACED, [HERE], [LOW]),
     ("sum(age)", " GROUP BY place", CHANGE | ROW, [HERE], [{**HERE, "place": "south"}]),
@@ -200,27 +198,30 @@ TIGHT = [
 
 @pytest.mark.parametrize(("asked", "clauses", "policy", "one", "two"), TIGHT)
 def test_some_pair_of_tables_makes_a_design_lose_all_of_its_share(ledger, asked, clauses, policy, one, two):
-    first, second = compared(ledger, policy, f"SELECT {asked} FROM data{clauses}", (one, two))
+    first, second = compared(ledger, policy, select(asked, clauses), (one, two))
     [(_, share, loss)] = first.losses(second)
     assert loss == share == EPSILON
 
 
 @pytest.mark.parametrize(
-    ("asked", "clauses", "policy"),
+    ("asked", "policy", "least"),
     [
-        ("median(age)", " WHERE age >= 0", CHANGE | ROW),
-        ("quantile(age, 0.9)", "", CHANGE | ROW | REPLACED),
-        ("median(age)", "", REMOVE | ROW),
-        ("max(age)", "", CHANGE | ROW),
-        ("min(age)", "", REMOVE | ROW),
+        ("median(age)", CHANGE | ROW, 1),
+        ("quantile(age, 0.9)", CHANGE | ROW | REPLACED, Fraction(1, 2)),
+        ("median(age)", REMOVE | ROW, Fraction(1, 2)),
+        ("max(age)", CHANGE | ROW, 1),
+        ("min(age)", CHANGE | UNIT, Fraction(1, 5)),
+        ("min(age)", REMOVE | ROW, 1),
     ],
 )
-def test_a_choice_loses_most_of_its_share_when_a_row_jumps_over_it(ledger, asked, clauses, policy):
-    crowd = [{"age": age, "place": "north"} for age in range(11) for _ in range(200)]
-    pair = ([*crowd, HERE], [*crowd, LOW] if policy["neighbors"] == "change-one" else crowd)
-    first, second = compared(ledger, policy, f"SELECT {asked} FROM data{clauses}", pair, epsilon=1)
+def test_a_choice_loses_much_of_its_share_when_a_row_jumps_over_it(ledger, asked, policy, least):
+    crowd = [{"who": f"u{age}.{at}", "age": age} for age in range(11) for at in range(60)]
+    crowd = crowd[::60] if "(age)" in asked and "median" not in asked else crowd  # near the ends ranks are few
+    here, low = {**HERE, "who": "me"}, {**LOW, "who": "me"}
+    pair = ([*crowd, here], [*crowd, low]) if policy["neighbors"] == "change-one" else ([*crowd, low], crowd)
+    first, second = compared(ledger, policy, select(asked), pair, epsilon=1)
     [(_, share, loss)] = first.losses(second)
-    assert share / 2 <= loss <= share
+    assert share * least <= loss <= share
 
 
 def test_a_joint_variance_loses_nearly_all_of_its_share_between_the_worst_two_values(ledger):
@@ -276,7 +277,7 @@ def test_control_scales_that_ignore_max_rows_are_caught(ledger):
 
 
 def test_control_rows_beyond_max_rows_are_caught(ledger):
-    pair = rows_of("me", *[HERE] * 4), rows_of("me", *[LOW] * 4)
+    pair = rows_of("me", *[HERE] * 4), rows_of("me", *[{**HERE, "place": "south"}] * 4)
     question = "SELECT count(*), sum(age) FROM data GROUP BY place"
     assert broken(ledger, CHANGE | UNIT, question, pair) == []
     real = plans.Request
@@ -307,7 +308,7 @@ def test_control_a_sum_under_where_that_is_given_only_the_range_is_caught(ledger
 def test_control_a_design_for_public_sizes_is_caught_where_missing_values_are_dropped(ledger, asked):
     # the number of rows that count is then a secret, and it is used as it is
     policy = CHANGE | {"columns": {"age": {"bounds": [100, 110], "missing": "drop"}}}
-    question, pair = f"SELECT {asked} FROM data", ([{"age": 110}, {"age": 105}], [{"age": None}, {"age": 105}])
+    question, pair = select(asked), ([{"age": 110}, {"age": 105}], [{"age": None}, {"age": 105}])
     first, second = compared(ledger, policy, question, pair)
     assert [name for name, share, loss in first.losses(second) if loss > share] == []
     hidden = [record.content["numbers"]["a1"]["value"] for record in (first, second)]
@@ -316,7 +317,7 @@ def test_control_a_design_for_public_sizes_is_caught_where_missing_values_are_dr
     real = plans.public_count
     with (
         terms_with(public=True),
-        mock.patch("discreet.release.design.public_count", lambda n: used.append(real(n)) or used[-1]),
+        mock.patch.object(designs, "public_count", lambda n: used.append(real(n)) or used[-1]),
     ):
         compared(ledger, policy, question, pair)
     assert used[0] != used[1]
@@ -327,7 +328,7 @@ def test_control_the_number_of_rows_that_is_taken_as_public_is_the_same_on_both_
     question, pair = "SELECT count(*), sum(age), stddev(age) FROM data", ([HERE, LOW], [HERE, {"age": None}])
     used = []
     real = plans.public_count
-    with mock.patch("discreet.release.design.public_count", lambda n: used.append(real(n)) or used[-1]):
+    with mock.patch.object(designs, "public_count", lambda n: used.append(real(n)) or used[-1]):
         compared(ledger, policy, question, pair)
     assert set(used) == {2}
 
@@ -337,7 +338,7 @@ def test_control_half_of_the_rank_rate_that_a_group_needs_is_caught(ledger):
     pair = [*crowd, {"age": 10, "place": "north"}], [*crowd, {"age": 10, "place": "south"}]
     question = "SELECT quantile(age, 0.9) FROM data GROUP BY place"
     assert broken(ledger, CHANGE, question, pair) == []
-    with mock.patch("discreet.release.ranks.rank_rate", lambda share, _terms, epsilon: epsilon):
+    with mock.patch("discreet.release.ranks.rank_rate", lambda _share, _terms, epsilon: epsilon):
         assert broken(ledger, CHANGE, question, pair) == ["QuantileDesign"]
 
 
@@ -352,10 +353,6 @@ def test_control_keys_from_the_data_are_caught(ledger):
 
 
 def test_a_policy_of_another_relation_gives_another_plan(ledger):
-    plans_of = [
-        study_of([HERE], ledger, neighbors=name).sql("SELECT avg(age) FROM t", epsilon=1)
-        for name in ("change-one", "add-remove")
-    ]
-    assert plans_of[0].lines[0].scale == 2 * plans_of[1].lines[0].scale
-    assert isinstance(plans_of[0].study.policy, Policy)
-    assert replace(plans_of[0], size=5).canonical == plans_of[0].canonical
+    one, two = (study_of([HERE], ledger, **policy).sql(select("avg(age)"), epsilon=1) for policy in (CHANGE, REMOVE))
+    assert one.lines[0].scale == 2 * two.lines[0].scale
+    assert one.canonical != two.canonical

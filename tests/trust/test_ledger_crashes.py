@@ -7,6 +7,11 @@ from ledgers import judge, postgresql_place, prepared, run_faults
 KILL, TEAR = "1", "2"
 
 
+@pytest.fixture
+def tmp_path(in_memory):
+    return in_memory
+
+
 @pytest.mark.parametrize("mode", [KILL, TEAR])
 def test_a_kill_at_every_write_and_sync_of_a_file(inner, faults, tmp_path, mode):
     """TRUST 5: before, or in the middle of, every call that changes the disk during two releases."""

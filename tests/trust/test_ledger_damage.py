@@ -16,6 +16,11 @@ from discreet import InvalidParameter, Ledger, LedgerDamaged
 from ledgers import damaged, postgresql_place, sqlite_place
 
 
+@pytest.fixture
+def tmp_path(in_memory):
+    return in_memory
+
+
 def filled(place, total=1) -> str:
     """Put a small ledger in the place; its export."""
     with place.open(new=True) as ledger:

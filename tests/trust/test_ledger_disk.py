@@ -15,6 +15,11 @@ from ledgers import judge, prepared, run_faults
 IO_ERROR, FULL = "3", "4"
 
 
+@pytest.fixture
+def tmp_path(in_memory):
+    return in_memory
+
+
 @pytest.mark.parametrize("mode", [IO_ERROR, FULL])
 def test_every_write_and_sync_fails_once(inner, faults, tmp_path, mode):
     """TRUST 29: each call that changes the disk fails once; the release is refused or whole."""

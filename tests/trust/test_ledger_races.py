@@ -5,6 +5,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -48,6 +49,16 @@ def test_many_spenders_never_exceed_the_total_and_fill_it(place):
         with pytest.raises(BudgetExceeded):
             ledger.spend("one more", "q", UNIT, study="s")
         assert ledger.verify() == len(rows) + 1 + bool(left)
+
+
+def test_the_servers_default_isolation_does_not_matter(server_place):
+    """TRUST 6: in a snapshot taken before the lock, the last entry would be an old one."""
+    strict = replace(server_place, where=server_place.where + "%20-cdefault_transaction_isolation%3Dserializable")
+    with strict.open(new=True) as ledger:
+        ledger.create("s", 2000 * UNIT)
+        found = in_processes(race, 4, strict, 2, 150)
+        assert ledger.spent("s") == sum(cost for costs, _ in found for cost in costs) * UNIT
+        ledger.verify()
 
 
 def test_the_control_over_grants(tmp_path):

@@ -368,7 +368,7 @@ NEEDS_SOMEBODY |= {"summary", "textbook median", "proportion"}
 @pytest.mark.usefixtures("no_draws")
 def test_nobody_under_change_one_is_refused_where_n_divides(empty):
     for name in NEEDS_SOMEBODY:
-        with pytest.raises(InvalidParameter, match="needs at least (one record|2 records)"):
+        with pytest.raises(InvalidParameter, match=r"needs at least (one record|2 records)"):
             call_of(name)(empty, epsilon=1)
 
 

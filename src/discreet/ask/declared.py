@@ -1,7 +1,7 @@
 """What a policy says about a column: public facts, none of them read from the data.
 
     bounds      [lower, upper] of a number (values outside are clamped), or of a date (for groups by year or month)
-    keys        the values that are groups: a list, a range of whole numbers "1..12", or a public file
+    keys        the values that are groups: a list, a range of whole numbers "1..12", a public file, or "discover"
     bins        edges of groups of a number: [0, 18, 65, 120] is 0 ≤ x < 18, 18 ≤ x < 65, 65 ≤ x ≤ 120
     precision   a step coarser than the one that the bounds give
     missing     "drop", or the value that a missing one counts as where the column itself is aggregated or grouped by
@@ -14,8 +14,9 @@ is the column's name. "file.csv#name" takes the column `name` of a file whose fi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
@@ -36,6 +37,7 @@ Key: TypeAlias = str | Fraction | datetime | bool
 MOST_KEYS = 10**7
 """More groups than any table that a person reads; a larger range was meant as something else."""
 
+_DISCOVER = "discover"
 _RANGE = re.compile(r"(-?\d{1,18})\.\.(-?\d{1,18})", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.ASCII)
 
@@ -51,7 +53,7 @@ class Declared:
     bounds: tuple[Fraction, Fraction] | tuple[datetime, datetime] | None
     keys: tuple[Key, ...] | None
     keys_from: str | None
-    """The range or file that the keys were written as."""
+    """The range or file that the keys were written as, or "discover"."""
     bins: tuple[Fraction, ...] | None
     precision: Fraction | None
     missing: Key | None
@@ -91,11 +93,29 @@ class Declared:
         """The keys in the kind of the column, in declared order; a file's texts are read in it."""
         return _in_kind(self.keys, type(self.keys[0]).__name__, kind) if self.keys else ()
 
+    @property
+    def discover(self) -> bool:
+        """Whether the keys are left to a discovery; until then there are none.
+
+        >>> Declared(keys="discover").discover, Declared(keys="discover").keys
+        (True, None)
+        """
+        return self.keys_from == _DISCOVER
+
+    def with_keys(self, keys: Iterable[Key]) -> Declared:
+        """The column with keys that were discovered; the label of the rest is none of them."""
+        found = copy(self)
+        object.__setattr__(found, "keys", tuple(key for key in keys if key != self.other))
+        return found
+
     def _fits(self) -> None:
         """Refuses declarations that contradict each other."""
-        if self.keys is not None and self.bins is not None:
+        if self.discover and self.missing is not None:
+            raise InvalidParameter("missing: it would be a key beside those that are discovered; leave it out")
+        has_keys = self.keys is not None or self.discover
+        if has_keys and self.bins is not None:
             raise InvalidParameter("bins: a column has keys or bins, not both; leave one out")
-        if self.other is not None and self.keys is None and self.bins is None:
+        if self.other is not None and not has_keys and self.bins is None:
             raise InvalidParameter("other: it is the label of values that are not keys; declare keys or bins beside it")
         if self.other is not None and self.other in (self.keys or labels(self.bins or ())):
             raise InvalidParameter(
@@ -184,6 +204,8 @@ def _keys(keys: object, name: str, folder: Path) -> tuple[tuple[Key, ...] | None
     """The keys, and the text that they were written as."""
     if keys is None:
         return None, None
+    if keys == _DISCOVER:
+        return None, _DISCOVER
     written = str(keys) if isinstance(keys, str | Path) else None
     spelled = _RANGE.fullmatch(written) if written is not None else None
     if spelled:

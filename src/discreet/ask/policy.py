@@ -17,7 +17,8 @@ from __future__ import annotations
 import difflib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -25,7 +26,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from discreet.ask.declared import Declared, at
+from discreet.ask.declared import Declared, Key, at
 from discreet.ask.normal import decimal
 from discreet.calibrate.bounds import Neighbors, exact_chance, exact_count, exact_neighbors
 from discreet.calibrate.epsilon import exact_epsilon, quote
@@ -107,6 +108,16 @@ class Policy:
     def unit_column(self) -> str | None:
         """The column that names the unit, or None where each row is one."""
         return None if self.unit == "row" else self.unit
+
+    def with_keys(self, found: Mapping[str, Iterable[Key]]) -> Policy:
+        """The policy with the keys that were discovered, in those columns that leave them to a discovery."""
+        columns = {
+            name: declared.with_keys(found[name]) if declared.discover and name in found else declared
+            for name, declared in self.columns.items()
+        }
+        policy = copy(self)
+        object.__setattr__(policy, "columns", MappingProxyType(columns))
+        return policy
 
     def to_toml(self) -> str:
         """The policy as a file that `load` reads."""

@@ -34,7 +34,7 @@ from discreet.ask.policy import Policy
 from discreet.ask.query import Aggregate, Count, CountUnits, Extreme, Group, Moment, Quantiles
 from discreet.calibrate.bounds import exact_bounds
 from discreet.calibrate.epsilon import quote
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, QueryRefused
 
 MOST_STARTS = 10**6
 """Hours of a century; more would be slow to list, and no one reads them."""
@@ -198,6 +198,8 @@ class Scope:
 
     def _keys(self, of: Expression) -> tuple[Key, ...]:
         """The keys of an expression that has no bins."""
+        if isinstance(of, Column) and self.declared(of).discover and not self.declared(of).keys:
+            raise _undiscovered(of.name, self.declared(of).keys is not None)
         if isinstance(of, Column) and self.declared(of).keys is not None:
             try:
                 return self.declared(of).keys_as(of.kind)
@@ -253,9 +255,17 @@ def check_schema(policy: Policy, schema: Mapping[str, Typed]) -> None:
             raise InvalidParameter(f"{place}.bins: they are of numbers, and the column is of kind {kind}")
         with at(f"{place}.keys"):
             declared.keys_as(kind)
+            if declared.discover and not (kind == "text" or schema[name].whole):
+                raise InvalidParameter("only texts and whole numbers can be discovered; declare keys or bins")
         if declared.missing is not None:
             with at(f"{place}.missing"):
                 as_kind(declared.missing, kind)
+
+
+def _undiscovered(name: str, done: bool) -> QueryRefused:
+    if done:
+        return refused(f"GROUP BY {name} has no groups: its discovery found no key with enough units")
+    return refused(f'GROUP BY {name} needs its keys; discover its keys first: study.discover("{name}", epsilon=…)')
 
 
 def _literals(values: tuple[Expression, ...]) -> tuple[Key, ...]:

@@ -143,5 +143,8 @@ class Engine(Protocol):
     def units(self, unit: str | None) -> Exact[int]:
         """The number of units."""
 
+    def discover(self, column: str, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
+        """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
+
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:
         """For each measure, a list over all groups of Python integers (of int64 arrays for `Cells`)."""

@@ -30,6 +30,7 @@ from sqlglot import exp
 
 from discreet.ask.expression import Kind
 from discreet.engines.base import ColumnType, Exact, Request, Schema
+from discreet.engines.keys import units_of_keys
 from discreet.engines.statement import SOURCE, statement
 from discreet.engines.translate import Translator, unit_value
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter
@@ -111,6 +112,12 @@ class DuckDB:
             tree = exp.select(exp.Count(this=exp.Star())).from_(values.subquery("units"))
         table = self._run("units", tree.sql("duckdb"), None)
         return Exact(int(table.column(0)[0].as_py()))
+
+    def discover(self, column: str, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
+        """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
+        table = self._run("discover", units_of_keys(column, unit, limit, self._schema), None)
+        keys, units = table.columns
+        return Exact(_guarded("discover", lambda: dict(zip(keys.to_pylist(), units.to_pylist(), strict=True))))
 
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:
         """For each measure, a list over all groups of integers (of int64 arrays for `Cells`), from one statement."""
@@ -322,7 +329,7 @@ def _open_object(source: Any) -> Opened:
 
     module = type(source).__module__.partition(".")[0]
     if module == "pandas":
-        source = pa.Table.from_pandas(source, preserve_index=False)
+        source = pa.Table.from_pandas(source.copy(), preserve_index=False)  # the frame may change, the copy cannot
     elif module == "polars":
         source = (source.collect() if hasattr(source, "collect") else source).to_arrow()
     elif hasattr(source, "read_all"):

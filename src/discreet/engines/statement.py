@@ -107,7 +107,7 @@ class _Builder:
         facts = self._select_facts()
         rows = [*self.facts, *(["unit"] if request.unit is not None else [])]
         if request.unit is not None and not (request.max_rows is None and request.max_groups is None):
-            tree = _aggregated(self._limited(self._placed(facts, rows)), ["place"], cells, aggregates)
+            tree = _aggregated(self._limited(facts, self._placed(facts, rows)), ["place"], cells, aggregates)
         elif self.asof or Units() in request.measures:
             tree = _aggregated(self._placed(facts, rows), ["place"], cells, aggregates)
         else:
@@ -252,7 +252,7 @@ class _Builder:
         method = {"method": "ASOF"} if index in self.asof else {}
         return exp.Join(this=table, side="LEFT" if group.other is not None else None, on=on, **method)
 
-    def _limited(self, facts: exp.Select) -> exp.Select:
+    def _limited(self, unplaced: exp.Select, facts: exp.Select) -> exp.Select:
         """The facts of which each unit has at most max_rows, in at most max_groups groups."""
         request = self.request
         names = ["unit", "place", *self.facts]
@@ -263,7 +263,9 @@ class _Builder:
         if request.max_groups is not None:
             many = exp.GT(this=exp.Count(this=exp.Star()), expression=whole(request.max_groups))
             over.append(exp.and_(many, several))
-        heavy = exp.select("unit").from_("facts").group_by("unit").having(exp.or_(*over))
+        # without max_groups the groups can wait: who has few rows in all groups has few in the declared ones
+        rows = unplaced.subquery("unplaced") if request.max_groups is None else "facts"
+        heavy = exp.select("unit").from_(rows).group_by("unit").having(exp.or_(*over))
         light = exp.select(*names).from_("facts").join("heavy", join_type="anti", using=["unit"])
         chosen = exp.select(*names).from_("facts").join("heavy", join_type="semi", using=["unit"])
         unit = unit_text(exp.column("unit"), self.schema[request.unit or ""])
@@ -283,7 +285,8 @@ class _Builder:
             limit = exp.LTE(this=exp.column("rank"), expression=whole(request.max_rows))
             chosen = exp.select(*names).from_(ranked.subquery("ranked")).where(limit)
         both = exp.union(light, chosen, distinct=False)
-        return exp.select("*").from_(both.subquery("kept")).with_("facts", as_=facts).with_("heavy", as_=heavy)
+        tree = exp.select("*").from_(both.subquery("kept"))
+        return tree.with_("facts", as_=facts, materialized=False).with_("heavy", as_=heavy)
 
     def _key_table(self) -> pa.Table | None:
         """Declared keys side by side, each column with the places of its keys."""
@@ -353,7 +356,9 @@ def _key_value(key: object, kind: Kind, name: str) -> Any:
             return key
         case "text", str() if encodable(key):
             return key
-        case "number", Fraction() | int() | float() if not isinstance(key, bool) and key - key == 0:
+        case "number", Fraction():
+            return limited(key)
+        case "number", int() | float() if not isinstance(key, bool) and math.isfinite(key):
             return limited(Fraction(key))
         case "date", datetime():
             return key.astimezone(UTC).replace(tzinfo=None) if key.tzinfo else key

@@ -37,7 +37,11 @@ def text(value: str) -> Tree:
 
 def encodable(value: str) -> bool:
     """Whether a text can be written in UTF-8."""
-    return not any("\ud800" <= character <= "\udfff" for character in value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def moment(value: datetime) -> Tree:

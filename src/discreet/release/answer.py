@@ -169,7 +169,15 @@ class Answer:
             self.columns, [[self._cell(name, output, row) for name, output in self.query.outputs] for row in self.rows]
         )
         left = f"ε {shown(self.epsilon)} spent, {shown(self.remaining)} left"
-        return "\n".join([*lines, f"± at {confidence:g} % · {left} · {self.record['neighbors']}"])
+        return "\n".join([*lines, f"± at {confidence:g} % · {left} · {self.record['neighbors']}{self._found()}"])
+
+    def _found(self) -> str:
+        """What the keys cost before, where they were discovered."""
+        found = self.record.get("discovered")
+        if found is None:
+            return ""
+        epsilon, delta = (shown(Fraction(found[name])) for name in ("epsilon", "delta"))
+        return f" · keys of {', '.join(found['columns'])} discovered at (ε, δ) = ({epsilon}, {delta})"
 
     def _cell(self, name: str, output: Output, row: dict[str, Item]) -> str:
         value, low, high = row[name]

@@ -14,21 +14,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import get_ident
 from typing import Any
 
-from sqlalchemy import URL, Connection, func, insert, inspect, select, tuple_, update
+from sqlalchemy import URL, Connection, bindparam, func, insert, inspect, select, tuple_, update
 
 from discreet.calibrate.epsilon import quote
 from discreet.draw.entropy import keystream
 from discreet.errors import InvalidParameter, LedgerDamaged
 from discreet.release.anchor import Anchor, AnchorFile, Head, sync_folder
-from discreet.release.ledger_chain import COLUMNS, START, Entry, digest, replay
+from discreet.release.ledger_chain import COLUMNS, START, Balance, Entry, digest, replay
 from discreet.release.ledger_schema import ANALYST, ENTRY, LEDGER, STUDY, VERSION, Database
 from discreet.release.ledger_statements import ADD, APPEND, APPEND_SHARED, FIND, SHARE
 
@@ -39,6 +40,14 @@ _PRINTABLE = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]*")
 """No control characters, which PostgreSQL or a terminal cannot take, and no half of a surrogate pair."""
 
 _ENTRY = [ENTRY.c[name] for name in COLUMNS]
+
+_IDENTITY, _STUDIES, _SHARES = select(LEDGER), select(STUDY), select(ANALYST)
+_ENDS = select(ENTRY.c.study, func.max(ENTRY.c.number)).group_by(ENTRY.c.study).subquery()
+_HEADS = select(*_ENTRY).join(_ENDS, tuple_(ENTRY.c.study, ENTRY.c.number) == tuple_(*_ENDS.c))
+_HASH = select(ENTRY.c.hash).where(ENTRY.c.study == bindparam("study"), ENTRY.c.number == bindparam("number"))
+
+_Run = Callable[..., list[Any]]
+"""`Database.run` on some connection."""
 
 
 class Page:
@@ -122,7 +131,7 @@ class Book:
         rows = self.database.run(connection, FIND, study=study, anchored=anchored, **request)
         head = next((_head(row) for row in rows if row.part == "head"), None)
         if known is not None and known.hash not in [row.hash for row in rows if row.part == "anchored"]:
-            raise _behind(study, 0 if head is None else head.count, known.count, mark(_heads(connection)))
+            raise _behind(study, 0 if head is None else head.count, known.count, mark(self._heads(connection)))
         if head is None:
             raise foreign(study)
         return Page(self, connection, head, rows)
@@ -160,15 +169,18 @@ class Book:
         anchor = self.anchor.read() if against_anchor else None  # before the ledger: so it can only be older
         with self.database.transaction() as connection:
             self.database.check(connection)
-            self.id = _identity(connection)
+            run = partial(self.database.run, connection)
+            self.id = _identity(run)
             schema = self.database.fingerprint(connection)
-            heads = _heads(connection)
-            for study, head in heads.items():
-                _check_study(connection, self.id, study, head)
-            _check_strangers(connection, heads)
+            heads = self._heads(connection)
+            balances = {study: _replayed(connection, self.id, study) for study in heads}
+            _check_balances(run, heads, balances)
             if anchor is not None:
-                _check_anchor(connection, anchor, self.id, schema, heads)
+                _check_anchor(run, anchor, self.id, schema, heads)
         return heads
+
+    def _heads(self, connection: Connection) -> dict[str, Head]:
+        return {row.study: _head(row) for row in self.database.run(connection, _HEADS)}
 
     def restore(self, accept: str) -> None:
         """Take the ledger as it is, charge what the anchor knows and the ledger forgot, and write a new anchor."""
@@ -185,7 +197,7 @@ class Book:
                     self.begin_study(connection, study, was.total)
                 page = self._page(connection, study, None, request_id="", question="", epsilon="")
                 page.append(kind="restore", amount=max(0, min(was.spent, page.head.total) - page.head.spent))
-            heads = _heads(connection)
+            heads = self._heads(connection)
         self.anchor.replace(Anchor(ledger=self.id, schema=schema, heads=heads))
 
 
@@ -257,8 +269,8 @@ def foreign(study: str) -> LedgerDamaged:
     )
 
 
-def _identity(connection: Connection) -> str:
-    rows = connection.execute(select(LEDGER)).all()
+def _identity(run: _Run) -> str:
+    rows = run(_IDENTITY)
     if len(rows) != 1 or rows[0].version != VERSION:
         raise LedgerDamaged(
             f"this is not a ledger of version {VERSION}: open it with the discreet that made it, or put back a copy"
@@ -266,44 +278,37 @@ def _identity(connection: Connection) -> str:
     return str(rows[0].id)
 
 
-def _heads(connection: Connection) -> dict[str, Head]:
-    last = select(ENTRY.c.study, func.max(ENTRY.c.number).label("number")).group_by(ENTRY.c.study).subquery()
-    rows = connection.execute(select(*_ENTRY).join(last, tuple_(ENTRY.c.study, ENTRY.c.number) == tuple_(*last.c)))
-    return {row.study: _head(row) for row in rows}
-
-
 def _head(row: Any) -> Head:
     return Head(study=row.study, count=row.number, hash=row.hash, spent=row.spent, total=row.total)
 
 
-def _check_study(connection: Connection, ledger: str, study: str, head: Head) -> None:
+def _replayed(connection: Connection, ledger: str, study: str) -> Balance:
     with closing(entries_of(connection, study)) as entries:
-        balance = replay(ledger, study, entries)
-    rows = connection.execute(select(ANALYST).where(ANALYST.c.study == study)).all()
-    found = Head(study=study, count=balance.count, hash=balance.head, spent=balance.spent, total=balance.total)
-    allotted = {row.name: row.allotted for row in rows}
-    spent_by = {row.name: row.spent for row in rows}
-    if found != head or allotted != balance.allotted or spent_by != balance.spent_by:
-        raise LedgerDamaged(
-            f"the balance of study {study!r} is not what its entries add up to: put back a copy that is whole"
-        )
+        return replay(ledger, study, entries)
 
 
-def _check_strangers(connection: Connection, heads: dict[str, Head]) -> None:
-    studies = {*connection.execute(select(STUDY.c.name)).scalars()}
-    analysts = {*connection.execute(select(ANALYST.c.study)).scalars()}
-    if studies != set(heads) or not analysts <= studies:
+def _check_balances(run: _Run, heads: dict[str, Head], balances: dict[str, Balance]) -> None:
+    shares = run(_SHARES)
+    for study, balance in balances.items():
+        found = Head(study=study, count=balance.count, hash=balance.head, spent=balance.spent, total=balance.total)
+        allotted = {row.name: row.allotted for row in shares if row.study == study}
+        spent_by = {row.name: row.spent for row in shares if row.study == study}
+        if found != heads[study] or allotted != balance.allotted or spent_by != balance.spent_by:
+            raise LedgerDamaged(
+                f"the balance of study {study!r} is not what its entries add up to: put back a copy that is whole"
+            )
+    studies = {row.name for row in run(_STUDIES)}
+    if studies != set(heads) or not {row.study for row in shares} <= studies:
         raise LedgerDamaged("the ledger names a study that it does not hold: put back a copy that is whole")
 
 
-def _check_anchor(connection: Connection, anchor: Anchor, ledger: str, schema: str, heads: dict[str, Head]) -> None:
+def _check_anchor(run: _Run, anchor: Anchor, ledger: str, schema: str, heads: dict[str, Head]) -> None:
     if anchor.ledger != ledger:
         raise _swapped()
     if anchor.schema != schema:
         raise LedgerDamaged("the ledger's tables are not the ones it was made with: put back a copy that is whole")
     for study, head in anchor.heads.items():
-        wanted = select(ENTRY.c.hash).where(ENTRY.c.study == study, ENTRY.c.number == head.count)
-        if connection.execute(wanted).scalar() != head.hash:
+        if [row.hash for row in run(_HASH, study=study, number=head.count)] != [head.hash]:
             raise _behind(study, heads[study].count if study in heads else 0, head.count, mark(heads))
 
 

@@ -27,6 +27,7 @@ from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.calibrate.lemma import half_width
 from discreet.engines.base import Exact, Measure, OnGrid, Present, Rows, Squares, Total, Units
 from discreet.release import moments
+from discreet.release.grouped import Pairs, Triples
 from discreet.release.mechanism import noisy_columns, public_count
 from discreet.release.spread import combined_radius, radius
 
@@ -266,24 +267,24 @@ class MomentDesign:
         if self.alone:
             reach, unit = radius(sums[0][0], confidence), 1 if grid.exact else float(grid.step)
             centres = [value + grid.lower * n for value in sums[0].values]
-            items = [tuple((centre + side * reach) * unit for side in (0, -1, 1)) for centre in centres]
-            return {name: items for name, _ in wanted}  # type: ignore[misc]
-        found: dict[str, list[Item]] = {name: [] for name in self.names}
-        for cell in range(terms.cells):
-            one = self._estimator([column[cell] for column in sums], n)
-            for name, statistic in wanted:
-                found[name].append(_statistic(one, statistic, confidence))
-        return found
+            items = [(centre * unit, (centre - reach) * unit, (centre + reach) * unit) for centre in centres]
+            return {name: items for name, _ in wanted}
+        if terms.cells > 1:
+            many = Triples(grid=grid, sums=sums) if self.squares else Pairs(grid=grid, above=sums[0], below=sums[1])
+            return {name: _statistics(many, statistic, confidence) for name, statistic in wanted}
+        one = self._estimator([column[0] for column in sums], n)
+        return {name: [_statistic(one, statistic, confidence)] for name, statistic in wanted}
 
     def _totals(self, found: list[list[int]], public: bool) -> list[list[int]]:
         """The sums of the design, for every group, from n, Σa and Σa²."""
-        width, rows = self.grid.width, list(zip(*found, strict=True))
+        width, lower = self.grid.width, self.grid.lower
+        rows = zip(*found, strict=True)
         if public:
             made = [moments.joint_totals(row[1], row[2], width) if self.squares else [row[1]] for row in rows]
         elif self.squares:
             made = [moments.bernstein_totals(row[0], row[1], row[2], width) for row in rows]
         elif self.alone:
-            made = [[row[1] + self.grid.lower * row[0]] for row in rows]
+            made = [[row[1] + lower * row[0]] for row in rows]
         else:
             made = [moments.pair_totals(row[0], row[1], width) for row in rows]
         return [list(column) for column in zip(*made, strict=True)]
@@ -310,6 +311,18 @@ def grid_point(missing: Fraction | None, grid: ValueGrid) -> int | None:
     if missing is None:
         return None
     return min(max(math.floor(missing / grid.step + Fraction(1, 2)), grid.lower), grid.upper)
+
+
+def _statistics(many: Pairs | Triples, statistic: str, confidence: Fraction) -> list[Item]:
+    """One statistic of the joint releases of many groups."""
+    if statistic == "sum":
+        found = many.sum(confidence)
+    elif statistic == "mean" or isinstance(many, Pairs):
+        found = many.mean(confidence)
+    else:
+        found = many.variance(confidence, sample=statistic.endswith("+"))
+    columns = map(np.sqrt, found) if statistic.startswith("std") else found
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def _statistic(one: Any, statistic: str, confidence: Fraction) -> Item:

@@ -143,6 +143,9 @@ Index(
 _UNIQUE = f"SELECT count(*) FROM pg_index WHERE indrelid = '{ENTRY.name}'::regclass AND indisunique AND indisvalid"  # noqa: S608
 """Counts the keys that keep two from adding the same entry: a copy may have been put back without them."""
 
+_words: dict[tuple[str, ReturnsRows], tuple[str, Any]] = {}
+"""The SQL of each statement for each database, and the type of its rows."""
+
 _one_at_a_time = threading.Lock()
 os.register_at_fork(
     before=_one_at_a_time.acquire,
@@ -159,7 +162,6 @@ class Database:
         self._pid = os.getpid()
         self._failed = False
         self._driver: Any = self._engine.dialect.dbapi
-        self._words: dict[ReturnsRows, tuple[str, Any]] = {}
         event.listen(self._engine, "begin", self._on_begin)
 
     @property
@@ -200,9 +202,10 @@ class Database:
                 raise _not_a_ledger() from None
 
     def _rows(self, connection: PoolProxiedConnection, statement: ReturnsRows, values: dict[str, Any]) -> list[Any]:
-        if statement not in self._words:
-            self._words[statement] = str(statement.compile(self._engine)), _row_type(statement)
-        words, row = self._words[statement]
+        key = self._engine.dialect.name, statement
+        if key not in _words:
+            _words[key] = str(statement.compile(self._engine)), _row_type(statement)
+        words, row = _words[key]
         cursor = connection.dbapi_connection.execute(words, values)  # type: ignore[union-attr]
         return [] if row is None else [row(*found) for found in cursor.fetchall()]
 

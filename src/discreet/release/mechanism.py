@@ -4,6 +4,7 @@
     noisy_counts, noisy_tree    counts of bins, and of the nodes of a tree
     choose_cell                 a cell near a rank, by permute-and-flip
     textbook                    a rational answer by Algorithm 1
+    kept_keys                   keys by the coins of a discovery
 
 Every draw goes by way of the tape (`release.tape`), so that what was recorded can be shown again.
 """
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from discreet.calibrate.grid import Grid, floor_log2, grid_of
 from discreet.draw.choice import choose, common_unit
+from discreet.draw.coin import Chance, flips
 from discreet.draw.vector import beyond_int64, draw_one, fill
 from discreet.engines.base import Exact
 from discreet.release.tape import drawn, on_tape
@@ -175,3 +177,20 @@ def _drawn_array(draw: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
     """An array by way of the tape: a list there, an array here."""
     found = drawn(lambda: draw().tolist()) if on_tape() else draw()
     return np.asarray(found, np.int64)
+
+
+def kept_keys(units: Exact[dict[str | int, int]], chance: Callable[[int], Chance]) -> list[str | int]:
+    """The keys that are told, sorted: one with n units by an exact coin with the probability `chance(n)`."""
+
+    def draw() -> list[Any]:
+        alike: dict[int, list[Any]] = {}
+        for key, count in units.reveal().items():
+            alike.setdefault(count, []).append(key)
+        kept: list[Any] = []
+        for count, keys in alike.items():
+            heads = flips(chance(count), len(keys)).tolist()
+            kept += [key for key, told in zip(keys, heads, strict=True) if told]
+        return sorted(kept)
+
+    found: list[str | int] = drawn(draw)
+    return found

@@ -28,6 +28,7 @@ from discreet.engines.base import Request
 from discreet.errors import InvalidParameter
 from discreet.release.answer import Answer, table_lines
 from discreet.release.design import CountDesign, Design, KnownCount, Line, MomentDesign, Terms
+from discreet.release.discovery import told_with
 from discreet.release.mechanism import public_count
 from discreet.release.ranks import ExtremeDesign, QuantileDesign, refuse_unranked
 from discreet.release.result import shown
@@ -35,6 +36,10 @@ from discreet.release.spending import new_request_id
 
 if TYPE_CHECKING:
     from discreet.release.study import Study
+
+
+_HEAVIEST = Fraction(10**6)
+"""Beyond that, a weight leaves nothing for the other columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +162,7 @@ class Plan:
             ],
             "keys": {group.name: [_plain(key) for key in labels(group)] for group in self.query.groups},
             "numbers": numbers,
+            **told_with(self.study.discovered, self.query),
         }
         return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
@@ -249,25 +255,24 @@ def plan_of(
 
 def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan:
     """The plan with the least ε whose intervals are all at most so wide to either side."""
-    target = float(exact("within", within))
-    size = more.pop("size") or _public_size(study, query)
+    target, size = exact("within", within), more.pop("size")
 
     def at(units: int) -> Plan:
         return plan_of(study, query, epsilon=units * UNIT, size=size, **more)
 
-    first = at(int(LARGEST / UNIT))
-    for line in first.lines:
-        if line.reach is None:
-            raise InvalidParameter(
-                "within needs size=, the number of rows that a group has at least, as that is private here"
-                if size is None and line.sized
-                else f"within works for what has a known error; {first.titles()[line.name]} has none: give epsilon"
-            )
+    low, high = 0, int(LARGEST / UNIT)
+    sharpest = at(high)
+    for line in sharpest.lines:
+        if line.reach is None and not line.sized:
+            what = sharpest.titles()[line.name]
+            raise InvalidParameter(f"within works for what has a known error; {what} has none: give epsilon")
+    size = size or _public_size(study, query)
+    if any(line.reach is None for line in at(high).lines):
+        raise InvalidParameter("within needs size=, the number of rows that a group has at least: it is private here")
 
     def near(units: int) -> bool:
         return all(line.reach is not None and line.reach <= target for line in at(units).lines)
 
-    low, high = 0, int(LARGEST / UNIT)
     if not near(high):
         raise InvalidParameter(f"within must be larger, got {quote(within)}: no ε gives that here")
     while high - low > 1:
@@ -361,7 +366,11 @@ def _weighed(query: Query, weights: Mapping[str, Any]) -> dict[str, Fraction]:
     for name in weights:
         if name not in known:
             raise InvalidParameter(f"weights must be of released columns ({', '.join(known)}), got {quote(name)}")
-    return {known[name]: exact("weight", value) for name, value in weights.items()}
+    found = {known[name]: exact("weight", value) for name, value in weights.items()}
+    for weight in found.values():
+        if not 1 / _HEAVIEST <= weight <= _HEAVIEST:
+            raise InvalidParameter("a weight must lie between 1/1000000 and 1000000")
+    return found
 
 
 def _plain(key: object) -> object:

@@ -75,6 +75,9 @@ class Release:
     def __len__(self) -> int:
         return len(self.value)
 
+    def __bool__(self) -> bool:
+        return True  # a release is something, whatever its number
+
     def __getitem__(self, index: Any) -> Any:
         return self.value[index]
 

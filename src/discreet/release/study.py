@@ -26,6 +26,7 @@ from discreet.calibrate.bounds import exact_chance, exact_count
 from discreet.calibrate.epsilon import UNIT, exact_epsilon, quote
 from discreet.engines.base import Engine, Schema
 from discreet.errors import InvalidParameter
+from discreet.release.discovery import Discovered, discovery, policy_with, recorded
 from discreet.release.ledger import Ledger
 from discreet.release.plan import Plan, plan_of, plan_within
 
@@ -37,7 +38,6 @@ class Study:
     """Data behind a policy and a budget."""
 
     def __init__(self, policy: Policy, *, ledger: str | PathLike[str] | Ledger, name: str = "study") -> None:
-        self.policy = policy
         self.name = name
         self.ledger = ledger if isinstance(ledger, Ledger) else _ledger(ledger, name, policy.epsilon)
         total = self.ledger.total(name)
@@ -46,6 +46,8 @@ class Study:
                 f"epsilon of the policy must be {total}, what the ledger was made with, got {policy.epsilon}; "
                 "a total stands for ever"
             )
+        self.discovered = recorded(self.ledger, name, policy)
+        self.policy = policy_with(policy, self.discovered)
 
     @cached_property
     def engine(self) -> Engine:
@@ -75,6 +77,12 @@ class Study:
     def remaining(self) -> Fraction:
         """What is left of the total."""
         return self.ledger.remaining(self.name)
+
+    def discover(self, *columns: str, epsilon: Any) -> Discovered:
+        """The keys of these columns that may be told, at (ε, δ); a study makes one discovery, free when asked again."""
+        self.discovered = discovery(self, columns, epsilon)
+        self.policy = policy_with(self.policy, self.discovered)
+        return self.discovered
 
     def sql(self, text: str, **terms: Any) -> Plan:
         """The plan of a question in SQL; `terms` are those of `Asked.plan`."""
@@ -161,8 +169,7 @@ class Asked:
         from discreet.ask.questions import build
 
         study = self.study
-        where = " AND ".join(f"({condition})" for condition in self.conditions) or None
-        query = build(study.policy, study.schema, where=where, by=self.columns, ask=dict(self.questions))
+        query = build(study.policy, study.schema, where=self.conditions, by=self.columns, ask=dict(self.questions))
         return study._plan(query, **terms)
 
 

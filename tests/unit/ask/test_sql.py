@@ -41,7 +41,7 @@ HALF = Fraction(1, 2)
         ("count()", Count()),
         ("count(1)", Count()),
         ("count(age)", Count(AGE)),
-        ("count(age IS NOT NULL)", Count(Negation(Missing(AGE)))),
+        ("count(smoker)", Count(Negation(Missing(Column("smoker", "truth"))))),
         ("count_if(age IS NOT NULL)", Count(AGE)),
         ("count_if(age >= 65)", Count(OLD)),
         ("count(*) FILTER (WHERE age >= 65)", Count(OLD)),

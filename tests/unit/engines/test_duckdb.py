@@ -1,5 +1,7 @@
 """Sources of every kind, their schemas and versions, and that nothing is written or told."""
 
+# ruff: noqa: DTZ001 - dates here have no zone
+
 import sqlite3
 from datetime import date, datetime
 from decimal import Decimal
@@ -61,7 +63,15 @@ def test_files_of_every_kind_give_the_same_integers(folder):
 def test_objects_of_every_kind_give_the_same_integers():
     batches = TABLE.to_batches()
     reader = pa.RecordBatchReader.from_batches(TABLE.schema, batches)
-    objects = [TABLE, batches[0], reader, pa.dataset.dataset(TABLE), TABLE.to_pandas(), pl.from_arrow(TABLE), pl.from_arrow(TABLE).lazy()]  # fmt: skip
+    objects = [
+        TABLE,
+        batches[0],
+        reader,
+        pa.dataset.dataset(TABLE),
+        TABLE.to_pandas(),
+        pl.from_arrow(TABLE),
+        pl.from_arrow(TABLE).lazy(),
+    ]
     for source in objects:
         assert DuckDB(source).fetch(REQUEST).reveal() == ANSWER, type(source)
 
@@ -81,8 +91,8 @@ def test_a_relation_is_used_on_its_own_connection_and_leaves_nothing_there():
         engine = DuckDB(connection.sql("FROM people"))
         assert engine.fetch(REQUEST).reveal() == [[1, 1, 1], [3, 3, 3]]
         assert engine.units("name").reveal() == 3
-        assert connection.sql("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchone() == (0,)
-        assert connection.sql("SELECT count(*) FROM duckdb_tables()").fetchone() == (1,)
+        assert connection.sql("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchall() == [(0,)]
+        assert connection.sql("SELECT count(*) FROM duckdb_tables()").fetchall() == [(1,)]
 
 
 def test_a_custodians_select_may_join_files_by_relative_paths(folder, monkeypatch):

@@ -8,6 +8,11 @@ from discreet import LedgerDamaged
 from discreet.release.anchor import Anchor, AnchorFile, Head
 
 
+@pytest.fixture
+def tmp_path(in_memory):
+    return in_memory
+
+
 def head(study: str, count: int) -> Head:
     return Head(study=study, count=count, hash=f"{count:064x}", spent=count, total=10**15)
 
@@ -43,6 +48,16 @@ def test_a_torn_write_leaves_the_head_before(file):
             assert file.read().heads["s"].count == count - 1 or stop == changed[-1]
         file.path.write_bytes(after)
         assert file.read().heads["s"].count == count
+
+
+def test_the_head_before_is_kept_by_a_writer_that_never_reads(file):
+    """TRUST 5: what it knows of the file from its own writes says which line is the older one."""
+    file.advance(head("other", 1))
+    for count in range(1, 8):
+        file.advance(head("s", count))
+        lines = file.path.read_bytes().split(b"\n")[3:5]
+        kept = [AnchorFile(file.path)._read_lines(file.path.read_bytes()[:1024] + 2 * (line + b"\n")) for line in lines]
+        assert {anchor.heads["s"].count for anchor, _ in kept} == {max(1, count - 1), count}
 
 
 def test_every_flip_is_refused_or_harmless(file):

@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql.psycopg import dialect
 
 from discreet import BudgetExceeded, EngineFailed, InvalidParameter, Ledger, LedgerDamaged
 from discreet.calibrate.epsilon import charge
+from discreet.release import ledger_schema
 from discreet.release.anchor import AnchorFile
 from discreet.release.book import Book
 from discreet.release.ledger_chain import question_of
@@ -125,12 +126,12 @@ def test_two_machines_take_turns_to_the_last_unit(place, ledger, ways):
     assert (ledger.spent("s"), ledger.verify()) == (1, 12)
 
 
-def spend_around(commit, place, ledger, analyst):
+def spend_around(commit, place, ledger, analyst, monkeypatch):
     """A spend whose statement has begun, and seen the tables, before the commit, and goes on after it."""
     statement = APPEND if analyst is None else APPEND_SHARED
     words = str(statement.compile(dialect=dialect()))
     waiting = words.replace("FROM discreet_study", "FROM (SELECT pg_advisory_xact_lock(1)) AS gate, discreet_study")
-    ledger._book.database._words[statement] = waiting, tuple
+    monkeypatch.setitem(ledger_schema._words, ("postgresql", statement), (waiting, lambda *_: "added"))
     with psycopg.connect(place.where, autocommit=True) as gate, ThreadPoolExecutor(1) as pool:
         gate.execute("SELECT pg_advisory_lock(1)")
         spend = pool.submit(ledger.spend, "r", "q", "0.1", study="s", analyst=analyst, data_version="1")
@@ -153,7 +154,7 @@ def spend_around(commit, place, ledger, analyst):
     ],
 )
 def test_what_was_committed_after_the_statement_began_decides(
-    place, ledger, ways, analyst, elsewhere, outcome, entries
+    place, ledger, ways, analyst, elsewhere, outcome, entries, monkeypatch
 ):
     """TRUST 6, 26, 28: though the statement cannot see it. Another spend, the same request, the same question, the
     request id for another question, the last of the budget."""
@@ -163,18 +164,18 @@ def test_what_was_committed_after_the_statement_began_decides(
         return added_elsewhere(place, ledger, analyst=charged, **elsewhere)
 
     if isinstance(outcome, bool):
-        assert spend_around(commit, place, ledger, analyst).repeated is outcome
+        assert spend_around(commit, place, ledger, analyst, monkeypatch).repeated is outcome
     else:
         with pytest.raises(outcome):
-            spend_around(commit, place, ledger, analyst)
+            spend_around(commit, place, ledger, analyst, monkeypatch)
     assert ways == ["ordinary"]
     assert ledger.verify() == entries
 
 
-def test_a_share_that_was_spent_after_the_statement_began_is_spent(place, ledger):
+def test_a_share_that_was_spent_after_the_statement_began_is_spent(place, ledger, monkeypatch):
     """TRUST 21: the charge of the share follows the entry, never its own reading."""
     with pytest.raises(BudgetExceeded, match=r"share of analyst 'ann': 0\.05 is left"):
-        spend_around(lambda: added_elsewhere(place, ledger, "x", "q", "0.45", "ann"), place, ledger, "ann")
+        spend_around(lambda: added_elsewhere(place, ledger, "x", "q", "0.45", "ann"), place, ledger, "ann", monkeypatch)
     assert (ledger.spent("s", analyst="ann"), ledger.verify()) == (Fraction(45, 100), 3)
 
 

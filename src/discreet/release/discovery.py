@@ -1,0 +1,222 @@
+"""Keys that nobody can declare: which of them are there, told with an explicit δ, once for each study.
+
+A key with n units is told with probability π(n), the largest that any (ε, δ)-private rule can have [DVGM22]:
+
+    π(0) = 0,    π(n+1) = min( e^ε·π(n) + δ,  1 − e^(−ε)·(1 − π(n) − δ),  1 )
+
+    π(n) = δ·(e^(nε) − 1)/(e^ε − 1)                                         n ≤ n₁ = 1 + ⌊ln((e^ε+2δ−1)/(δ(e^ε+1)))/ε⌋
+         = (1 − e^(−mε))·(1 + δ/(e^ε − 1)) + e^(−mε)·π(n₁),   m = n − n₁    n ≤ n₂ = n₁ + ⌊ln(1+(e^ε−1)(1−π(n₁))/δ)/ε⌋
+         = 1                                                                beyond
+
+The coins are exact (`draw.coin`). For rational ε and δ < 1/2, π(n) is a polynomial in e^ε and e^(−ε) with rational
+coefficients: δ itself at n = 1, and no rational number at 2 … n₂ (Lindemann); nor is a logarithm above a multiple of ε.
+
+A unit counts for at most k keys of a column. One more or one less moves k keys by one: each has ε/k and δ/k. One that
+is replaced moves up to 2k. Several columns share ε and δ equally. What it does not do: tell how many units a key has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from flint import arb
+
+from discreet.ask.expression import Column
+from discreet.ask.kinds import refused
+from discreet.ask.policy import Policy
+from discreet.ask.query import Query
+from discreet.ask.scope import Scope
+from discreet.calibrate.ball import ball, integer_floor
+from discreet.calibrate.epsilon import exact_epsilon, quote
+from discreet.draw.coin import Chance
+from discreet.errors import InvalidParameter
+from discreet.release.ledger import Ledger
+from discreet.release.mechanism import kept_keys
+from discreet.release.result import shown
+from discreet.release.spending import canonical
+
+if TYPE_CHECKING:
+    from discreet.release.study import Study
+
+REQUEST = "discreet.discover"
+"""The one request id of a discovery: the ledger itself refuses a second one that differs."""
+
+_LARGEST_DELTA = Fraction(1, 2)
+"""From here on one unit is more likely told than not, and the closed form of π(n) ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Discovered:
+    """The keys that were found, sorted, for each column, and what they cost together."""
+
+    keys: Mapping[str, tuple[str | int, ...]]
+    epsilon: Fraction
+    delta: Fraction
+
+    def __getitem__(self, column: str) -> tuple[str | int, ...]:
+        """The keys of a column."""
+        if column not in self.keys:
+            raise InvalidParameter(f"the discovery was of {', '.join(self.keys)}, got {quote(column)}")
+        return self.keys[column]
+
+    @property
+    def cost(self) -> str:
+        """What it cost, as a reader sees it."""
+        return f"(ε, δ) = ({shown(self.epsilon)}, {shown(self.delta)})"
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{len(keys):,} keys of {column}" for column, keys in self.keys.items())
+        return f"Discovered({found} · {self.cost})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """π(n) for one key, at its own ε and δ."""
+
+    epsilon: Fraction
+    delta: Fraction
+    bend: int
+    """n₁: up to here the first of the two inequalities binds, then the second."""
+    last: int
+    """n₂: the last number of units at which a key may be left out."""
+
+    def chance(self, units: int) -> Chance:
+        """π(units), as a rational where it is one.
+
+        >>> rule = keeping(Fraction(1), Fraction(1, 10**5))
+        >>> rule.chance(0), rule.chance(1), rule.chance(23)
+        (Fraction(0, 1), Fraction(1, 100000), Fraction(1, 1))
+        """
+        if units <= 1:
+            return units * self.delta
+        if units > self.last:
+            return Fraction(1)
+        if units <= self.bend:
+            return lambda: _rising(units, self.epsilon, self.delta)
+        return lambda: self._above(units - self.bend)
+
+    def _above(self, beyond: int) -> arb:
+        """π at n₁ + m."""
+        limit = 1 + ball(self.delta) / ball(self.epsilon).expm1()
+        loss = -beyond * self.epsilon
+        return _rising(self.bend, self.epsilon, self.delta) * ball(loss).exp() - ball(loss).expm1() * limit
+
+
+def keeping(epsilon: Fraction, delta: Fraction) -> Keeping:
+    """The optimal rule for one key, for 0 < δ < 1/2."""
+
+    def bends() -> arb:
+        growth, failing = ball(epsilon).exp(), ball(delta)
+        return ((growth + 2 * failing - 1) / (failing * (growth + 1))).log() / ball(epsilon)
+
+    bend = 1 + integer_floor(bends)
+
+    def ends() -> arb:
+        open_ = 1 - _rising(bend, epsilon, delta)
+        return (1 + ball(epsilon).expm1() * open_ / ball(delta)).log() / ball(epsilon)
+
+    return Keeping(epsilon=epsilon, delta=delta, bend=bend, last=bend + integer_floor(ends))
+
+
+def _rising(units: int, epsilon: Fraction, delta: Fraction) -> arb:
+    """π up to n₁: δ·(1 + e^ε + … + e^((n−1)ε))."""
+    return ball(delta) * ball(units * epsilon).expm1() / ball(epsilon).expm1()
+
+
+def rule_of(policy: Policy, columns: int, epsilon: Fraction, delta: Fraction) -> Keeping:
+    """The rule for each key of so many columns, that together cost (ε, δ)."""
+    moved = keys_of_unit(policy) * (2 if policy.neighbors == "change-one" else 1)
+    return keeping(epsilon / (columns * moved), delta / (columns * moved))
+
+
+def keys_of_unit(policy: Policy) -> int:
+    """In how many keys of a column a unit counts."""
+    return 1 if policy.unit_column is None else policy.max_groups or policy.max_rows or 1
+
+
+def discovery(study: Study, columns: Sequence[str], epsilon: Any) -> Discovered:
+    """Spend ε and the study's δ, then read, toss and record; asked again in the same way, what was recorded, free."""
+    exact, policy = exact_epsilon(epsilon), study.policy
+    names, delta = _asked(study, columns), _delta(policy)
+    rule = rule_of(policy, len(names), exact, delta)
+    asked = {
+        "columns": names,
+        "delta": delta,
+        "neighbors": policy.neighbors,
+        "unit": policy.unit,
+        "max_rows": policy.max_rows,
+        "max_groups": policy.max_groups,
+    }
+    ledger, text = study.ledger, canonical("discover", asked)
+    try:
+        grant = ledger.spend(REQUEST, text, exact, study=study.name, data_version=study.version)
+    except InvalidParameter:
+        if not any(entry.request_id == REQUEST for entry in ledger.entries(study.name)):
+            raise
+        raise refused(
+            "the delta of this study is spent: a study makes one discovery, of one or several columns, and this one "
+            "made another; its keys stay in use, and the same discovery asked again is free"
+        ) from None
+    content = grant.answer
+    if content is None:
+        limit, keys = keys_of_unit(policy), {}
+        for name in names:
+            keys[name] = kept_keys(study.engine.discover(name, policy.unit_column, limit), rule.chance)
+        told = {"discovered": keys, "epsilon": str(exact), "delta": str(delta)}
+        content = ledger.record(grant, json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode())
+    return _read(content)
+
+
+def recorded(ledger: Ledger, study: str, policy: Policy) -> Discovered | None:
+    """What the study discovered before, or None; asked only where the policy leaves keys to be discovered."""
+    if not any(declared.discover for declared in policy.columns.values()):
+        return None
+    content = ledger.answer(study=study, request_id=REQUEST)
+    return None if content is None or "discovered" not in json.loads(content) else _read(content)
+
+
+def told_with(discovered: Discovered | None, query: Query) -> dict[str, Any]:
+    """What the record of an answer says of keys that were discovered; nothing where none were."""
+    groups = [group.of.name for group in query.groups if group.edges is None and isinstance(group.of, Column)]
+    columns = [] if discovered is None else [name for name in groups if name in discovered.keys]
+    if discovered is None or not columns:
+        return {}
+    return {"discovered": {"columns": columns, "epsilon": str(discovered.epsilon), "delta": str(discovered.delta)}}
+
+
+def policy_with(policy: Policy, discovered: Discovered | None) -> Policy:
+    """The policy with the keys that were discovered in place of those that nobody could declare."""
+    found = {} if discovered is None else discovered.keys
+    keys = {name: [Fraction(key) if isinstance(key, int) else key for key in keys] for name, keys in found.items()}
+    return policy.with_keys(keys) if keys else policy
+
+
+def _asked(study: Study, columns: Sequence[str]) -> list[str]:
+    """The columns that are to be discovered, each once, in one order."""
+    scope = Scope(study.policy, study.schema)
+    if not columns or not all(isinstance(column, str) for column in columns):
+        raise InvalidParameter('discover takes the names of columns, as in discover("county", epsilon="0.1")')
+    names = sorted({scope.column(column).name for column in columns})
+    for name in names:
+        if not study.policy.columns[name].discover:
+            raise refused(f'the policy must leave it to a discovery; declare {name} = {{ keys = "discover" }}')
+    return names
+
+
+def _delta(policy: Policy) -> Fraction:
+    if policy.delta is None:
+        raise refused('a discovery needs a delta; declare delta = "1e-6", or far less than 1 in the number of units')
+    if policy.delta >= _LARGEST_DELTA:
+        raise refused(f"delta must be below 1/2 for a discovery, got {policy.delta}; correct the policy")
+    return policy.delta
+
+
+def _read(content: bytes) -> Discovered:
+    told = json.loads(content)
+    keys = {column: tuple(found) for column, found in told["discovered"].items()}
+    return Discovered(keys=MappingProxyType(keys), epsilon=Fraction(told["epsilon"]), delta=Fraction(told["delta"]))

@@ -1,0 +1,228 @@
+"""Plans: what they show, what they cost, and the least ε for an accuracy."""
+
+from fractions import Fraction
+from unittest import mock
+
+import pytest
+
+from discreet import Count, InvalidParameter, Mean
+from discreet.engines.duckdb import DuckDB
+from studies import Paper, select, study_of
+
+ROWS = [{"who": f"u{at}", "place": "north", "age": at % 11, "pay": 2.0, "well": True} for at in range(50)]
+BY_PLACE = "GROUP BY place"
+
+
+def study(**terms):
+    return study_of(ROWS, Paper(), **{"unit": "who", "max_rows": 4, **terms})
+
+
+def test_a_plan_is_shown_as_a_table_with_its_price_and_its_errors():
+    plan = study().sql(select("place, count(*) AS visits, avg(age)", BY_PLACE), epsilon="0.2")
+    assert repr(plan).splitlines() == [
+        "3 rows · ε 0.2 of 1e+06 (left after: 1e+06) · change-one · up to 4 rows a who",
+        "column    Δ   scale  95 % within",
+        "visits    8   80     ± 240",
+        "avg(age)  80  800    ± 2.4 at 1,000 rows, ± 0.24 at 10,000 rows",
+        "missing age: dropped · age outside 0–10: clamped · place not listed: dropped",
+        "Nothing was read, nothing is spent.",
+    ]
+
+
+def test_the_notes_say_what_happens_to_values_that_are_missing_or_not_listed():
+    columns = {"age": {"missing": 3}, "place": {"other": "elsewhere"}}
+    plan = study(columns=columns).sql(select("place, median(age), sum(age + pay)", BY_PLACE), epsilon=1)
+    assert plan.notes == [
+        "missing age: counts as 3",
+        "age outside 0–10: clamped",
+        "missing an expression: dropped",
+        "place not listed: elsewhere",
+    ]
+
+
+def test_a_row_as_the_unit_and_a_budget_that_is_too_small_are_said():
+    small = study_of(ROWS, Paper(1), epsilon=1)
+    lines = repr(small.sql(select("count(*)", "WHERE well"), epsilon=2)).splitlines()
+    assert lines[0] == "1 row · ε 2 of 1 (only 1 is left) · change-one · each row a unit"
+    assert lines[2].split() == ["count(*)", "1", "0.5", "±", "1"]
+
+
+def test_numbers_that_are_only_computed_with_are_called_by_what_they_are():
+    plan = study().sql(select("count(*) * 2 AS twice", BY_PLACE), epsilon=1)
+    assert "count(*)" in repr(plan)
+    assert "a1" not in repr(plan)
+
+
+def test_an_epsilon_below_one_over_n_is_warned_about():
+    plan = study().sql(select("count(*)", BY_PLACE), epsilon="0.001", size=500)
+    assert plan.warnings == ["warning: ε below 1/500 tells nothing useful about so few"]
+    assert study().sql(select("count(*)", BY_PLACE), epsilon="0.01", size=500).warnings == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "clauses", "neighbors", "sensitivity"),
+    [
+        ("count(*)", "WHERE well", "change-one", 4),
+        ("count(*)", BY_PLACE, "change-one", 8),
+        ("count(*)", BY_PLACE, "add-remove", 4),
+        ("count(DISTINCT who)", BY_PLACE, "change-one", 3),
+        ("count(DISTINCT who)", BY_PLACE, "add-remove", 3),
+        ("sum(age)", "", "change-one", 40),
+        ("sum(age)", BY_PLACE, "change-one", 80),
+        ("sum(age)", BY_PLACE, "add-remove", 40),
+        ("avg(age)", "", "change-one", 80),
+        ("avg(age)", "", "add-remove", 40),
+        ("stddev(age)", BY_PLACE, "add-remove", 400),
+        ("median(age)", "", "change-one", 4),
+        ("max(age)", BY_PLACE, "change-one", 8),
+    ],
+)
+def test_sensitivities_are_those_of_a_unit_with_four_rows(asked, clauses, neighbors, sensitivity):
+    [line] = study(neighbors=neighbors).sql(select(asked, clauses), epsilon=1).lines
+    assert line.sensitivity == sensitivity
+    if "median" not in asked:
+        assert line.scale == sensitivity
+
+
+def test_where_sizes_are_public_one_row_is_replaced_by_one_row():
+    here = study_of(ROWS, Paper(), columns={"age": {"bounds": [100, 101], "missing": 100}})
+    scales = {asked: here.sql(select(asked), epsilon=1).lines[0].scale for asked in ("sum(age)", "avg(age)")}
+    assert scales == {"sum(age)": 1, "avg(age)": 1}
+    assert here.sql(select("sum(age)", "WHERE well"), epsilon=1).lines[0].scale == 101
+    assert here.sql(select("avg(age)", "WHERE well"), epsilon=1).lines[0].scale == 2
+
+
+def test_statistics_of_one_expression_share_one_release_and_the_rest_shares_epsilon():
+    plan = study().sql(select("avg(age), sum(age), stddev(age), count(*), avg(pay)", BY_PLACE), epsilon="0.3")
+    assert sorted(share.epsilon for share in plan.shares) == [Fraction(1, 10)] * 3
+    assert sum(share.epsilon for share in plan.shares) == plan.epsilon
+    four = study().sql(select("count(*), quantile(age, [0.1, 0.5, 0.9])", BY_PLACE), epsilon=1)
+    assert sorted(share.epsilon for share in four.shares) == [Fraction(1, 4), Fraction(3, 4)]
+
+
+def test_weights_divide_epsilon_and_the_parts_add_up():
+    plan = study().sql(
+        select("count(*) AS n, avg(age) AS mean", BY_PLACE), epsilon="0.3", weights={"n": 2, "mean": "1/3"}
+    )
+    by_name = {plan.titles()[share.design.names[0]]: share.epsilon for share in plan.shares}
+    assert by_name == {"n": Fraction(3, 10) * Fraction(6, 7), "mean": Fraction(3, 10) / 7}
+
+
+@pytest.mark.parametrize("within", [5, "0.5", 100])
+def test_within_finds_the_least_epsilon_for_a_count(within):
+    here = study()
+    plan = here.sql(select("count(*)", BY_PLACE), within=within)
+    assert plan.lines[0].reach <= float(within)
+    less = here.sql(select("count(*)", BY_PLACE), epsilon=plan.epsilon - Fraction(1, 10**9))
+    assert less.lines[0].reach > float(within)
+
+
+def test_within_for_a_mean_takes_the_public_number_of_units_or_a_size():
+    here = study()
+    plan = here.sql(select("avg(age)"), within="0.5")
+    assert plan.size == 50
+    assert plan.lines[0].reach == pytest.approx(0.5, rel=1e-6)
+    sized = here.sql(select("avg(age)", BY_PLACE), within="0.5", size=100)
+    assert sized.epsilon == pytest.approx(plan.epsilon / 2, rel=1e-6)
+    with pytest.raises(InvalidParameter, match="within needs size="):
+        here.sql(select("avg(age)", BY_PLACE), within="0.5")
+    with pytest.raises(InvalidParameter, match="m has none: give epsilon"):
+        here.sql(select("median(age) AS m"), within="0.5")
+
+
+@pytest.mark.parametrize("neighbors", ["change-one", "add-remove"])
+@pytest.mark.parametrize(
+    "asked",
+    ["count(*)", "sum(age)", "sum(age), avg(age)", "avg(age)", "var_pop(age)", "sum(age), var_pop(age)", "avg(well)"],
+)
+@pytest.mark.parametrize("bounds", [[0, 10], [-4, 10], [90, 110]])
+@pytest.mark.parametrize("clauses", ["", BY_PLACE])
+def test_no_interval_of_a_release_is_wider_than_its_plan_said(neighbors, asked, bounds, clauses):
+    ages = [
+        {"place": "north", "age": bounds[0] + at % (bounds[1] - bounds[0] + 1), "well": at % 2 == 0}
+        for at in range(3000)
+    ]
+    here = study_of(ages, Paper(), neighbors=neighbors, columns={"age": {"bounds": bounds}})
+    plan = here.sql(select(asked, clauses), epsilon=2, size=3000)
+    answer = plan.release()
+    for line in plan.lines:
+        low, high = answer.interval(plan.titles()[line.name])[0]
+        # the number of rows is noisy, too, and a draw moves the share of the two ends a little
+        assert 0 <= (high - low) / 2 <= line.reach * 1.05 + 0.001
+
+
+def test_simultaneous_intervals_divide_the_error_over_all_numbers():
+    here = study()
+    plan = here.sql(select("count(*), avg(age)", BY_PLACE), epsilon=1, simultaneous=True)
+    assert plan.level == 1 - Fraction(1, 20) / 6
+    assert "95 % within, all together" in repr(plan)
+    each = here.sql(select("count(*), avg(age)", BY_PLACE), epsilon=1)
+    assert plan.lines[1].reach > each.lines[1].reach
+
+
+def test_what_is_public_costs_nothing_and_is_exact():
+    here = study_of(ROWS, Paper())
+    plan = here.sql(select("count(*) AS people"), epsilon="0.5")
+    assert plan.cost == 0
+    assert "exact: this number is public" in repr(plan)
+    answer = plan.release()
+    assert answer["people"] == [50]
+    assert answer.epsilon == here.spent == 0
+    beside = here.sql(select("count(*) AS people, avg(age)"), epsilon="0.5")
+    assert [share.epsilon for share in beside.shares if share.epsilon] == [Fraction(1, 2)]
+    assert beside.release()["people"] == [50]
+    assert here.spent == Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "clauses"), [("add-remove", ""), ("change-one", "WHERE well"), ("change-one", BY_PLACE)]
+)
+def test_what_is_not_public_is_never_exact(neighbors, clauses):
+    here = study(neighbors=neighbors)
+    for asked in ("count(*)", "count(DISTINCT who)"):
+        assert here.sql(select(asked, clauses), epsilon=1).cost == 1
+    assert study_of(ROWS, Paper()).sql(select("count(age)"), epsilon=1).cost == 1
+    assert study().sql(select("count(*)"), epsilon=1).cost == 1  # units are public, not their rows
+    assert study().sql(select("count(DISTINCT who)"), epsilon=1).cost == 0
+
+
+def test_planning_is_the_same_in_sql_and_in_python():
+    here = study()
+    chained = here.where("age >= 5").by("place").ask(people=Count(), mean=Mean("age")).plan(epsilon="0.1")
+    written = here.sql(
+        select("place, count(*) AS people, avg(age) AS mean", "WHERE age >= 5 GROUP BY place"), epsilon="0.1"
+    )
+    assert chained.canonical == written.canonical
+    assert chained.query == written.query
+    assert repr(chained) == repr(written)
+
+
+def test_a_plan_is_frozen_and_free():
+    here = study()
+    with mock.patch.object(DuckDB, "fetch", side_effect=AssertionError("a row was read")):
+        plan = here.sql(select("count(*)", BY_PLACE), epsilon=1)
+        repr(plan)
+    with pytest.raises(AttributeError):
+        plan.epsilon = Fraction(9)
+    assert here.spent == 0
+
+
+def test_the_record_says_all_that_a_reader_needs_and_nothing_of_the_data():
+    plan = study(version="2024").sql(select("place, count(*) AS n", "WHERE age > 3 GROUP BY place"), epsilon="0.25")
+    record = plan.release().record
+    assert {name: record[name] for name in list(record)[:10]} == {
+        "discreet": 1,
+        "study": "study",
+        "neighbors": "change-one",
+        "unit": "who",
+        "max_rows": 4,
+        "max_groups": None,
+        "epsilon": "1/4",
+        "confidence": "19/20",
+        "simultaneous": False,
+        "data_version": "2024",
+    }
+    assert record["statistics"] == [{"name": "a1", "asked": "count(*)", "sensitivity": "8", "scale": "32"}]
+    assert record["question"].startswith("SELECT count(*) WHERE")
+    assert record["keys"] == {"g1": ["north", "south", "west"]}
+    assert set(record["numbers"]) == {"a1"}
