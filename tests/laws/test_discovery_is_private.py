@@ -13,7 +13,7 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 from flint import arb, ctx
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discreet import Policy
@@ -188,6 +188,7 @@ def counted(rows: list[tuple[str | None, str | None]], limit: int) -> dict[str |
 
 @settings(max_examples=25, deadline=None)
 @given(rows=ROWS, limit=st.integers(1, 3), unit=st.sampled_from("uvw"))
+@example(rows=[("u", "a"), ("u", "a"), ("u", "b")], limit=3, unit="u")
 def test_a_unit_counts_once_in_at_most_the_allowed_number_of_keys(rows, limit, unit):
     with_unit, without = counted(rows, limit), counted([row for row in rows if row[0] != unit], limit)
     moved = {key: with_unit.get(key, 0) - without.get(key, 0) for key in {*with_unit, *without}}

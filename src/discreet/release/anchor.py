@@ -208,8 +208,11 @@ def _values(head: Head) -> dict[str, object]:
     return {name: getattr(head, name) for name in _NAMES}
 
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def _line(value: dict[str, object]) -> bytes:
-    text = json.dumps(value, ensure_ascii=False).encode()
+    text = _encode(value).encode()
     return (sha256(text).hexdigest().encode() + b" " + text).ljust(_LINE - 1) + b"\n"
 
 

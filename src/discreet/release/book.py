@@ -114,7 +114,7 @@ class Book:
         if known is None or known.spent + columns["amount"] > known.total:
             return False
         values, head = self._next(known, columns)
-        if not self.database.run_alone(APPEND if values["analyst"] is None else APPEND_SHARED, **values):
+        if self.database.run_alone(APPEND if values["analyst"] is None else APPEND_SHARED, **values) != 1:
             return False
         self.anchor.advance(head, durable=False)
         return True

@@ -253,7 +253,9 @@ class MomentDesign:
         ends = [width + grid.lower, float(grid.lower)] if statistic == "sum" else [width, 0.0]  # (H, L), or (R, 0)
         if statistic in ("sum", "mean"):
             weights = [ends[0], (ends[0] + ends[1]) / 2, ends[1]] if self.squares else ends
-            return scales[0] * float(combined_radius(np.array(weights), level)) * step / width ** (len(scales) - 1)
+            # a discrete draw is within one grid unit of the continuous one
+            reach = scales[0] * float(combined_radius(np.array(weights), level)) + float(np.abs(weights).sum())
+            return reach * step / width ** (len(scales) - 1)
         half = -math.log((1 - level) / 2)  # variances give half of the error to the mean
         found = (scales[0] * width + scales[1] if joint else scales[0]) * half * step**2
         return found / (width * step / 2) if statistic.startswith("std") else found

@@ -177,12 +177,14 @@ class Database:
 
     def run(self, connection: Connection, statement: ReturnsRows, **values: Any) -> list[Any]:
         """The rows of a statement that is a constant of a module: turned into SQL once, then the driver's own speed."""
-        return self._rows(connection.connection, statement, values)
+        cursor, row = self._execute(connection.connection, statement, values)
+        return [] if row is None else [row(*found) for found in cursor.fetchall()]
 
-    def run_alone(self, statement: ReturnsRows, **values: Any) -> list[Any]:
-        """The same for a statement that is a transaction of its own: when this returns, it has committed."""
+    def run_alone(self, statement: ReturnsRows, **values: Any) -> int:
+        """How many rows were changed by a statement that is a transaction of its own, and has committed."""
         with self._turn(), closing(self._engine.raw_connection()) as connection:
-            return self._rows(connection, statement, values)
+            count: int = self._execute(connection, statement, values)[0].rowcount
+            return count
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -201,13 +203,13 @@ class Database:
             except UnicodeError:  # what comes in was checked, so this is what is stored
                 raise _not_a_ledger() from None
 
-    def _rows(self, connection: PoolProxiedConnection, statement: ReturnsRows, values: dict[str, Any]) -> list[Any]:
+    def _execute(self, connection: PoolProxiedConnection, statement: ReturnsRows, values: dict[str, Any]) -> Any:
+        """A cursor, and the type of its rows."""
         key = self._engine.dialect.name, statement
         if key not in _words:
             _words[key] = str(statement.compile(self._engine)), _row_type(statement)
         words, row = _words[key]
-        cursor = connection.dbapi_connection.execute(words, values)  # type: ignore[union-attr]
-        return [] if row is None else [row(*found) for found in cursor.fetchall()]
+        return connection.dbapi_connection.execute(words, values), row  # type: ignore[union-attr]
 
     def create_tables(self, connection: Connection) -> None:
         """Make the tables, where there are none."""

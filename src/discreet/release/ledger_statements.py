@@ -9,8 +9,8 @@ caller knows. All of the new entry follows from that one, its hash and the balan
 
 A statement sees the tables as they were when it began, which may be before another's last commit. That is enough: what
 was committed since has taken the number that this entry wants, and the primary key refuses it. A request id or a
-question that is known already is refused by its unique index. Then there is no row, nothing has changed, and the
-ordinary way decides. The lock is there for those who go the ordinary way: what they find stays so until they insert.
+question that is known already is refused by its unique index. Then nothing has changed, and the ordinary way
+decides. The lock is there for those who go the ordinary way: what they find stays so until they insert.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.sql.dml import ReturningInsert
 
 from discreet.release.ledger_chain import COLUMNS
 from discreet.release.ledger_schema import ANALYST, ENTRY, QUESTIONS, REQUESTS, STUDY
@@ -84,17 +83,15 @@ _DURABLE: ColumnElement[bool] = literal_column("current_setting('synchronous_com
 _FITS = exists().where(*_THEIRS, ANALYST.c.spent + _NEW["amount"] <= ANALYST.c.allotted)
 
 
-def _append(*where: ColumnElement[bool]) -> ReturningInsert[Any]:
+def _append(*where: ColumnElement[bool]) -> postgresql.Insert:
     held = select(*_NEW.values()).where(STUDY.c.name == bindparam("study"), _DURABLE, _FOLLOWS, *where)
     new = postgresql.insert(ENTRY).from_select(list(_NEW), held.with_for_update(of=STUDY, skip_locked=True))
-    return new.on_conflict_do_nothing().returning(ENTRY.c.amount)
+    return new.on_conflict_do_nothing()
 
 
 APPEND = _append()
-"""A row if the spend was added, none if nothing was."""
+"""Changes one row if the spend was added, none if nothing was."""
 
-_ADDED = _append(_FITS).cte("added")
-APPEND_SHARED = (
-    update(ANALYST).where(*_THEIRS).values(spent=ANALYST.c.spent + _ADDED.c.amount).returning(ANALYST.c.spent)
-)
+_ADDED = _append(_FITS).returning(ENTRY.c.amount).cte("added")
+APPEND_SHARED = update(ANALYST).where(*_THEIRS).values(spent=ANALYST.c.spent + _ADDED.c.amount)
 """The same for an analyst, whose share is charged if and only if the spend was added."""

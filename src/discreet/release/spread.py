@@ -33,6 +33,9 @@ SMALL_SCALE = 2
 _ROUNDS, _PARTS = 9, 16
 """The edges of a set between two of its points are found to 2⁻³⁶ of their distance."""
 
+_FLOATS = 2.0**-50
+"""More than what a product and a difference of floats are off, as a share of the numerator."""
+
 Floats = NDArray[np.float64]
 
 
@@ -97,7 +100,8 @@ def solutions(
     rows = numerators[:, None]
 
     def holds(z: Floats) -> NDArray[np.bool_]:
-        accepted: NDArray[np.bool_] = np.abs(rows - z * denominator) <= threshold(z)
+        # the left side is a difference of floats: without noise it would not be 0 at the true z
+        accepted: NDArray[np.bool_] = np.abs(rows - z * denominator) <= threshold(z) + _FLOATS * np.abs(rows)
         return accepted
 
     points = np.broadcast_to(np.linspace(low, high, _POINTS), (numerators.size, _POINTS))

@@ -61,7 +61,7 @@ def added_elsewhere(place, ledger, request_id, query="q", epsilon="0.1", analyst
     values, _ = ledger._book._next(ledger._book._anchored("s"), columns)
     words = str((APPEND if analyst is None else APPEND_SHARED).compile(dialect=dialect()))
     with psycopg.connect(place.where, autocommit=True) as connection:
-        return len(connection.execute(words, values).fetchall())
+        return connection.execute(words, values).rowcount
 
 
 @pytest.mark.parametrize("analyst", [None, "ann"])
@@ -131,7 +131,7 @@ def spend_around(commit, place, ledger, analyst, monkeypatch):
     statement = APPEND if analyst is None else APPEND_SHARED
     words = str(statement.compile(dialect=dialect()))
     waiting = words.replace("FROM discreet_study", "FROM (SELECT pg_advisory_xact_lock(1)) AS gate, discreet_study")
-    monkeypatch.setitem(ledger_schema._words, ("postgresql", statement), (waiting, lambda *_: "added"))
+    monkeypatch.setitem(ledger_schema._words, ("postgresql", statement), (waiting, None))
     with psycopg.connect(place.where, autocommit=True) as gate, ThreadPoolExecutor(1) as pool:
         gate.execute("SELECT pg_advisory_lock(1)")
         spend = pool.submit(ledger.spend, "r", "q", "0.1", study="s", analyst=analyst, data_version="1")
@@ -243,16 +243,16 @@ def test_the_anchor_of_another_ledger_is_refused(place, ledger):
 def test_a_lost_reply_is_spent_once(ledger, monkeypatch):
     """TRUST 5, 26: committed, and the connection broke before the server could say so."""
     database = ledger._book.database
-    rows = database._rows
+    execute = database._execute
 
     def lost(connection, statement, values):
-        found = rows(connection, statement, values)
+        found = execute(connection, statement, values)
         if statement is APPEND:
             connection.dbapi_connection.close()
             raise psycopg.OperationalError("server closed the connection unexpectedly")
         return found
 
-    monkeypatch.setattr(database, "_rows", lost)
+    monkeypatch.setattr(database, "_execute", lost)
     with pytest.raises(EngineFailed, match="ask again with the same request id"):
         ledger.spend("r", "q", "0.1", study="s", data_version="1")
     monkeypatch.undo()
