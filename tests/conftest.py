@@ -27,6 +27,8 @@ def postgres():
         server = pgserver.get_server(Path(folder, "server"), start=False)
         started(server)
         yield server.get_uri()
+        for statement in ("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()"):  # nothing of it is kept
+            Place("postgresql", server.get_uri(), "").execute(statement)
         server.cleanup()
 
 

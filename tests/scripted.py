@@ -38,3 +38,10 @@ class Replayed:
 
 def _as_int64(word: int) -> int:
     return word - 2**64 if word >= 2**63 else word
+
+
+class Odd:
+    """An object that no parameter can be, with a name that is the same in every process."""
+
+    def __repr__(self) -> str:
+        return "odd"

@@ -360,6 +360,98 @@ def test_a_request_has_the_integers_of_the_reference(engine, table, request_):
     assert same(engine(table).fetch(request_).reveal(), reference.fetch(request_, rows_of(table)))
 
 
+CORNERS = {
+    "real": [*ODD_NUMBERS, 1.0, 2.0, 3.0, -1.0, 1000000.0, 1000000.5, 10.0, None],
+    "single": [*ODD_NUMBERS[:9], 3.0],
+    "whole": [0, 1, -1, 2, 3, 2**53 + 1, 2**63 - 1, -(2**63), None],
+    "natural": [0, 1, 2**64 - 1],
+    "tiny": [-128, 0, 127],
+    "money": [decimal.Decimal("0.001"), decimal.Decimal("999999999999999.999"), None],
+    "precise": [decimal.Decimal("0.1000000000000000055511151"), decimal.Decimal("1234567890123.30000000000000004440892")],
+    "huge": [decimal.Decimal(2**64 + 2**11 + 1), decimal.Decimal(-(2**100) - 1), decimal.Decimal(7)],
+    "text": [*ODD_TEXTS, "\u00a0a\u00a0", "\ta", "AbC", "ÉA", None],
+    "name": NAMES,
+    "day": [date(1, 1, 1), date(9999, 12, 31), date(2020, 12, 31), date(2021, 1, 3), date(2024, 2, 29), None],
+    "moment": [
+        datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(1969, 12, 31, 23, 59, 59, 1),
+        datetime(2021, 1, 3, 12, 30, 45, 900000), datetime(2024, 1, 1), None,
+    ],
+    "zoned": [datetime(2023, 12, 31, 23, 59, 59, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC), None],
+    "flag": [True, False, None],
+    "person": [1, 2, 3, 4, None],
+}  # fmt: skip
+"""Every odd value of every column; the columns turn at different speeds, so that they meet in many ways."""
+
+
+def corners(size: int = 120) -> pa.Table:
+    return pa.table(
+        {
+            name: pa.array([values[row % len(values)] for row in range(size)], FIELDS[name])
+            for name, values in CORNERS.items()
+        }
+    )
+
+
+def functions():
+    """One expression for each function, part, cast and sign, of each column that it takes."""
+    columns = {kind: [ask.Column(name, kind) for name in names] for kind, names in KINDS.items()}
+    for column in (column for several in columns.values() for column in several):
+        yield from (ask.Cast(column, kind) for kind in KINDS)
+        yield ask.Missing(column)
+    real, single, text = columns["number"][0], columns["number"][1], columns["text"][0]
+    for name in ("abs", "floor", "ceil", "round"):
+        yield ask.Function(name, (real,))
+    for name in ("least", "greatest"):
+        yield ask.Function(name, (real, columns["number"][2]))
+    for sign in "+-*/":
+        yield ask.Arithmetic(sign, real, columns["number"][2])
+        yield ask.Arithmetic(sign, single, real)
+    for name in ("lower", "upper", "trim", "length"):
+        yield ask.Function(name, (text,))
+    yield ask.Function("substring", (text, columns["number"][2], real))
+    for date_ in columns["date"]:
+        for part in ("year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second"):
+            yield ask.Part(part, date_)
+        for unit in ("year", "quarter", "month", "week", "day", "hour"):
+            yield ask.Truncated(unit, date_)
+    yield from (ask.Likeness(text, pattern) for pattern in ("_", "a%", "%\\%", "__", "a_b", "%", ""))
+    yield from (ask.Comparison(sign, text, columns["text"][1]) for sign in ("=", "<>", "<", "<=", ">", ">="))
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_function_has_the_very_values_of_the_reference(engine, kind):
+    """The values that the reference finds are the keys: each must be found as often, and all the rest be missing."""
+    table = corners()
+    rows, opened = rows_of(table), engine(table)
+    for expression in functions():
+        values = [reference.evaluate(expression, row) for row in rows]
+        keys = tuple(dict.fromkeys(value for value in values if value is not None))
+        if keys and reference.kind_of(keys[0]) == kind:
+            group = Group(
+                "value", expression, tuple(Fraction(key) if kind == "number" else key for key in keys), "missing"
+            )
+            expected = [[*(values.count(key) for key in keys), values.count(None)]]
+            assert opened.fetch(Request((Rows(),), (group,))).reveal() == expected, expression
+
+
+@pytest.mark.parametrize("unit", ["person", "name", "day", "zoned", "moment", "flag", "huge", "tiny", "text"])
+@pytest.mark.parametrize(("max_rows", "max_groups"), [(1, None), (3, None), (None, 1), (None, 2), (4, 2)])
+def test_units_above_a_limit_keep_the_rows_of_the_reference(engine, unit, max_rows, max_groups):
+    table = corners()
+    measures = (
+        Rows(),
+        Units(),
+        Total(OnGrid(ask.Column("whole", "number"), GRIDS[0], None)),
+        Rows(ask.Column("flag", "truth")),
+    )
+    groups = (
+        Group("text", ask.Column("name", "text"), tuple(NAMES[:4]), "other"),
+        Group("flag", ask.Column("flag", "truth"), (True, False)),
+    )
+    request = Request(measures, groups, unit=unit, max_rows=max_rows, max_groups=max_groups)
+    assert engine(table).fetch(request).reveal() == reference.fetch(request, rows_of(table))
+
+
 @given(table=tables(), unit=st.sampled_from([None, *FIELDS]))
 @settings(quick, max_examples=30)
 def test_units_are_the_rows_or_the_values_that_are_there(engine, table, unit):

@@ -145,7 +145,7 @@ def broken(ledger, policy, question, pair) -> list[str]:
 
 
 @settings(
-    max_examples=120,
+    max_examples=100,
     deadline=timedelta(seconds=20),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -9,6 +9,7 @@ import pytest
 import discreet
 from discreet import DiscreteLaplace, InvalidParameter, Laplace, laplace_mechanism
 from discreet.draw import entropy
+from scripted import Odd
 
 BAD = [
     float("nan"),
@@ -44,7 +45,7 @@ BAD = [
     {"epsilon": 1},
     b"0.1",
     1j,
-    object(),
+    Odd(),
 ]
 BAD_EPSILON = [*BAD, "1e400", 1e300, 5e-324, "5e-324", "1e-10", 1_000_001, "1000000.1"]
 

@@ -10,6 +10,7 @@ import pytest
 
 from discreet import DiscreetError, InvalidParameter, Policy, Study
 from discreet.engines.duckdb import DuckDB
+from scripted import Odd
 from studies import Paper, policy_of, select, study_of
 
 ROWS = [{"who": "a", "place": "north", "age": 3, "pay": 1.0, "well": True}] * 5
@@ -35,7 +36,7 @@ NO_NUMBERS = [
     b"1",
     [1],
     {"epsilon": 1},
-    object(),
+    Odd(),
     1j,
     Decimal("NaN"),
     Fraction(0),

@@ -110,7 +110,7 @@ class Book:
 
     def append_at_once(self, study: str, **columns: Any) -> bool:
         """Whether a spend was added right after the anchored head, and anchored; if not, nothing was: take a `page`."""
-        known = None if self.database.is_file else self._anchored(study)
+        known = None if self.database.is_file or self.database.is_busy else self._anchored(study)
         if known is None or known.spent + columns["amount"] > known.total:
             return False
         values, head = self._next(known, columns)

@@ -28,7 +28,7 @@ from discreet.calibrate.lemma import half_width
 from discreet.engines.base import Exact, Measure, OnGrid, Present, Rows, Squares, Total, Units
 from discreet.release import moments
 from discreet.release.grouped import Pairs, Triples
-from discreet.release.mechanism import noisy_columns, public_count
+from discreet.release.mechanism import NoisySum, noisy_columns, public_count
 from discreet.release.spread import combined_radius, radius
 
 SUM_BITS = 30
@@ -271,11 +271,11 @@ class MomentDesign:
             centres = [value + grid.lower * n for value in sums[0].values]
             items = [(centre * unit, (centre - reach) * unit, (centre + reach) * unit) for centre in centres]
             return {name: items for name, _ in wanted}
-        if terms.cells > 1:
-            many = Triples(grid=grid, sums=sums) if self.squares else Pairs(grid=grid, above=sums[0], below=sums[1])
-            return {name: _statistics(many, statistic, confidence) for name, statistic in wanted}
-        one = self._estimator([column[0] for column in sums], n)
-        return {name: [_statistic(one, statistic, confidence)] for name, statistic in wanted}
+        if terms.public:
+            one = self._estimator([column[0] for column in sums], n)
+            return {name: [_statistic(one, statistic, confidence)] for name, statistic in wanted}
+        many = Triples(grid=grid, sums=sums) if self.squares else Pairs(grid=grid, above=sums[0], below=sums[1])
+        return {name: _statistics(many, statistic, confidence) for name, statistic in wanted}
 
     def _totals(self, found: list[list[int]], public: bool) -> list[list[int]]:
         """The sums of the design, for every group, from n, Σa and Σa²."""
@@ -291,16 +291,10 @@ class MomentDesign:
             made = [moments.pair_totals(row[0], row[1], width) for row in rows]
         return [list(column) for column in zip(*made, strict=True)]
 
-    def _estimator(self, sums: list[Any], n: int) -> Any:
-        grid = self.grid
-        match len(sums), self.squares:
-            case 1, _:
-                return moments.Lone(grid=grid, n=max(n, 1), total=sums[0])
-            case 2, True:
-                return moments.Joint(grid=grid, n=max(n, 1), total=sums[0], mixed=sums[1])
-            case 2, False:
-                return moments.Pair(grid=grid, above=sums[0], below=sums[1])
-        return moments.Bernstein(grid=grid, sums=(sums[0], sums[1], sums[2]))
+    def _estimator(self, sums: list[NoisySum], n: int) -> moments.Lone | moments.Joint:
+        if not self.squares:
+            return moments.Lone(grid=self.grid, n=max(n, 1), total=sums[0])
+        return moments.Joint(grid=self.grid, n=max(n, 1), total=sums[0], mixed=sums[1])
 
 
 def as_number(of: Expression) -> Expression:
@@ -327,11 +321,11 @@ def _statistics(many: Pairs | Triples, statistic: str, confidence: Fraction) -> 
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def _statistic(one: Any, statistic: str, confidence: Fraction) -> Item:
+def _statistic(one: moments.Lone | moments.Joint, statistic: str, confidence: Fraction) -> Item:
     """One statistic of a joint release."""
     if statistic == "sum":
         return (one.sum(), *one.sum_interval(confidence))
-    if statistic == "mean":
+    if statistic == "mean" or isinstance(one, moments.Lone):
         return (one.mean(), *one.mean_interval(confidence))
     factor = one.sample_factor() if statistic.endswith("+") else 1.0
     values = [value * factor for value in (one.variance(), *one.variance_interval(confidence))]

@@ -169,6 +169,11 @@ class Database:
         """Whether this is SQLite."""
         return self._engine.dialect.name == "sqlite"
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether another thread has its turn now; then whatever is known of the last entry will be old."""
+        return _one_at_a_time.locked()
+
     @contextmanager
     def transaction(self, study: str | None = None) -> Iterator[Connection]:
         """A connection that has begun, with the study's row locked; it commits, or rolls back on any exception."""

@@ -16,6 +16,7 @@ from discreet.ask.declared import Declared
 from discreet.ask.policy import Policy
 from discreet.ask.scope import check_schema
 from discreet.errors import InvalidParameter
+from scripted import Odd
 
 STUDY = """
 source    = "visits.parquet"
@@ -62,7 +63,7 @@ def test_a_policy_reads_back_from_its_own_text(study: Path, tmp_path: Path) -> N
 
 def test_only_a_named_source_can_be_written() -> None:
     with pytest.raises(InvalidParameter, match="source: only a text"):
-        Policy(source=object(), epsilon=1, columns=COLUMNS).to_toml()
+        Policy(source=Odd(), epsilon=1, columns=COLUMNS).to_toml()
 
 
 @pytest.mark.parametrize("source", ["https://x/y.parquet", "SELECT 1", "WITH a AS (SELECT 1) SELECT * FROM a"])
