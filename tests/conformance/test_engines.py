@@ -367,7 +367,10 @@ CORNERS = {
     "natural": [0, 1, 2**64 - 1],
     "tiny": [-128, 0, 127],
     "money": [decimal.Decimal("0.001"), decimal.Decimal("999999999999999.999"), None],
-    "precise": [decimal.Decimal("0.1000000000000000055511151"), decimal.Decimal("1234567890123.30000000000000004440892")],
+    "precise": [
+        decimal.Decimal("0.1000000000000000055511151"),
+        decimal.Decimal("1234567890123.30000000000000004440892"),
+    ],
     "huge": [decimal.Decimal(2**64 + 2**11 + 1), decimal.Decimal(-(2**100) - 1), decimal.Decimal(7)],
     "text": [*ODD_TEXTS, "\u00a0a\u00a0", "\ta", "AbC", "ÉA", None],
     "name": NAMES,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -47,6 +48,7 @@ def rank_rate(share: Fraction, neighbors: Neighbors, epsilon: Fraction) -> Fract
     return epsilon / 2 if neighbors == "change-one" else epsilon / (2 * max(share, 1 - share))
 
 
+@lru_cache(maxsize=256)
 def rank_error(cells: int, rate: Fraction, miss: Fraction) -> Fraction:
     """T with P(rank error ≥ T) ≤ miss, in records; rounded up to quarters."""
     exact = upper_bound(lambda: ball(cells / (2 * miss)).log() / ball(rate))
@@ -92,16 +94,17 @@ def find_extreme(counts: Counts, grid: ValueGrid, side: Literal["min", "max"], e
 
 def coarser(counts: Counts, grid: ValueGrid) -> tuple[Counts, ValueGrid]:
     """The same counts on a grid for brackets: every point goes to the nearest one of a coarser grid."""
+    coarse, starts = _coarse(grid)
+    return counts.map(lambda fine: np.add.reduceat(fine, starts)), coarse
+
+
+@lru_cache(maxsize=64)
+def _coarse(grid: ValueGrid) -> tuple[ValueGrid, NDArray[np.int64]]:
+    """The coarser grid, and for each of its points the first finer one that goes to it."""
     times = 2 ** max(0, (grid.width + 1).bit_length() - 1 - BRACKET_BITS)
     lower, upper = (2 * grid.lower + times) // (2 * times), (2 * grid.upper + times) // (2 * times)
     coarse = ValueGrid(
         exponent=grid.exponent + times.bit_length() - 1, lower=lower, upper=upper, exact=times == 1 and grid.exact
     )
     points = (2 * (grid.lower + np.arange(grid.width + 1)) + times) // (2 * times) - lower
-
-    def gather(fine: NDArray[np.int64]) -> NDArray[np.int64]:
-        found = np.zeros(coarse.width + 1, np.int64)
-        np.add.at(found, points, fine)
-        return found
-
-    return counts.map(gather), coarse
+    return coarse, np.searchsorted(points, np.arange(coarse.width + 1))
