@@ -369,9 +369,9 @@ CORNERS = {
     "money": [decimal.Decimal("0.001"), decimal.Decimal("999999999999999.999"), None],
     "precise": [
         decimal.Decimal("0.1000000000000000055511151"),
-        decimal.Decimal("1234567890123.30000000000000004440892"),
+        decimal.Decimal("1234567890123.3000000000000000444"),
     ],
-    "huge": [decimal.Decimal(2**64 + 2**11 + 1), decimal.Decimal(-(2**100) - 1), decimal.Decimal(7)],
+    "huge": [*map(decimal.Decimal, (71296689604804203156, -15969616019341834, -(2**100) - 1, 7))],
     "text": [*ODD_TEXTS, "\u00a0a\u00a0", "\ta", "AbC", "ÉA", None],
     "name": NAMES,
     "day": [date(1, 1, 1), date(9999, 12, 31), date(2020, 12, 31), date(2021, 1, 3), date(2024, 2, 29), None],

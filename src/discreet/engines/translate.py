@@ -64,7 +64,6 @@ _COMPARISONS: dict[str, type[exp.Binary]] = {
     "=": exp.EQ, "<>": exp.NEQ, "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE,
 }  # fmt: skip
 _ARITHMETIC: dict[str, type[exp.Binary]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
-_WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,20 +373,11 @@ def _number(here: Tree, described: str) -> Tree:
     """A column of numbers as the nearest doubles."""
     if described in {"DOUBLE", "FLOAT"}:
         return _limits(here if described == "DOUBLE" else as_type(here, "DOUBLE"))
-    if described in _WHOLE:
-        return as_type(here, "DOUBLE")
-    digits = try_type(as_type(here, "VARCHAR"), "DOUBLE")
-    if described in {"HUGEINT", "UHUGEINT"}:
-        short = try_type(here, "BIGINT")
-        return when([(present(short), as_type(short, "DOUBLE"))], digits)
-    width, scale = (int(part) for part in described.removeprefix("DECIMAL(").rstrip(")").split(","))
-    if width <= 15:
-        return as_type(here, "DOUBLE")
-    if scale > 22:
-        return digits
-    # digits below 2⁵² over a power of ten that is a double: one division, rounded once
-    short = exp.LTE(this=call("abs", as_type(here, "DOUBLE")), expression=real(2.0**52 / 10.0**scale))
-    return when([(short, as_type(here, "DOUBLE"))], digits)
+    if described not in {"HUGEINT", "UHUGEINT"} and not described.endswith(",0)"):
+        return as_type(here, "DOUBLE")  # rounds to the nearest: integers of 64 bits, and decimals with a scale
+    # DuckDB rounds 128-bit integers twice: those of 64 bits are shortened first, the others read from their digits
+    short = try_type(here, "BIGINT")
+    return when([(present(short), as_type(short, "DOUBLE"))], try_type(as_type(here, "VARCHAR"), "DOUBLE"))
 
 
 def _moment(here: Tree, described: str) -> Tree:

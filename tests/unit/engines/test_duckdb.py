@@ -154,11 +154,11 @@ def test_moments_with_a_zone_are_taken_in_utc_and_far_ones_are_missing():
 
 
 def test_huge_integers_and_decimals_become_the_nearest_double():
-    values = [2**64 + 2**11 + 1, -(2**100) - 1, 3 * 2**70 + 2**17 + 1]
+    values = [2**64 + 2**11 + 1, -(2**100) - 1, -15969616019341834, 71296689604804203156]
     query = f"SELECT unnest([{', '.join(f'{value}::HUGEINT' for value in values)}]) AS x"
     keys = tuple(Fraction(float(value)) for value in values)
     group = Group("x", ask.Column("x", "number"), keys)
-    assert DuckDB(query).fetch(Request((Rows(),), (group,))).reveal() == [[1, 1, 1]]
+    assert DuckDB(query).fetch(Request((Rows(),), (group,))).reveal() == [[1, 1, 1, 1]]
     digits = [Decimal("0.30000000000000004441"), Decimal("123456789012345678.90123456789012345678")]
     table = pa.table({"x": pa.array(digits, pa.decimal128(38, 20))})
     group = Group("x", ask.Column("x", "number"), tuple(Fraction(float(digit)) for digit in digits))

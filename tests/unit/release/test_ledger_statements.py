@@ -179,6 +179,14 @@ def test_a_share_that_was_spent_after_the_statement_began_is_spent(place, ledger
     assert (ledger.spent("s", analyst="ann"), ledger.verify()) == (Fraction(45, 100), 3)
 
 
+def test_the_servers_default_isolation_does_not_matter(place, ledger, ways, monkeypatch):
+    """TRUST 6: a serializable statement would fail where another was quicker, and the spend with it."""
+    strict = replace(place, where=place.where + "%20-cdefault_transaction_isolation%3Dserializable")
+    with strict.open() as other:
+        grant = spend_around(lambda: added_elsewhere(place, ledger, "x"), place, other, None, monkeypatch)
+        assert (grant.repeated, ways, other.verify()) == (False, ["ordinary"], 4)
+
+
 def test_a_locked_study_is_left_alone(place, ledger):
     """TRUST 6: whoever holds the lock has read the head and will add the next entry."""
     with psycopg.connect(place.where) as holder:
