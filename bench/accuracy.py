@@ -18,6 +18,7 @@ import discreet
 from bench.measure import fastest, table
 from bench.peers import Answer, OpenDP
 from discreet.draw.choice import choose
+from discreet.release.quantile import VALUE_PART
 
 SIZES = (10**3, 10**4)
 EPSILONS = (Fraction(1), Fraction(1, 10))
@@ -105,13 +106,13 @@ def widening(shape: Shape, q: float) -> float:
     return float(above - below) / 0.02
 
 
-def quantile(q: str, *, share: int = 1, **options: Any) -> Statistic:
-    """By choice, with one part in `share` of ε for the value; the textbook adds noise for the whole range."""
+def quantile(q: str, *, part: float = 1, **options: Any) -> Statistic:
+    """By choice, with this part of ε for the value; the textbook adds noise for the whole range."""
     return Statistic(
         exact=lambda case: np.quantile(case.data, float(q), method="averaged_inverted_cdf"),
         ours=lambda case, **method: case.near("quantile", q, **options, **method),
-        theory=lambda case: rank_theory(float(q), case) * share,
-        peer=lambda peer: peer.quantile(float(q)) if share == 1 else None,  # OpenDP's has no bracket
+        theory=lambda case: rank_theory(float(q), case) / part,
+        peer=lambda peer: peer.quantile(float(q)) if part == 1 else None,  # OpenDP's has no bracket
         textbook=RELATIONS,
         runs=400,
     )
@@ -158,7 +159,7 @@ STATISTICS = {
         textbook=("change-one",),
     ),
     "median": quantile("0.5", confidence=None),
-    "median and bracket": quantile("0.5", share=2),
+    "median and bracket": quantile("0.5", part=float(VALUE_PART)),
     "quantile 0.9": quantile("0.9", confidence=None),
     f"histogram, {BINS} bins": Statistic(
         exact=lambda case: np.histogram(case.data, bins=BINS, range=(0, 1))[0],
