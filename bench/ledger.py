@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.measure import table as markdown
 from discreet import Ledger
 
 TURNS = 11
@@ -85,6 +86,16 @@ def table() -> list[dict[str, Any]]:
     return [_row("SQLite", _sqlite), _row("PostgreSQL", _postgresql)]
 
 
+def main() -> None:
+    rows = table()
+    print(
+        markdown(
+            "Spends per second, of bare commits",
+            list(rows[0]),
+            [[str(value) for value in row.values()] for row in rows],
+        )
+    )
+
+
 if __name__ == "__main__":
-    for row in table():
-        print(" · ".join(f"{key} {value}" for key, value in row.items()))
+    main()
