@@ -100,6 +100,10 @@ class ValueGrid:
         """R: the range in steps."""
         return self.upper - self.lower
 
+    def point(self, value: Fraction) -> int:
+        """Where a declared value lies on the grid, held within its ends."""
+        return min(max(math.floor(value / self.step + Fraction(1, 2)), self.lower), self.upper)
+
     @property
     def middle(self) -> int:
         """What a missing value counts as, unless declared otherwise."""

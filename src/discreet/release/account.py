@@ -53,7 +53,8 @@ def charged(
         analyst=account.get("analyst"),
         data_version=account.get("data_version"),
     )
-    if grant.answer is None:
+    kept = grant.answer
+    if kept is None:
         tape = Tape()
         with taping(tape):
             found = work()
@@ -61,8 +62,6 @@ def charged(
         kept = ledger.record(grant, mine)
         if kept == mine:
             return found
-        grant_answer = kept  # another answered the same request first: only the first answer is ever shown
-    else:
-        grant_answer = grant.answer
-    with taping(Tape(grant_answer)):
+    # answered before, or by another meanwhile: only the first answer is ever shown
+    with taping(Tape(kept)):
         return work()

@@ -304,9 +304,7 @@ def as_number(of: Expression) -> Expression:
 
 def grid_point(missing: Fraction | None, grid: ValueGrid) -> int | None:
     """Where a declared replacement lies on the grid; None stays None: missing values are dropped."""
-    if missing is None:
-        return None
-    return min(max(math.floor(missing / grid.step + Fraction(1, 2)), grid.lower), grid.upper)
+    return None if missing is None else grid.point(missing)
 
 
 def _statistics(many: Pairs | Triples, statistic: str, confidence: Fraction) -> list[Item]:

@@ -77,9 +77,7 @@ class Question:
 
     def missing_on(self, grid: ValueGrid) -> int:
         """Where a missing value lies on the grid."""
-        if self.missing is None:
-            return grid.middle
-        return min(max(math.floor(self.missing / grid.step + Fraction(1, 2)), grid.lower), grid.upper)
+        return grid.middle if self.missing is None else grid.point(self.missing)
 
     def with_truth(self) -> Question:
         """The same about whether the values are true."""
