@@ -28,10 +28,14 @@ $(VENV)/.base: pyproject.toml
 	touch $@
 
 $(VENV)/.run: $(VENV)/.base
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable ".[plot]"
 	touch $@
 
-$(VENV)/.test $(VENV)/.check $(VENV)/.bench: $(VENV)/.%: $(VENV)/.run
+$(VENV)/.test: $(VENV)/.run
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group test
+	touch $@
+
+$(VENV)/.check $(VENV)/.bench: $(VENV)/.%: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet --group $*
 	touch $@
 
