@@ -8,7 +8,8 @@
     other       the label of one more group for all values that are not keys; without it they are dropped
 
 A file of keys has one key a line (.csv, .tsv, .txt) or one column (.parquet); its first line is a header only if it
-is the column's name. "file.csv#name" takes the column `name` of a file whose first line is a header.
+is the column's name. "file.csv#name" takes the column `name` of a file whose first line is a header, and
+"file.db#table.name" that of a table of SQLite. In Python, keys may be a column of numpy, pandas, polars or Arrow, too.
 """
 
 from __future__ import annotations
@@ -204,7 +205,7 @@ def _keys(keys: object, name: str, folder: Path) -> tuple[tuple[Key, ...] | None
     """The keys, and the text that they were written as."""
     if keys is None:
         return None, None
-    if keys == _DISCOVER:
+    if isinstance(keys, str) and keys == _DISCOVER:
         return None, _DISCOVER
     written = str(keys) if isinstance(keys, str | Path) else None
     spelled = _RANGE.fullmatch(written) if written is not None else None
@@ -215,6 +216,8 @@ def _keys(keys: object, name: str, folder: Path) -> tuple[tuple[Key, ...] | None
         return tuple(map(Fraction, range(first, last + 1))), written
     if written is not None:
         return _distinct(tuple(keys_in(written, name, folder, MOST_KEYS))), written
+    for listed in ("to_pylist", "tolist", "to_list"):  # columns of Arrow, of numpy and pandas, of polars
+        keys = getattr(keys, listed)() if hasattr(keys, listed) else keys
     if not isinstance(keys, list | tuple):
         raise InvalidParameter(
             f'keys must be a list such as ["a", "b"], a range "1..12" or a file "keys.csv", got {quote(keys)}'

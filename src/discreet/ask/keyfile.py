@@ -1,16 +1,18 @@
-"""Keys from a public file: one key a line, or one column of a table."""
+"""Keys from a public file: one key a line, one column of a table, or `file.db#table.column` of SQLite."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 
 from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter
 
-_TABLES = (".csv", ".tsv", ".txt", ".parquet")
+_TABLES = (".csv", ".tsv", ".txt", ".parquet", ".db", ".sqlite", ".sqlite3")
+_DATABASES = _TABLES[-3:]
 
 
 def keys_in(written: str, name: str, folder: Path, most: int) -> Iterator[str]:
@@ -24,7 +26,7 @@ def keys_in(written: str, name: str, folder: Path, most: int) -> Iterator[str]:
     if not path.is_file():
         raise InvalidParameter(f"the file {quote(path_text)} must exist beside the policy, and does not")
     try:
-        rows = _parquet(path, wanted or name) if path.suffix.lower() == ".parquet" else _lines(path, wanted, name)
+        rows = _rows(path, wanted, name)
         for count, key in enumerate(rows):
             if count >= most:
                 raise InvalidParameter(f"the file {quote(path_text)} must have at most {most:,} keys")
@@ -35,6 +37,36 @@ def keys_in(written: str, name: str, folder: Path, most: int) -> Iterator[str]:
         raise InvalidParameter(
             f"the file {quote(path_text)} must be UTF-8 text that can be read, got {type(error).__name__}"
         ) from None
+
+
+def _rows(path: Path, wanted: str, name: str) -> Iterator[str]:
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        return _parquet(path, wanted or name)
+    return _database(path, wanted, name) if suffix in _DATABASES else _lines(path, wanted, name)
+
+
+def _database(path: Path, wanted: str, name: str) -> Iterator[str]:
+    """The column of a table, by the names that the database itself has for them."""
+    import sqlite3
+
+    table, _, column = wanted.partition(".")
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as opened:
+            found = opened.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+            if (table,) not in found.fetchall():
+                raise InvalidParameter(
+                    f'say which table of {quote(path.name)} holds the keys: "{path.name}#table.column"'
+                )
+            names = [row[0] for row in opened.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+            if (column or name) not in names and (column or len(names) > 1):
+                raise _which(path, [f"{table}.{one}" for one in names])
+            here = column or (name if name in names else names[0])
+            quoted = ['"' + text.replace('"', '""') + '"' for text in (here, table)]
+            rows = opened.execute(f"SELECT {quoted[0]} FROM {quoted[1]}")  # noqa: S608 - names of the file's own schema
+            yield from (str(row[0]) for row in rows if row[0] is not None)
+    except sqlite3.Error:
+        raise InvalidParameter(f"{quote(path.name)} must be an SQLite file, and cannot be read as one") from None
 
 
 def _lines(path: Path, wanted: str, name: str) -> Iterator[str]:

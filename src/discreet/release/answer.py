@@ -88,10 +88,16 @@ class Answer:
             known.update({name: (n["value"][cell], n["low"][cell], n["high"][cell]) for name, n in numbers.items()})
             table.append(known)
         table = [row for row in table if self.query.having is None or _holds(self.query.having, row)]
+        bins = {group.name: [*group.keys, group.other] for group in self.query.groups if group.edges is not None}
         for output, descending in reversed(self.query.order):
-            table = _sorted(table, output, descending)
+            table = _sorted(table, output, descending, bins)
         table = table[: self.query.limit]
         return [{name: _item(output, row) for name, output in self.query.outputs} for row in table]
+
+    @property
+    def cells(self) -> list[list[str]]:
+        """The rows as a reader sees them: keys, and numbers with what they are within."""
+        return [[self._cell(name, output, row) for name, output in self.query.outputs] for row in self.rows]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -106,6 +112,12 @@ class Answer:
         """The ends of the intervals of a column."""
         self[name]
         return [row[name][1:] for row in self.rows]
+
+    def totals(self, *by: str) -> Answer:
+        """Counts and sums added up over all group columns but these: a table that agrees with this one, and is free."""
+        from discreet.release.totals import totals
+
+        return totals(self, by)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns by name; a released number `x` has its interval in `x_low` and `x_high`."""
@@ -152,8 +164,14 @@ class Answer:
                 parquet.write_table(self.to_arrow(), place)
             case _:
                 raise InvalidParameter(f"path must end in .csv, .json or .parquet, got {place.name!r}")
-        record = json.dumps(self.record, ensure_ascii=False, indent=1)
-        place.with_suffix(".release.json").write_text(record, encoding="utf-8")
+        self.save_record(place)
+        return place
+
+    def save_record(self, path: str | Path) -> Path:
+        """Write what a reader needs to judge the numbers as `<name>.release.json` beside a file, and give its place."""
+        place = Path(path).with_suffix(".release.json")
+        record = {**self.record, "entry": self.entry}
+        place.write_text(json.dumps(record, ensure_ascii=False, indent=1), encoding="utf-8")
         return place
 
     def __eq__(self, other: object) -> bool:
@@ -165,9 +183,7 @@ class Answer:
 
     def __repr__(self) -> str:
         confidence = float(Fraction(self.record["confidence"])) * 100
-        lines = table_lines(
-            self.columns, [[self._cell(name, output, row) for name, output in self.query.outputs] for row in self.rows]
-        )
+        lines = table_lines(self.columns, self.cells)
         left = f"ε {shown(self.epsilon)} spent, {shown(self.remaining)} left"
         return "\n".join([*lines, f"± at {confidence:g} % · {left} · {self.record['neighbors']}{self._found()}"])
 
@@ -222,9 +238,13 @@ def _holds(test: Test, row: dict[str, Item]) -> bool:
     return left is not None and right is not None and bool(_SIGNS[test.sign](left, right))
 
 
-def _sorted(table: list[dict[str, Item]], output: Output, descending: bool) -> list[dict[str, Item]]:
-    """The rows by one column, equal ones in their order; missing values come last."""
+def _sorted(
+    table: list[dict[str, Item]], output: Output, descending: bool, bins: dict[str, list[Any]]
+) -> list[dict[str, Item]]:
+    """The rows by one column, equal ones in their order; missing values come last; bins by where they lie."""
     values = [_item(output, row)[0] for row in table]
+    if isinstance(output, Named) and output.name in bins:
+        values = [bins[output.name].index(value) for value in values]
     there = [at for at, value in enumerate(values) if value is not None]
     there.sort(key=lambda at: values[at], reverse=descending)
     return [table[at] for at in [*there, *(at for at, value in enumerate(values) if value is None)]]

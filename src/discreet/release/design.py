@@ -14,7 +14,7 @@ replaced by one row, and the sharper designs serve: a sum moves by R, a mean nee
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
@@ -28,7 +28,7 @@ from discreet.calibrate.lemma import half_width
 from discreet.engines.base import Exact, Measure, OnGrid, Present, Rows, Squares, Total, Units
 from discreet.release import moments
 from discreet.release.grouped import Pairs, Triples
-from discreet.release.mechanism import NoisySum, noisy_columns, public_count
+from discreet.release.mechanism import NoisySum, noisy_columns, public_count, public_step
 from discreet.release.spread import combined_radius, radius
 
 SUM_BITS = 30
@@ -84,6 +84,10 @@ class Line:
     """The half-width of the interval in the size that was asked for; None if it depends on the data."""
     sized: bool = False
     """Whether a size would make it known."""
+    step: Fraction = Fraction(1)
+    """What released numbers are multiples of, before any arithmetic with them."""
+    noise: tuple[Fraction, ...] = ()
+    """The scales of the draws whose sum is the error, if it is such a sum: of counts and sums."""
 
 
 class Design(Protocol):
@@ -132,7 +136,8 @@ class CountDesign:
         moved = Fraction(self._moved(terms))
         reach = half_width(moved / epsilon, confidence)
         line = Line(name=self.name, sensitivity=moved, scale=moved / epsilon, within=f"± {reach:,}", reach=float(reach))
-        return [line]
+        step = Fraction(public_step(line.scale, epsilon, terms.touched))
+        return [replace(line, step=step, noise=(line.scale,))]
 
     def release(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> dict[str, list[Item]]:
         """Every count with noise, also an empty one."""
@@ -237,9 +242,24 @@ class MomentDesign:
                     within=", ".join(shown),
                     reach=reach / sizes[0] if size is not None or statistic == "sum" else None,
                     sized=True,
+                    step=public_step(scale, epsilon, terms.touched) * unit,
+                    noise=self._sum_noise(terms, epsilon) if statistic == "sum" else (),
                 )
             )
         return found
+
+    def _sum_noise(self, terms: Terms, epsilon: Fraction) -> tuple[Fraction, ...]:
+        """The scales of the draws in a sum: each the scale of a released total times its weight in the sum."""
+        grid, scales = self.grid, self.scales(terms, epsilon)
+        high, low, width = grid.upper, grid.lower, grid.width
+        match len(scales), terms.public:
+            case (1, _) | (_, True):
+                weights = [Fraction(1)]
+            case (2, _):
+                weights = [Fraction(abs(high), width), Fraction(abs(low), width)]
+            case _:
+                weights = [Fraction(abs(part), 2 * width**2) for part in (2 * low, high + low, 2 * high)]
+        return tuple(scale * weight * grid.step for scale, weight in zip(scales, weights, strict=False) if weight)
 
     def _reach(self, statistic: str, terms: Terms, epsilon: Fraction, confidence: Fraction) -> float:
         """The half-width of a sum; of a mean, variance or std, times the number of rows."""

@@ -62,6 +62,11 @@ class NoisyColumn:
         return NoisySum(value=self.values[cell], step=self.step, scale=self.scale)
 
 
+def public_step(scale: Fraction, epsilon: Fraction, changes: int) -> int:
+    """The step, in grid units, that a total with noise of this scale is rounded to before it is drawn."""
+    return int(2 ** max(0, floor_log2(scale * epsilon / changes) - 20))
+
+
 def noisy_columns(
     totals: Exact[list[list[int]]], scales: list[Fraction], epsilon: Fraction, changes: int
 ) -> list[NoisyColumn]:
@@ -71,7 +76,7 @@ def noisy_columns(
     one unit can touch by up to one step more. The scale in steps becomes bᵢ/(cᵢ·(1−θ)) with θ = changes·Σ cᵢ/(bᵢ·ε),
     since then Σ(|Tᵢ|/cᵢ + 1)·cᵢ·(1−θ)/bᵢ ≤ (1−θ)·ε + (1−θ)·θ·ε ≤ ε.
     """
-    steps = [2 ** max(0, floor_log2(scale * epsilon / changes) - 20) for scale in scales]
+    steps = [public_step(scale, epsilon, changes) for scale in scales]
     pairs = list(zip(steps, scales, strict=True))
     rounded = sum((changes * step / (scale * epsilon) for step, scale in pairs if step > 1), Fraction())
     widened = [scale if not rounded else _rounded_up(scale / (1 - rounded) / step) for step, scale in pairs]

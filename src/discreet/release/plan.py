@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from discreet.ask import query as questions
@@ -99,6 +100,8 @@ class Plan:
     def release(self, *, request_id: str | None = None, analyst: str | None = None) -> Answer:
         """Spend ε, then read, draw and record; asked again, the recorded answer, free."""
         study = self.study
+        if isinstance(request_id, str) and request_id.startswith("discreet."):
+            raise InvalidParameter("request_id must not begin with 'discreet.': such names are kept for discoveries")
         ledger, entry = study.ledger, request_id if request_id is not None else new_request_id()
         if not self.cost:  # nothing but public numbers
             return Answer(content=self._answered(), query=self.query, remaining=study.remaining, entry=entry)
@@ -141,12 +144,14 @@ class Plan:
                 numbers[name] = {"value": value, "low": low, "high": high}
         record = {
             "discreet": 1,
+            "software": f"discreet {version('discreet')}",
             "study": self.study.name,
             "neighbors": policy.neighbors,
             "unit": policy.unit,
             "max_rows": policy.max_rows,
             "max_groups": policy.max_groups,
             "epsilon": str(self.cost),
+            "delta": "0",  # of this release; keys that were discovered before say theirs under "discovered"
             "confidence": str(self.confidence),
             "simultaneous": self.simultaneous,
             "data_version": policy.version,  # what is declared, never a hash of the content: that would tell it
@@ -157,6 +162,8 @@ class Plan:
                     "asked": self._texts[line.name],
                     "sensitivity": str(line.sensitivity),
                     "scale": str(line.scale),
+                    "step": str(line.step),
+                    "noise": [str(scale) for scale in line.noise],
                 }
                 for line in self.lines
             ],
@@ -180,19 +187,28 @@ class Plan:
         named = {output.name: name for name, output in reversed(self.query.outputs) if isinstance(output, Named)}
         return {**self._texts, **named}
 
-    def __repr__(self) -> str:
-        study, policy, titles = self.study, self.study.policy, self.titles()
-        left = study.remaining
+    @property
+    def table(self) -> list[list[str]]:
+        """What each released number costs and how near it will be, as text, below its headings."""
+        titles, percent = self.titles(), f"{float(self.confidence) * 100:g} % within"
         rows = [[titles[line.name], shown(line.sensitivity), shown(line.scale), line.within] for line in self.lines]
-        percent = f"{float(self.confidence) * 100:g} % within"
-        together = ", all together" if self.simultaneous else ""
+        return [["column", "Δ", "scale", percent + (", all together" if self.simultaneous else "")], *rows]
+
+    @property
+    def summary(self) -> str:
+        """The size of the answer, its price and the promise, in one line."""
+        policy, left = self.study.policy, self.study.remaining
         unit = "each row a unit" if policy.unit == "row" else f"up to {policy.max_rows:,} rows a {policy.unit}"
         after = f"left after: {shown(left - self.cost)}" if left >= self.cost else f"only {shown(left)} is left"
         many = "1 row" if self.cells == 1 else f"{self.cells:,} rows"
+        return f"{many} · ε {shown(self.cost)} of {shown(policy.epsilon)} ({after}) · {policy.neighbors} · {unit}"
+
+    def __repr__(self) -> str:
+        headings, *rows = self.table
         return "\n".join(
             [
-                f"{many} · ε {shown(self.cost)} of {shown(policy.epsilon)} ({after}) · {policy.neighbors} · {unit}",
-                *table_lines(["column", "Δ", "scale", percent + together], rows),
+                self.summary,
+                *table_lines(headings, rows),
                 *([" · ".join(self.notes)] if self.notes else []),
                 *self.warnings,
                 "Nothing was read, nothing is spent.",
@@ -219,9 +235,16 @@ class Plan:
     @property
     def warnings(self) -> list[str]:
         """What a custodian should know before releasing."""
-        if self.size is not None and 0 < self.cost < Fraction(1, self.size):
-            return [f"warning: ε below 1/{self.size:,} tells nothing useful about so few"]
-        return []
+        if self.size is None:
+            return []
+        found, titles, reach = [], self.titles(), {line.name: line.reach or 0.0 for line in self.lines}
+        if 0 < self.cost < Fraction(1, self.size):
+            found.append(f"warning: ε below 1/{self.size:,} tells nothing useful about so few")
+        for name, one in self.query.aggregates:
+            power = {"mean": 1, "std": 1, "variance": 2}.get(one.statistic) if isinstance(one, Moment) else None
+            if isinstance(one, Moment) and power and reach[name] >= (one.upper - one.lower) ** power:
+                found.append(f"warning: the noise of {titles[name]} is larger than its bounds at {self.size:,} rows")
+        return found
 
 
 def labels(group: questions.Group) -> list[object]:

@@ -7,7 +7,7 @@ parts, and each spends a quarter of its part on a bracket.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -69,7 +69,8 @@ class QuantileDesign:
             reach = float(rank_error(self.grid.width + 1, rate, 1 - confidence))
             of = f" of {size:,}" if size else ""
             within = f"within {reach:,.0f} ranks{of}; its interval is released with it"
-            found.append(Line(name=name, sensitivity=Fraction(terms.steps), scale=1 / rate, within=within, reach=None))
+            line = Line(name=name, sensitivity=Fraction(terms.steps), scale=1 / rate, within=within, reach=None)
+            found.append(replace(line, step=self.grid.step))
         return found
 
     def release(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> dict[str, list[Item]]:
@@ -123,7 +124,8 @@ class ExtremeDesign:
         rate = epsilon / terms.steps
         side = "above" if self.of.side == "max" else "below"
         within = f"about {records_beyond(self.grid, rate):,} rows lie {side}"
-        return [Line(name=self.name, sensitivity=Fraction(terms.steps), scale=1 / rate, within=within, reach=None)]
+        line = Line(name=self.name, sensitivity=Fraction(terms.steps), scale=1 / rate, within=within, reach=None)
+        return [replace(line, step=self.grid.step)]
 
     def release(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> dict[str, list[Item]]:
         """A choice in every group; what lies beyond the last record no private method can tell."""

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+import sqlite3
+from contextlib import closing
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -64,6 +69,39 @@ def test_a_policy_reads_back_from_its_own_text(study: Path, tmp_path: Path) -> N
 def test_only_a_named_source_can_be_written() -> None:
     with pytest.raises(InvalidParameter, match="source: only a text"):
         Policy(source=Odd(), epsilon=1, columns=COLUMNS).to_toml()
+
+
+def test_keys_come_from_a_table_of_a_database(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "public.db")) as opened:
+        opened.execute('CREATE TABLE "the places" (code INTEGER, county TEXT)')
+        opened.executemany('INSERT INTO "the places" VALUES (?, ?)', [(1, "Suffolk"), (2, 'Kings" NY'), (3, None)])
+        opened.execute("CREATE TABLE months (month INTEGER)")
+        opened.execute("INSERT INTO months VALUES (1), (2)")
+        opened.commit()
+    (tmp_path / "no.db").write_text("nothing of the kind, and longer than a header of a file")
+
+    def keys(written: str) -> object:
+        return Declared(keys=written, name="county", folder=tmp_path).keys
+
+    assert keys("public.db#the places.county") == keys("public.db#the places") == ("Suffolk", 'Kings" NY')
+    assert keys("public.db#the places.code") == ("1", "2", "3")
+    assert keys("public.db#months") == ("1", "2")
+    for written, message in {
+        "public.db": "say which table of 'public.db' holds the keys",
+        "public.db#nothing": "say which table of 'public.db' holds the keys",
+        "public.db#the places.name": "has 2 columns; say which holds the keys",
+        "no.db#months": "must be an SQLite file",
+    }.items():
+        with pytest.raises(InvalidParameter, match=message):
+            keys(written)
+
+
+def test_keys_may_be_a_column_of_any_library() -> None:
+    for column in (
+        np.array(["a", "b"]), pd.Series(["a", "b"]), pl.Series(["a", "b"]), pa.array(["a", "b"])
+    ):  # fmt: skip
+        assert Declared(keys=column).keys == ("a", "b")
+    assert Declared(keys=np.arange(3)).keys == (0, 1, 2)
 
 
 @pytest.mark.parametrize("source", ["https://x/y.parquet", "SELECT 1", "WITH a AS (SELECT 1) SELECT * FROM a"])

@@ -34,7 +34,7 @@ PEOPLE, AGE = Named("a1"), Named("a2")
 
 def answer(outputs=None, record=RECORD, **after) -> Answer:
     shown = outputs or (("place", Named("g1")), ("people", PEOPLE), ("age", AGE))
-    query = Query(aggregates=(("a1", Count()), ("a2", MEAN)), outputs=tuple(shown), groups=(PLACE,), **after)
+    query = Query(aggregates=(("a1", Count()), ("a2", MEAN)), outputs=tuple(shown), **{"groups": (PLACE,), **after})
     return Answer(content=json.dumps(record).encode(), query=query, remaining=Fraction(4, 5), entry="one")
 
 
@@ -102,6 +102,14 @@ def test_order_and_limit_act_on_released_numbers_and_missing_ones_come_last():
     assert answer(limit=0).rows == []
 
 
+def test_bins_are_ordered_by_where_they_lie_and_not_by_their_names():
+    names = ["[0, 5)", "[5, 10)", "[10, 20]"]
+    bins = Group("g1", Column("age", "number"), tuple(names), edges=tuple(map(Fraction, (0, 5, 10, 20))))
+    record = {**RECORD, "keys": {"g1": names}}
+    assert answer(record=record, groups=(bins,), order=((Named("g1"), True),))["place"] == names[::-1]
+    assert answer(record=record, groups=(bins,), order=((Named("g1"), False),))["place"] == names
+
+
 def test_equal_numbers_keep_the_declared_order():
     numbers = {name: {end: [7, 7, 7] for end in ("value", "low", "high")} for name in ("a1", "a2")}
     for descending in (True, False):
@@ -157,7 +165,7 @@ def test_what_is_saved_has_its_record_beside_it(tmp_path):
     for suffix, read in ((".csv", pyarrow.csv.read_csv), (".parquet", pyarrow.parquet.read_table)):
         place = found.save(tmp_path / f"ages{suffix}")
         assert read(place).to_pydict() == found.to_dict()
-        assert json.loads((tmp_path / "ages.release.json").read_text(encoding="utf-8")) == RECORD
+        assert json.loads((tmp_path / "ages.release.json").read_text(encoding="utf-8")) == {**RECORD, "entry": found.entry}
     place = found.save(str(tmp_path / "more.json"))
     assert json.loads(place.read_text(encoding="utf-8")) == found.to_dict()
     assert (tmp_path / "more.release.json").exists()

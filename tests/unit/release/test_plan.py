@@ -5,6 +5,7 @@ from unittest import mock
 
 import pytest
 
+import discreet
 from discreet import Count, InvalidParameter, Mean
 from discreet.engines.duckdb import DuckDB
 from studies import Paper, select, study_of
@@ -51,6 +52,15 @@ def test_numbers_that_are_only_computed_with_are_called_by_what_they_are():
     plan = study().sql(select("count(*) * 2 AS twice", BY_PLACE), epsilon=1)
     assert "count(*)" in repr(plan)
     assert "a1" not in repr(plan)
+
+
+def test_noise_that_is_larger_than_the_bounds_is_warned_about():
+    noisy = study().sql(select("avg(age) AS mean, stddev(age), sum(age)", BY_PLACE), epsilon="0.1", size=20)
+    assert noisy.warnings == [
+        "warning: the noise of mean is larger than its bounds at 20 rows",
+        "warning: the noise of stddev(age) is larger than its bounds at 20 rows",
+    ]
+    assert study().sql(select("avg(age)", BY_PLACE), epsilon="0.1", size=20_000).warnings == []
 
 
 def test_an_epsilon_below_one_over_n_is_warned_about():
@@ -210,19 +220,31 @@ def test_a_plan_is_frozen_and_free():
 def test_the_record_says_all_that_a_reader_needs_and_nothing_of_the_data():
     plan = study(version="2024").sql(select("place, count(*) AS n", "WHERE age > 3 GROUP BY place"), epsilon="0.25")
     record = plan.release().record
-    assert {name: record[name] for name in list(record)[:10]} == {
+    assert {name: record[name] for name in list(record)[:12]} == {
         "discreet": 1,
+        "software": f"discreet {discreet.__version__}",
         "study": "study",
         "neighbors": "change-one",
         "unit": "who",
         "max_rows": 4,
         "max_groups": None,
         "epsilon": "1/4",
+        "delta": "0",
         "confidence": "19/20",
         "simultaneous": False,
         "data_version": "2024",
     }
-    assert record["statistics"] == [{"name": "a1", "asked": "count(*)", "sensitivity": "8", "scale": "32"}]
+    assert record["statistics"] == [
+        {"name": "a1", "asked": "count(*)", "sensitivity": "8", "scale": "32", "step": "1", "noise": ["32"]}
+    ]
     assert record["question"].startswith("SELECT count(*) WHERE")
     assert record["keys"] == {"g1": ["north", "south", "west"]}
     assert set(record["numbers"]) == {"a1"}
+
+
+def test_a_request_cannot_take_the_name_of_a_discovery(tmp_path):
+    with study_of(ROWS, tmp_path / "study.ledger") as study:
+        plan = study.sql(select("count(*)", "WHERE age > 3"), epsilon=1)
+        with pytest.raises(InvalidParameter, match=r"must not begin with 'discreet\.'"):
+            plan.release(request_id="discreet.discover")
+        assert study.spent == 0

@@ -1,0 +1,137 @@
+"""Totals of a released table: counts and sums over some of its groups, which agree with it to the last digit.
+
+    answer.totals("state")     the counties of each state together, one row a state
+    answer.totals()            everybody
+
+A total is the sum of released cells, so the table and all of its totals add up, whoever adds them; it costs nothing.
+The error of a total of k cells is a sum S of k·m independent Laplace draws of scales bᵢ (m of them in each cell), with
+
+    P(|S| ≤ x) = (2/π) ∫₀^∞ sin(θx)/θ · Π (1 + bᵢ²θ²)^(−k) dθ
+
+and its interval is the x where that is the confidence: about √k times a cell's, not k times. Means, variances and
+quantiles of a whole are no sums of those of its parts: ask for them without groups.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from discreet.ask.query import Named
+from discreet.errors import InvalidParameter
+from discreet.release.spread import combined_radius
+
+if TYPE_CHECKING:
+    from discreet.release.answer import Answer
+
+_POINTS = 2**14
+_NOTHING = 1e-13
+"""The integral is cut where the product is smaller than that."""
+
+_CLOSE = 1e-9
+_FEW = 3
+"""So many draws have a tail in closed form."""
+
+
+def totals(answer: Answer, by: tuple[str, ...]) -> Answer:
+    """The answer's counts and sums, added up over all group columns but these."""
+    record, query = answer.record, answer.query
+    titles = {output.name: name for name, output in query.outputs if isinstance(output, Named)}
+    kept = {name: keys for name, keys in record["keys"].items() if titles.get(name, name) in by}
+    for name in by:
+        if name not in {titles.get(group, group) for group in kept}:
+            groups = ", ".join(titles.get(group, group) for group in record["keys"]) or "none"
+            raise InvalidParameter(f"totals are by columns of groups, got {name!r}; the answer has {groups}")
+    statistics = [one for one in record["statistics"] if one.get("noise") and one["name"] in titles]
+    if not statistics:
+        raise InvalidParameter("the answer must have counts or sums: only these add up; ask for others without groups")
+    many = math.prod(map(len, kept.values()))
+    each = math.prod(map(len, record["keys"].values())) // many
+    level = _level(record, many * len(statistics))
+    numbers = {}
+    for one in statistics:
+        reach = sum_radius([float(Fraction(scale)) for scale in one["noise"]], each, level)
+        reach += float(Fraction(one["step"]))  # totals lie on the grid of the cells
+        added = _added(record["numbers"][one["name"]]["value"], record["keys"], kept)
+        if all(isinstance(value, int) for value in added):
+            reach = math.ceil(reach)
+        numbers[one["name"]] = {
+            "value": added,
+            "low": [value - reach for value in added],
+            "high": [value + reach for value in added],
+        }
+    over = [titles.get(name, name) for name in record["keys"] if name not in kept]
+    content = {**record, "keys": kept, "numbers": numbers, "statistics": statistics, "totals_over": over}
+    outputs = tuple(
+        (name, output)
+        for name, output in query.outputs
+        if isinstance(output, Named) and (output.name in kept or output.name in numbers)
+    )
+    return replace(
+        answer,
+        content=json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(),
+        query=replace(
+            query,
+            groups=tuple(group for group in query.groups if group.name in kept),
+            outputs=outputs,
+            having=None,
+            order=(),
+            limit=None,
+        ),
+    )
+
+
+def sum_radius(scales: list[float], times: int, confidence: float) -> float:
+    """The x with P(|S| ≤ x) = confidence, S the sum of so many independent Laplace draws of each of these scales.
+
+    >>> round(sum_radius([1.0], 1, 0.95), 6), round(sum_radius([1.0], 10_000, 0.95) / 141.42, 3)
+    (2.995732, 1.96)
+    """
+    import numpy as np
+
+    largest = max(scales)
+    weights = np.array([scale / largest for scale in scales])
+    if len(scales) * times <= _FEW:
+        return float(combined_radius(np.repeat(weights, times), confidence)) * largest
+    last = 1.0
+    while _log_product(weights, times, np.array([last]))[0] > math.log(_NOTHING):
+        last *= 1.25
+    points = (np.arange(_POINTS) + 0.5) * (last / _POINTS)
+    density = np.exp(_log_product(weights, times, points)) / points * (2 / math.pi * last / _POINTS)
+
+    def covered(reach: float) -> float:
+        return float(np.dot(np.sin(points * reach), density))
+
+    low, high = 0.0, 1.0
+    while covered(high) < confidence:
+        low, high = high, high * 2
+    while high - low > _CLOSE * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if covered(middle) < confidence else (low, middle)
+    return high * largest
+
+
+def _log_product(weights: Any, times: int, points: Any) -> Any:
+    import numpy as np
+
+    return -times * np.log1p((weights[:, None] * points) ** 2).sum(axis=0)
+
+
+def _level(record: dict[str, Any], together: int) -> float:
+    """The confidence of each single interval."""
+    confidence = Fraction(record["confidence"])
+    return float(1 - (1 - confidence) / together) if record["simultaneous"] else float(confidence)
+
+
+def _added(values: list[Any], keys: dict[str, list[Any]], kept: dict[str, list[Any]]) -> list[Any]:
+    """The values of the cells, added up over the columns that are not kept; the last column varies fastest."""
+    found: dict[tuple[int, ...], Any] = {}
+    at = [index for index, name in enumerate(keys) if name in kept]
+    for cell, value in zip(product(*(range(len(column)) for column in keys.values())), values, strict=True):
+        place = tuple(cell[index] for index in at)
+        found[place] = found.get(place, 0) + value
+    return list(found.values())
