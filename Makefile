@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench mutants figures clean
 
 demo: $(VENV)/.run
 	$(BIN)/discreet demo
@@ -19,6 +19,12 @@ check: $(VENV)/.check
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench $(ONLY)
+
+mutants: $(VENV)/.test
+	$(BIN)/python tools/mutants.py $(ONLY)
+
+figures: $(VENV)/.run
+	$(BIN)/python -m discreet.show.gallery docs/images
 
 # One virtual environment; each target adds what it needs, and is made again when pyproject.toml changes.
 $(VENV)/.base: pyproject.toml

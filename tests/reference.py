@@ -280,7 +280,8 @@ def unit_text(value: Any) -> str:
         case Decimal() if value == value.to_integral_value():
             return str(int(value))
         case _:
-            return str(math.floor(value))
+            number = float(value)
+            return str(math.floor(number)) if abs(number) < 2**63 else ""
 
 
 def md5(parts: Sequence[Any]) -> str:

@@ -14,9 +14,12 @@ Names are imported when they are first used, so that `import discreet` costs not
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+
+TYPE_CHECKING = False
+"""As type checkers know it; to import it from typing would cost more than all else that happens here."""
 
 if TYPE_CHECKING:
+    from discreet import verify
     from discreet.arrays import (
         cdf,
         count,
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
     from discreet.release.response import randomized_response
     from discreet.release.result import Release, Releases
     from discreet.release.study import Study, open
+    from discreet.serve.client import connect
 
 __all__ = [
     "BudgetExceeded",
@@ -91,6 +95,7 @@ __all__ = [
     "Variance",
     "accuracy",
     "cdf",
+    "connect",
     "count",
     "histogram",
     "laplace_mechanism",
@@ -109,6 +114,7 @@ __all__ = [
     "sum",
     "summary",
     "variance",
+    "verify",
 ]
 
 _HOMES = {
@@ -123,8 +129,9 @@ _HOMES = {
     "release.response": "randomized_response",
     "release.result": "Release Releases",
     "release.study": "Study open",
+    "serve.client": "connect",
 }
-_MODULES = {"accuracy": "calibrate.accuracy", "sensitivity": "calibrate.sensitivity"}
+_MODULES = {"accuracy": "calibrate.accuracy", "sensitivity": "calibrate.sensitivity", "verify": "verify"}
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""Law: one plan, replayed on data that differ in one unit, loses at most the ε that each design was given.
+"""Law, TRUST 17: one plan, replayed on data that differ in one unit, loses at most the ε that each design was given.
 
 Tables, policies, questions and neighbours are random; the loss is exact, in fractions, and is taken over the integers
 as they are when the noise is added to them (after clamping, limits on rows and groups, and rounding to a public step).
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from discreet.release import design as designs
 from discreet.release import plan as plans
+from discreet.release import shares
 from discreet.release.design import MomentDesign, Terms
 from studies import Paper, Record, replayed, select, study_of
 
@@ -252,8 +253,8 @@ def test_large_sums_are_rounded_to_a_step_that_the_scale_pays_for(ledger):
 
 def terms_with(**changed):
     """The planner, with other terms for every design."""
-    real = plans.Terms
-    return mock.patch.object(plans, "Terms", lambda **given: real(**{**given, **changed}))
+    real = shares.Terms
+    return mock.patch.object(shares, "Terms", lambda **given: real(**{**given, **changed}))
 
 
 def test_control_change_one_taken_for_add_remove_is_caught(ledger):

@@ -1,4 +1,4 @@
-"""The third verification: real entropy, one bin per integer, at composite scales.
+"""TRUST 3, the third verification: real entropy, one bin per integer, at composite scales.
 
 Per scale a Pearson chi-square over 10⁶ draws, tails pooled to an expectation of 10 or more, alarm at p < 10⁻⁹: with 14
 scales and three tests each the file's false-alarm rate is below 5·10⁻⁸. It catches a scale that is 3 % off at every

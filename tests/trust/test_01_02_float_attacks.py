@@ -13,6 +13,9 @@ from scipy import stats
 
 from discreet import laplace_mechanism
 from discreet.calibrate.grid import float_grid
+from discreet.verify import attacks
+from discreet.verify.attack_bits import feasible, named
+from discreet.verify.attack_twins import float_noise, four_uniforms
 
 PAIRS = [(0.0, 1.0), (0.0, 1024.0), (-1.0, 1.0), (2.0**52, 2.0**52 + 1), (0.1, 1.1)]
 SCALES = ["0.1", "0.5", "1", "10"]
@@ -20,18 +23,21 @@ RELEASES = 20_000
 POWERS = range(-80, 21)
 
 
-def naive(answer: float, _distance: float, scale: float, rng: np.random.Generator) -> np.ndarray:
-    return answer + rng.laplace(0, scale, RELEASES)
+def textbook(answer: float) -> np.ndarray:
+    return answer + np.array(float_noise(1.0, RELEASES))
 
 
-def four_uniforms(answer: float, _distance: float, scale: float, rng: np.random.Generator) -> np.ndarray:
-    one, two, three, four = rng.random((4, RELEASES))
-    return answer + scale * (np.log(1 - one) * np.cos(math.pi * two) + np.log(1 - three) * np.cos(math.pi * four))
+def by_numpy(answer: float) -> np.ndarray:
+    return answer + np.random.default_rng().laplace(0, 1.0, RELEASES)
 
 
-def ours(answer: float, distance: float, scale: float, _rng: np.random.Generator) -> np.ndarray:
+def by_four_uniforms(answer: float) -> np.ndarray:
+    return answer + four_uniforms(1.0, RELEASES)
+
+
+def ours(answer: float, distance: float, scale: str) -> np.ndarray:
     delta = Fraction(distance)
-    epsilon = delta / Fraction(str(scale))
+    epsilon = delta / Fraction(scale)
     return np.array([laplace_mechanism(answer, sensitivity=delta, epsilon=epsilon) for _ in range(RELEASES)])
 
 
@@ -62,9 +68,8 @@ def loss(hits: int, other: int, trials: int, level: float) -> float:
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_precision_attack_learns_nothing(pair, scale):
     """TRUST 1. False alarms: 10⁻⁹ for each of the 20 cases. Catches an event with a real loss of ε + 0.1."""
-    rng = np.random.default_rng(1)
     distance = pair[1] - pair[0]
-    left, right = (ours(answer, distance, scale, rng) for answer in pair)
+    left, right = (ours(answer, distance, scale) for answer in pair)
     epsilon = Fraction(distance) / Fraction(scale)
     step = float_grid(Fraction(distance), epsilon, 1).step
     if abs(pair[1]) < 2**30:  # far out the float itself is coarser than the step; conversion is post-processing
@@ -73,28 +78,14 @@ def test_precision_attack_learns_nothing(pair, scale):
     assert worst_loss(left, right) <= float(epsilon)
 
 
-@pytest.mark.parametrize("mechanism", [naive, four_uniforms])
+@pytest.mark.parametrize("mechanism", [textbook, by_numpy, by_four_uniforms])
 def test_control_precision_attack_breaks_naive_noise(mechanism):
-    rng = np.random.default_rng(2)
-    left, right = (mechanism(answer, 1.0, 1.0, rng) for answer in (0.0, 1.0))
+    left, right = (mechanism(answer) for answer in (0.0, 1.0))
     assert worst_loss(left, right) >= 4
 
 
-def feasible(output: float, answer: float, scale: float) -> bool:
-    """Mironov: can any U = i·2⁻⁵³ give exactly this output through answer ± scale·log(U)?"""
-    guess = round(math.exp(-abs(output - answer) / scale) * 2**53)
-    for nearby in range(-6, 7):
-        uniform = (guess + nearby) * 2.0**-53
-        if 0 < uniform <= 1:
-            size = scale * math.log(uniform)
-            if output in (answer + size, answer - size):
-                return True
-    return False
-
-
-def named(outputs: list[float], truth: float, other: float, scale: float) -> int:
-    """In how many single releases the attacker names `truth`, because only it is feasible."""
-    return sum(feasible(y, truth, scale) and not feasible(y, other, scale) for y in outputs)
+def possible(scale: float):
+    return lambda output, value: feasible(output, value, scale)
 
 
 @pytest.mark.parametrize("scale", [0.5, 1.0, 10.0])
@@ -110,14 +101,20 @@ def test_least_bits_attack_learns_nothing(scale):
     released = {h: [laplace_mechanism(h, sensitivity=1, epsilon=epsilon) for _ in range(5000)] for h in (0.0, 1.0)}
     # the attacker names 0 from releases of 0 hardly more often than from releases of 1: within e^ε, as for any event
     for truth, other in ((0.0, 1.0), (1.0, 0.0)):
-        right, wrong = (named(released[h], truth, other, scale) for h in (truth, other))
+        right, wrong = (named(released[h], truth, other, possible(scale)) for h in (truth, other))
         assert loss(right, wrong, 5000, level=1e-9) <= float(epsilon)
 
 
 @pytest.mark.parametrize("scale", [0.5, 1.0, 10.0])
 def test_control_least_bits_attack_breaks_naive_noise(scale):
-    rng = np.random.default_rng(3)
-    uniforms = (rng.integers(1, 2**53, 3000) * 2.0**-53).tolist()
-    signs = rng.choice([-1, 1], 3000).tolist()
-    outputs = [1.0 + sign * (scale * math.log(u)) for sign, u in zip(signs, uniforms, strict=True)]
-    assert named(outputs, 1.0, 0.0, scale) > 0.5 * len(outputs)
+    outputs = [1.0 + noise for noise in float_noise(scale, 3000)]
+    assert named(outputs, 1.0, 0.0, possible(scale)) > 0.5 * len(outputs)
+
+
+@pytest.mark.parametrize("attack", [attacks.least_bits, attacks.precision], ids=lambda attack: attack.__name__)
+@pytest.mark.parametrize("epsilon", ["0.1", 1, 10])
+def test_nobody_is_ever_certain(attack, epsilon):
+    """TRUST 1 and 2 as `discreet attack` shows them: in no release is a value named that only one side can give."""
+    found = attack(epsilon=epsilon, trials=5000)
+    assert found.discreet == 0
+    assert found.naive > 0.005

@@ -90,6 +90,14 @@ def test_only_the_mechanism_opens_a_secret():
     assert callers == {"release/mechanism.py"}
 
 
+def test_only_the_replay_of_a_custodian_notes_what_the_mechanism_opens():
+    """It subclasses the secret, compares two of them, and gives nothing of them out but pass or fail."""
+    watchers = {
+        path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if "(Exact[" in path.read_text("utf-8")
+    }
+    assert watchers <= {"verify/rerun.py"}
+
+
 def test_nothing_reaches_into_a_secret_by_another_name():
     for path in SOURCE.rglob("*.py"):
         assert "_Exact__" not in path.read_text("utf-8"), path.name

@@ -218,7 +218,8 @@ def _source(source: object, folder: Path | None) -> object:
 def _is_no_path(source: str) -> bool:
     """Whether a source is an address, or a SELECT of the custodian."""
     words = source.replace("(", " ").split(maxsplit=1)
-    return "://" in source or (len(words) > 1 and words[0].upper() in ("SELECT", "WITH", "FROM"))
+    address = "://" in source or source.startswith("spark:")
+    return address or (len(words) > 1 and words[0].upper() in ("SELECT", "WITH", "FROM"))
 
 
 def _text(key: str, value: object, advice: str) -> str:

@@ -19,6 +19,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from discreet.ask.expression import Expression, Kind
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid
+from discreet.errors import DiscreetError, EngineFailed
 
 Value = TypeVar("Value")
 Other = TypeVar("Other")
@@ -148,3 +149,13 @@ class Engine(Protocol):
 
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:
         """For each measure, a list over all groups of Python integers (of int64 arrays for `Cells`)."""
+
+
+def guarded(engine: str, name: str, work: Callable[[], Value]) -> Value:
+    """The result of `work`; what goes wrong is told by name, without the engine's own words, which may quote a row."""
+    try:
+        return work()
+    except DiscreetError:
+        raise
+    except Exception:
+        raise EngineFailed(f"{engine} could not do the statement {name!r}") from None

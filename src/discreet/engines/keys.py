@@ -13,51 +13,73 @@ from sqlglot import exp
 
 from discreet.ask.expression import Column
 from discreet.engines.base import Schema
-from discreet.engines.statement import SOURCE
-from discreet.engines.translate import Translator, unit_text, unit_value
-from discreet.engines.trees import Tree, as_type, call, present, real, text, when, whole
+from discreet.engines.dialect import SOURCE, Dialect
+from discreet.engines.dialect_duckdb import DUCKDB
+from discreet.engines.limits import digest
+from discreet.engines.translate import Translator, is_whole, unit_text, unit_value
+from discreet.engines.trees import (
+    Tree,
+    alias,
+    beside,
+    column,
+    count,
+    present,
+    ranked,
+    select,
+    subquery,
+    table,
+    union,
+    when,
+    whole,
+    with_tables,
+)
 
-_LARGEST = 2.0**53
-"""From here on a double is no longer one whole number."""
 
-
-def units_of_keys(column: str, unit: str | None, limit: int, schema: Schema) -> str:
+def units_of_keys(name: str, unit: str | None, limit: int, schema: Schema, dialect: Dialect = DUCKDB) -> str:
     """The SELECT of all keys of a column, each with its number of units."""
-    translator = Translator(schema)
-    key = _key(translator.term(Column(column, schema[column].kind)).tree, schema[column].kind == "number")
+    translator = Translator(schema, dialect)
+    term = translator.term(Column(name, schema[name].kind))
+    key = term.tree
+    if schema[name].kind == "number":
+        here = translator.named(term).tree
+        key = when([(is_whole(here, dialect), dialect.cast(here, "long"))])
     values = {"key": key}
     conditions: list[Tree] = []
     if unit is not None:
-        values["unit"], there = unit_value(translator.source(unit), schema[unit])
+        values["unit"], there = unit_value(translator.source(unit), schema[unit], dialect)
         conditions.append(there)
-    source = exp.select(*(exp.alias_(exp.column(name, quoted=True), new) for name, new in translator.columns.items()))
-    rows = exp.select(*(exp.alias_(tree, name) for name, tree in values.items()))
-    rows = rows.from_(source.from_(SOURCE).subquery("source")).where(*conditions)
-    pairs = exp.select(*values).from_(rows.subquery("facts")).where(present(exp.column("key")))
+    named = [alias(tree, name) for name, tree in values.items()]
+    rows = select(named, subquery(translator.rows(SOURCE), "source"), where=conditions)
+    there = present(column("key"))
+    pairs = select(values, subquery(rows, "facts"), where=[there], distinct=unit is not None)
     if unit is not None:
-        pairs = _limited(pairs.distinct(), limit, unit_text(exp.column("unit"), schema[unit]))
-    counted = exp.select("key", exp.alias_(exp.Count(this=exp.Star()), "units")).from_(pairs.subquery("pairs"))
-    return counted.group_by("key").sql("duckdb")
+        pairs = _limited(pairs, limit, unit_text(column("unit"), schema[unit], dialect), dialect)
+    counted = select(["key", alias(count(), "units")], subquery(pairs, "pairs"), by=["key"])
+    return counted.sql(dialect.name, copy=False)
 
 
-def _key(here: Tree, number: bool) -> Tree:
-    if not number:
-        return here
-    inside = exp.LT(this=call("abs", here.copy()), expression=real(_LARGEST))
-    return when([(inside, as_type(here, "BIGINT"))])
+def units_of(unit: str | None, schema: Schema, dialect: Dialect = DUCKDB) -> str:
+    """The SELECT that counts units: rows, or the values of the unit column; rows without a unit are nobody's."""
+    if unit is None:
+        return select([count()], table(SOURCE)).sql(dialect.name, copy=False)
+    translator = Translator(schema, dialect)
+    value, there = unit_value(translator.source(unit), schema[unit], dialect)
+    rows = subquery(translator.rows(SOURCE), "source")
+    values = select([alias(value, "unit")], rows, where=[there], distinct=True)
+    return select([count()], subquery(values, "units")).sql(dialect.name, copy=False)
 
 
-def _limited(pairs: exp.Select, limit: int, unit: Tree) -> exp.Select:
+def _limited(pairs: Tree, limit: int, unit: Tree, dialect: Dialect) -> exp.Select:
     """The pairs of which each unit has at most `limit`."""
-    many = exp.GT(this=exp.Count(this=exp.Star()), expression=whole(limit))
-    heavy = exp.select("unit").from_("all_pairs").group_by("unit").having(many)
-    light = exp.select("unit", "key").from_("all_pairs").join("heavy", join_type="anti", using=["unit"])
-    over = exp.select("unit", "key").from_("all_pairs").join("heavy", join_type="semi", using=["unit"])
-    digest = call("md5", call("concat_ws", text("|"), unit, as_type(exp.column("key"), "VARCHAR")))
-    order = exp.Order(expressions=[exp.Ordered(this=tree) for tree in (digest, exp.column("key"))])
-    rank = exp.Window(this=call("row_number"), partition_by=[exp.column("unit")], order=order)
-    ranked = exp.select("unit", "key", exp.alias_(rank, "rank")).from_(over.subquery("over_limit"))
-    within = exp.LTE(this=exp.column("rank"), expression=whole(limit))
-    chosen = exp.select("unit", "key").from_(ranked.subquery("ranked")).where(within)
-    both = exp.union(light, chosen, distinct=False)
-    return exp.select("key").from_(both.subquery("kept")).with_("all_pairs", as_=pairs).with_("heavy", as_=heavy)
+    many = exp.GT(this=count(), expression=whole(limit))
+    heavy = select(["unit"], table("all_pairs"), by=["unit"], having=many)
+    both = [column(name, "all_pairs") for name in ("unit", "key")]
+    light = select(both, table("all_pairs"), joins=[beside("ANTI", "unit", "all_pairs", "heavy")])
+    over = select(both, table("all_pairs"), joins=[beside("SEMI", "unit", "all_pairs", "heavy")])
+    hashed = digest([unit, dialect.cast(column("key"), "text")], dialect)
+    rank = ranked("row_number", ["unit"], hashed, column("key"))
+    numbered = select(["unit", "key", alias(rank, "rank")], subquery(over, "over_limit"))
+    within = exp.LTE(this=column("rank"), expression=whole(limit))
+    chosen = select(["unit", "key"], subquery(numbered, "ranked"), where=[within])
+    kept = select(["key"], subquery(union(light, chosen), "kept"))
+    return with_tables(kept, {"all_pairs": (pairs, None), "heavy": (heavy, None)})

@@ -2,13 +2,8 @@
 
     source → layers of named values → facts (unit, group keys, one integer per measure) → limit → aggregates
 
-A fact is an integer or missing: a = ⌊clamp(x)·2^(−e) + ½⌋ − lower. Sums of facts are exact. Declared keys come as a
-table beside the source and are joined by value; an answer carries the index of its group, never a key.
-
-A unit with more than max_rows rows keeps those with the smallest MD5 of "unit|group|facts|copy", where copy numbers
-the rows of the unit that are equal in all of that; of more than max_groups groups, those with the smallest MD5 of
-"unit|group", before its rows are counted. Both are functions of the unit's own rows and nothing else, the same on
-every engine and in any order. Only units above a limit are sorted.
+Declared keys come as a table beside the source and are joined by value; an answer carries the index of its group,
+never a key.
 """
 
 from __future__ import annotations
@@ -18,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,23 +21,37 @@ from sqlglot import exp
 
 from discreet.ask.expression import Kind
 from discreet.ask.query import Group
-from discreet.engines.base import Cells, Measure, OnGrid, Present, Request, Rows, Schema, Squares, Total, Units
-from discreet.engines.translate import Term, Translator, limited, unit_text, unit_value
-from discreet.engines.trees import Tree, as_type, call, encodable, present, real, text, when, whole
+from discreet.engines.base import Cells, Measure, Request, Schema, Units
+from discreet.engines.dialect import KEYS, SOURCE, Dialect
+from discreet.engines.dialect_duckdb import DUCKDB
+from discreet.engines.facts import Facts
+from discreet.engines.integers import column as column_of
+from discreet.engines.limits import limited_facts
+from discreet.engines.translate import Term, Translator, limited, unit_value
+from discreet.engines.trees import (
+    Tree,
+    alias,
+    between,
+    call,
+    column,
+    encodable,
+    paren,
+    present,
+    select,
+    subquery,
+    when,
+    whole,
+)
 from discreet.errors import InvalidParameter
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
-SOURCE, KEYS = "discreet_rows", "discreet_keys"
-"""The names that the source and the table of declared keys have in the statement."""
+__all__ = ["KEYS", "SOURCE", "Statement", "statement"]
 
 _ARROW: dict[Kind, str] = {"number": "double", "text": "string", "date": "timestamp[us]", "truth": "bool"}
 _FEW_BINS = 32
-"""Up to here a tree of comparisons finds the bin; beyond, a join with the edges does."""
-_SHORT = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
-_WIDEST_SQUARE = 2**42
-"""Squares below 2⁸⁴ leave room for 2⁴² rows in 127 bits."""
+"""Up to here a tree of comparisons finds the bin; beyond, the dialect does, or a join with the edges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,64 +71,72 @@ class Statement:
     """The facts that are counted cell by cell."""
     groups: int
 
-    def answer(self, table: pa.Table) -> list[list[Any]]:
+    def answer(self, *tables: pa.Table) -> list[Any]:
         """For each measure, a list over all groups of integers, or of arrays for cells; 0 where there was no row."""
-        place, level = (_integers(table.column(name)).astype(np.int64) for name in ("place", "level"))
-        answers: list[list[Any]] = []
-        for index, (measure, fact) in enumerate(zip(self.measures, self.facts, strict=True)):
-            values = _integers(table.column(f"m{index}"))
-            if isinstance(measure, Cells):
-                cell = table.column(fact)
-                chosen = (level == self.cells.index(fact)) & cell.is_valid().to_numpy()
-                counts = np.zeros((self.groups, measure.value.grid.width + 1), np.int64)
-                counts[place[chosen], _integers(cell)[chosen].astype(np.int64)] = values[chosen]
-                answers.append(list(counts))
-            else:
-                chosen = level == len(self.cells)
-                answer = np.zeros(self.groups, values.dtype)
-                answer[place[chosen]] = values[chosen]
-                answers.append(answer.tolist())
-        return answers
+        return self.answered(tables)
+
+    def answered(self, tables: Iterable[pa.Table]) -> list[Any]:
+        """The same from the rows in parts, of which one is in memory at a time."""
+        widths = [(m.value.grid.width + 1,) if isinstance(m, Cells) else () for m in self.measures]
+        answers: list[NDArray[Any]] = [np.zeros((self.groups, *width), np.int64) for width in widths]
+        for table in tables:
+            place, level = (_integers(table.column(name)).astype(np.int64) for name in ("place", "level"))
+            for index, (measure, fact) in enumerate(zip(self.measures, self.facts, strict=True)):
+                values = _integers(table.column(f"m{index}"))
+                if isinstance(measure, Cells):
+                    cell = table.column(fact)
+                    chosen = (level == self.cells.index(fact)) & cell.is_valid().to_numpy()
+                    answers[index][place[chosen], _integers(cell)[chosen].astype(np.int64)] = values[chosen]
+                else:
+                    chosen = level == len(self.cells)
+                    if values.dtype == object:
+                        answers[index] = answers[index].astype(object)
+                    answers[index][place[chosen]] = values[chosen]
+        return [list(one) if width else column_of(one) for one, width in zip(answers, widths, strict=True)]
 
 
-def statement(request: Request, schema: Schema) -> Statement:
+def statement(request: Request, schema: Schema, dialect: Dialect = DUCKDB) -> Statement:
     """The one statement that fetches what is requested."""
-    return _Builder(request, schema).build()
+    return _Builder(request, schema, dialect).build()
 
 
 class _Builder:
-    def __init__(self, request: Request, schema: Schema) -> None:
+    def __init__(self, request: Request, schema: Schema, dialect: Dialect) -> None:
         self.request = request
         self.schema = schema
-        self.translator = Translator(schema)
-        self.facts: dict[str, Tree] = {}
-        self.texts: dict[str, str] = {}
+        self.dialect = dialect
+        self.translator = Translator(schema, dialect)
+        self.limits = request.unit is not None and not (request.max_rows is None and request.max_groups is None)
+        only_sums = not self.limits and not any(isinstance(measure, Cells) for measure in request.measures)
+        self.facts = Facts(self.translator, only_sums)
         self.keys: dict[int, tuple[str, list[Any], list[int | None]]] = {}
         """For each group that is joined: the Arrow type of its keys, the keys, and their places."""
         self.asof: set[int] = set()
 
     def build(self) -> Statement:
         request = self.request
-        names = [self._fact(measure) for measure in request.measures]
-        asked = list(zip(request.measures, names, strict=True))
-        cells = list(dict.fromkeys(name for measure, name in asked if isinstance(measure, Cells)))
-        aggregates = [exp.alias_(_aggregate(*one, request.unit), f"m{index}") for index, one in enumerate(asked)]
+        names = [self.facts.name(measure) for measure in request.measures]
+        cells = list(dict.fromkeys(n for m, n in zip(request.measures, names, strict=True) if isinstance(m, Cells)))
+        sums = [f"m{index}" for index in range(len(names))]
+        aggregates = [self.facts.aggregate(measure, request.unit) for measure in request.measures]
+        aliases = [alias(tree, name) for tree, name in zip(aggregates, sums, strict=True)]
         facts = self._select_facts()
-        rows = [*self.facts, *(["unit"] if request.unit is not None else [])]
-        if request.unit is not None and not (request.max_rows is None and request.max_groups is None):
-            tree = _aggregated(self._limited(facts, self._placed(facts, rows)), ["place"], cells, aggregates)
+        rows = [*self.facts.trees, *(["unit"] if request.unit is not None else [])]
+        if self.limits:
+            placed = self._placed(facts, rows)
+            kept = limited_facts(request, self.schema, self.dialect, list(self.facts.trees), facts, placed)
+            tree = _aggregated(kept, ["place"], cells, aliases)
         elif self.asof or Units() in request.measures:
-            tree = _aggregated(self._placed(facts, rows), ["place"], cells, aggregates)
+            tree = _aggregated(self._placed(facts, rows), ["place"], cells, aliases)
         else:
             # by the key's own value first, then its place: a join of groups instead of rows
             by = [f"k{index}" for index in range(len(request.groups))]
-            names_of_sums = [aggregate.alias for aggregate in aggregates]
-            found = self._placed(_aggregated(facts, by, cells, aggregates), ["level", *cells, *names_of_sums])
-            sums = [exp.alias_(call("sum", exp.column(name)), name) for name in names_of_sums]
-            tree = exp.select("place", "level", *cells, *sums).from_(found.subquery("found"))
-            tree = tree.group_by("place", "level", *cells)
+            found = self._placed(_aggregated(facts, by, cells, aliases), ["level", *cells, *sums])
+            totals = [alias(call("sum", column(name)), name) for name in sums]
+            by = ["place", "level", *cells]
+            tree = select([*by, *totals], subquery(found, "found"), by=by)
         return Statement(
-            sql=tree.sql("duckdb"),
+            sql=tree.sql(self.dialect.name, copy=False),
             keys=self._key_table(),
             measures=request.measures,
             facts=tuple(names),
@@ -127,79 +144,21 @@ class _Builder:
             groups=math.prod(map(_size, request.groups)),
         )
 
-    def _fact(self, measure: Measure) -> str:
-        """The name of the integer that a row has for a measure; equal facts are one."""
-        match measure:
-            case Units():
-                return ""
-            case Rows(of):
-                if of is None:
-                    return ""
-                term = self.translator.term(of)
-                there = term.tree.copy() if term.kind == "truth" else present(term.tree)
-                tree = when([(there, whole(1))])
-            case Total(value) | Present(value) | Cells(value) | Squares(value):
-                tree = self._on_grid(value)
-            case _:
-                assert_never(measure)
-        name = self.texts.setdefault(tree.sql("duckdb"), f"f{len(self.facts)}")
-        self.facts[name] = tree
-        return name
-
-    def _on_grid(self, value: OnGrid) -> Tree:
-        """a = ⌊clamp(x)·2^(−e) + ½⌋ − lower, or missing; LEAST would skip what is missing."""
-        grid = value.grid
-        if max(abs(grid.lower), abs(grid.upper)) > 2**52 or abs(grid.exponent) > 1000:
-            raise InvalidParameter(f"a grid must have its bounds within 2⁵² steps of 2^±1000, got {grid}")
-        column = self.translator.column_of_numbers(value.of)
-        if column is not None and column[1] in _SHORT and grid.exponent == 0:
-            here = column[0]
-            there = present(here)
-            steps = _clamped(here, whole(grid.lower), whole(grid.upper))
-            lower = whole(grid.lower)
-        else:
-            # such bounds lie within the limits of numbers and such steps above them: the column itself will do
-            if column is not None and column[1] == "DOUBLE" and -300 <= grid.exponent <= 100:
-                here = column[0]
-                there = exp.not_(call("isnan", here.copy()))
-            else:
-                here = self.translator.named(self.translator.term(value.of)).tree
-                there = present(here)
-            # clamped first: DuckDB does that faster, and scaling by a power of two is exact and keeps the order
-            ends = (real(math.ldexp(float(end), grid.exponent)) for end in (grid.lower, grid.upper))
-            clamped = _clamped(here, *ends)
-            scaled = exp.Mul(this=clamped, expression=real(2.0**-grid.exponent)) if grid.exponent else clamped
-            steps = call("floor", exp.Add(this=scaled, expression=real(0.5)))
-            lower = real(float(grid.lower))
-        steps = exp.Paren(this=exp.Sub(this=steps, expression=lower)) if grid.lower else steps
-        # a sum of 32-bit integers is the faster one
-        tree = when([(there, as_type(steps, "INTEGER" if grid.width < 2**31 else "BIGINT"))])
-        return tree if value.missing is None else call("coalesce", tree, whole(value.missing - grid.lower))
-
     def _select_facts(self) -> exp.Select:
         """One row for each row of the source that WHERE keeps: its unit, the values of its group columns, its facts."""
         request, translator = self.request, self.translator
-        keys = {f"k{index}": self._key(index, group) for index, group in enumerate(request.groups)}
-        conditions = [translator.term(request.where).tree.copy()] if request.where is not None else []
-        columns = {**keys, **self.facts}
+        columns = {f"k{index}": self._key(index, group) for index, group in enumerate(request.groups)}
+        columns |= self.facts.trees
+        conditions = [translator.term(request.where).tree] if request.where is not None else []
         if request.unit is not None:
-            columns["unit"], there = unit_value(translator.source(request.unit), self.schema[request.unit])
+            here = translator.source(request.unit)
+            columns["unit"], there = unit_value(here, self.schema[request.unit], self.dialect)
             conditions.append(there)
-        source = exp.select(
-            *(exp.alias_(exp.column(name, quoted=True), new) for name, new in translator.columns.items())
-        )
-        if not translator.columns:
-            source = source.select(exp.alias_(whole(1), "nothing"))
-        source = source.from_(SOURCE)
-        for index, layer in enumerate(translator.layers):
-            named = (exp.alias_(tree.copy(), name) for name, tree in layer.items())
-            source = exp.select("*", *named).from_(source.subquery(f"layer{index}"))
-        columns = columns or {"nothing": whole(1)}
-        facts = exp.select(*(exp.alias_(tree.copy(), name) for name, tree in columns.items()))
-        return facts.from_(source.subquery("source")).where(*conditions)
+        named = [alias(tree, name) for name, tree in (columns or {"nothing": whole(1)}).items()]
+        return select(named, subquery(translator.rows(SOURCE), "source"), where=conditions)
 
     def _key(self, index: int, group: Group) -> Tree:
-        """A group column's value, or, for a few bins, the number of the bin."""
+        """A group column's value, or, for bins, the number of the bin."""
         term = self.translator.term(group.of)
         if group.edges is None:
             return self._declared(index, group, term)
@@ -208,87 +167,72 @@ class _Builder:
             raise InvalidParameter(f"the bins of {group.name!r} need numbers, and edges in order, one more than labels")
         named = self.translator.named(term).tree
         if len(group.keys) <= _FEW_BINS:
-            inside = exp.Between(this=named.copy(), low=real(edges[0]), high=real(edges[-1]))
-            return when([(inside, _bin(named, edges, 0, len(group.keys)))])
+            inside = between(named, self.dialect.real(edges[0]), self.dialect.real(edges[-1]))
+            return when([(inside, self._bin(named, edges, 0, len(group.keys)))])
         # of equal edges the last opens a bin; what lies above the last edge is in none
         bins: dict[float, int | None] = {edge: position for position, edge in enumerate(edges[:-1])}
         bins[math.nextafter(edges[-1], math.inf)] = None
+        below = self.dialect.edges_below(named, list(bins))
+        if below is not None:
+            self.keys[index] = "int64", list(range(1, len(bins) + 1)), list(bins.values())
+            return self.dialect.cast(below, "long")
         self.keys[index] = "double", list(bins), list(bins.values())
         self.asof.add(index)
         return named
 
+    def _bin(self, here: Tree, edges: list[float], first: int, last: int) -> Tree:
+        """The number of the bin in [first, last) by halving."""
+        if last - first == 1:
+            return whole(first)
+        middle = (first + last) // 2
+        below = exp.LT(this=here, expression=self.dialect.real(edges[middle]))
+        return when([(below, self._bin(here, edges, first, middle))], self._bin(here, edges, middle, last))
+
     def _declared(self, index: int, group: Group, term: Term) -> Tree:
-        keys = [_key_value(key, term.kind, group.name) for key in group.keys]
+        keys = _key_values(group, term.kind)
         if len(set(keys)) < len(keys):
             raise InvalidParameter(f"the keys of {group.name!r} must differ from each other")
-        column = self.translator.column_of_numbers(group.of)
-        short = column is not None and column[1] in _SHORT and all(abs(key) < 2**53 for key in keys)
-        if column is not None and short:  # integers are joined as such, and no fraction is one of them
+        behind = self.translator.column_of_numbers(group.of)
+        tree, kind = term.tree, _ARROW[term.kind]
+        if behind is not None and behind[1] in self.dialect.short and all(abs(key) < 2**53 for key in keys):
+            # integers are joined as such, and no fraction is one of them
+            tree, kind = behind[0], "int64"
             keys = [int(key) if key == int(key) else None for key in keys]
-        self.keys[index] = "int64" if short else _ARROW[term.kind], keys, list(range(len(keys)))
-        return column[0] if column is not None and short else term.tree
+        elif term.kind == "text":
+            keys = self.dialect.text_keys(keys)
+            tree = tree if isinstance(tree, exp.Collate) else self.dialect.by_bytes(tree)
+        self.keys[index] = kind, keys, list(range(len(keys)))
+        return tree
 
-    def _placed(self, facts: exp.Select, names: Iterable[str]) -> exp.Select:
+    def _placed(self, facts: Tree, names: Iterable[str]) -> exp.Select:
         """The facts, each with the place of its group among all groups; rows of undeclared groups go where declared."""
-        place: Tree = whole(0)
-        tree = exp.select(*names).from_(facts.subquery("facts"))
+        place: Tree | None = None
+        joins, conditions = [], []
         for index, group in enumerate(self.request.groups):
-            position: Tree = exp.column(f"k{index}", table="facts")
+            position: Tree = column(f"k{index}", "facts")
             if index in self.keys:
-                tree = tree.join(self._join(index, group))
-                position = exp.column(f"p{index}", table=f"t{index}")
+                joins.append(self._join(index, group))
+                position = column(f"p{index}", f"t{index}")
             if group.other is None:
-                tree = tree.where(present(position))
+                conditions.append(present(position))
             else:
                 position = call("coalesce", position, whole(len(group.keys)))
-            place = exp.Add(
-                this=exp.Mul(this=exp.Paren(this=place), expression=whole(_size(group))), expression=position
-            )
-        return tree.select(exp.alias_(as_type(place, "BIGINT"), "place"))
+            position = self.dialect.cast(position, "long")
+            if place is not None:
+                ahead = exp.Mul(this=paren(place), expression=whole(_size(group)))
+                position = exp.Add(this=ahead, expression=position)
+            place = position
+        placed = alias(self.dialect.cast(whole(0), "long") if place is None else place, "place")
+        return select([*names, placed], subquery(facts, "facts"), joins=joins, where=conditions)
 
     def _join(self, index: int, group: Group) -> exp.Join:
-        key, position = exp.column(f"k{index}"), exp.column(f"p{index}")
-        table = exp.select(key, position).from_(KEYS).where(present(key)).subquery(f"t{index}")
+        key, position = f"k{index}", f"p{index}"
+        source = self.dialect.keys(index, list(self.keys).index(index), self.keys[index][0])
+        table = subquery(select([key, position], source, where=[present(column(key))]), f"t{index}")
         sign = exp.GTE if index in self.asof else exp.EQ
-        on = sign(this=exp.column(f"k{index}", table="facts"), expression=exp.column(f"k{index}", table=f"t{index}"))
+        on = sign(this=column(key, "facts"), expression=column(key, f"t{index}"))
         method = {"method": "ASOF"} if index in self.asof else {}
         return exp.Join(this=table, side="LEFT" if group.other is not None else None, on=on, **method)
-
-    def _limited(self, unplaced: exp.Select, facts: exp.Select) -> exp.Select:
-        """The facts of which each unit has at most max_rows, in at most max_groups groups."""
-        request = self.request
-        names = ["unit", "place", *self.facts]
-        several = exp.NEQ(this=call("min", exp.column("place")), expression=call("max", exp.column("place")))
-        over: list[Tree] = []
-        if request.max_rows is not None:
-            over.append(exp.GT(this=exp.Count(this=exp.Star()), expression=whole(request.max_rows)))
-        if request.max_groups is not None:
-            many = exp.GT(this=exp.Count(this=exp.Star()), expression=whole(request.max_groups))
-            over.append(exp.and_(many, several))
-        # without max_groups the groups can wait: who has few rows in all groups has few in the declared ones
-        rows = unplaced.subquery("unplaced") if request.max_groups is None else "facts"
-        heavy = exp.select("unit").from_(rows).group_by("unit").having(exp.or_(*over))
-        light = exp.select(*names).from_("facts").join("heavy", join_type="anti", using=["unit"])
-        chosen = exp.select(*names).from_("facts").join("heavy", join_type="semi", using=["unit"])
-        unit = unit_text(exp.column("unit"), self.schema[request.unit or ""])
-        place = as_type(exp.column("place"), "VARCHAR")
-        if request.max_groups is not None:
-            rank = _over(call("dense_rank"), ["unit"], call("md5", _joined([unit, place])), exp.column("place"))
-            ranked = exp.select(*names, exp.alias_(rank, "rank")).from_(chosen.subquery("heavy_rows"))
-            limit = exp.LTE(this=exp.column("rank"), expression=whole(request.max_groups))
-            chosen = exp.select(*names).from_(ranked.subquery("ranked")).where(limit)
-        if request.max_rows is not None:
-            copy = exp.alias_(_over(call("row_number"), names), "copy")
-            copies = exp.select(*names, copy).from_(chosen.subquery("chosen"))
-            facts_text = [call("coalesce", as_type(exp.column(name), "VARCHAR"), text("")) for name in self.facts]
-            parts = [unit, place, *facts_text, as_type(exp.column("copy"), "VARCHAR")]
-            rank = _over(call("row_number"), ["unit"], call("md5", _joined(parts)))
-            ranked = exp.select(*names, exp.alias_(rank, "rank")).from_(copies.subquery("copies"))
-            limit = exp.LTE(this=exp.column("rank"), expression=whole(request.max_rows))
-            chosen = exp.select(*names).from_(ranked.subquery("ranked")).where(limit)
-        both = exp.union(light, chosen, distinct=False)
-        tree = exp.select("*").from_(both.subquery("kept"))
-        return tree.with_("facts", as_=facts, materialized=False).with_("heavy", as_=heavy)
 
     def _key_table(self) -> pa.Table | None:
         """Declared keys side by side, each column with the places of its keys."""
@@ -305,50 +249,27 @@ class _Builder:
         return pa.table(columns)
 
 
-def _aggregated(facts: exp.Select, by: list[str], cells: list[str], aggregates: list[Tree]) -> exp.Select:
+def _aggregated(facts: Tree, by: list[str], cells: list[str], aggregates: list[Tree]) -> exp.Select:
     """Aggregates for each group, and, where cells are counted, for each cell of a group, in one pass."""
     branches = [
-        (exp.EQ(this=exp.Grouping(expressions=[exp.column(cell)]), expression=whole(0)), whole(index))
+        (exp.EQ(this=call("grouping", column(cell)), expression=whole(0)), whole(index))
         for index, cell in enumerate(cells)
     ]
     level = when(branches, whole(len(cells))) if cells else whole(0)
-    tree = exp.select(*by, exp.alias_(level, "level"), *cells, *aggregates)
-    tree = tree.from_(facts.subquery("facts"))
-    if not cells:
-        return tree.group_by(*by) if by else tree
-    sets = [[*by, cell] for cell in cells] + [by]
-    tuples = [exp.Tuple(expressions=[exp.column(name) for name in names]) for names in sets]
-    tree.set("group", exp.Group(expressions=[exp.GroupingSets(expressions=tuples)]))
+    columns: list[Tree | str] = [*by, alias(level, "level"), *cells, *aggregates]
+    tree = select(columns, subquery(facts, "facts"), by=() if cells else by)
+    if cells:
+        sets = [[*by, cell] for cell in cells] + [by]
+        tuples = [exp.Tuple(expressions=[column(name) for name in names]) for names in sets]
+        tree.set("group", exp.Group(expressions=[exp.GroupingSets(expressions=tuples)]))
     return tree
 
 
-def _aggregate(measure: Measure, fact: str, unit: str | None) -> Tree:
-    here = exp.column(fact)
-    match measure:
-        case Units() if unit is not None:
-            return exp.Count(this=exp.Distinct(expressions=[exp.column("unit")]))
-        case Units() | Rows(None) | Cells():
-            return exp.Count(this=exp.Star())
-        case Rows() | Present():
-            return exp.Count(this=here)
-        case Total():
-            return exp.Sum(this=here)
-        case Squares(value):
-            if value.grid.width > _WIDEST_SQUARE:
-                raise InvalidParameter(f"squares need a grid of at most 2⁴² steps, got {value.grid.width}")
-            wide = as_type(here, "BIGINT" if value.grid.width**2 < 2**63 else "HUGEINT")
-            return exp.Sum(this=exp.Mul(this=wide, expression=wide.copy()))
-        case _:
-            assert_never(measure)
-
-
-def _bin(here: Tree, edges: list[float], first: int, last: int) -> Tree:
-    """The number of the bin in [first, last) by halving."""
-    if last - first == 1:
-        return whole(first)
-    middle = (first + last) // 2
-    below = exp.LT(this=here.copy(), expression=real(edges[middle]))
-    return when([(below, _bin(here, edges, first, middle))], _bin(here, edges, middle, last))
+def _key_values(group: Group, kind: Kind) -> list[Any]:
+    """Declared keys as the values that rows must have."""
+    if kind == "text" and all(type(key) is str for key in group.keys) and encodable("".join(map(str, group.keys))):
+        return list(group.keys)  # thousands of names are looked at all at once
+    return [_key_value(key, kind, group.name) for key in group.keys]
 
 
 def _key_value(key: object, kind: Kind, name: str) -> Any:
@@ -387,16 +308,3 @@ def _integers(column: pa.ChunkedArray) -> NDArray[Any]:
 
 def _size(group: Group) -> int:
     return len(group.keys) + (group.other is not None)
-
-
-def _clamped(here: Tree, lower: Tree, upper: Tree) -> Tree:
-    return call("least", call("greatest", here.copy(), lower), upper)
-
-
-def _joined(parts: list[Tree]) -> Tree:
-    return call("concat_ws", text("|"), *(part.copy() for part in parts))
-
-
-def _over(function: Tree, by: list[str], *order: Tree) -> Tree:
-    ordered = exp.Order(expressions=[exp.Ordered(this=tree) for tree in order]) if order else None
-    return exp.Window(this=function, partition_by=[exp.column(name) for name in by], order=ordered)

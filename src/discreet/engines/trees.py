@@ -1,12 +1,13 @@
-"""Small trees of DuckDB's SQL, built from our own values: literals, casts, calls, CASE.
+"""Small trees of SQL, built from our own values: names, literals, casts, calls, CASE, SELECT.
 
-A literal is written so that DuckDB reads back the same value; a text is quoted by sqlglot and never pasted.
+They are what every dialect shares. Nothing is parsed and nothing is copied: a tree may stand in several places of one
+statement, which is only read when it is written out. A text is quoted by sqlglot and never pasted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from functools import cache, reduce
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -15,23 +16,19 @@ from discreet.errors import InvalidParameter
 
 Tree: TypeAlias = exp.Expr
 
+_ALONE = (exp.Column, exp.Cast, exp.Literal, exp.Anonymous, exp.Paren, exp.Case, exp.Boolean, exp.Null)
+"""What needs no parentheses as an operand."""
+
 
 def whole(number: int) -> Tree:
     """An integer."""
     return exp.Literal.number(number) if number >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-number)))
 
 
-def real(number: float) -> Tree:
-    """A double, written so that it is read back as the same double."""
-    return as_type(exp.Literal.string(repr(number)), "DOUBLE")
-
-
-def text(value: str) -> Tree:
-    """A text; one with a zero byte is written in hexadecimal, since statements end there."""
+def quoted(value: str) -> Tree:
+    """A text between quotes; what cannot be written in UTF-8 is refused."""
     if not encodable(value):
         raise InvalidParameter("a text must be made of Unicode characters, got a lone surrogate")
-    if "\0" in value:
-        return call("decode", call("unhex", exp.Literal.string(value.encode().hex())))
     return exp.Literal.string(value)
 
 
@@ -44,43 +41,140 @@ def encodable(value: str) -> bool:
     return True
 
 
-def moment(value: datetime) -> Tree:
-    """A timestamp without zone; one with a zone is taken in UTC."""
-    plain = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
-    return as_type(exp.Literal.string(plain.isoformat(" ")), "TIMESTAMP")
+def column(name: str, table: str | None = None) -> Tree:
+    """A column by a name of ours."""
+    return exp.Column(this=exp.Identifier(this=name), table=exp.Identifier(this=table) if table else None)
 
 
-def as_type(tree: Tree, name: str) -> Tree:
-    """CAST."""
-    return exp.Cast(this=tree.copy(), to=exp.DataType.build(name, dialect="duckdb"))
+def outer(name: str) -> exp.Identifier:
+    """A name of the source, in quotes."""
+    return exp.Identifier(this=name, quoted=True)
 
 
-def try_type(tree: Tree, name: str) -> Tree:
+def alias(tree: Tree, name: str) -> Tree:
+    """A tree under a name of ours."""
+    return exp.Alias(this=tree, alias=exp.Identifier(this=name))
+
+
+@cache
+def _type(name: str, dialect: str) -> exp.DataType:
+    return exp.DataType.build(name, dialect=dialect)
+
+
+def cast(tree: Tree, name: str, dialect: str) -> Tree:
+    """CAST to a type by the name that a dialect has for it."""
+    return exp.Cast(this=tree, to=_type(name, dialect).copy())
+
+
+def try_cast(tree: Tree, name: str, dialect: str) -> Tree:
     """TRY_CAST."""
-    return exp.TryCast(this=tree.copy(), to=exp.DataType.build(name, dialect="duckdb"))
-
-
-def by_bytes(tree: Tree) -> Tree:
-    """A text that compares by its bytes, whatever collation its column has."""
-    return exp.Collate(this=tree.copy(), expression=exp.to_identifier("c", quoted=True))
+    return exp.TryCast(this=tree, to=_type(name, dialect).copy(), safe=True)
 
 
 def when(branches: Sequence[tuple[Tree, Tree]], otherwise: Tree | None = None) -> Tree:
     """CASE WHEN … THEN … ELSE … END."""
-    ifs = [exp.If(this=condition, true=value.copy()) for condition, value in branches]
-    return exp.Case(ifs=ifs, default=otherwise)
+    return exp.Case(ifs=[exp.If(this=condition, true=value) for condition, value in branches], default=otherwise)
 
 
 def call(name: str, *arguments: Tree) -> Tree:
-    """A function of DuckDB."""
+    """A function by its name."""
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 def paren(tree: Tree) -> Tree:
     """The tree in parentheses where it needs them as an operand."""
-    return tree if isinstance(tree, exp.Column | exp.Cast | exp.Literal | exp.Anonymous) else exp.Paren(this=tree)
+    return tree if isinstance(tree, _ALONE) else exp.Paren(this=tree)
+
+
+def joined(operator: type[exp.Binary], trees: Iterable[Tree]) -> Tree:
+    """A sum, an AND, an OR of trees."""
+    return reduce(lambda left, right: operator(this=left, expression=right), map(paren, trees))
+
+
+def negated(tree: Tree) -> Tree:
+    """NOT."""
+    return exp.Not(this=paren(tree))
+
+
+def missing(tree: Tree) -> Tree:
+    """IS NULL."""
+    return exp.Is(this=paren(tree), expression=exp.Null())
 
 
 def present(tree: Tree) -> Tree:
     """IS NOT NULL."""
-    return exp.not_(exp.Is(this=paren(tree.copy()), expression=exp.null()))
+    return exp.Not(this=missing(tree))
+
+
+def between(tree: Tree, low: Tree, high: Tree) -> Tree:
+    """low <= tree AND tree <= high."""
+    return exp.Between(this=paren(tree), low=low, high=high)
+
+
+def count(tree: Tree | None = None) -> Tree:
+    """COUNT of a tree, or of rows."""
+    return exp.Count(this=exp.Star() if tree is None else tree)
+
+
+def ranked(function: str, by: Iterable[str], *order: Tree) -> Tree:
+    """A number among the rows that agree in some columns, in an order."""
+    ordered = exp.Order(expressions=[exp.Ordered(this=tree) for tree in order]) if order else None
+    return exp.Window(this=call(function), partition_by=[column(name) for name in by], order=ordered)
+
+
+def table(name: str) -> Tree:
+    """A table by a name of ours."""
+    return exp.Table(this=exp.Identifier(this=name))
+
+
+def subquery(tree: Tree, name: str) -> Tree:
+    """A SELECT under a name of ours."""
+    return exp.Subquery(this=tree, alias=exp.TableAlias(this=exp.Identifier(this=name)))
+
+
+def select(
+    columns: Iterable[Tree | str],
+    source: Tree,
+    *,
+    joins: Sequence[exp.Join] = (),
+    where: Sequence[Tree] = (),
+    by: Sequence[str] = (),
+    having: Tree | None = None,
+    distinct: bool = False,
+) -> exp.Select:
+    """A SELECT; a text among its columns is the name of one."""
+    return exp.Select(
+        expressions=[column(one) if isinstance(one, str) else one for one in columns],
+        from_=exp.From(this=source),
+        joins=list(joins),
+        where=exp.Where(this=joined(exp.And, where)) if where else None,
+        group=exp.Group(expressions=[column(name) for name in by]) if by else None,
+        having=exp.Having(this=having) if having is not None else None,
+        distinct=exp.Distinct() if distinct else None,
+    )
+
+
+def beside(kind: str, name: str, this: str, other: str) -> exp.Join:
+    """A SEMI or ANTI join of two named tables by a column that both have."""
+    on = exp.EQ(this=column(name, this), expression=column(name, other))
+    return exp.Join(this=table(other), kind=kind, on=on)
+
+
+def everything(source: Tree, *more: Tree) -> exp.Select:
+    """SELECT *, and more."""
+    return exp.Select(expressions=[exp.Star(), *more], from_=exp.From(this=source))
+
+
+def with_tables(tree: exp.Select, tables: dict[str, tuple[Tree, bool | None]]) -> exp.Select:
+    """A SELECT with named SELECTs before it, each to be kept as a table or not, or as the engine likes."""
+    named = [
+        exp.CTE(this=made, alias=exp.TableAlias(this=exp.Identifier(this=name)), materialized=kept)
+        for name, (made, kept) in tables.items()
+    ]
+    tree.set("with_", exp.With(expressions=named))
+    return tree
+
+
+def union(first: Tree, second: Tree) -> Tree:
+    """The rows of both."""
+    return exp.Union(this=first, expression=second, distinct=False)

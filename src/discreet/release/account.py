@@ -31,20 +31,29 @@ class Account(TypedDict, total=False):
     data_version: str | None
 
 
-def charged(
-    account: Account, name: str, parameters: Mapping[str, Any], epsilon: Fraction, work: Callable[[], Found]
-) -> Found:
-    """What `work` gives, after its ε was spent; or the release that was recorded before, free."""
+def account_of(account: Account, name: str) -> tuple[Ledger, str] | None:
+    """The ledger and the study that a call of `name` is charged to; None where it is charged to nobody."""
     unknown = sorted(set(account) - set(Account.__annotations__))
     if unknown:
         raise TypeError(f"{name}() got an unexpected keyword argument {unknown[0]!r}")
     ledger, study = account.get("ledger"), account.get("study")
     if ledger is None and not account:
-        return work()
+        return None
     if ledger is None or study is None:
         raise InvalidParameter("a call is charged with ledger= and study= together; give both, or neither")
+    return ledger, study
+
+
+def charged(
+    account: Account, name: str, parameters: Mapping[str, Any], epsilon: Fraction, work: Callable[[], Found]
+) -> Found:
+    """What `work` gives, after its ε was spent; or the release that was recorded before, free."""
+    where = account_of(account, name)
+    if where is None:
+        return work()
     from discreet.release.spending import canonical, new_request_id
 
+    ledger, study = where
     grant = ledger.spend(
         account.get("request_id") or new_request_id(),
         canonical(name, parameters),

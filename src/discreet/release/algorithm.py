@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from discreet.calibrate.bounds import exact_count
 from discreet.calibrate.epsilon import exact_epsilon, exact_sensitivity
 from discreet.calibrate.grid import Grid, grid_of
+from discreet.draw.addition import add
 from discreet.draw.vector import beyond_int64, draw_one, fill
 from discreet.errors import InvalidParameter
 from discreet.release.account import Account, charged
@@ -102,11 +103,13 @@ class _Task:
                 target[...] = [_noisy_item(item, self.whole, self.grid) for item in source.tolist()]
             return self.result
         noise = np.empty(min(self.array.size, _CHUNK), np.int64)
-        add = _add_whole if self.whole else _add_real
         for source, target in _chunks(self.array, self.result):
             part = noise[: source.size]
             fill(part, self.grid.scale)
-            add(source, part, target, self.grid)
+            if self.whole:
+                add(source, part, target)
+            else:
+                _add_real(source, part, target, self.grid)
         return self.result
 
     def taped(self) -> NDArray[Any]:
@@ -130,17 +133,6 @@ def _chunks(array: NDArray[Any], result: NDArray[Any]) -> Any:
         buffersize=_CHUNK,
     ) as pairs:
         yield from pairs
-
-
-def _add_whole(source: NDArray[Any], noise: NDArray[np.int64], target: NDArray[np.int64], _: Grid) -> None:
-    """target = source + noise, exactly, held at the ends of int64."""
-    ends = np.iinfo(np.int64)
-    far: list[int] = []
-    if source.dtype.itemsize == 8 and not (source.min() > -_FAR and source.max() < _FAR):
-        far = np.flatnonzero((source <= -_FAR) | (source >= _FAR)).tolist()
-    exact = [min(max(int(source[index]) + int(noise[index]), ends.min), ends.max) for index in far]
-    np.add(source.astype(np.int64, copy=False), noise, target)  # right wherever no value is far
-    target[far] = exact
 
 
 def _add_real(source: NDArray[Any], noise: NDArray[np.int64], target: NDArray[np.float64], grid: Grid) -> None:

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet.ask.query import Combined, Named, Number, Output, Query, Test
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, QueryRefused
+from discreet.release import views
 from discreet.release.result import rounded, shown
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ class Answer:
     @cached_property
     def rows(self) -> list[dict[str, Item]]:
         """The rows of the answer: for each column a value and the ends of its interval."""
+        if "numbers" not in self.record:
+            raise QueryRefused(f"this was released to {self.record['file']}: read it there, or ask with to=")
         numbers, keys = self.record["numbers"], self.record["keys"]
         cells = math.prod(len(column) for column in keys.values())
         table = []
@@ -180,6 +183,13 @@ class Answer:
         return self.content == other.content and self.rows == other.rows
 
     __hash__ = None  # type: ignore[assignment]
+
+    def figure(self, **options: Any) -> Any:
+        """The numbers with their intervals as a chart; `column=` chooses one column, `width=` is in pixels."""
+        return views.figure(self, **options)
+
+    def _repr_html_(self) -> str:
+        return views.html(self)
 
     def __repr__(self) -> str:
         confidence = float(Fraction(self.record["confidence"])) * 100

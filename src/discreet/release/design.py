@@ -14,6 +14,7 @@ replaced by one row, and the sharper designs serve: a sum moves by R, a mean nee
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
@@ -26,6 +27,7 @@ from discreet.ask.query import Count, CountUnits, Moment
 from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.calibrate.lemma import half_width
 from discreet.engines.base import Exact, Measure, OnGrid, Present, Rows, Squares, Total, Units
+from discreet.engines.integers import Integers, roomy
 from discreet.release import moments
 from discreet.release.grouped import Pairs, Triples
 from discreet.release.mechanism import NoisySum, noisy_columns, public_count, public_step
@@ -39,6 +41,9 @@ Secret: TypeAlias = Exact[list[list[Any]]]
 
 Item: TypeAlias = tuple[Any, Any, Any]
 """A released number and the ends of its interval."""
+
+Columns: TypeAlias = tuple[Any, Any, Any]
+"""The numbers of all groups, and the lower and upper ends of their intervals: arrays, or lists of a few."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,9 +146,12 @@ class CountDesign:
 
     def release(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> dict[str, list[Item]]:
         """Every count with noise, also an empty one."""
+        return _items(self.columns(exact, terms, epsilon, confidence))
+
+    def columns(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> dict[str, Columns]:
+        """The same, column by column."""
         [noisy] = noisy_columns(exact, [self._moved(terms) / epsilon], epsilon, terms.touched)
-        reach = radius(noisy[0], confidence)
-        return {self.name: [(value, value - reach, value + reach) for value in noisy.values]}
+        return {self.name: _around(noisy.values, radius(noisy[0], confidence), 1)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,24 +290,35 @@ class MomentDesign:
 
     def release(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> dict[str, list[Item]]:
         """The joint release, and every wanted statistic from it."""
+        return _items(self.columns(exact, terms, epsilon, confidence))
+
+    def columns(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> dict[str, Columns]:
+        """The same, column by column."""
         grid, wanted = self.grid, self.wanted
         totals = exact.map(lambda found: self._totals(found, terms.public))
         sums = noisy_columns(totals, self.scales(terms, epsilon), epsilon, terms.touched)
         n = public_count(exact.map(lambda found: int(found[0][0]))) if terms.public else 0
         if self.alone:
             reach, unit = radius(sums[0][0], confidence), 1 if grid.exact else float(grid.step)
-            centres = [value + grid.lower * n for value in sums[0].values]
-            items = [(centre * unit, (centre - reach) * unit, (centre + reach) * unit) for centre in centres]
-            return {name: items for name, _ in wanted}
+            centres = [value + grid.lower * n for value in sums[0].values] if n else sums[0].values
+            return {name: _around(centres, reach, unit) for name, _ in wanted}
         if terms.public:
             one = self._estimator([column[0] for column in sums], n)
-            return {name: [_statistic(one, statistic, confidence)] for name, statistic in wanted}
+            found = {name: _statistic(one, statistic, confidence) for name, statistic in wanted}
+            return {name: ([item[0]], [item[1]], [item[2]]) for name, item in found.items()}
         many = Triples(grid=grid, sums=sums) if self.squares else Pairs(grid=grid, above=sums[0], below=sums[1])
         return {name: _statistics(many, statistic, confidence) for name, statistic in wanted}
 
-    def _totals(self, found: list[list[int]], public: bool) -> list[list[int]]:
+    def _totals(self, found: list[Any], public: bool) -> list[Any]:
         """The sums of the design, for every group, from n, Σa and Σa²."""
         width, lower = self.grid.width, self.grid.lower
+        if all(isinstance(column, Integers) for column in found) and not public:
+            factors = [width**2, 2 * width, 2] if self.squares else [max(width, abs(lower)), 1]
+            n, total, *squared = roomy([column.array for column in found], factors)
+            if self.alone:
+                return [Integers(total + lower * n)]
+            pairs: Any = moments.bernstein_totals if self.squares else moments.pair_totals
+            return [Integers(made) for made in pairs(n, total, *squared, width)]
         rows = zip(*found, strict=True)
         if public:
             made = [moments.joint_totals(row[1], row[2], width) if self.squares else [row[1]] for row in rows]
@@ -327,7 +346,24 @@ def grid_point(missing: Fraction | None, grid: ValueGrid) -> int | None:
     return None if missing is None else grid.point(missing)
 
 
-def _statistics(many: Pairs | Triples, statistic: str, confidence: Fraction) -> list[Item]:
+def _around(centres: Sequence[int], reach: int, unit: float) -> Columns:
+    """Numbers and the ends of their intervals, (centre ± reach)·unit; arrays of many, lists of a few."""
+    if isinstance(centres, Integers):
+        [middle] = roomy([centres.array], [1 if reach < 2**60 else 2**61])
+        return middle * unit, (middle - reach) * unit, (middle + reach) * unit
+    return tuple([(centre + end) * unit for centre in centres] for end in (0, -reach, reach))  # type: ignore[return-value]
+
+
+def _items(columns: dict[str, Columns]) -> dict[str, list[Item]]:
+    """Row by row, as Python's own numbers."""
+    plain = {
+        name: [column.tolist() if isinstance(column, np.ndarray) else column for column in three]
+        for name, three in columns.items()
+    }
+    return {name: list(zip(*three, strict=True)) for name, three in plain.items()}
+
+
+def _statistics(many: Pairs | Triples, statistic: str, confidence: Fraction) -> Columns:
     """One statistic of the joint releases of many groups."""
     if statistic == "sum":
         found = many.sum(confidence)
@@ -335,8 +371,8 @@ def _statistics(many: Pairs | Triples, statistic: str, confidence: Fraction) -> 
         found = many.mean(confidence)
     else:
         found = many.variance(confidence, sample=statistic.endswith("+"))
-    columns = map(np.sqrt, found) if statistic.startswith("std") else found
-    return list(zip(*(column.tolist() for column in columns), strict=True))
+    value, low, high = map(np.sqrt, found) if statistic.startswith("std") else found
+    return value, low, high
 
 
 def _statistic(one: moments.Lone | moments.Joint, statistic: str, confidence: Fraction) -> Item:

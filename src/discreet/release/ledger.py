@@ -28,8 +28,9 @@ from sqlalchemy.exc import ArgumentError
 
 from discreet.calibrate.epsilon import charge, exact_epsilon, quote
 from discreet.errors import BudgetExceeded, InvalidParameter, LedgerDamaged
+from discreet.release import views
 from discreet.release.book import Book, Page, entries_of, foreign, make, require_text
-from discreet.release.ledger_chain import Entry, in_epsilon, question_of
+from discreet.release.ledger_chain import COLUMNS, Entry, in_epsilon, question_of
 from discreet.release.ledger_schema import ANALYST, ENTRY, LEDGER, STUDY, VERSION
 
 _QUERY = 1_000_000
@@ -244,6 +245,29 @@ class Ledger:
         """Every entry, by study, in order."""
         with self._book.database.transaction() as connection:
             return list(entries_of(connection, study))
+
+    def entry(self, request_id: str, *, study: str) -> Entry | None:
+        """The entry under which a request was charged, or found to be free; None if the study has none."""
+        with self._book.database.transaction() as connection:
+            wanted = ENTRY.c.study == study, ENTRY.c.request_id == request_id, ENTRY.c.kind.in_(("spend", "repeat"))
+            row = connection.execute(select(*(ENTRY.c[name] for name in COLUMNS)).where(*wanted)).first()
+        return None if row is None else Entry(**row._mapping)
+
+    def recent(self, study: str, *, last: int, analyst: str | None = None) -> list[Entry]:
+        """The last entries of a study, or of one analyst in it, in order, without their answers."""
+        wanted = select(*(ENTRY.c[name] for name in COLUMNS if name != "answer")).where(ENTRY.c.study == study)
+        if analyst is not None:
+            wanted = wanted.where(ENTRY.c.analyst == analyst)
+        with self._book.database.transaction() as connection:
+            rows = connection.execute(wanted.order_by(ENTRY.c.number.desc()).limit(last)).all()
+        return [Entry(**row._mapping) for row in reversed(rows)]
+
+    def figure(self, **options: Any) -> Any:
+        """What was spent over time as a chart; `study=` names one of several."""
+        return views.budget(self, **options)
+
+    def _repr_html_(self) -> str:
+        return views.html(self)
 
     def verify(self) -> int:
         """The number of entries, after a walk along every chain; `LedgerDamaged` at the first fault."""

@@ -12,7 +12,7 @@ Every draw goes by way of the tape (`release.tape`), so that what was recorded c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -25,6 +25,7 @@ from discreet.draw.choice import choose, common_unit
 from discreet.draw.coin import Chance, flips
 from discreet.draw.vector import beyond_int64, draw_one, fill
 from discreet.engines.base import Exact
+from discreet.engines.integers import Integers, near
 from discreet.release.tape import drawn, on_tape
 from discreet.release.tree import Tree
 
@@ -54,7 +55,8 @@ def noisy_sums(totals: Exact[Any], scales: list[Fraction], epsilon: Fraction) ->
 class NoisyColumn:
     """The same total of many groups after noise, all with one step and one scale."""
 
-    values: list[int]
+    values: Sequence[int]
+    """A list, or `Integers` of many groups."""
     step: int
     scale: Fraction
 
@@ -67,9 +69,7 @@ def public_step(scale: Fraction, epsilon: Fraction, changes: int) -> int:
     return int(2 ** max(0, floor_log2(scale * epsilon / changes) - 20))
 
 
-def noisy_columns(
-    totals: Exact[list[list[int]]], scales: list[Fraction], epsilon: Fraction, changes: int
-) -> list[NoisyColumn]:
+def noisy_columns(totals: Exact[Any], scales: list[Fraction], epsilon: Fraction, changes: int) -> list[NoisyColumn]:
     """The totals Tᵢ of many groups with exact noise of scales bᵢ, where no unit moves Σ|Tᵢ|/bᵢ by more than ε.
 
     Large totals are first rounded to a public step cᵢ of about 2⁻²⁰·bᵢ·ε, which moves each of the `changes` groups that
@@ -81,11 +81,13 @@ def noisy_columns(
     rounded = sum((changes * step / (scale * epsilon) for step, scale in pairs if step > 1), Fraction())
     widened = [scale if not rounded else _rounded_up(scale / (1 - rounded) / step) for step, scale in pairs]
 
-    def draw() -> list[list[int]]:
+    def draw() -> list[Sequence[int]]:
         return [
-            [
+            _noisy_array(column, step, scale)
+            if isinstance(column, Integers) and not on_tape()
+            else [
                 step * (_nearest_multiple(total, step) + noise)
-                for total, noise in zip(column, _many(scale, len(column)), strict=True)
+                for total, noise in zip(column, _many(scale, len(column)).tolist(), strict=True)
             ]
             for column, step, scale in zip(totals.reveal(), steps, widened, strict=True)
         ]
@@ -169,13 +171,20 @@ def public_count(count: Exact[int]) -> int:
     return count.reveal()
 
 
-def _many(scale: Fraction, count: int) -> list[int]:
+def _noisy_array(totals: Integers, step: int, scale: Fraction) -> Integers:
+    """The same for many groups at once, in int64 where all of it has room."""
+    exact, noise = totals.array, _many(scale, len(totals))
+    if not (near(exact, 2**60) and near(noise, 2**60 // step)):
+        exact, noise = exact.astype(object), noise.astype(object)
+    return Integers(exact + noise if step == 1 else step * ((2 * exact + step) // (2 * step) + noise))
+
+
+def _many(scale: Fraction, count: int) -> NDArray[Any]:
     if beyond_int64(scale):
-        return [draw_one(scale) for _ in range(count)]
+        return np.array([draw_one(scale) for _ in range(count)], object)
     noise = np.empty(count, np.int64)
     fill(noise, scale)
-    drawn: list[int] = noise.tolist()
-    return drawn
+    return noise
 
 
 def _drawn_array(draw: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -4,8 +4,7 @@
     plan              # free
     plan.release()    # spend, fetch, draw, record, show — in this order
 
-Aggregates are joined into designs first (mean, sum and std of one expression cost as much as one of them); what is left
-shares ε in equal parts, one for each design (for quantiles one each), or by the weights that the caller gives.
+How ε is shared between the numbers of a question is in `shares`; how each is released, in `design` and `ranks`.
 """
 
 from __future__ import annotations
@@ -16,40 +15,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, overload
 
 from discreet.ask import query as questions
 from discreet.ask.expression import Column
 from discreet.ask.kinds import kind_of
 from discreet.ask.normal import decimal
-from discreet.ask.policy import Policy
-from discreet.ask.query import Count, CountUnits, Extreme, Moment, Named, Quantiles, Query
+from discreet.ask.query import Extreme, Moment, Named, Quantiles, Query
 from discreet.calibrate.epsilon import LARGEST, UNIT, exact, quote
-from discreet.engines.base import Request
+from discreet.engines.base import Exact, Request
 from discreet.errors import InvalidParameter
+from discreet.release import views
 from discreet.release.answer import Answer, table_lines
-from discreet.release.design import CountDesign, Design, KnownCount, Line, MomentDesign, Terms
+from discreet.release.design import Line
 from discreet.release.discovery import told_with
 from discreet.release.mechanism import public_count
-from discreet.release.ranks import ExtremeDesign, QuantileDesign, refuse_unranked
 from discreet.release.result import shown
+from discreet.release.shares import Share, shared
 from discreet.release.spending import new_request_id
 
 if TYPE_CHECKING:
+    from discreet.release.streamed import AnswerFile
     from discreet.release.study import Study
-
-
-_HEAVIEST = Fraction(10**6)
-"""Beyond that, a weight leaves nothing for the other columns."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """A design with its part of ε."""
-
-    design: Design
-    epsilon: Fraction
-    terms: Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -97,12 +85,25 @@ class Plan:
         parts = [[str(share.epsilon) for share in self.shares], str(self.confidence), self.simultaneous]
         return json.dumps([questions.canonical(self.query), promise, parts], separators=(",", ":"))
 
-    def release(self, *, request_id: str | None = None, analyst: str | None = None) -> Answer:
-        """Spend ε, then read, draw and record; asked again, the recorded answer, free."""
+    @overload
+    def release(self, *, to: None = None, request_id: str | None = None, analyst: str | None = None) -> Answer: ...
+    @overload
+    def release(
+        self, *, to: str | PathLike[str], request_id: str | None = None, analyst: str | None = None
+    ) -> AnswerFile: ...
+    def release(self, *, to: Any = None, request_id: str | None = None, analyst: str | None = None) -> Any:
+        """Spend ε, then read, draw and record; asked again, the recorded answer, free.
+
+        With `to` the answer is a Parquet file of any number of rows, of which the ledger keeps the SHA-256 alone.
+        """
         study = self.study
         if isinstance(request_id, str) and request_id.startswith("discreet."):
             raise InvalidParameter("request_id must not begin with 'discreet.': such names are kept for discoveries")
         ledger, entry = study.ledger, request_id if request_id is not None else new_request_id()
+        if to is not None:
+            from discreet.release.streamed import release_to
+
+            return release_to(self, to, entry, analyst)
         if not self.cost:  # nothing but public numbers
             return Answer(content=self._answered(), query=self.query, remaining=study.remaining, entry=entry)
         grant = ledger.spend(
@@ -119,11 +120,11 @@ class Plan:
         remaining = ledger.remaining(study.name, analyst=analyst)
         return Answer(content=content, query=self.query, remaining=remaining, entry=entry)
 
-    def _answered(self) -> bytes:
-        """Read, draw, and write down everything that may be known."""
+    def fetched(self) -> Exact[list[list[Any]]]:
+        """Everything that is read: the integers of all designs."""
         policy = self.study.policy
         measures = [measure for share in self.shares for measure in share.design.measures()]
-        fetched = self.study.engine.fetch(
+        return self.study.engine.fetch(
             Request(
                 measures=tuple(measures),
                 groups=self.query.groups,
@@ -133,6 +134,10 @@ class Plan:
                 max_groups=policy.max_groups,
             )
         )
+
+    def _answered(self) -> bytes:
+        """Read, draw, and write down everything that may be known."""
+        fetched = self.fetched()
         numbers: dict[str, Any] = {}
         at = 0
         for share in self.shares:
@@ -142,7 +147,14 @@ class Plan:
             for name, items in share.design.release(part, share.terms, share.epsilon, self.level).items():
                 value, low, high = (list(column) for column in zip(*items, strict=True))
                 numbers[name] = {"value": value, "low": low, "high": high}
-        record = {
+        keys = {group.name: [plain_key(key) for key in labels(group)] for group in self.query.groups}
+        record = {**self.told(), "keys": keys, "numbers": numbers, **told_with(self.study.discovered, self.query)}
+        return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+    def told(self) -> dict[str, Any]:
+        """What a reader needs to judge the numbers."""
+        policy = self.study.policy
+        return {
             "discreet": 1,
             "software": f"discreet {version('discreet')}",
             "study": self.study.name,
@@ -167,11 +179,7 @@ class Plan:
                 }
                 for line in self.lines
             ],
-            "keys": {group.name: [_plain(key) for key in labels(group)] for group in self.query.groups},
-            "numbers": numbers,
-            **told_with(self.study.discovered, self.query),
         }
-        return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
     @property
     def _texts(self) -> dict[str, str]:
@@ -202,6 +210,13 @@ class Plan:
         after = f"left after: {shown(left - self.cost)}" if left >= self.cost else f"only {shown(left)} is left"
         many = "1 row" if self.cells == 1 else f"{self.cells:,} rows"
         return f"{many} · ε {shown(self.cost)} of {shown(policy.epsilon)} ({after}) · {policy.neighbors} · {unit}"
+
+    def figure(self, **options: Any) -> Any:
+        """The error against ε as a chart, with this plan's own point; free, as the plan is."""
+        return views.planned(self, **options)
+
+    def _repr_html_(self) -> str:
+        return views.html(self)
 
     def __repr__(self) -> str:
         headings, *rows = self.table
@@ -270,7 +285,7 @@ def plan_of(
         epsilon=epsilon,
         confidence=confidence,
         simultaneous=simultaneous,
-        shares=_shared(study.policy, query, cells, epsilon, weights or {}),
+        shares=shared(study.policy, query, cells, epsilon, weights or {}),
         cells=cells,
         size=size,
     )
@@ -311,92 +326,7 @@ def _public_size(study: Study, query: Query) -> int | None:
     return max(1, public_count(study.engine.units(study.policy.unit_column)))
 
 
-def _designs(policy: Policy, query: Query, cells: int) -> list[tuple[Design, bool]]:
-    """The designs of a query, aggregates of one expression joined; each with whether its number of rows is public."""
-    whole = policy.neighbors == "change-one" and query.where is None and not query.groups
-    each = policy.unit_column is None
-    designs: list[tuple[Design, bool]] = []
-    joint: dict[Moment, list[tuple[str, str]]] = {}
-    for name, one in query.aggregates:
-        match one:
-            case Count(of=None) if whole and each:
-                designs.append((KnownCount(name=name, of=one), True))
-            case CountUnits() if whole:
-                designs.append((KnownCount(name=name, of=one), True))
-            case Count() | CountUnits():
-                designs.append((CountDesign(name=name, of=one), False))
-            case Moment():
-                statistic = one.statistic + ("+" if one.sample else "")
-                joint.setdefault(_subject(one), []).append((name, statistic))
-            case Quantiles():
-                names = (name,) if len(one.shares) == 1 else tuple(f"{name}.{at}" for at in range(len(one.shares)))
-                design = QuantileDesign(names=names, of=one, cells=cells)
-                designs.append((design, False))
-            case Extreme():
-                designs.append((ExtremeDesign(name=name, of=one), False))
-    for subject, wanted in joint.items():
-        joined = MomentDesign(wanted=tuple(wanted), of=subject)
-        designs.append((joined, whole and each and subject.missing is not None))
-    return designs
-
-
-def _subject(one: Moment) -> Moment:
-    """What moments must share to be joined."""
-    return Moment(
-        statistic="mean",
-        of=one.of,
-        lower=one.lower,
-        upper=one.upper,
-        whole=one.whole,
-        missing=one.missing,
-        precision=one.precision,
-    )
-
-
-def _shared(
-    policy: Policy, query: Query, cells: int, epsilon: Fraction, weights: Mapping[str, Any]
-) -> tuple[Share, ...]:
-    """Each design with its exact share of ε; they add up to ε."""
-    inner = _weighed(query, weights)
-    designs = _designs(policy, query, cells)
-    parts = []
-    for design, _ in designs:
-        wished = [inner[name] for name in design.names if name in inner]
-        parts.append(design.weight * max(wished, default=Fraction(1)))
-    total = sum(parts, Fraction())
-    rows = policy.max_rows if policy.unit_column is not None and policy.max_rows is not None else 1
-    shares = []
-    for (design, public), part in zip(designs, parts, strict=True):
-        terms = Terms(
-            rows=rows,
-            spread=min(rows, policy.max_groups or rows),
-            replaced=policy.neighbors == "change-one",
-            public=public,
-            cells=cells,
-        )
-        share = Share(design=design, epsilon=epsilon * part / total if part else Fraction(0), terms=terms)
-        refuse_unranked(design, terms, share.epsilon)
-        shares.append(share)
-    return tuple(shares)
-
-
-def _weighed(query: Query, weights: Mapping[str, Any]) -> dict[str, Fraction]:
-    """The weights by private name."""
-    if not isinstance(weights, Mapping):
-        raise InvalidParameter(f'weights must be given by column, as in {{"people": 2}}, got {quote(weights)}')
-    keys = {group.name for group in query.groups}
-    known = {n: out.name for n, out in query.outputs if isinstance(out, Named) and out.name not in keys}
-    for name in weights:
-        if name not in known:
-            raise InvalidParameter(f"weights must be of released columns ({', '.join(known)}), got {quote(name)}")
-    found = {known[name]: exact("weight", value) for name, value in weights.items()}
-    for weight in found.values():
-        if not 1 / _HEAVIEST <= weight <= _HEAVIEST:
-            raise InvalidParameter("a weight must lie between 1/1000000 and 1000000")
-    return found
-
-
-def _plain(key: object) -> object:
+def plain_key(key: object) -> object:
     """A key as JSON has it."""
     if isinstance(key, Fraction):
         return int(key) if key.denominator == 1 else float(key)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from discreet.calibrate.bounds import exact_chance
 from discreet.errors import InvalidParameter
+from discreet.release import views
 from discreet.release.isotonic import project
 
 Ends: TypeAlias = tuple[Any, Any]
@@ -83,6 +84,13 @@ class Release:
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.value)
+
+    def figure(self, **options: Any) -> Any:
+        """The numbers with their intervals as a chart."""
+        return views.figure(self, **options)
+
+    def _repr_html_(self) -> str:
+        return views.html(self)
 
     def __repr__(self) -> str:
         cost = f"ε {shown(self.epsilon)} · Δ {shown(self.sensitivity)} · {self.neighbors}"
@@ -237,6 +245,13 @@ class Releases(Mapping[str, Release]):
         """One interval for each statistic, all of them holding together at this confidence."""
         miss = (1 - exact_chance("confidence", confidence)) / len(self.parts)
         return {name: part.interval(1 - miss) for name, part in self.parts.items()}
+
+    def figure(self, **options: Any) -> Any:
+        """The numbers with their intervals as a chart; `column=` chooses one."""
+        return views.figure(self, **options)
+
+    def _repr_html_(self) -> str:
+        return views.html(self)
 
     def __repr__(self) -> str:
         width = max(map(len, self.parts))

@@ -26,6 +26,7 @@ from discreet.calibrate.bounds import exact_chance, exact_count
 from discreet.calibrate.epsilon import UNIT, exact_epsilon, quote
 from discreet.engines.base import Engine, Schema
 from discreet.errors import InvalidParameter
+from discreet.release import views
 from discreet.release.discovery import Discovered, discovery, policy_with, recorded
 from discreet.release.ledger import Ledger
 from discreet.release.plan import Plan, plan_of, plan_within
@@ -52,9 +53,9 @@ class Study:
     @cached_property
     def engine(self) -> Engine:
         """Where the rows are."""
-        from discreet.engines.duckdb import DuckDB
+        from discreet.engines.opening import engine_of
 
-        return DuckDB(self.policy.source)
+        return engine_of(self.policy.source)
 
     @cached_property
     def schema(self) -> Schema:
@@ -109,6 +110,9 @@ class Study:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _repr_html_(self) -> str:
+        return views.html(self)
 
     def __repr__(self) -> str:
         policy = self.policy

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.calibrate.grid import float_grid, floor_log2, integer_grid
+from discreet.calibrate.grid import float_grid, floor_log2, integer_grid, value_grid
 from discreet.errors import InvalidParameter
 
 positive = st.fractions(min_value=Fraction(1, 10**12), max_value=10**12)
@@ -42,3 +42,14 @@ def test_the_grid_is_fine_for_ordinary_parameters():
 def test_no_changes_are_refused():
     with pytest.raises(InvalidParameter, match="changes must be at least 1, got 0"):
         float_grid(Fraction(1), Fraction(1), 0)
+
+
+@given(st.fractions(-(10**6), 10**6, max_denominator=10**6), positive, st.integers(1, 30), st.booleans())
+def test_a_grid_of_values_covers_the_bounds_and_less_than_a_step_more(lower, width, bits, whole):
+    upper = lower + width
+    grid = value_grid((lower, upper), bits=bits, whole=whole)
+    assert grid.lower * grid.step <= lower < (grid.lower + 1) * grid.step
+    assert (grid.upper - 1) * grid.step < upper <= grid.upper * grid.step
+    assert grid.width == grid.upper - grid.lower >= 1
+    assert grid.point(lower - 2 * grid.step) == grid.lower
+    assert grid.point(upper + 2 * grid.step) == grid.upper

@@ -15,10 +15,11 @@ import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 
+import reference
 from discreet.ask import expression as ask
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid
-from discreet.engines.base import OnGrid, Request, Rows, Total, Units
+from discreet.engines.base import OnGrid, Present, Request, Rows, Squares, Total, Units
 from discreet.engines.duckdb import DuckDB
 from discreet.errors import EngineFailed, InvalidParameter
 
@@ -238,3 +239,49 @@ def test_a_frame_of_pandas_is_what_it_was_when_it_was_given():
     engine = DuckDB(frame)
     frame.loc[0, "age"] = 9.0
     assert engine.fetch(REQUEST).reveal() == [[1, 0, 0], [3, 0, 0]]
+
+
+def test_a_cell_of_csv_that_is_not_of_its_type_is_missing_and_its_line_stays(tmp_path):
+    """Beyond what DuckDB looks at to tell the types; the dates are not written as DuckDB would read them by itself."""
+    lines = [f"{row},{row / 2},{row % 28 + 1:02d}/12/2020,name {row}" for row in range(30_000)]
+    odd = ["oops,1,13/12/2020,a", "7,oops,13/12/2020,b", "8,2.5,never,c", "9,1,31/12/2020,d", ",,,", "1,1,01/12/2020"]
+    file = tmp_path / "people.csv"
+    file.write_text("\n".join(["n,x,day,name", *lines, *odd]))
+    engine = DuckDB(file)
+    kinds = {name: column.kind for name, column in engine.schema().items()}
+    assert kinds == {"n": "number", "x": "number", "day": "date", "name": "text"}
+    last = ask.Comparison("=", ask.Column("day", "date"), ask.Constant(datetime(2020, 12, 31), "date"))
+    measures = (Rows(), *(Rows(ask.Column(name, kind)) for name, kind in kinds.items()), Rows(last))
+    assert engine.fetch(Request(measures)).reveal() == [[30_005], [30_003], [30_003], [30_003], [30_004], [1]]
+
+
+def test_bytes_that_are_no_utf_8_raise_nothing(tmp_path):
+    raw = pa.array([b"ok", b"\xff\xfe", b"caf\xc3", None], pa.binary())
+    table = pa.table({"name": pa.Array.from_buffers(pa.string(), 4, raw.buffers())})
+    pa.parquet.write_table(table, tmp_path / "people.parquet")
+    name = ask.Column("name", "text")
+    measures = (Rows(name), Rows(ask.Likeness(name, "caf_")), Rows(ask.Function("upper", (name,))), Units())
+    request = Request(measures, (Group("name", name, ("ok",), "other"),), unit="name", max_rows=1)
+    for source in (table, tmp_path / "people.parquet"):
+        engine = DuckDB(source)
+        assert engine.fetch(request).reveal() == [[1, 2], [0, 1], [1, 2], [1, 2]]
+        assert len(engine.discover("name", None, 1).reveal()) == 3
+        assert engine.units("name").reveal() == 3
+
+
+@pytest.mark.parametrize("missing", [None, -3, 5, 0])
+def test_missing_values_left_in_sums_are_taken_out_again(missing):
+    """The fast way for doubles against the slow one, which a limit on units takes, and against numbers by hand."""
+    nan, inf = float("nan"), float("inf")
+    values = [nan, None, inf, -inf, 1.25, nan, -9.0, 4.0, None, None, -0.0]
+    table = pa.table({"x": values, "g": ["a", "a", "b"] * 3 + ["c", "c"], "unit": list(range(11))})
+    on_grid = OnGrid(ask.Column("x", "number"), ValueGrid(exponent=0, lower=-3, upper=5, exact=True), missing)
+    measures = (Total(on_grid), Squares(on_grid), Present(on_grid), Rows())
+    group = Group("g", ask.Column("g", "text"), ("a", "b", "c", "empty"))
+    fast = DuckDB(table).fetch(Request(measures, (group,))).reveal()
+    slow = DuckDB(table).fetch(Request(measures, (group,), unit="unit", max_rows=1)).reveal()
+    request = Request(measures, (group,))
+    assert list(map(list, fast)) == list(map(list, slow)) == reference.fetch(request, table.to_pylist())
+    only_missing = DuckDB(pa.table({"x": [nan, None, nan]})).fetch(Request(measures)).reveal()
+    put_in = 0 if missing is None else missing + 3
+    assert only_missing == [[3 * put_in], [3 * put_in**2], [0 if missing is None else 3], [3]]

@@ -1,0 +1,103 @@
+"""Where the program starts, and how it ends: with one sentence at most, and a code that says what happened.
+
+    0 done   1 unexpected   2 refused, nothing was done   3 too little ε is left   4 the ledger is damaged
+    5 a part of the machine failed   130 interrupted
+
+There is never a traceback: an error of Python could quote a row. What is unexpected is told by its kind and its line.
+Help comes from a text that was made of the commands (help.txt): loading them takes longer than starting Python.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from discreet.errors import BudgetExceeded, DiscreetError, EngineFailed, LedgerDamaged
+
+UNEXPECTED, REFUSED, INTERRUPTED = 1, 2, 130
+CODES = {BudgetExceeded: 3, LedgerDamaged: 4, EngineFailed: 5}
+
+
+def main() -> None:
+    """Run the command line, and leave with its code."""
+    try:
+        code = 0 if _helped(sys.argv[1:]) else _run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _quiet_output()
+        code = _told("nobody reads the output any more", UNEXPECTED)
+    except KeyboardInterrupt as interrupt:
+        _told("interrupted" + ("." if not interrupt.args else f". {interrupt.args[0]}"), INTERRUPTED)
+        os._exit(INTERRUPTED)  # without waiting for an engine that may still be stopping
+    sys.exit(code)
+
+
+def _helped(words: list[str]) -> bool:
+    """Whether only help was asked for, and given."""
+    if words and words[-1] != "--help":
+        return False
+    wanted = " ".join(["discreet", *words[:-1]])
+    with open(os.path.join(os.path.dirname(__file__), "help.txt"), encoding="utf-8") as file:
+        texts = dict(text.split("\n", 1) for text in file.read().split("\f")[1:])
+    if wanted in texts:
+        print(texts[wanted], end="")
+    return wanted in texts
+
+
+def _run() -> int:
+    """The code that a command ends with; its error is told."""
+    try:
+        from typer.main import get_command
+
+        from discreet.cli import app
+
+        command = get_command(app)
+        # not command.main(), which makes an end of its own of interrupts and broken pipes
+        with command.make_context("discreet", sys.argv[1:]) as context:
+            command.invoke(context)
+    except (KeyboardInterrupt, BrokenPipeError):
+        raise
+    except DiscreetError as error:
+        return _told(str(error), next((CODES[kind] for kind in CODES if isinstance(error, kind)), REFUSED))
+    except OSError as error:
+        where = f" {os.path.basename(error.filename)}" if isinstance(error.filename, str) else ""
+        return _told(f"the file{where} cannot be used: {error.strerror or type(error).__name__}", REFUSED)
+    except Exception as error:
+        return _other(error)
+    return 0
+
+
+def _other(error: Exception) -> int:
+    """The end by an error that is not our own: one of the command line, or one that nobody expected."""
+    if hasattr(error, "exit_code") and not hasattr(error, "format_message"):
+        return int(error.exit_code)
+    if hasattr(error, "format_message"):
+        text = " ".join(error.format_message().split())
+        return _told(f"{text} See --help.", REFUSED)
+    if type(error).__name__ == "Abort":
+        raise KeyboardInterrupt("Nothing was spent.") from None
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "nowhere"
+    return _told(f"an unexpected {type(error).__name__} at {place}; please report it", UNEXPECTED)
+
+
+def _told(sentence: str, code: int) -> int:
+    """The code, after the sentence was said."""
+    try:
+        print(f"discreet: {sentence}", file=sys.stderr, flush=True)
+    except OSError:
+        _quiet_output()
+    return code
+
+
+def _quiet_output() -> None:
+    """Let Python's own last flush go nowhere instead of failing."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr) if sys.stderr.closed else (sys.stdout,):
+        os.dup2(nowhere, stream.fileno())
+
+
+if __name__ == "__main__":
+    main()

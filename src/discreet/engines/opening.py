@@ -1,0 +1,27 @@
+"""Which engine a source gets.
+
+postgresql://host/database#schema.table        PostgreSQL
+spark:table, spark:folder/of/file.parquet      Spark, as is a DataFrame of Spark
+anything else                                  DuckDB: files, frames, Arrow tables, relations, a SELECT
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.engines.base import Engine
+
+
+def engine_of(source: Any) -> Engine:
+    """The engine over a source; what cannot be opened is refused."""
+    if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
+        from discreet.engines.postgres import PostgreSQL
+
+        return PostgreSQL(source)
+    if type(source).__module__.startswith("pyspark.") or (isinstance(source, str) and source.startswith("spark:")):
+        from discreet.engines.spark import Spark
+
+        return Spark(source)
+    from discreet.engines.duckdb import DuckDB
+
+    return DuckDB(source)

@@ -1,0 +1,203 @@
+"""PostgreSQL where the data is: a table or a view, by an address such as postgresql://host/database#schema.table.
+
+Nothing is written: each statement has a connection and a transaction of its own, read only, on one snapshot, with UTC
+and ISO dates for itself alone. Declared keys come as parameters. The server must be version 16 or
+newer and hold UTF-8. Arrays, JSON, money, times of day, intervals and bytes cannot be asked for.
+
+`version` is a SHA-256 of the columns' names and types, of the number of rows, and of the sums of both halves of the MD5
+of each row's text, in any order. It is for the custodian's ledger: whoever knows all rows but one could test guesses
+against it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlglot import exp
+
+from discreet.ask.expression import Kind
+from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
+from discreet.engines.dialect import SOURCE
+from discreet.engines.dialect_postgres import POSTGRESQL
+from discreet.engines.keys import units_of, units_of_keys
+from discreet.engines.statement import statement
+from discreet.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    import psycopg
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+Result = TypeVar("Result")
+
+_KINDS: Mapping[int, tuple[Kind, bool, str]] = {
+    21: ("number", True, "smallint"),
+    23: ("number", True, "integer"),
+    20: ("number", True, "bigint"),
+    700: ("number", False, "real"),
+    701: ("number", False, "double precision"),
+    25: ("text", False, "text"),
+    1042: ("text", False, "character"),
+    1043: ("text", False, "character varying"),
+    19: ("text", False, "name"),
+    2950: ("text", False, "uuid"),
+    1082: ("date", False, "date"),
+    1114: ("date", False, "timestamp without time zone"),
+    1184: ("date", False, "timestamp with time zone"),
+    16: ("truth", False, "boolean"),
+}
+"""What PostgreSQL's types are in the row language, by the numbers that never change; domains come as their types."""
+
+_NUMERIC = 1700
+_SETTINGS = {
+    "TimeZone": "UTC",
+    "DateStyle": "ISO",
+    "IntervalStyle": "iso_8601",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+    "standard_conforming_strings": "on",
+    "jit": "off",  # a long CASE takes longer to compile than to run
+}
+"""For one transaction: so that texts of rows, and literals, are the same on every server."""
+
+
+class PostgreSQL:
+    """An engine over one table or view; see the module."""
+
+    def __init__(self, source: str) -> None:
+        """Connects; what cannot be opened is refused."""
+        address, _, table = source.partition("#")
+        if not table:
+            raise InvalidParameter("the source must name a table, as in postgresql://host/database#schema.table")
+        self._address = address
+        self._running: psycopg.Connection[Any] | None = None
+        names = [exp.Identifier(this=name, quoted=True).sql("postgres") for name in table.split(".", 1)]
+        self._table = ".".join(names)
+        self._schema = self._guarded("open", lambda: self._within(self._read_schema))
+
+    def __repr__(self) -> str:
+        return f"PostgreSQL({', '.join(self._schema)})"
+
+    def schema(self) -> Schema:
+        """Names and types of the columns that can be asked for."""
+        return self._schema
+
+    def progress(self) -> float:
+        """PostgreSQL does not say how far it is: negative."""
+        return -1.0
+
+    def interrupt(self) -> None:
+        """Stop the statement that runs; whoever waits for it gets `EngineFailed`."""
+        running = self._running
+        if running is not None and not running.closed:
+            running.cancel_safe()
+
+    def version(self) -> str:
+        """A text that changes when the content does."""
+        sql = f"""SELECT COUNT(*), SUM(CAST(CAST('x' || SUBSTR(digest, 1, 16) AS BIT(64)) AS BIGINT)),
+            SUM(CAST(CAST('x' || SUBSTR(digest, 17, 16) AS BIT(64)) AS BIGINT))
+            FROM (SELECT MD5(CAST({SOURCE} AS TEXT)) AS digest FROM {SOURCE}) AS digests"""  # noqa: S608
+        found = [column[0].as_py() for column in self._run("version", sql, None).columns]
+        columns = [(name, column.described) for name, column in self._schema.items()]
+        return hashlib.sha256(repr((columns, [int(one or 0) for one in found])).encode()).hexdigest()
+
+    def units(self, unit: str | None) -> Exact[int]:
+        """How many rows there are, or how many values of the unit column; rows without a unit are nobody's."""
+        table = self._run("units", units_of(unit, self._schema, POSTGRESQL), None)
+        return Exact(int(table.column(0)[0].as_py()))
+
+    def discover(self, column: str, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
+        """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
+        table = self._run("discover", units_of_keys(column, unit, limit, self._schema, POSTGRESQL), None)
+        keys, units = table.columns
+        return Exact(dict(zip(keys.to_pylist(), units.to_pylist(), strict=True)))
+
+    def fetch(self, request: Request) -> Exact[list[list[Any]]]:
+        """For each measure, a list over all groups of integers (of int64 arrays for `Cells`), from one statement."""
+        wanted = statement(request, self._schema, POSTGRESQL)
+        table = self._run("fetch", wanted.sql, wanted.keys)
+        return Exact(self._guarded("fetch", lambda: wanted.answer(table)))
+
+    def _guarded(self, name: str, work: Callable[[], Result]) -> Result:
+        return guarded("PostgreSQL", name, work)
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        try:
+            import psycopg
+        except ImportError:
+            raise InvalidParameter("a source on PostgreSQL needs psycopg: pip install 'discreet[postgres]'") from None
+        connection = psycopg.connect(
+            self._address,
+            autocommit=True,
+            cursor_factory=psycopg.RawCursor,
+            prepare_threshold=None,
+            client_encoding="utf8",
+        )
+        connection.read_only = True
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        encoding = connection.info.parameter_status("server_encoding")
+        if connection.info.server_version < 160_000 or encoding != "UTF8":
+            connection.close()
+            raise InvalidParameter(
+                "the source must be on PostgreSQL 16 or newer, in a database that holds UTF-8, "
+                f"got version {connection.info.server_version // 10_000} and {encoding}"
+            )
+        return connection
+
+    def _within(self, work: Callable[[psycopg.Connection[Any]], Result]) -> Result:
+        """The result of work on a connection and in a transaction of its own."""
+        calls = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in _SETTINGS.items())
+        with self._connected() as connection, connection.transaction():
+            self._running = connection
+            connection.execute(f"SELECT {calls}")
+            return work(connection)
+
+    def _read_schema(self, connection: psycopg.Connection[Any]) -> Schema:
+        import psycopg
+
+        try:
+            described = connection.execute(f"SELECT * FROM {self._table} LIMIT 0").description or []  # noqa: S608
+        except psycopg.errors.UndefinedTable:
+            raise InvalidParameter(f"the source must name a table or view that is there, got {self._table}") from None
+        asked = [column.type_code for column in described if column.type_code not in _KINDS]
+        enumerations = connection.execute("SELECT oid FROM pg_type WHERE typtype = 'e' AND oid = ANY($1)", [asked])
+        enumerated = {row[0] for row in enumerations}
+        columns = {}
+        for column in described:
+            if column.type_code == _NUMERIC:
+                limits = f"({column.precision},{column.scale})" if column.precision is not None else ""
+                columns[column.name] = ColumnType("number", limits.endswith(",0)"), f"numeric{limits}")
+            elif column.type_code in enumerated:
+                columns[column.name] = ColumnType("text", False, "enum")
+            elif column.type_code in _KINDS:
+                columns[column.name] = ColumnType(*_KINDS[column.type_code])
+        return MappingProxyType(columns)
+
+    def _run(self, name: str, sql: str, keys: pa.Table | None) -> pa.Table:
+        whole = f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT * FROM {self._table}) {sql}"  # noqa: S608
+        values = [column.to_pylist() for column in keys.columns] if keys is not None else None
+
+        def work(connection: psycopg.Connection[Any]) -> pa.Table:
+            cursor = connection.execute(whole, values)
+            return _table([column.name for column in cursor.description or []], cursor.fetchall())
+
+        return self._guarded(name, lambda: self._within(work))
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.Table:
+    """Rows of integers, or of texts, as an Arrow table."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    return pa.table([_column(values) for values in columns], names=list(names))
+
+
+def _column(values: Sequence[Any]) -> pa.Array:
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    if any(isinstance(value, Decimal) for value in values):
+        return pa.array(values, pa.decimal128(38, 0))
+    return pa.array(values, None if any(isinstance(value, str) for value in values) else pa.int64())

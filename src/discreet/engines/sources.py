@@ -1,0 +1,333 @@
+"""Sources that DuckDB opens: files, databases, frames and Arrow objects, relations, a custodian's SELECT.
+
+Frames and Arrow objects, and tables of SQLite, are taken as they are when the engine is made. For CSV and JSON lines
+DuckDB reads rows to tell the types; a cell that then is not of its column's type is missing, and a line of CSV that
+has too many or too few cells is left out. Bytes that are no UTF-8 are replaced.
+
+`version` is a SHA-256 of the content: of the files' bytes, or of the Arrow data; of a relation or SELECT, of its text
+or types, its number of rows, and the sum and the XOR of DuckDB's hash of each row. It is for the custodian's ledger:
+whoever knows all rows but one could test guesses against it.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import io
+import os
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import duckdb as engine
+from sqlglot import exp
+
+from discreet.engines.dialect import SOURCE
+from discreet.engines.trees import Tree, call, outer, quoted, try_cast
+from discreet.errors import InvalidParameter
+
+_CSV, _JSON, _PARQUET = {".csv", ".tsv", ".txt"}, {".json", ".jsonl", ".ndjson"}, {".parquet", ".pq"}
+_PACKED = {".gz", ".zst"}
+_BATCH = 2**16
+_SQLITE = {
+    ("BOOL",): "bool_",
+    ("DATE", "TIME"): "timestamp[us]",
+    ("INT",): "int64",
+    ("CHAR", "CLOB", "TEXT"): "string",
+    ("REAL", "FLOA", "DOUB", "NUM", "DEC"): "float64",
+}
+_QUERIES = ("select", "with", "from")
+
+Opened: TypeAlias = tuple[engine.DuckDBPyRelation, Callable[[], str]]
+"""Rows, and how to hash their content."""
+
+
+def opened(source: Any, connection: engine.DuckDBPyConnection) -> Opened:
+    """The rows of a source, and how to hash them; what cannot be opened is refused."""
+    match source:
+        case engine.DuckDBPyRelation():
+            return source, lambda: _rows_hash(source, "relation")
+        case str() if source.split(maxsplit=1)[:1] and source.split(maxsplit=1)[0].lower() in _QUERIES:
+            return _open_query(source, connection)
+        case str() | Path():
+            return _open_path(str(source), connection)
+        case list() | tuple() if source and all(isinstance(item, str | Path) for item in source):
+            return _open_files([file for item in source for file in _files(str(item))], connection)
+        case _:
+            return _open_object(source, connection)
+
+
+def _open_query(query: str, connection: engine.DuckDBPyConnection) -> Opened:
+    statements = connection.extract_statements(query)
+    if len(statements) != 1 or statements[0].type != engine.StatementType.SELECT:
+        raise InvalidParameter("a source in SQL must be one SELECT")
+    relation = connection.sql(query)
+    return relation, lambda: _rows_hash(relation, query)
+
+
+def _open_path(path: str, connection: engine.DuckDBPyConnection) -> Opened:
+    file, _, table = (path, "", "") if Path(path).exists() else path.rpartition("#")
+    if file and Path(file).is_file():
+        with Path(file).open("rb") as opened:
+            head = opened.read(16)
+        if head == b"SQLite format 3\0":
+            return _open_sqlite(Path(file), table, connection)
+        if head[8:12] == b"DUCK":
+            return _open_database(Path(file), table, connection)
+    return _open_files(_files(path), connection)
+
+
+def _files(path: str) -> list[Path]:
+    """The files behind a path: itself, those of its kind in a folder and its folders, or those that a glob names."""
+    here = Path(path)
+    if here.is_dir():
+        found = [file for file in here.rglob("*") if file.is_file() and not file.name.startswith((".", "_"))]
+        found = [file for file in found if _suffix(file) in _CSV | _JSON | _PARQUET]
+    elif here.is_file():
+        found = [here]
+    else:
+        found = [Path(name) for name in glob.glob(path, recursive=True) if Path(name).is_file()]
+    if not found:
+        raise InvalidParameter(f"the source must be a file, a folder or a glob that names files, got {path!r}")
+    return sorted(found)
+
+
+def _suffix(file: Path) -> str:
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    return suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _PACKED else "".join(suffixes[-1:])
+
+
+def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection) -> Opened:
+    suffixes = {_suffix(file) for file in files}
+    names = [glob.escape(str(file)) for file in files]
+    folders: dict[str, Any] = {"hive_partitioning": all("=" in file.parent.name for file in files)}
+    if suffixes <= _PARQUET:
+        relation = _read_parquet(names, connection, folders)
+    elif suffixes <= _CSV:
+        separator = {"sep": "\t"} if suffixes == {".tsv"} else {}
+        relation = _read_csv(names, connection, {**separator, **folders})
+    elif suffixes <= _JSON:
+        relation = connection.read_json(names, format="newline_delimited", ignore_errors=True)  # type: ignore[arg-type, unused-ignore]
+    else:
+        raise InvalidParameter(f"the files must all be CSV, JSON lines or Parquet, got {', '.join(sorted(suffixes))}")
+    return relation, _FilesHash(files, "")
+
+
+def _read_parquet(
+    names: list[str], connection: engine.DuckDBPyConnection, options: dict[str, Any]
+) -> engine.DuckDBPyRelation:
+    """Files of Parquet; bytes that are no UTF-8 come as question marks."""
+    files = exp.Array(expressions=[exp.Literal.string(name) for name in names]).sql("duckdb")
+    hive = str(options["hive_partitioning"]).lower()
+    return connection.sql(f"FROM read_parquet({files}, utf8_validation = 'replace', hive_partitioning = {hive})")
+
+
+def _read_csv(
+    names: list[str], connection: engine.DuckDBPyConnection, options: dict[str, Any]
+) -> engine.DuckDBPyRelation:
+    """Files of CSV, in the types that DuckDB's sniffer finds: a cell that is not of its column's type is missing."""
+    sniffed = connection.read_csv(names, ignore_errors=True, **options)  # type: ignore[arg-type, unused-ignore]
+    separator = ", sep = '\t'" if "sep" in options else ""
+    told = f"SELECT Columns, DateFormat, TimestampFormat FROM sniff_csv({_literal(names[0])}{separator})"  # noqa: S608
+    columns, *formats = connection.execute(told).fetchall()[0]
+    within = {column["name"] for column in columns}  # not the folders' own columns
+    types = {
+        name: str(kind)
+        for name, kind in zip(sniffed.columns, sniffed.types, strict=True)
+        if name in within and str(kind) != "VARCHAR"
+    }
+    if not types:
+        return sniffed
+    # the reader would do the casts itself, and drop the line where one fails
+    connection.execute("SET disabled_optimizers = 'type_pushdown'")
+    texts = dict.fromkeys(types, "VARCHAR")
+    plain = connection.read_csv(names, ignore_errors=True, dtype=texts, **options)  # type: ignore[arg-type, unused-ignore]
+    trees = []
+    for name in plain.columns:
+        here: Tree = exp.Column(this=outer(name))
+        if name in types:
+            how = dict(zip(("DATE", "TIMESTAMP"), formats, strict=True)).get(types[name])
+            here = try_cast(call("try_strptime", here, quoted(how)) if how else here, types[name], "duckdb")
+        trees.append(exp.Alias(this=here, alias=outer(name)).sql("duckdb"))
+    return plain.project(", ".join(trees))
+
+
+def _literal(text: str) -> str:
+    return exp.Literal.string(text).sql("duckdb")
+
+
+def _open_database(file: Path, table: str, connection: engine.DuckDBPyConnection) -> Opened:
+    connection.execute(f"ATTACH {exp.Literal.string(str(file)).sql('duckdb')} AS source (READ_ONLY)")
+    found = connection.execute(
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' UNION ALL "
+        "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'source' AND NOT internal"
+    ).fetchall()
+    names = {name if schema == "main" else f"{schema}.{name}": (schema, name) for schema, name in found}
+    schema, name = names[_one_table(table, sorted(names))]
+    here = exp.Table(
+        this=exp.to_identifier(name, quoted=True),
+        db=exp.to_identifier(schema, quoted=True),
+        catalog=exp.to_identifier("source"),
+    )
+    return connection.sql(exp.select("*").from_(here).sql("duckdb")), _FilesHash([file], name)
+
+
+def _one_table(wanted: str, names: Sequence[str]) -> str:
+    if wanted in names:
+        return wanted
+    if wanted or len(names) != 1:
+        raise InvalidParameter(f"the source must name a table, as in file.db#table; the file has {', '.join(names)}")
+    return names[0]
+
+
+def _open_sqlite(file: Path, table: str, connection: engine.DuckDBPyConnection) -> Opened:
+    """A table of SQLite, by Python's own reader: a value that is not of its column's declared type is missing."""
+    import sqlite3
+
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    opened = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
+    try:
+        opened.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        found = opened.execute(
+            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+        )
+        name = _one_table(table, sorted(row[0] for row in found))
+        described = opened.execute("SELECT name, type FROM pragma_table_info(?)", (name,)).fetchall()
+        kinds = {column: kind for column, declared in described if (kind := _sqlite_type(declared))}
+        types = {column: pa.type_for_alias(kind) for column, kind in kinds.items()}
+        quoted = [exp.column(column, quoted=True) for column in kinds]
+        here = exp.Table(this=exp.to_identifier(name, quoted=True))
+        rows = opened.execute(exp.select(*quoted).from_(here).sql("sqlite"))
+        batches = []
+        while chunk := rows.fetchmany(_BATCH):
+            columns = zip(kinds.items(), zip(*chunk, strict=True), strict=True)
+            arrays = [pa.array([_sqlite_value(v, kind) for v in values], types[c]) for (c, kind), values in columns]
+            batches.append(pa.record_batch(arrays, names=list(kinds)))
+    finally:
+        opened.close()
+    table = pa.Table.from_batches(batches, pa.schema(list(types.items())))
+    return connection.from_arrow(table), _FilesHash([file], name)
+
+
+def _sqlite_type(declared: str) -> str | None:
+    """The Arrow type for a declared type of SQLite, by its rules of affinity, with dates and truths besides."""
+    name = declared.upper()
+    for words, kind in _SQLITE.items():
+        if any(word in name for word in words):
+            return kind
+    return None
+
+
+def _sqlite_value(value: Any, kind: str) -> Any:  # noqa: PLR0911 - one case for each kind
+    match kind, value:
+        case "int64", int():
+            return value
+        case "float64", int() | float():
+            return float(value)
+        case "string", str():
+            return value
+        case "bool_", 0 | 1:
+            return bool(value)
+        case "timestamp[us]", str():
+            try:
+                moment = datetime.fromisoformat(value)
+                return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+            except (ValueError, OverflowError):
+                return None
+        case _:
+            return None
+
+
+def _open_object(source: Any, connection: engine.DuckDBPyConnection) -> Opened:
+    """A pandas or polars frame or an Arrow object, as an Arrow table."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    module = type(source).__module__.partition(".")[0]
+    if module == "pandas":
+        source = pa.Table.from_pandas(source.copy(), preserve_index=False)  # the frame may change, the copy cannot
+    elif module == "polars":
+        source = (source.collect() if hasattr(source, "collect") else source).to_arrow()
+    elif hasattr(source, "read_all"):
+        source = source.read_all()
+    elif isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    elif hasattr(source, "to_table"):
+        source = source.to_table()
+    if not isinstance(source, pa.Table):
+        raise InvalidParameter(
+            "the source must be a path, a SELECT, a pandas or polars frame, an Arrow table or a DuckDB relation, "
+            f"got a {type(source).__name__}"
+        )
+    source = _decodable(source)
+    return connection.from_arrow(source), lambda: _arrow_hash(source)
+
+
+def _decodable(table: Any) -> Any:
+    """The table with its texts in UTF-8: bytes that are none come as the sign for such."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    for index, field in enumerate(table.schema):
+        if (
+            pa.types.is_string(field.type)
+            or pa.types.is_large_string(field.type)
+            or pa.types.is_string_view(field.type)
+        ):
+            try:
+                table.column(index).validate(full=True)
+            except pa.ArrowInvalid:
+                raw = table.column(index).cast(pa.large_binary())
+                texts = [None if value is None else value.decode("utf-8", "replace") for value in raw.to_pylist()]
+                table = table.set_column(index, field.name, pa.array(texts, pa.large_string()))
+    return table
+
+
+class _FilesHash:
+    """SHA-256 of the bytes of files, and of their names from where they differ; computed again when a file changes."""
+
+    def __init__(self, files: Sequence[Path], table: str) -> None:
+        self.files = list(files)
+        self.table = table
+        self.known: tuple[list[tuple[int, int, int, int]], str] | None = None
+
+    def __call__(self) -> str:
+        beside = [Path(f"{file}{end}") for file in self.files for end in ("-wal", ".wal")]
+        files = [*self.files, *(file for file in beside if file.exists())]
+        stats = [(s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in (file.stat() for file in files)]
+        if self.known is None or self.known[0] != stats:
+            whole = hashlib.sha256(self.table.encode())
+            root = os.path.commonpath([file.parent for file in files])
+            for file in files:
+                with file.open("rb") as opened:
+                    content = hashlib.file_digest(opened, "sha256").digest()
+                whole.update(str(file.relative_to(root)).encode() if len(files) > 1 else b"")
+                whole.update(b"\0" + content)
+            self.known = (stats, whole.hexdigest())
+        return self.known[1]
+
+
+def _arrow_hash(table: Any) -> str:
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    digest = hashlib.sha256()
+
+    class Sink(io.RawIOBase):
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: Any) -> int:
+            digest.update(data)
+            return len(data)
+
+    with pa.PythonFile(Sink(), mode="w") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return digest.hexdigest()
+
+
+def _rows_hash(relation: engine.DuckDBPyRelation, text: str) -> str:
+    """A hash of the rows in any order."""
+    sql = f"SELECT COUNT(*), SUM(CAST(HASH({SOURCE}) AS HUGEINT)), BIT_XOR(HASH({SOURCE})) FROM {SOURCE}"  # noqa: S608
+    found = relation.query(SOURCE, sql).fetchall()  # type: ignore[union-attr, unused-ignore]
+    columns = list(zip(relation.columns, map(str, relation.types), strict=True))
+    return hashlib.sha256(repr((text, columns, found)).encode()).hexdigest()

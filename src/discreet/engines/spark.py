@@ -1,0 +1,172 @@
+"""Spark where the data is: a DataFrame, or spark:table and spark:folder/of/file.parquet in the session that runs.
+
+The session is used as it is: no setting is changed, and nothing is written. Only SQL over DataFrames is used, no RDD
+and no context, so that Spark Connect serves as well. Rows and declared keys are arguments of the statement; what comes
+back, integers for each group, comes as Arrow. Arrays, maps, structs, binaries, intervals and variants cannot be asked.
+
+`version` is a SHA-256 of the columns' names and types, of the number of rows, and of the sums of both halves of the MD5
+of each row, in any order, over the columns that can be asked for. It is for the custodian's ledger: whoever knows all
+rows but one could test guesses against it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlglot import exp
+
+from discreet.ask.expression import Kind
+from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
+from discreet.engines.dialect import KEYS, SOURCE
+from discreet.engines.dialect_spark import SPARK
+from discreet.engines.keys import units_of, units_of_keys
+from discreet.engines.statement import statement
+from discreet.engines.trees import Tree, alias, call, cast, column, count, outer, quoted, select, subquery, table, whole
+from discreet.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+Result = TypeVar("Result")
+
+_KINDS: dict[str, tuple[Kind, bool]] = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), ("number", True)),
+    **dict.fromkeys(("float", "double"), ("number", False)),
+    **dict.fromkeys(("string", "char", "varchar"), ("text", False)),
+    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), ("date", False)),
+    "boolean": ("truth", False),
+}
+"""What Spark's types are in the row language."""
+
+_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".orc": "orc", ".csv": "csv", ".json": "json", ".jsonl": "json"}
+
+
+class Spark:
+    """An engine over one DataFrame; see the module."""
+
+    def __init__(self, source: Any) -> None:
+        """Opens a source; what cannot be opened is refused."""
+        self._lock = threading.Lock()
+        self._frame = self._guarded("open", lambda: _opened(source) if isinstance(source, str) else source)
+        if not hasattr(self._frame, "sparkSession"):
+            raise InvalidParameter(f"the source must be a DataFrame of Spark, got a {type(source).__name__}")
+        self._schema = self._guarded("schema", lambda: _schema(self._frame))
+
+    def __repr__(self) -> str:
+        return f"Spark({', '.join(self._schema)})"
+
+    def schema(self) -> Schema:
+        """Names and types of the columns that can be asked for."""
+        return self._schema
+
+    def version(self) -> str:
+        """A text that changes when the content does."""
+        found = self._run("version", _version(self._schema), None)
+        columns = [(name, column.described) for name, column in self._schema.items()]
+        numbers = [int(one[0].as_py() or 0) for one in found.columns]
+        return hashlib.sha256(repr((columns, numbers)).encode()).hexdigest()
+
+    def units(self, unit: str | None) -> Exact[int]:
+        """How many rows there are, or how many values of the unit column; rows without a unit are nobody's."""
+        table = self._run("units", units_of(unit, self._schema, SPARK), None)
+        return Exact(int(table.column(0)[0].as_py()))
+
+    def discover(self, column: str, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
+        """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
+        table = self._run("discover", units_of_keys(column, unit, limit, self._schema, SPARK), None)
+        keys, units = table.columns
+        return Exact(
+            {key: number for key, number in zip(_keys(keys), units.to_pylist(), strict=True) if key is not None}
+        )
+
+    def fetch(self, request: Request) -> Exact[list[list[Any]]]:
+        """For each measure, a list over all groups of integers (of int64 arrays for `Cells`), from one statement."""
+        wanted = statement(request, self._schema, SPARK)
+        table = self._run("fetch", wanted.sql, wanted.keys)
+        return Exact(self._guarded("fetch", lambda: wanted.answer(table)))
+
+    def _guarded(self, name: str, work: Callable[[], Result]) -> Result:
+        return guarded("Spark", name, work)
+
+    def _run(self, name: str, sql: str, keys: pa.Table | None) -> pa.Table:
+        with self._lock:
+            return self._guarded(name, lambda: self._queried(sql, keys).toArrow())
+
+    def _queried(self, sql: str, keys: pa.Table | None) -> Any:
+        """The statement over the rows and the declared keys, which Spark takes for the names in braces."""
+        session = self._frame.sparkSession
+        text = sql.replace("{", "{{").replace("}", "}}")
+        frames = {SOURCE: self._frame}
+        if keys is not None:
+            frames[KEYS] = session.createDataFrame(keys, schema=_key_types(keys))
+        for frame in frames:
+            text = re.sub(rf"\bFROM {frame}\b", f"FROM {{{frame}}}", text)
+        return session.sql(text, **frames)
+
+
+def _opened(source: str) -> Any:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise InvalidParameter("a source on Spark needs pyspark: pip install 'discreet[spark]'") from None
+    session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    name = source.removeprefix("spark:")
+    suffix = next((suffix for suffix in _FORMATS if name.rstrip("/").endswith(suffix)), None)
+    if suffix is None:
+        return session.table(name)
+    return session.read.format(_FORMATS[suffix]).load(name)
+
+
+def _schema(frame: Any) -> Schema:
+    columns = {}
+    for field in frame.schema.fields:
+        described = field.dataType.simpleString()
+        word = re.split(r"[( ]", described)[0]
+        if word == "decimal":
+            columns[field.name] = ColumnType("number", described.endswith(",0)"), described)
+        elif word in _KINDS:
+            columns[field.name] = ColumnType(*_KINDS[word], described)
+    return MappingProxyType(columns)
+
+
+def _keys(column: pa.ChunkedArray) -> list[str | int | None]:
+    """Keys as they are; bytes that are no UTF-8, which Spark lets a text hold, are none."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return list(column.to_pylist())
+    found: list[str | int | None] = []
+    for raw in column.cast(pa.large_binary()).to_pylist():
+        try:
+            found.append(raw.decode())
+        except UnicodeDecodeError:
+            found.append(None)
+    return found
+
+
+def _key_types(keys: pa.Table) -> str:
+    """Arrow's types of declared keys in Spark's words, since a plain timestamp could be taken in the session's zone."""
+    words = {"double": "double", "int64": "bigint", "int32": "int", "string": "string", "bool": "boolean"}
+    return ", ".join(f"{field.name} {words.get(str(field.type), 'timestamp_ntz')}" for field in keys.schema)
+
+
+def _version(schema: Schema) -> str:
+    """The SELECT of the number of rows and the sums of both halves of a hash of each."""
+    fields: list[Tree] = []
+    for name, found in schema.items():
+        here: Tree = exp.Column(this=outer(name))
+        # the text of a timestamp would depend on the session's zone
+        fields.append(SPARK.cast(call("unix_micros", here) if found.described == "timestamp" else here, "text"))
+    packed = call("to_json", call("array", *fields)) if fields else quoted("")
+    hashed = select([alias(call("md5", packed), "digest")], table(SOURCE))
+    halves = [
+        call("sum", cast(call("conv", call("substr", column("digest"), whole(at), whole(16)), whole(16), whole(10)),
+                         "DECIMAL(20, 0)", "spark"))
+        for at in (1, 17)
+    ]  # fmt: skip
+    return select([count(), *halves], subquery(hashed, "digests")).sql("spark", copy=False)

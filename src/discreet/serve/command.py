@@ -1,0 +1,133 @@
+"""`discreet serve`: run the server, make tokens, revoke them."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+
+class _Serving(TyperGroup):
+    """`discreet serve study.toml` is short for `discreet serve run study.toml`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments, with `run` before those that name no command."""
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    name="serve",
+    cls=_Serving,
+    help="Answer questions over HTTP: discreet serve study.toml. Analysts ask; they never touch a row.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+_Access = Annotated[
+    Path | None, typer.Option(help="The file of tokens; discreet.access beside the study if not given.", dir_okay=False)
+]
+
+
+def _require_extra() -> None:
+    from discreet.errors import InvalidParameter
+
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
+        raise InvalidParameter("discreet serve needs a few packages more: pip install 'discreet[serve]'")
+
+
+@app.command()
+def run(
+    studies: Annotated[
+        list[Path],
+        typer.Argument(metavar="STUDY...", help="The policies: study.toml.", exists=True, dir_okay=False),
+    ],
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port.", min=1, max=65535)] = 8000,
+    tls_cert: Annotated[Path | None, typer.Option(help="The certificate.", exists=True, dir_okay=False)] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its private key.", exists=True, dir_okay=False)] = None,
+    insecure_public: Annotated[
+        bool,
+        typer.Option("--insecure-public", help="Listen at a public address without TLS, behind a proxy that has it."),
+    ] = False,
+    quantum: Annotated[float, typer.Option(help="Answers leave on multiples of so many seconds.")] = 0.25,
+    rate: Annotated[float, typer.Option(help="Requests a second for each token.")] = 20.0,
+    access: _Access = None,
+) -> None:
+    """Serve studies: discreet serve study.toml."""
+    import logging
+
+    _require_extra()
+    from discreet.serve.access import Access
+    from discreet.serve.app import application
+    from discreet.serve.limits import Limits
+    from discreet.serve.requests import Requests
+    from discreet.serve.server import Place, files_of, opened, server
+
+    place = Place(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key, insecure_public=insecure_public)
+    limits = Limits(quantum=quantum, rate=rate, burst=max(1, round(2 * rate)))
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    tokens, requests = files_of(studies, access)
+    known = Access(tokens, new=True)
+    if not known.names():
+        typer.echo(f"Nobody has a token yet: discreet serve token NAME --study {studies[0]} --allot 0.1", err=True)
+    found, asked = opened(studies), Requests(requests)
+    made = application(found, known, asked, limits=limits)
+    scheme = "https" if tls_cert else "http"
+    typer.echo(f"{', '.join(found)} at {scheme}://{host}:{port} (Ctrl-C ends it)", err=True)
+    try:
+        server(made, place=place, limits=limits).run()
+    finally:
+        asked.close()
+        for study in found.values():
+            study.close()
+
+
+@app.command()
+def token(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token it is.")],
+    study: Annotated[Path, typer.Option(help="The policy of the study that it opens.", exists=True, dir_okay=False)],
+    allot: Annotated[str | None, typer.Option(help="The ε that an analyst may spend in all.")] = None,
+    role: Annotated[str, typer.Option(help="analyst, or custodian: who spends of the study itself.")] = "analyst",
+    access: _Access = None,
+) -> None:
+    """Make a token, shown once; a name that has one keeps it, and gets this study, or another allotment, besides."""
+    _require_extra()
+    from discreet.errors import InvalidParameter
+    from discreet.release.study import open as open_study
+    from discreet.serve.access import Access, require_name
+    from discreet.serve.server import files_of
+
+    if role not in ("analyst", "custodian"):
+        raise InvalidParameter(f"role must be analyst or custodian, got {role!r}")
+    if (allot is None) != (role == "custodian"):
+        raise InvalidParameter("an analyst needs --allot, the ε that they may spend; a custodian has none")
+    require_name(name)
+    with open_study(study) as found:
+        if allot is not None:
+            found.ledger.allot(name, allot, study=found.name)
+        made = Access(files_of([study], access)[0], new=True).permit(name, role=role, study=found.name)  # type: ignore[arg-type]
+    share = "the study's ε" if allot is None else f"ε {allot}"
+    typer.echo(f"{name} may ask about {found.name} and spend {share}.", err=True)
+    if made is None:
+        typer.echo(f"{name} has a token already; it opens this study, too.", err=True)
+        return
+    typer.echo("This token is shown once; only its hash is kept:", err=True)
+    typer.echo(made)
+
+
+@app.command()
+def revoke(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token ends.")],
+    access: Annotated[Path, typer.Option(help="The file of tokens.", dir_okay=False)] = Path("discreet.access"),
+) -> None:
+    """End a token at once; what was spent stays spent."""
+    from discreet.serve.access import Access
+
+    Access(access).revoke(name)
+    typer.echo(f"The token of {name} opens nothing any more.", err=True)

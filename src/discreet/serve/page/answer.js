@@ -1,0 +1,238 @@
+// An answer: its numbers with their intervals, drawn and in a table. Sorting and finding cost nothing.
+
+import { draw, fill, icon, make } from "./dom.js";
+import { decimals, digitsFor, epsilonText, exact, many, short, toNumber } from "./exact.js";
+import * as server from "./server.js";
+
+const PAGE = 50; // rows at first
+const MOST_BARS = 30;
+const FORMATS = { csv: "CSV", json: "JSON", parquet: "Parquet" };
+
+// Columns of an answer: the keys of its groups, and its numbers with their ends.
+function columnsOf(answer) {
+  const groups = new Set(answer.view.groups.map(({ name }) => name));
+  return answer.view.outputs.map(([name, output]) => ({
+    name,
+    isKey: output.name !== undefined && groups.has(output.name),
+    value: answer.table[name],
+    low: answer.table[`${name}_low`],
+    high: answer.table[`${name}_high`],
+  }));
+}
+
+export function show(place, answer, { said, failed }) {
+  const columns = columnsOf(answer);
+  const numbers = columns.filter(({ isKey }) => !isKey);
+  const count = columns[0]?.value.length ?? 0;
+  const level = Number((toNumber(exact(answer.record.confidence)) * 100).toPrecision(4));
+  const told = make("p", { className: "summary" }, said);
+  const save = make("div", { className: "buttons", role: "group", "aria-label": "Download" }, ...Object.entries(FORMATS).map(([format, words]) => saver(answer, format, words, failed)));
+  if (count === 1 && columns.every(({ isKey }) => !isKey)) {
+    fill(place, told, make("dl", { className: "tiles" }, ...numbers.map((column) => tile(column, level))), save);
+    return;
+  }
+  const chart = count > 1 && count <= MOST_BARS && numbers.length ? figure(columns, numbers, level) : null;
+  fill(place, told, chart, new Table(columns, count, level).element, save);
+}
+
+function saver(answer, format, words, failed) {
+  const work = async (event) => {
+    const button = event.currentTarget;
+    button.disabled = true;
+    try {
+      const address = URL.createObjectURL(await server.file(answer.id, format));
+      make("a", { href: address, download: `${answer.study}-${answer.id.split(":").pop().slice(0, 8)}.${format}` }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    } catch (error) {
+      failed(error);
+    } finally {
+      button.disabled = false;
+      button.focus();
+    }
+  };
+  return make("button", { type: "button", className: "quiet", on: { click: work } }, icon("save"), words);
+}
+
+// A number with the digits that its error leaves it.
+function parts(value, low, high) {
+  if (value === null || value === undefined) return { text: "—", error: "" };
+  if (low === null || high === null || low === undefined) return { text: short(value), error: "" };
+  const digits = Number.isInteger(value) && Number.isInteger(low) && Number.isInteger(high) ? 0 : digitsFor((high - low) / 2);
+  const say = (number) => (Math.abs(number) >= 1e12 ? short(number) : decimals(number, digits));
+  if (high === low) return { text: Number.isInteger(value) ? say(value) : short(value), error: "exact" };
+  const [below, above] = [value - low, high - value];
+  const even = Math.abs(above - below) <= 0.02 * (above + below);
+  return { text: say(value), error: even ? `± ${say((high - low) / 2)}` : `${say(low)} to ${say(high)}` };
+}
+
+function tile(column, level) {
+  const { text, error } = parts(column.value[0], column.low[0], column.high[0]);
+  return make(
+    "div",
+    { className: "tile" },
+    make("dt", {}, column.name),
+    make("dd", {}, make("span", { className: "figure" }, text), make("span", { className: "error" }, error)),
+    make("dd", { className: "hint" }, error === "exact" ? "A public number." : `The true number lies there at ${level} %.`),
+  );
+}
+
+const label = (keys, row) => keys.map(({ value }) => (value[row] === null ? "missing" : String(value[row]))).join(" · ");
+
+// From zero to the greatest end, and below zero where an end is.
+function span(column) {
+  const ends = [0];
+  for (const list of [column.value, column.low, column.high]) for (const end of list) if (end !== null) ends.push(end);
+  let [from, to] = [0, 0];
+  for (const end of ends) {
+    if (end < from) from = end;
+    if (end > to) to = end;
+  }
+  return { from, to: to === from ? from + 1 : to };
+}
+
+function figure(columns, numbers, level) {
+  const keys = columns.filter(({ isKey }) => isKey);
+  const canvas = make("div", { className: "chart" });
+  const choose = make("select", { id: "chart-of", "aria-label": "Number to draw", on: { input: () => paint() } }, ...numbers.map(({ name }, at) => make("option", { value: at }, name)));
+  const paint = () => fill(canvas, bars(keys, numbers[choose.value || 0], level));
+  paint();
+  const caption = make("figcaption", { className: "hint" }, `Bars: released numbers. Whiskers: where the true numbers lie, each at ${level} %.`);
+  return make("figure", {}, numbers.length > 1 ? make("div", { className: "price" }, make("div", {}, make("label", { htmlFor: "chart-of" }, "Draw"), choose)) : null, canvas, caption);
+}
+
+function bars(keys, column, level) {
+  const [wide, high, start, end] = [640, 26, 150, 20];
+  const { from, to } = span(column);
+  const x = (value) => start + ((wide - start - end) * (value - from)) / (to - from);
+  const rows = column.value.map((value, row) => {
+    const name = draw("text", { x: start - 10, y: row * high + 17, class: "bar-name", "text-anchor": "end" });
+    const words = label(keys, row);
+    name.textContent = words.length > 20 ? `${words.slice(0, 19)}…` : words;
+    if (value === null) return draw("g", {}, name);
+    const middle = row * high + 13;
+    const drawn = [name, draw("rect", { x: Math.min(x(0), x(value)), y: row * high + 4, width: Math.abs(x(value) - x(0)), height: high - 8, class: "bar-fill" })];
+    if (column.low[row] !== null && column.high[row] !== null) {
+      const [a, b] = [x(column.low[row]), x(column.high[row])];
+      drawn.push(draw("path", { d: `M${a} ${middle}H${b}M${a} ${middle - 5}v10M${b} ${middle - 5}v10`, class: "whisker" }));
+    }
+    const tip = draw("title");
+    const { text, error } = parts(value, column.low[row], column.high[row]);
+    tip.textContent = `${words}: ${text} ${error}`;
+    return draw("g", {}, tip, ...drawn);
+  });
+  const height = column.value.length * high;
+  const axis = even(from, to).map((value) => {
+    const words = draw("text", { x: x(value), y: height + 18, class: "tick", "text-anchor": "middle" });
+    words.textContent = short(value);
+    return draw("g", {}, draw("path", { d: `M${x(value)} 0V${height}`, class: "grid" }), words);
+  });
+  const title = `${column.name} with ${level} % intervals; the table below has the numbers`;
+  return draw("svg", { viewBox: `0 0 ${wide} ${height + 24}`, role: "img", "aria-label": title }, ...axis, ...rows);
+}
+
+// Some four numbers that can be said, between two ends.
+function even(from, to) {
+  const power = 10 ** Math.floor(Math.log10((to - from) / 4));
+  const step = power * ([1, 2, 5].find((factor) => (to - from) / (factor * power) <= 5) ?? 10);
+  const first = Math.ceil(from / step);
+  return Array.from({ length: Math.floor(to / step) - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(6)));
+}
+
+class Table {
+  constructor(columns, count, level) {
+    Object.assign(this, { columns, count, shown: PAGE, by: null, down: false, wanted: "" });
+    this.keys = columns.filter(({ isKey }) => isKey);
+    for (const column of columns) if (!column.isKey) column.span = span(column);
+    this.heads = columns.map((column) => this.head(column));
+    this.body = make("tbody");
+    this.more = make("button", { type: "button", className: "quiet", on: { click: () => this.showMore() } });
+    this.found = make("p", { className: "hint", role: "status" });
+    const caption = make("caption", {}, `${many(count, "row")}. Behind ± or from – to: where the true number lies, each at ${level} %.`);
+    const table = make("table", { className: "answer" }, caption, make("thead", {}, make("tr", {}, ...this.heads)), this.body);
+    this.element = make(
+      "div",
+      {},
+      count > 12 && this.keys.length ? this.finder() : null,
+      make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Released numbers" }, table),
+      this.more,
+    );
+    this.paint();
+  }
+
+  head(column) {
+    const work = () => {
+      this.down = this.by === column ? !this.down : !column.isKey;
+      this.by = column;
+      this.paint();
+    };
+    const button = make("button", { type: "button", className: "sort", on: { click: work } }, column.name);
+    return make("th", { scope: "col", className: column.isKey ? "" : "number" }, button);
+  }
+
+  finder() {
+    const input = make("input", { id: "find-row", type: "search", autocomplete: "off", on: { input: () => this.find(input.value) } });
+    return make("div", { className: "finder" }, make("label", { htmlFor: "find-row" }, "Find a row"), input, this.found);
+  }
+
+  find(text) {
+    this.wanted = text.trim().toLowerCase();
+    this.shown = PAGE;
+    this.paint();
+  }
+
+  showMore() {
+    const first = this.shown;
+    this.shown += 4 * PAGE;
+    this.paint();
+    const row = this.body.children[first];
+    row.tabIndex = -1;
+    row.focus();
+  }
+
+  order() {
+    let rows = Array.from({ length: this.count }, (_, row) => row);
+    if (this.wanted) rows = rows.filter((row) => label(this.keys, row).toLowerCase().includes(this.wanted));
+    if (this.by !== null) {
+      const { value } = this.by;
+      const sign = this.down ? -1 : 1;
+      const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a ?? "").localeCompare(String(b ?? ""), "en"));
+      rows.sort((a, b) => sign * compare(value[a], value[b]));
+    }
+    return rows;
+  }
+
+  paint() {
+    const rows = this.order();
+    fill(this.body, ...rows.slice(0, this.shown).map((row) => this.row(row)));
+    this.heads.forEach((head, at) => {
+      if (this.columns[at] === this.by) head.setAttribute("aria-sort", this.down ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+    this.found.textContent = this.wanted ? `${many(rows.length, "row")} found.` : "";
+    this.more.hidden = rows.length <= this.shown;
+    this.more.textContent = `Show more of ${many(rows.length, "row")}`;
+  }
+
+  row(row) {
+    return make("tr", {}, ...this.columns.map((column) => (column.isKey ? make("th", { scope: "row" }, label([column], row)) : this.cell(column, row))));
+  }
+
+  cell(column, row) {
+    const { text, error } = parts(column.value[row], column.low[row], column.high[row]);
+    return make("td", { className: "number" }, behind(column, row), make("span", { className: "value" }, text), make("span", { className: "error" }, error));
+  }
+}
+
+// The bar of a number and its interval, behind its text.
+function behind({ value, low, high, span: { from, to } }, row) {
+  const drawing = draw("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", class: "behind", "aria-hidden": "true" });
+  if (value[row] === null) return drawing;
+  const x = (number) => (100 * (number - from)) / (to - from);
+  drawing.append(draw("rect", { x: Math.min(x(0), x(value[row])), y: 0, width: Math.abs(x(value[row]) - x(0)), height: 10, class: "bar-fill" }));
+  if (low[row] !== null && high[row] !== null) {
+    drawing.append(draw("rect", { x: x(low[row]), y: 8, width: Math.max(0.4, x(high[row]) - x(low[row])), height: 2, class: "reach" }));
+  }
+  return drawing;
+}
+
+export const spent = (answer) => `ε ${epsilonText(exact(answer.epsilon))}`;

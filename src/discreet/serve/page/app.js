@@ -1,0 +1,215 @@
+// The page: a token opens studies; a question has a plan; a plan becomes an answer; answers stay in the history.
+
+import * as answers from "./answer.js";
+import { fill, find, icon, make, say } from "./dom.js";
+import { epsilonText, exact, isLess, isZero, minus } from "./exact.js";
+import { Plan } from "./plan.js";
+import { Question } from "./question.js";
+import * as server from "./server.js";
+import * as studies from "./study.js";
+
+const state = { studies: [], study: null, entries: [], all: false };
+const question = new Question(() => state.study && plan.soon());
+const plan = new Plan(question, () => showBudget());
+
+const alertIn = (place, error) => {
+  if (!(error instanceof server.Refusal)) throw error;
+  if (error.status === 401) leave(error.message === "A token is needed." ? "This token opens nothing: it is mistyped, unknown or revoked." : error.message);
+  else say(place, error.status === 400 || error.status === 422 ? error.message : `${error.message} ${error.advice}`);
+};
+const failed = (error) => alertIn(find("alert"), error);
+
+find("login-form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  say(find("login-alert"), "");
+  server.keepToken(find("token").value.trim());
+  await enter();
+});
+find("skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address names a study
+  find("main").focus();
+});
+find("leave").addEventListener("click", () => leave(""));
+find("release").addEventListener("click", () => confirmed());
+find("more-history").addEventListener("click", () => {
+  state.all = true;
+  showHistory();
+  find("releases").querySelector("button")?.focus();
+});
+addEventListener("hashchange", () => server.hasToken() && choose());
+
+async function enter() {
+  try {
+    state.studies = await server.studies();
+  } catch (error) {
+    find("login").hidden = false;
+    alertIn(find("login-alert"), error);
+    return;
+  }
+  find("token").value = "";
+  find("login").hidden = true;
+  find("leave").hidden = false;
+  if (!state.studies.length) {
+    say(find("alert"), "This token opens no study that is served here. Ask the custodian.");
+    return;
+  }
+  choose();
+}
+
+function leave(words) {
+  plan.stop();
+  server.forget();
+  Object.assign(state, { studies: [], study: null, entries: [], all: false });
+  fill(find("studies"));
+  fill(find("answer"));
+  fill(find("releases"));
+  find("sql").value = "";
+  document.title = "discreet";
+  for (const id of ["desk", "leave", "studies", "result"]) find(id).hidden = true;
+  find("login").hidden = false;
+  say(find("alert"), "");
+  say(find("login-alert"), words);
+  find("token").focus();
+}
+
+// The study that the address names, or the first.
+function choose() {
+  const wanted = location.hash.slice(1);
+  const study = state.studies.find(({ name }) => encodeURIComponent(name) === wanted) ?? state.studies[0];
+  const links = state.studies.map(({ name }) =>
+    make("a", { href: `#${encodeURIComponent(name)}`, ...(name === study.name ? { "aria-current": "page" } : {}) }, name),
+  );
+  fill(find("studies"), ...links);
+  find("studies").hidden = state.studies.length < 2;
+  open(study);
+}
+
+async function open(study) {
+  Object.assign(state, { study, entries: [], all: false });
+  document.title = `${study.name} · discreet`;
+  find("study-name").textContent = study.name;
+  find("study-promise").textContent = studies.promise(study);
+  find("desk").hidden = false;
+  find("result").hidden = true;
+  for (const id of ["alert", "release-alert", "plan-error"]) say(find(id), "");
+  fill(find("plan-lines"));
+  studies.columns(find("column-list"), study);
+  plan.open(study);
+  question.open(study);
+  showBudget();
+  find("study-name").focus();
+  await refreshHistory();
+  offerUnanswered();
+}
+
+function showBudget() {
+  if (state.study) studies.budget(find("gauges"), state.study, plan.plan);
+}
+
+function showHistory() {
+  studies.history(state.entries, { all: state.all, open: openAgain });
+}
+
+async function refreshHistory() {
+  const { name } = state.study;
+  try {
+    const entries = await server.ledger(name);
+    if (state.study?.name === name) state.entries = entries;
+  } catch (error) {
+    failed(error);
+    return;
+  }
+  showHistory();
+}
+
+async function refresh() {
+  const found = await server.studies();
+  const study = found.find(({ name }) => name === state.study?.name);
+  if (study === undefined) return;
+  Object.assign(state, { studies: found, study });
+  plan.study = study;
+  plan.soon();
+  showBudget();
+  await refreshHistory();
+}
+
+// What will be spent and what stays, before it is.
+async function confirmed() {
+  const body = plan.asked;
+  const cost = exact(plan.plan.cost);
+  if (isZero(cost)) {
+    await release(body);
+    return;
+  }
+  const left = exact(state.study.left);
+  const after = minus(left, cost);
+  const price = epsilonText(cost);
+  const whose = state.study.allotment === null ? "of the study" : "of yours";
+  find("confirm-title").textContent = `Spend ε ${price}?`;
+  find("confirm-yes").textContent = `Spend ε ${price}`;
+  const words = isLess(left, cost)
+    ? ["Only ε ", make("strong", {}, epsilonText(left)), ` is left ${whose}, so this will be refused, unless the same question was answered before: then it is free.`]
+    : ["Of the ε ", make("strong", {}, epsilonText(left)), ` that is left ${whose}, `, make("strong", {}, epsilonText(after)), " will stay."];
+  fill(
+    find("confirm-words"),
+    make("p", {}, ...words),
+    make("pre", {}, make("code", {}, body.sql)),
+    make("p", { className: "hint" }, "What is spent stays spent. The same question, asked again, gives the same answer, free."),
+  );
+  const dialog = find("confirm");
+  dialog.returnValue = "no";
+  dialog.showModal();
+  find("confirm-yes").focus();
+  await new Promise((closed) => dialog.addEventListener("close", closed, { once: true }));
+  if (dialog.returnValue === "yes") await release(body);
+}
+
+async function release(body) {
+  const button = find("release");
+  say(find("release-alert"), "");
+  button.disabled = true;
+  button.textContent = "Releasing…";
+  find("plan").setAttribute("aria-busy", "true");
+  try {
+    const answer = await server.release(body);
+    await refresh();
+    const free = state.entries.some(({ id, kind }) => id === answer.id && kind === "repeat");
+    const cost = state.entries.some(({ id, kind }) => id === answer.id && kind === "spend");
+    const first = free ? "Asked before: the same answer, free" : cost ? `${answers.spent(answer)} spent` : "Free";
+    present(answer, `${first}; ${epsilonText(exact(answer.remaining))} left.`);
+  } catch (error) {
+    alertIn(find("release-alert"), error);
+    if (state.study) {
+      plan.soon();
+      offerUnanswered();
+    }
+  }
+}
+
+function present(answer, said) {
+  find("result").hidden = false;
+  answers.show(find("answer"), answer, { said, failed: (error) => alertIn(find("alert"), error) });
+  const title = find("result-title");
+  title.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  title.focus({ preventScroll: true });
+}
+
+async function openAgain(entry) {
+  try {
+    const answer = await server.released(entry.id);
+    present(answer, `Opened again, free: ${studies.brief(entry.question ?? "")}`);
+  } catch (error) {
+    failed(error);
+  }
+}
+
+// A question that was sent and not answered is asked again under its id, which costs nothing more.
+function offerUnanswered() {
+  const [body] = state.study ? server.unanswered(state.study.name) : [];
+  if (body === undefined) return;
+  const again = make("button", { type: "button", className: "quiet", on: { click: () => release(body) } }, icon("again"), "Ask again");
+  find("release-alert").append(" The last question was not answered. Asking again is charged once at most. ", again);
+}
+
+if (server.hasToken()) enter();
+else find("login").hidden = false;

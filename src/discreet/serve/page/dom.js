@@ -1,0 +1,42 @@
+// Elements made of text: nothing that a server sends is ever read as HTML.
+
+export const find = (id) => document.getElementById(id);
+
+export function make(tag, told = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(told)) {
+    if (name === "on") for (const [event, work] of Object.entries(value)) element.addEventListener(event, work);
+    else if (name in element && name !== "list") element[name] = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+export function draw(tag, told = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(told)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+export function fill(place, ...children) {
+  place.replaceChildren(...children.filter((child) => child !== null));
+}
+
+// A sentence in a live region; the same sentence twice is read twice.
+export function say(place, words) {
+  place.textContent = "";
+  place.textContent = words;
+}
+
+const PATHS = {
+  warning: "M8 1.5 15 14H1ZM8 6v4M8 12v.5",
+  remove: "M4 4l8 8M12 4l-8 8",
+  save: "M8 2v8M4.5 7 8 10.5 11.5 7M2.5 13.5h11",
+  again: "M13 8a5 5 0 1 1-1.5-3.6M13 2v3h-3",
+};
+
+export function icon(name) {
+  return draw("svg", { viewBox: "0 0 16 16", width: 16, height: 16, class: "icon", "aria-hidden": "true" }, draw("path", { d: PATHS[name] }));
+}

@@ -1,0 +1,58 @@
+// Exact rationals, as the server writes them ("3/5"), and numbers as people read them.
+
+const UNIT = 1_000_000_000n; // the ledger counts in 10⁻⁹ ε, and charges rounded up
+
+export function exact(text) {
+  const [above, below = "1"] = text.split("/");
+  return { above: BigInt(above), below: BigInt(below) };
+}
+
+export const minus = (a, b) => ({ above: a.above * b.below - b.above * a.below, below: a.below * b.below });
+export const isZero = (a) => a.above === 0n;
+export const isLess = (a, b) => a.above * b.below < b.above * a.below;
+export const toNumber = (a) => Number((a.above * 10n ** 15n) / a.below) / 1e15;
+export const share = (part, whole) => (isZero(whole) ? 0 : Math.min(1, Math.max(0, toNumber({ above: part.above * whole.below, below: part.below * whole.above }))));
+
+// How often a price fits into what is left.
+export function times(left, price) {
+  const charge = (price.above * UNIT + price.below - 1n) / price.below;
+  return charge === 0n ? null : (left.above * UNIT) / left.below / charge;
+}
+
+// ε with as many digits as it has, or four that matter.
+export function epsilonText(value) {
+  const number = toNumber(value);
+  const text = Number(number.toPrecision(4));
+  return text === 0 || Math.abs(text) >= 1e-6 ? String(text) : text.toExponential();
+}
+
+// A price with one or two digits, so that a slider stops at numbers that can be said.
+export function rounded(number) {
+  return Number(number.toPrecision(2));
+}
+
+export const plain = (number) => (number !== 0 && Math.abs(number) < 1e-6 ? number.toFixed(12).replace(/0+$/, "") : String(number));
+
+const AS_DECIMAL = new Map();
+
+export function decimals(number, digits) {
+  if (!AS_DECIMAL.has(digits)) {
+    AS_DECIMAL.set(digits, new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }));
+  }
+  return AS_DECIMAL.get(digits).format(number);
+}
+
+// Three digits that matter, with thousands set apart.
+export function short(number) {
+  const size = Math.abs(number);
+  if (size !== 0 && (size >= 1e12 || size < 1e-4)) return number.toExponential(2).replace("e+", " × 10^").replace("e", " × 10^");
+  return decimals(number, Number.isInteger(number) ? 0 : digitsFor(size, 3));
+}
+
+// Digits after the point so that an error of this size shows two of its own.
+export function digitsFor(size, wanted = 2) {
+  if (!(size > 0)) return 0;
+  return Math.min(8, Math.max(0, wanted - 1 - Math.floor(Math.log10(size))));
+}
+
+export const many = (count, word) => `${count.toLocaleString("en")} ${word}${BigInt(count) === 1n ? "" : "s"}`;

@@ -1,0 +1,85 @@
+// The server: a token that lives in this tab, refusals as sentences, and ids that are kept until they are answered.
+
+const TOKEN = "discreet.token";
+const PENDING = "discreet.pending";
+
+export class Refusal extends Error {
+  constructor(status, error, advice) {
+    super(error);
+    Object.assign(this, { status, advice });
+  }
+
+  // Whether it may have been spent for: then the same id must be used again.
+  get open() {
+    return this.status === 0 || this.status === 408 || this.status === 429 || this.status >= 500;
+  }
+}
+
+export const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
+export const keepToken = (token) => sessionStorage.setItem(TOKEN, token);
+
+export function forget() {
+  sessionStorage.removeItem(TOKEN);
+  sessionStorage.removeItem(PENDING);
+}
+
+async function send(path, told = {}) {
+  const headers = { authorization: `Bearer ${sessionStorage.getItem(TOKEN) ?? ""}` };
+  if (told.body !== undefined) headers["content-type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(path, { ...told, headers: { ...headers, ...told.headers }, credentials: "omit", cache: "no-store" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refusal(0, "The server cannot be reached.", "Try again; nothing is spent twice.");
+  }
+  if (response.ok) return response;
+  const refused = await response.json().catch(() => ({}));
+  throw new Refusal(response.status, refused.error ?? "The server could not answer.", refused.advice ?? "Try again.");
+}
+
+const json = async (path, told) => (await send(path, told)).json();
+const post = (path, body, signal) => json(path, { method: "POST", body: JSON.stringify(body), signal });
+
+export const studies = async () => (await json("studies")).studies;
+export const ledger = async (study) => (await json(`ledger?study=${encodeURIComponent(study)}`)).entries;
+export const plan = (body, signal) => post("plan", body, signal);
+export const released = (id) => json(`releases/${encodeURIComponent(id)}`, { headers: { accept: "application/json" } });
+export const file = async (id, format) => (await send(`releases/${encodeURIComponent(id)}?format=${format}`)).blob();
+
+const pending = () => JSON.parse(sessionStorage.getItem(PENDING) ?? "{}");
+
+function keepPending(all) {
+  sessionStorage.setItem(PENDING, JSON.stringify(all));
+}
+
+// Questions of a study that were sent and not answered.
+export const unanswered = (study) => Object.keys(pending()).map((mark) => JSON.parse(mark)).filter((body) => body.study === study);
+
+// An answer; whoever asks again after a failure asks under the same id, which is charged once.
+export async function release(body) {
+  const mark = JSON.stringify(body);
+  const all = pending();
+  all[mark] ??= identity();
+  keepPending(all);
+  try {
+    const answer = await post("release", { ...body, request_id: all[mark] });
+    settle(mark);
+    return answer;
+  } catch (error) {
+    if (error instanceof Refusal && !error.open) settle(mark);
+    throw error;
+  }
+}
+
+function settle(mark) {
+  const all = pending();
+  delete all[mark];
+  keepPending(all);
+}
+
+// randomUUID is there on secure origins only; behind a plain-http proxy the same bits are asked for directly.
+function identity() {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,119 @@
+// What a study is: its promise, its columns, its budget, and what was asked of it.
+
+import { draw, fill, find, make } from "./dom.js";
+import { epsilonText, exact, isLess, isZero, many, minus, share, short, times } from "./exact.js";
+
+const FIRST = 8; // entries of the history at first
+
+export function promise(study) {
+  const whom = study.unit === "row" ? "Each row is a person" : `All rows of one ${study.unit} are protected together`;
+  const rows = study.max_rows === null ? "" : `, of which ${many(study.max_rows, "row")} may count`;
+  const who = study.unit === "row" ? "rows" : "units";
+  const known = study.neighbors === "change-one" ? `the number of ${who} is public` : `the number of ${who} is private, too`;
+  return `${whom}${rows}; ${known} (${study.neighbors}).`;
+}
+
+function said(column) {
+  const facts = [];
+  if (column.bounds) facts.push(`${edge(column.bounds[0])} to ${edge(column.bounds[1])}`);
+  if (column.bins) facts.push(`bins at ${column.bins.map(edge).join(", ")}`);
+  if (column.discover) facts.push("keys are discovered");
+  if (column.missing !== null) facts.push(`missing counts as ${edge(column.missing)}`);
+  if (column.other !== null) facts.push(`others as “${column.other}”`);
+  if (!facts.length && !column.keys && column.kind !== "truth") facts.push("for conditions");
+  return facts.join("; ");
+}
+
+const edge = (value) => (typeof value === "number" ? short(value) : String(value).replace(/T00:00:00$/, ""));
+
+export function columns(place, study) {
+  const items = study.columns.map((column) => {
+    const facts = said(column);
+    const words = make("dd", {}, make("span", { className: "kind" }, column.kind), facts ? ` ${facts}` : "");
+    if (column.keys) {
+      const { count, first } = column.keys;
+      const rest = count > first.length ? `, and ${(count - first.length).toLocaleString("en")} more` : "";
+      words.append(facts ? "; " : " ", make("details", {}, make("summary", {}, many(count, "key")), make("p", {}, first.join(", ") + rest)));
+    }
+    return make("div", {}, make("dt", {}, column.name), words);
+  });
+  fill(place, make("dl", { className: "columns" }, ...items));
+}
+
+// Bars of what was spent and what a plan would spend.
+export function budget(place, study, plan) {
+  const [total, remaining, left] = [exact(study.total), exact(study.remaining), exact(study.left)];
+  const cost = plan === null ? exact("0") : exact(plan.cost);
+  const used = minus(total, remaining);
+  const parts = [];
+  if (study.allotment !== null) {
+    const own = exact(study.allotment);
+    const capped = isLess(left, own) ? left : own;
+    parts.push(gauge("Yours", own, minus(own, capped), cost, `ε ${epsilonText(left)} left of your ${epsilonText(own)}`));
+  }
+  const words = `ε ${epsilonText(remaining)} left of ${epsilonText(total)}; ${isZero(used) ? "nothing" : epsilonText(used)} spent by all`;
+  parts.push(gauge("The study", total, used, cost, words));
+  parts.push(make("p", { className: "key hint", "aria-hidden": "true" }, make("span", { className: "used" }, "spent"), make("span", { className: "next" }, "this question")));
+  parts.push(make("p", { className: "summary", role: "status", id: "like-this" }, like(left, cost, plan)));
+  fill(place, ...parts);
+}
+
+function like(left, cost, plan) {
+  if (isZero(left)) return "Nothing is left. What was asked before can be opened again, free.";
+  if (plan === null) return "";
+  const count = times(left, cost);
+  if (count === null) return "This question is free.";
+  if (count === 0n) return "Too little is left for this question at this price.";
+  return `Enough for ${count > 9999n ? "thousands of questions" : many(count, "question")} like this one.`;
+}
+
+function gauge(name, total, used, cost, words) {
+  const from = share(used, total);
+  const next = Math.min(share(cost, total), 1 - from);
+  const bar = draw(
+    "svg",
+    { viewBox: "0 0 100 6", preserveAspectRatio: "none", class: "gauge", "aria-hidden": "true" },
+    draw("rect", { x: 0, y: 0, width: 100, height: 6, class: "gauge-left" }),
+    draw("rect", { x: 0, y: 0, width: 100 * from, height: 6, class: "gauge-used" }),
+    draw("rect", { x: 100 * from, y: 0, width: 100 * next, height: 6, class: "gauge-next" }),
+  );
+  return make("div", { className: "gauge-part" }, make("p", {}, make("strong", {}, name), make("span", {}, words)), bar);
+}
+
+// A canonical question without its lists of keys, which the columns show.
+export function brief(question) {
+  let [text, rest] = ["", question];
+  for (let at = rest.indexOf(" KEYS ["); at >= 0; at = rest.indexOf(" KEYS [")) {
+    text += rest.slice(0, at);
+    rest = rest.slice(listEnd(rest, at + 6));
+  }
+  return text + rest;
+}
+
+function listEnd(text, start) {
+  let isText = false;
+  for (let at = start; at < text.length; at += 1) {
+    if (isText && text[at] === "\\") at += 1;
+    else if (text[at] === '"') isText = !isText;
+    else if (!isText && text[at] === "]") return at + 1;
+  }
+  return text.length;
+}
+
+const WHEN = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
+
+export function history(entries, { all, open }) {
+  const answered = new Set(entries.filter(({ kind }) => kind === "answer" || kind === "repeat").map(({ id }) => id));
+  const asked = entries.filter(({ id, kind }) => id !== null && (kind === "spend" || kind === "repeat")).reverse();
+  const shown = all ? asked : asked.slice(0, FIRST);
+  const items = shown.map((entry) => {
+    const price = entry.kind === "repeat" ? "free, asked before" : `ε ${epsilonText(exact(entry.epsilon))}`;
+    const state = answered.has(entry.id) ? "" : " · no answer was kept";
+    const words = `${price} · ${WHEN.format(new Date(entry.time))}${entry.analyst ? ` · ${entry.analyst}` : ""}${state}`;
+    const question = make("code", {}, brief(entry.question ?? "the same question as before"));
+    return make("li", {}, make("button", { type: "button", className: "entry", on: { click: () => open(entry) } }, question, make("span", { className: "hint" }, words)));
+  });
+  fill(find("releases"), ...items);
+  find("more-history").hidden = shown.length === asked.length;
+  find("history-hint").textContent = asked.length ? "Open any of them again, free." : "Nothing was asked yet.";
+}

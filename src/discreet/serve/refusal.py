@@ -1,0 +1,59 @@
+"""What a client is told when it gets no answer: a status, one sentence, and what to do.
+
+A refusal comes before any spend and may say why. Whatever fails afterwards is one and the same `FAILURE`, to the byte:
+what went wrong may depend on the data, so it is told to the operator's log only, by its place and kind.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from traceback import extract_tb
+
+from discreet.errors import BudgetExceeded, DiscreetError, InvalidParameter, QueryRefused
+
+log = logging.getLogger("discreet.serve")
+
+
+class Refusal(DiscreetError):
+    """No answer, with its status; nothing was spent."""
+
+    def __init__(self, status: int, error: str, advice: str) -> None:
+        super().__init__(error)
+        self.status, self.advice = status, advice
+
+    @property
+    def body(self) -> dict[str, str]:
+        """What the client reads."""
+        return {"error": str(self), "advice": self.advice}
+
+
+FAILURE = Refusal(
+    500,
+    "The server could not answer.",
+    "Ask again with the same request_id, which costs nothing more; if that fails too, tell the custodian.",
+)
+
+_STATUSES: dict[type[DiscreetError], tuple[int, str]] = {
+    InvalidParameter: (400, "Correct the parameter; nothing was spent."),
+    QueryRefused: (422, "GET /studies says what can be asked about; nothing was spent."),
+    BudgetExceeded: (403, "Ask for less, or ask the custodian for a larger allotment."),
+}
+
+
+def refusal_of(error: Exception) -> Refusal:
+    """What a client is told of an error from before the spend; of anything unexpected, nothing."""
+    if isinstance(error, Refusal):
+        return error
+    for kind, (status, advice) in _STATUSES.items():
+        if isinstance(error, kind):
+            return Refusal(status, str(error), advice)
+    return FAILURE
+
+
+def tell_operator(error: Exception, doing: str) -> None:
+    """Write an error to the operator's log: where it was and of which kind, and its words only if they are ours."""
+    at = extract_tb(error.__traceback__)[-1:]
+    place = f" at {Path(at[0].filename).name}:{at[0].lineno}" if at else ""
+    words = f": {error}" if isinstance(error, DiscreetError) else ""
+    log.error("%s failed with %s%s%s", doing, type(error).__name__, place, words)

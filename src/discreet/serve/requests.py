@@ -1,0 +1,102 @@
+"""What was asked under which id, so that an id means one question for ever and an answer can be fetched again.
+
+An id belongs to its owner: the ledger knows it as `<name>:<id>`, so nobody can take or probe another's. The first body
+under an id is the only one; the ledger then keeps the answer, and this file only how it is shown. If the machine dies
+and the file forgets the last ids, asking again tells it anew, and the ledger still charges once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from discreet.serve.refusal import Refusal
+from discreet.serve.store import Store
+
+FILE = "discreet.requests"
+"""Beside the file of tokens."""
+
+_SCHEMA = """
+CREATE TABLE request (
+    study TEXT NOT NULL,
+    id TEXT NOT NULL,
+    body BLOB NOT NULL CHECK (length(body) = 32),
+    view TEXT NOT NULL,
+    content BLOB,
+    PRIMARY KEY (id, study)
+) STRICT;
+"""
+
+_ID = re.compile(r"[A-Za-z0-9._-]{1,50}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A question under its id."""
+
+    study: str
+    id: str
+    view: dict[str, Any]
+    content: bytes | None
+    """The answer, where it is of public numbers only, which no ledger keeps."""
+
+
+class Requests:
+    """The requests of a file."""
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self._store = Store(path, _SCHEMA, new=True, forgetful=True)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._store.close()
+
+    def claim(self, study: str, name: str, *, body: bytes, view: dict[str, Any]) -> bool:
+        """Whether the id was new; an id that came with another body is refused."""
+        with self._store.opened(write=True) as file:
+            added = file.execute(
+                "INSERT OR IGNORE INTO request (study, id, body, view) VALUES (?, ?, ?, ?)",
+                (study, name, body, json.dumps(view)),
+            ).rowcount
+            known = file.execute("SELECT body FROM request WHERE study = ? AND id = ?", (study, name)).fetchone()
+        if known != (body,):
+            raise Refusal(409, "The request_id was used for another question.", "Use a new one; nothing was spent.")
+        return bool(added)
+
+    def forget(self, study: str, name: str) -> None:
+        """Let go of an id under which nothing was spent."""
+        with self._store.opened(write=True) as file:
+            file.execute("DELETE FROM request WHERE study = ? AND id = ? AND content IS NULL", (study, name))
+
+    def keep(self, study: str, name: str, content: bytes) -> bytes:
+        """The answer of public numbers under this id: this one, or the one that was kept before."""
+        where = (study, name)
+        with self._store.opened(write=True) as file:
+            file.execute(
+                "UPDATE request SET content = coalesce(content, ?) WHERE study = ? AND id = ?", (content, *where)
+            )
+            row = file.execute("SELECT content FROM request WHERE study = ? AND id = ?", where).fetchone()
+        return bytes(row[0])
+
+    def find(self, name: str) -> list[Request]:
+        """The requests of this id, in any study."""
+        with self._store.opened() as file:
+            rows = file.execute("SELECT study, id, view, content FROM request WHERE id = ? ORDER BY study", (name,))
+            return [
+                Request(study=study, id=identity, view=json.loads(view), content=content)
+                for study, identity, view, content in rows
+            ]
+
+
+def ledger_id(owner: str, request_id: object) -> str:
+    """The id in the ledger."""
+    if not isinstance(request_id, str) or not _ID.fullmatch(request_id):
+        raise Refusal(
+            400,
+            "request_id must be 1 to 50 of the characters A–Z, a–z, 0–9, '.', '_' and '-'.",
+            "Make a random one for each question, and use it again to ask again.",
+        )
+    return f"{owner}:{request_id}"

@@ -1,0 +1,96 @@
+"""The server's own two small files beside the studies: who may ask, and what was asked under which id.
+
+They hold hashes of tokens and the form of answers, never a row and never a budget; budgets are the ledger's alone.
+Losing them locks everybody out, and lets nobody in. SQLite, readable by its owner only, opened anew for every look, so
+that a revoked token is dead at once and a file that is gone lets nobody in.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+
+from discreet.errors import EngineFailed, InvalidParameter
+
+_VERSION = 1
+_PATIENCE = 10.0
+"""Seconds to wait for another process."""
+
+
+class Store:
+    """One file."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], schema: str, *, new: bool = False, forgetful: bool = False
+    ) -> None:
+        """Opens the file; `new` makes it, with these tables, where there is none.
+
+        A `forgetful` file waits for no disk: what is written survives the process, but maybe not the machine.
+        """
+        self.path = Path(path).absolute()
+        self._forgetful = forgetful
+        self._writing = threading.Lock()  # threads of one process wait here: SQLite would let them sleep
+        if new and not self.path.exists():
+            self._make(schema)
+        with self.opened():
+            pass
+        self._held = self._connected() if forgetful else None  # the last one to close would wait for the disk
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._held is not None:
+            self._held.close()
+
+    @contextmanager
+    def opened(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
+        """A connection; with `write`, in a transaction that is on disk at the end, or rolled back."""
+        try:
+            with self._writing if write else nullcontext(), closing(self._connected()) as connection:
+                if connection.execute("PRAGMA user_version").fetchone() != (_VERSION,):
+                    raise self._unusable()
+                if not write:
+                    yield connection
+                    return
+                connection.execute(f"PRAGMA synchronous={'NORMAL' if self._forgetful else 'FULL'}")
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield connection
+                except BaseException:
+                    connection.execute("ROLLBACK")
+                    raise
+                connection.execute("COMMIT")
+        except sqlite3.OperationalError as failure:
+            if "unable to open" in str(failure):
+                raise self._unusable() from None
+            raise EngineFailed(f"the file {self.path.name} cannot be used now; nothing was changed") from None
+        except sqlite3.DatabaseError:
+            raise self._unusable() from None
+
+    def _connected(self) -> sqlite3.Connection:
+        uri = f"{self.path.as_uri()}?mode=rw"
+        return sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+
+    def _make(self, schema: str) -> None:
+        """Build it under another name, then put it in place whole; who comes second finds it there."""
+        building = self.path.with_name(f"{self.path.name}.{os.getpid()}.{threading.get_ident()}.new")
+        building.unlink(missing_ok=True)
+        os.close(os.open(building, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        try:
+            with closing(sqlite3.connect(building, isolation_level=None)) as connection:
+                journal = "WAL" if self._forgetful else "TRUNCATE"
+                connection.execute(f"PRAGMA journal_mode={journal}")
+                connection.executescript(f"BEGIN; {schema} PRAGMA user_version = {_VERSION}; COMMIT;")
+            os.link(building, self.path)
+        except FileExistsError:
+            pass
+        finally:
+            building.unlink()
+
+    def _unusable(self) -> InvalidParameter:
+        return InvalidParameter(
+            f"{self.path.name} must be the file that discreet serve made; make a token, or put the file back"
+        )

@@ -1,0 +1,94 @@
+"""Ledgers for their custodian: found beside a study, and written out whole."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from base64 import b64encode
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.calibrate.epsilon import quote
+from discreet.errors import InvalidParameter
+from discreet.release.ledger import Ledger
+from discreet.release.ledger_chain import COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FORMS = ("jsonl", "json", "csv")
+
+
+def opened(where: str, anchor: str | None = None) -> Ledger:
+    """The ledger in this place, or beside this study.toml, after a full check; none is made."""
+    if not where.endswith(".toml"):
+        return Ledger.open(where, anchor=anchor)
+    place = Path(where).with_suffix(".ledger")
+    if not Path(where).is_file():
+        raise InvalidParameter(f"there is no such study: {Path(where).name}")
+    if not place.exists() and not Path(f"{place}.anchor").exists():
+        raise InvalidParameter(f"{Path(where).name} has no ledger yet; the first plan makes it")
+    return Ledger.open(place, anchor=anchor)
+
+
+def one_study(ledger: Ledger, wanted: str | None) -> str:
+    """The study that was named, or the only one."""
+    studies = ledger.studies()
+    if wanted is None and len(studies) == 1:
+        return studies[0]
+    if wanted not in studies:
+        raise InvalidParameter(f"--study must be one of {', '.join(studies)}, got {quote(wanted)}")
+    return str(wanted)
+
+
+def refuse_unknown(form: str | None, output: str | None) -> None:
+    """Refuse a format that there is not, and a file that is there."""
+    if _form(form, output) not in _FORMS:
+        raise InvalidParameter(f"--format must be {', '.join(_FORMS)}, got {quote(_form(form, output))}")
+    if output is not None and Path(output).exists():
+        raise InvalidParameter(f"{Path(output).name} must not be overwritten: name another file")
+
+
+def export(ledger: Ledger, output: str | None, form: str | None) -> None:
+    """Write everything to a file, or to standard output."""
+    if output is None:
+        sys.stdout.writelines(_lines(ledger, _form(form, output)))
+        return
+    with Path(output).open("x", encoding="utf-8", newline="") as file:
+        file.writelines(_lines(ledger, _form(form, output)))
+
+
+def _form(form: str | None, output: str | None) -> str:
+    return form or (Path(output).suffix[1:] if output is not None and Path(output).suffix else "jsonl")
+
+
+def _lines(ledger: Ledger, form: str) -> Iterator[str]:
+    if form == "json":
+        yield ledger.export() + "\n"
+        return
+    line = io.StringIO()
+    table = csv.DictWriter(line, COLUMNS, lineterminator="\n")
+    if form == "csv":
+        yield ",".join(COLUMNS) + "\n"
+    for entry in ledger.entries():
+        row = {**asdict(entry), "answer": _readable(entry.answer)}
+        if form == "jsonl":
+            yield json.dumps(row, ensure_ascii=False) + "\n"
+            continue
+        table.writerow({name: json.dumps(value) if isinstance(value, dict) else value for name, value in row.items()})
+        yield line.getvalue()
+        line.seek(0)
+        line.truncate()
+
+
+def _readable(answer: bytes | None) -> Any:
+    """An answer as text, or in base 64 if it is none."""
+    if answer is None:
+        return None
+    try:
+        return answer.decode()
+    except UnicodeDecodeError:
+        return {"base64": b64encode(answer).decode()}

@@ -1,0 +1,98 @@
+"""The figures by name, and how they become files.
+
+    make("slide", epsilon=1, sensitivity=2)     a chart of altair: shows itself in a notebook
+    save(chart, "slide.svg")                    .png, .svg, .html (interactive, no network), .json (the spec)
+
+Everything that a spec holds is public or released. Altair is imported when a figure is made, not before.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from discreet.calibrate.epsilon import quote
+from discreet.errors import InvalidParameter
+from discreet.show import theme
+from discreet.show.attacker import attacker
+from discreet.show.budget import budget
+from discreet.show.errors import error, response
+from discreet.show.laws import densities, slide
+from discreet.show.releases import release
+
+NAMES: MappingProxyType[str, Callable[..., theme.Figure]] = MappingProxyType(
+    {
+        "densities": densities,
+        "slide": slide,
+        "release": release,
+        "error": error,
+        "budget": budget,
+        "response": response,
+        "attacker": attacker,
+    }
+)
+
+_SHARPNESS = 2
+"""Pixels of a PNG for one of the figure's: sharp on screens and in print."""
+
+
+def make(name: str, **options: Any) -> theme.Figure:
+    """The figure of this name, with the options that its function takes."""
+    if name not in NAMES:
+        raise InvalidParameter(f"figure must be one of {', '.join(NAMES)}, got {quote(name)}")
+    known = inspect.signature(NAMES[name]).parameters
+    for option in options:
+        if option not in known:
+            raise InvalidParameter(f"figure {name} takes {', '.join(known)}, got {quote(option)}")
+    for needed, parameter in known.items():
+        if parameter.default is inspect.Parameter.empty and needed not in options:
+            raise InvalidParameter(f"figure {name} needs {needed}")
+    return NAMES[name](**options)
+
+
+def save(chart: theme.Figure, path: str | PathLike[str]) -> Path:
+    """Write a figure as .png, .svg, .html or .json; the place comes back."""
+    place = Path(path)
+    match place.suffix.lower():
+        case ".png":
+            place.write_bytes(theme.converter().vegalite_to_png(chart.to_dict(), scale=_SHARPNESS))
+        case ".svg":
+            place.write_text(svg(chart), encoding="utf-8")
+        case ".html":
+            place.write_text(page(chart), encoding="utf-8")
+        case ".json":
+            text = json.dumps(chart.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
+            place.write_text(text, encoding="utf-8")
+        case _:
+            raise InvalidParameter(f"path must end in .png, .svg, .html or .json, got {quote(place.name)}")
+    return place
+
+
+def svg(chart: theme.Figure) -> str:
+    """The picture as SVG, which turns dark where the reader prefers that."""
+    text: str = theme.converter().vegalite_to_svg(chart.to_dict())
+    opening, rest = text.split(">", 1)
+    return f"{opening}><style>{theme.repaint()}</style>{rest}"
+
+
+def page(chart: theme.Figure) -> str:
+    """The figure as one HTML file that needs no network: it has tooltips, and turns dark with the reader's choice."""
+    # a key such as </script> must stay data
+    spec = json.dumps(chart.to_dict(), allow_nan=False).replace("<", "\\u003c")
+    code = theme.converter().javascript_bundle()
+    light, dark = theme.CARD
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>discreet</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><style>'
+        f"body{{margin:0;background:{light}}}#figure{{overflow-x:auto}}"
+        f"{theme.repaint()}@media screen and (prefers-color-scheme: dark){{"
+        # a live figure has its card as an inline style, which only this can repaint
+        f"body,#figure svg{{background:{dark}!important}}}}</style></head>"
+        f'<body><div id="figure"></div><script>{code}</script><script>'
+        f'vegaEmbed("#figure",{spec},{{renderer:"svg",actions:false}})</script></body></html>'
+    )

@@ -1,0 +1,191 @@
+"""Plans, answers, releases, studies and ledgers as a notebook shows them: small tables, readable on light and dark.
+
+Colours are the notebook's own (`inherit`, `currentColor`), styles are inline, since notebooks drop style sheets, and
+every text is escaped: a key may be anything. Of a long table the first and the last rows are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from fractions import Fraction
+from html import escape
+from itertools import pairwise
+from typing import Any
+
+from discreet.ask.declared import Declared
+from discreet.ask.query import Named
+from discreet.calibrate.epsilon import quote
+from discreet.errors import InvalidParameter
+from discreet.release.answer import Answer
+from discreet.release.ledger import Ledger
+from discreet.release.plan import Plan
+from discreet.release.result import Cumulative, Histogram, Release, Releases, rounded, shown
+from discreet.release.study import Study
+
+_SHOWN_ROWS = 20
+
+_BOX = "font-family:system-ui,sans-serif;font-size:13px;line-height:1.5;color:inherit"
+_TABLE = "border-collapse:collapse;margin:4px 0;color:inherit;background:transparent"
+_LINE = "border:0;border-bottom:1px solid rgba(128,128,128,.35)"
+_CELL = f"{_LINE};padding:3px 14px 3px 0;color:inherit;background:transparent;vertical-align:top"
+_NUMBER = "text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap"
+_QUIET = "opacity:.8"
+
+
+def of(value: object) -> str:
+    """The HTML of anything that has one."""
+    match value:
+        case Plan():
+            return _plan(value)
+        case Answer():
+            return _answer(value)
+        case Release():
+            return _release(value)
+        case Releases():
+            return _releases(value)
+        case Study():
+            return _study(value)
+        case Ledger():
+            return _ledger(value)
+    raise InvalidParameter(f"expected a plan, an answer, a release, a study or a ledger, got {quote(value)}")
+
+
+def table(
+    headings: Sequence[str], lines: Sequence[Sequence[str]], *, texts: Collection[int] = (0,), most: int | None = None
+) -> str:
+    """A table; `texts` are the places of columns that are no numbers; of more than `most` rows the ends are shown."""
+    cut = most is not None and len(lines) > most
+    half = (most or 0) // 2
+    some = [*lines[:half], ["…"] * len(headings), *lines[-half:]] if cut else list(lines)
+
+    def row(cells: Sequence[str], tag: str) -> str:
+        written = []
+        for at, cell in enumerate(cells):
+            side = "text-align:left" if at in texts else _NUMBER
+            weight = ";font-weight:600" if tag == "th" else ""
+            written.append(f'<{tag} style="{_CELL};{side}{weight}">{escape(cell)}</{tag}>')
+        return f"<tr>{''.join(written)}</tr>"
+
+    head = f"<thead>{row(headings, 'th')}</thead>"
+    body = f"<tbody>{''.join(row(line, 'td') for line in some)}</tbody>"
+    below = line(f"{len(lines):,} rows") if cut else ""
+    return f'<table style="{_TABLE}">{head}{body}</table>{below}'
+
+
+def line(text: str, *, quiet: bool = True) -> str:
+    """A line of text."""
+    return f'<div style="{_QUIET if quiet else "font-weight:600"}">{escape(text)}</div>' if text else ""
+
+
+def _box(*parts: str) -> str:
+    return f'<div style="{_BOX}">{"".join(parts)}</div>'
+
+
+def _plan(plan: Plan) -> str:
+    first, *rest = repr(plan).splitlines()
+    titles = plan.titles()
+    percent = f"{float(plan.confidence) * 100:g} % within{', all together' if plan.simultaneous else ''}"
+    rows = [[titles[one.name], shown(one.sensitivity), shown(one.scale), one.within] for one in plan.lines]
+    made = table(["column", "Δ", "scale", percent], rows)
+    notes = [*([" · ".join(plan.notes)] if plan.notes else []), *plan.warnings]
+    return _box(line(first, quiet=False), made, *map(line, notes), line(rest[-1]))
+
+
+def _answer(answer: Answer) -> str:
+    made = table(answer.columns, answer.cells, texts=keys_of(answer), most=_SHOWN_ROWS)
+    return _box(made, line(repr(answer).splitlines()[-1]))
+
+
+def keys_of(answer: Answer) -> list[int]:
+    """The places of the columns that are keys."""
+    names = {group.name for group in answer.query.groups}
+    outputs = [output for _, output in answer.query.outputs]
+    return [at for at, output in enumerate(outputs) if isinstance(output, Named) and output.name in names]
+
+
+def _release(release: Release) -> str:
+    if getattr(release.value, "ndim", 0) != 1:
+        rows = [[release.statistic, *_ends(release)]]
+        return _box(table(["statistic", "released", "95 % interval"], rows), line(release.note), line(_cost(release)))
+    low, high = release.interval()
+    numbers = zip(release.value.tolist(), low.tolist(), high.tolist(), strict=True)
+    rows = [[name, *_written(*item)] for name, item in zip(_places(release), numbers, strict=True)]
+    made = table([_place(release), release.statistic, "95 % interval"], rows, most=_SHOWN_ROWS)
+    return _box(made, line(_cost(release)))
+
+
+def _releases(found: Releases) -> str:
+    rows = [[name, *_ends(part)] for name, part in found.items()]
+    one = next(iter(found.values()))
+    made = table(["statistic", "released", "95 % interval"], rows)
+    return _box(made, line(f"ε {shown(found.epsilon)} in all · {one.neighbors}"))
+
+
+def _study(study: Study) -> str:
+    policy = study.policy
+    first = f"study {study.name} · ε {shown(study.remaining)} of {shown(policy.epsilon)} left"
+    promise = f"{policy.neighbors} · unit {policy.unit}"
+    if policy.unit != "row":
+        promise += f", up to {policy.max_rows:,} rows each" if policy.max_rows else ""
+    rows = [[name, _declared(column)] for name, column in policy.columns.items()]
+    return _box(
+        line(first, quiet=False), line(promise), table(["column", "declared"], rows, texts=(0, 1), most=_SHOWN_ROWS)
+    )
+
+
+def _declared(column: Declared) -> str:
+    """What a policy says about a column, in a few words."""
+    said = []
+    if column.bounds is not None:
+        said.append(f"{_short(column.bounds[0])} to {_short(column.bounds[1])}")
+    if column.bins is not None:
+        said.append(f"{len(column.bins) - 1} bins")
+    if column.keys is not None:
+        said.append(f"{len(column.keys):,} keys")
+    elif column.discover:
+        said.append("keys not discovered yet")
+    return " · ".join(said) or "as it is"
+
+
+def _ledger(ledger: Ledger) -> str:
+    rows = []
+    for name in ledger.studies():
+        numbers = [ledger.total(name), ledger.spent(name), ledger.remaining(name)]
+        rows.append([name, *(shown(number) for number in numbers)])
+    return _box(table(["study", "total ε", "spent", "left"], rows, most=_SHOWN_ROWS))
+
+
+def _ends(release: Release) -> list[str]:
+    if getattr(release.value, "ndim", 0) == 1:
+        return [f"{len(release.value):,} numbers", ""]
+    return _written(release.value, *release.interval())
+
+
+def _written(value: Any, low: Any, high: Any) -> list[str]:
+    """A number with as many digits as its error has meaning, and its interval."""
+    reach = float(max(value - low, high - value))
+    ends = f"{rounded(low, reach)} to {rounded(high, reach)}"
+    return [rounded(value, reach), ends]
+
+
+def _places(release: Release) -> list[str]:
+    """What each number of a vector stands for."""
+    match release:
+        case Histogram():
+            edges = [f"{edge:,.6g}" for edge in release.edges]
+            return [f"{left} to {right}" for left, right in pairwise(edges)]
+        case Cumulative():
+            return [f"≤ {point:,.6g}" for point in release.points.tolist()]
+    return [str(at) for at in range(len(release))]
+
+
+def _place(release: Release) -> str:
+    return "bin" if isinstance(release, Histogram) else "value" if isinstance(release, Cumulative) else "number"
+
+
+def _cost(release: Release) -> str:
+    return f"ε {shown(release.epsilon)} · Δ {shown(release.sensitivity)} · {release.neighbors}"
+
+
+def _short(bound: Any) -> str:
+    return shown(bound) if isinstance(bound, Fraction) else str(bound)

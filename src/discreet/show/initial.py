@@ -1,0 +1,279 @@
+"""A first study.toml: what the schema tells and what the custodian says, with the rest as comments to fill in.
+
+Only names and types of columns are looked at. Whatever is not said is asked, if there is somebody to ask; a total ε,
+the rows of a unit and what may be known of the columns have no default, since each is a promise.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from discreet.ask.declared import Declared
+from discreet.ask.policy import Policy
+from discreet.ask.scope import check_schema
+from discreet.calibrate.bounds import exact_count, exact_neighbors
+from discreet.calibrate.epsilon import exact_epsilon, quote
+from discreet.engines.base import ColumnType, Schema
+from discreet.errors import DiscreetError, InvalidParameter
+
+Asker = Callable[[str, str | None, Callable[[str], object]], str]
+"""Asks a question with a default, until a check takes the answer; the answer comes back."""
+
+_PUBLIC_FILE = re.compile(r"[^,]*\.(csv|tsv|txt|parquet)(#[^,]*)?", re.IGNORECASE)
+_RANGE = re.compile(r"-?\d+\.\.-?\d+", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_EXAMPLES = {
+    "number": "{ bounds = [lower, upper] }",
+    "text": '{ keys = ["…", "…"] }',
+    "date": "{ bounds = [2000-01-01, 2030-12-31] }",
+    "truth": "{}",
+}
+_QUESTIONS = {
+    "number": "the smallest and the largest value that count, such as 0:120",
+    "text": "its public values, such as A,B,C or a file counties.csv",
+    "date": "the first and the last day, such as 2000-01-01:2030-12-31",
+    "truth": "yes, if it may be asked about",
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """What the custodian has said so far; columns as options in TOML."""
+
+    source: str
+    unit: str | None = None
+    max_rows: str | None = None
+    max_groups: str | None = None
+    neighbors: str | None = None
+    epsilon: str | None = None
+    columns: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def declare(self, option: str, texts: Iterable[str], schema: Schema, folder: Path) -> None:
+        """Take declarations such as age=0:120."""
+        for text in texts:
+            name, equals, value = text.partition("=")
+            if not equals or not value:
+                raise InvalidParameter(f"--{option} must be written as column=…, got {quote(text)}")
+            self.columns.setdefault(_known(name, schema), {})[option] = _WRITERS[option](value, folder)
+
+    def open_questions(self, schema: Schema) -> list[str]:
+        """What is missing and has no default."""
+        found = [] if self.epsilon is not None else ["--epsilon, the total for this data, for ever"]
+        if self.unit not in (None, "row") and self.max_rows is None:
+            found.append(f"--max-rows, how many rows of one {self.unit} may count")
+        if not self.columns:
+            names = ", ".join(name for name in schema if name != self.unit)
+            found.append(f"--bounds, --keys or --bins for at least one column of {names}")
+        return found
+
+
+def described(place: str, schema: Schema) -> str:
+    """What was seen of the data, in a sentence.
+
+    >>> described("people.csv", {"age": ColumnType("number", False, "DOUBLE")})
+    'people.csv: 1 column (age double). No values were kept.'
+    """
+    columns = ", ".join(f"{name} {column.described.lower()}" for name, column in schema.items())
+    many = "1 column" if len(schema) == 1 else f"{len(schema):,} columns"
+    # the types of CSV and JSON are told from some of their rows; those of a table are written down
+    guessed = any(part in place.lower() for part in (".csv", ".tsv", ".json", ".ndjson", ".txt"))
+    return f"{place}: {many} ({columns}). No values were {'kept' if guessed else 'read'}."
+
+
+def interview(draft: Draft, schema: Schema, ask: Asker, folder: Path) -> None:
+    """Ask for everything that was not said."""
+    if draft.unit is None:
+        draft.unit = ask("Whose rows are they? A column, or row if each row is a person", "row", _unit_check(schema))
+    if draft.unit != "row" and draft.max_rows is None:
+        draft.max_rows = ask(f"How many rows of one {draft.unit} may count?", None, _count_check)
+    if draft.neighbors is None:
+        whose = "rows" if draft.unit == "row" else f"values of {draft.unit}"
+        public = ask(f"Is the number of {whose} public?", "yes", _yes_check)
+        draft.neighbors = "change-one" if _yes(public) else "add-remove"
+    if draft.epsilon is None:
+        draft.epsilon = ask("The total ε for this data, for ever?", "1", exact_epsilon)
+    for name, column in schema.items():
+        if name != draft.unit and name not in draft.columns:
+            said = ask(f"{name}: {_QUESTIONS[column.kind]} (- to leave it out)", "-", _column_check(column, folder))
+            if said != "-" and (column.kind != "truth" or _yes(said)):
+                draft.columns[name] = _options(column, said, folder)
+
+
+def written(draft: Draft, schema: Schema, folder: Path) -> str:
+    """The text of the policy, which `Policy.load` reads, after all of its checks."""
+    missing = draft.open_questions(schema)
+    if missing:
+        raise InvalidParameter(f"a study needs {'; and '.join(missing)}")
+    text = _text(draft, schema)
+    try:
+        options = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise InvalidParameter("bounds must be numbers such as 0:120, or days such as 2000-01-01:2030-12-31") from None
+    check_schema(Policy(**options, folder=folder), schema)
+    return text
+
+
+def relative(path: str, folder: Path) -> str:
+    """A path as it is from the folder of the policy; an address, a glob of elsewhere or a SELECT stays as it is."""
+    if "://" in path or (" " in path and not Path(path).exists()):
+        return path
+    return path if Path(path).is_absolute() else Path(os.path.relpath(path, folder)).as_posix()
+
+
+def _text(draft: Draft, schema: Schema) -> str:
+    unit = draft.unit or "row"
+    neighbors = exact_neighbors(draft.neighbors or "change-one")
+    whose = _quoted(unit)[1:-1]  # a name may hold a new line, a comment may not
+    rows = "rows" if unit == "row" else f"values of {whose}"
+    lines = [
+        ("source", _quoted(draft.source), ""),
+        ("unit", _quoted(unit), "whom we protect: " + ("each row" if unit == "row" else f"all rows of one {whose}")),
+    ]
+    if draft.max_rows is not None:
+        lines.append(("max_rows", _count("max-rows", draft.max_rows), f"rows of one {whose} that may count"))
+    if draft.max_groups is not None:
+        lines.append(("max_groups", _count("max-groups", draft.max_groups), f"groups in which one {whose} may count"))
+    public = "public" if neighbors == "change-one" else "private"
+    lines.append(("neighbors", _quoted(neighbors), f"the number of {rows} is {public}"))
+    exact_epsilon(draft.epsilon)
+    lines.append(("epsilon", _quoted(str(draft.epsilon)), "for this data, for ever"))
+    width = max(len(value) for _, value, _ in lines)
+    told = [f"{name:<10} = {value:<{width}}  # {why}" if why else f"{name:<10} = {value}" for name, value, why in lines]
+    told += ["", "# What anyone may know beforehand; nothing here is taken from the data.", "[columns]"]
+    for name, options in draft.columns.items():
+        pairs = ", ".join(f"{option} = {value}" for option, value in options.items())
+        told.append(f"{_key(name)} = {{ {pairs} }}" if pairs else f"{_key(name)} = {{}}")
+    rest = {name: column for name, column in schema.items() if name not in draft.columns and name != draft.unit}
+    if rest:
+        told.append("# Not declared, so nobody can ask about them:")
+        told += [f"# {_key(name)} = {_EXAMPLES[column.kind]}" for name, column in rest.items()]
+    return "\n".join(told) + "\n"
+
+
+def _options(column: ColumnType, said: str, folder: Path) -> dict[str, str]:
+    """What was said of a column, as options."""
+    match column.kind:
+        case "truth":
+            return {}
+        case "text":
+            return {"keys": _keys(said, folder)}
+    if column.kind == "number" and ":" not in said:
+        return {"keys": _keys(said, folder)}
+    return {"bounds": _bounds(said, folder)}
+
+
+def _bounds(text: str, _folder: Path) -> str:
+    lower, colon, upper = text.partition(":")
+    if not colon:
+        raise InvalidParameter(f"bounds must be written as lower:upper, such as 0:120, got {quote(text)}")
+    return f"[{_scalar(lower)}, {_scalar(upper)}]"
+
+
+def _bins(text: str, _folder: Path) -> str:
+    return f"[{', '.join(_scalar(edge) for edge in text.split(','))}]"
+
+
+def _keys(text: str, folder: Path) -> str:
+    if text == "discover" or _RANGE.fullmatch(text):
+        return _quoted(text)
+    if _PUBLIC_FILE.fullmatch(text):
+        return _quoted(relative(text, folder))
+    return f"[{', '.join(_quoted(key.strip()) for key in text.split(','))}]"
+
+
+_WRITERS: Mapping[str, Callable[[str, Path], str]] = {"bounds": _bounds, "bins": _bins, "keys": _keys}
+
+
+def _scalar(text: str) -> str:
+    """A number or a date as TOML has it; a text, which the policy reads exactly or refuses, if it is neither."""
+    text = text.strip()
+    return text if _DATE.fullmatch(text) or re.fullmatch(r"-?(0|[1-9]\d{0,17})", text, re.ASCII) else _quoted(text)
+
+
+def _known(name: str, schema: Schema) -> str:
+    if name not in schema:
+        raise InvalidParameter(f"the data must have the column, got {quote(name)}; it has {', '.join(schema)}")
+    return name
+
+
+def _count(name: str, text: str) -> str:
+    if not re.fullmatch(r"\d{1,18}", text, re.ASCII):
+        raise InvalidParameter(f"--{name} must be a whole number from 1, got {quote(text)}")
+    return str(exact_count(name, int(text)))
+
+
+def _count_check(text: str) -> object:
+    return _count("max-rows", text)
+
+
+def _unit_check(schema: Schema) -> Callable[[str], object]:
+    return lambda text: text if text == "row" else _known(text, schema)
+
+
+def _column_check(column: ColumnType, folder: Path) -> Callable[[str], object]:
+    def check(text: str) -> object:
+        if text == "-":
+            return None
+        if column.kind == "truth":
+            return _yes_check(text)
+        table = tomllib.loads("\n".join(f"{name} = {value}" for name, value in _options(column, text, folder).items()))
+        return Declared(**table, folder=folder)
+
+    return check
+
+
+def _yes(text: str) -> bool:
+    return text.lower() in ("y", "yes")
+
+
+def _yes_check(text: str) -> object:
+    if text.lower() not in ("y", "yes", "n", "no"):
+        raise InvalidParameter(f"it must be yes or no, got {quote(text)}")
+    return text
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _quoted(name)
+
+
+def refuse_existing(path: Path) -> None:
+    """Refuse a place where there is a file."""
+    if path.exists():
+        raise InvalidParameter(f"{path.name} must not be overwritten: it is a promise; move it away first")
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file that must not be there yet."""
+    refuse_existing(path)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise InvalidParameter(f"{path.name} cannot be written: {error.strerror}") from None
+
+
+def asked_until_good(read: Callable[[str, str | None], str], complain: Callable[[str], None]) -> Asker:
+    """An asker that says what is wrong with an answer, and asks again."""
+
+    def ask(question: str, default: str | None, check: Callable[[str], object]) -> str:
+        while True:
+            said = read(question, default).strip()
+            try:
+                check(said)
+            except (DiscreetError, tomllib.TOMLDecodeError) as error:
+                complain(str(error))
+            else:
+                return said
+
+    return ask

@@ -1,0 +1,200 @@
+"""One column of released numbers as a picture, for each shape that its keys can have. Every number has its interval.
+
+    lonely     no keys: a dot on a line of its own
+    listed     named keys: a bar or a dot each, with a label
+    crowded    more named keys than labels fit: all of them in the order of their numbers, and the first with labels
+    binned     bins: columns side by side
+    ordered    numbers or dates: a line in its band
+
+An interval without end is a dashed line across the whole panel, and a missing number is said to be missing. A second
+key is a colour, or a small picture each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.show import theme
+from discreet.show.table import Keys, Numbers
+
+MOST_LABELS = 40
+"""Rows with a label of their own: more do not fit on a screen."""
+
+MOST_FACETS = 12
+
+_FEW = 60
+"""Points on a line that are drawn as dots."""
+
+_FINITE = "isValid(datum.low) && isValid(datum.high)"
+_NONE = "!isValid(datum.value)"
+_OPEN = "isValid(datum.value) && !(isValid(datum.low) && isValid(datum.high))"
+_NUMBERS = [("value", "value"), ("low", "from"), ("high", "to")]
+
+
+def lonely(column: Numbers, width: int) -> theme.Figure:
+    """One number with its interval."""
+    alt = theme.altair()
+    base = alt.Chart(theme.rows([column.fields(0)])).properties(width=width, height=36)
+    x = alt.X("value:Q", title=column.name, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=8))
+    return _across(base, x, {}, {}, tooltip=_tooltips())
+
+
+def listed(
+    column: Numbers, keys: Keys, series: Keys | None, width: int, *, labels: bool = True, row: int = 22
+) -> theme.Figure:
+    """A row for each key: bars from zero for counts and sums, else dots."""
+    alt = theme.altair()
+    axis = alt.Axis(labels=labels, ticks=False, domain=False, grid=False, title=keys.name if labels else None)
+    many = 1 if series is None else len(series.different)
+    scale = alt.Scale(domain=keys.different, padding=0.1 if many == 1 else 0.35)  # also a row without a number
+    place = {"y": alt.Y("key:N", sort=None, axis=axis, scale=scale)}
+    if many > 1 and series is not None:
+        place["yOffset"] = alt.YOffset("series:N", sort=[str(name) for name in series.different])
+    step = alt.Step(row if many == 1 else 14 * many, **({"for": "position"} if many > 1 else {}))
+    base = alt.Chart(theme.rows(rows_of(column, keys, series))).properties(width=width, height=step)
+    x = alt.X("value:Q", title=column.name, scale=alt.Scale(zero=column.from_zero))
+    bars = None
+    if column.from_zero and series is None:
+        bars = base.mark_bar(opacity=0.45, height={"band": 0.62}).encode(x=x, y=place["y"])
+    return _across(base, x, place, _painted(series), tooltip=_tooltips(keys, series), under=bars)
+
+
+def crowded(column: Numbers, keys: Keys, width: int, *, chosen: list[int]) -> theme.Figure:
+    """All rows as a band in the order of their numbers, and the chosen ones with their labels."""
+    alt = theme.altair()
+    known = [at for at in range(len(keys.labels)) if column.fields(at)["value"] is not None]
+    known.sort(key=lambda at: -column.fields(at)["value"])
+    values = [{"rank": rank, "key": str(keys.labels[at]), **column.fields(at)} for rank, at in enumerate(known, 1)]
+    base = alt.Chart(theme.rows(values)).properties(width=width, height=120)
+    x = alt.X(
+        "rank:Q",
+        title=f"{len(keys.labels):,} rows, largest first",
+        scale=alt.Scale(domain=[1, max(2, len(values))], nice=False),
+        axis=alt.Axis(tickCount=6),
+    )
+    y = alt.Y("value:Q", title=column.name, scale=alt.Scale(zero=column.from_zero))
+    band = base.transform_filter(_FINITE).mark_area(opacity=0.3).encode(x=x, y=alt.Y("low:Q"), y2="high:Q")
+    dots = base.mark_point(filled=True, size=8, opacity=1).encode(x=x, y=y, tooltip=_tooltips(keys))
+    some = Numbers(name=column.name, from_zero=column.from_zero, items=[column.items[at] for at in chosen])
+    names = Keys(name=keys.name, kind="text", labels=[keys.labels[at] for at in chosen])
+    return alt.vconcat(alt.layer(band, dots), listed(some, names, None, width, row=16))
+
+
+def binned(column: Numbers, keys: Keys, series: Keys | None, width: int) -> theme.Figure:
+    """A column for each bin, in order."""
+    alt = theme.altair()
+    crowd = len(keys.different) * max(map(len, map(str, keys.different)), default=0) * 7 > width
+    axis = alt.Axis(labelAngle=-45 if crowd else 0, labelOverlap=len(keys.different) > MOST_LABELS, grid=False)
+    x = {"x": alt.X("key:N", sort=None, scale=alt.Scale(domain=keys.different), title=keys.name, axis=axis)}
+    if series is not None:
+        x["xOffset"] = alt.XOffset("series:N", sort=series.different)
+    base = alt.Chart(theme.rows(rows_of(column, keys, series))).properties(width=width, height=240)
+    y = alt.Y("value:Q", title=column.name, scale=alt.Scale(zero=column.from_zero))
+    bars = (
+        base.mark_bar(opacity=0.45, width={"band": 0.8}).encode(y=y, **x)
+        if column.from_zero and series is None
+        else None
+    )
+    return _upright(base, y, x, _painted(series), _tooltips(keys, series), under=bars)
+
+
+def ordered(column: Numbers, keys: Keys, series: Keys | None, width: int) -> theme.Figure:
+    """A line in its band; single points with their intervals where they are few."""
+    alt = theme.altair()
+    values = rows_of(column, keys, series)
+    base = alt.Chart(theme.rows(values)).properties(width=width, height=240)
+    if keys.kind == "date":
+        place = alt.X(
+            "key:T", title=keys.name, scale=alt.Scale(type="utc"), axis=alt.Axis(format=theme.CLOCK, labelOverlap=True)
+        )
+    else:
+        whole = all(isinstance(label, int) for label in keys.labels)
+        form = alt.Axis(format="d", tickMinStep=1) if whole else alt.Axis()
+        place = alt.X("key:Q", title=keys.name, scale=alt.Scale(zero=False, nice=False, padding=12), axis=form)
+    y = alt.Y("value:Q", title=column.name, scale=alt.Scale(zero=column.from_zero))
+    paint = _painted(series)
+    smooth = {name: how for name, how in paint.items() if name != "shape"}
+    line = base.mark_line(strokeWidth=1.5).encode(x=place, y=y, **smooth)
+    if len(keys.different) <= _FEW:
+        return _upright(base, y, {"x": place}, paint, _tooltips(keys, series), under=line)
+    band = (
+        base.transform_filter(_FINITE).mark_area(opacity=0.25).encode(x=place, y=alt.Y("low:Q"), y2="high:Q", **smooth)
+    )
+    hidden = base.mark_point(opacity=0, size=60).encode(x=place, y=y, tooltip=_tooltips(keys, series))
+    return alt.layer(band, line, hidden)
+
+
+def rows_of(column: Numbers, keys: Keys, series: Keys | None) -> list[dict[str, Any]]:
+    """The rows of a spec."""
+    found = []
+    for at, key in enumerate(keys.labels):
+        more = {} if series is None else {"series": str(series.labels[at])}
+        found.append({"key": key, **more, **column.fields(at)})
+    return found
+
+
+def _across(
+    base: theme.Figure, x: Any, place: dict[str, Any], paint: dict[str, Any], *, tooltip: list[Any], under: Any = None
+) -> theme.Figure:
+    """Dots with intervals that lie."""
+    alt = theme.altair()
+    color = {name: how for name, how in paint.items() if name == "color"}
+    finite = (
+        base.transform_filter(_FINITE)
+        .mark_rule(strokeWidth=2, color=theme.BLUE[0])
+        .encode(x=alt.X("low:Q"), x2="high:Q", **place, **color)
+    )
+    endless = (
+        base.transform_filter(_OPEN)
+        .mark_rule(strokeDash=[2, 4], color=theme.BLUE[0])
+        .encode(x=alt.value(0), x2=alt.value("width"), **place, **color)
+    )
+    dots = base.mark_point(filled=True, size=45, opacity=1).encode(x=x, tooltip=tooltip, **place, **paint)
+    missing = base.transform_filter(_NONE).mark_text(align="left", x=6).encode(text=alt.value("missing"), **place)
+    return alt.layer(*([under] if under is not None else []), endless, finite, dots, missing)
+
+
+def _upright(
+    base: theme.Figure, y: Any, place: dict[str, Any], paint: dict[str, Any], tooltip: list[Any], *, under: Any = None
+) -> theme.Figure:
+    """Dots with intervals that stand."""
+    alt = theme.altair()
+    color = {name: how for name, how in paint.items() if name == "color"}
+    finite = (
+        base.transform_filter(_FINITE)
+        .mark_rule(strokeWidth=2, color=theme.BLUE[0])
+        .encode(y=alt.Y("low:Q"), y2="high:Q", **place, **color)
+    )
+    endless = (
+        base.transform_filter(_OPEN)
+        .mark_rule(strokeDash=[2, 4], color=theme.BLUE[0])
+        .encode(y=alt.value(0), y2=alt.value("height"), **place, **color)
+    )
+    dots = base.mark_point(filled=True, size=45, opacity=1).encode(y=y, tooltip=tooltip, **place, **paint)
+    return alt.layer(*([under] if under is not None else []), endless, finite, dots)
+
+
+def _painted(series: Keys | None) -> dict[str, Any]:
+    """Colour and shape of a second key."""
+    if series is None:
+        return {}
+    alt = theme.altair()
+    names = [str(name) for name in series.different]
+    legend = alt.Legend(title=series.name, orient="bottom", columns=4)
+    return {
+        "color": alt.Color(
+            "series:N", sort=names, scale=alt.Scale(domain=names, range=theme.colors(len(names))), legend=legend
+        ),
+        "shape": alt.Shape(
+            "series:N", sort=names, scale=alt.Scale(domain=names, range=list(theme.SHAPES[: len(names)])), legend=legend
+        ),
+    }
+
+
+def _tooltips(keys: Keys | None = None, series: Keys | None = None) -> list[Any]:
+    alt = theme.altair()
+    kind = {"number": "Q", "date": "T"}.get(keys.kind, "N") if keys is not None else "N"
+    found = [] if keys is None else [alt.Tooltip(f"key:{kind}", title=keys.name)]
+    if series is not None:
+        found.append(alt.Tooltip("series:N", title=series.name))
+    return [*found, *(alt.Tooltip(f"{field}:Q", title=title, format=",.10~g") for field, title in _NUMBERS)]

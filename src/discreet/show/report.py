@@ -1,0 +1,118 @@
+"""A released answer as one HTML file to hand on: table, figure, what it cost, what ± means, and the record.
+
+The file needs no network and no script. It follows the reader's choice of light or dark, and prints. Everything in it
+was released: it is made of the answer, which is made of the bytes that the ledger keeps.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from html import escape
+from os import PathLike
+from pathlib import Path
+
+from discreet.calibrate.epsilon import quote
+from discreet.errors import InvalidParameter
+from discreet.release.answer import Answer
+from discreet.release.result import shown
+from discreet.show import theme
+from discreet.show.figures import make, svg
+from discreet.show.html import keys_of
+
+
+def report(answer: Answer, *, title: str = "Released by discreet") -> str:
+    """The HTML of the report."""
+    record = json.dumps(answer.record, ensure_ascii=False, indent=1)
+    said = "".join(f"<p>{escape(sentence)}</p>" for sentence in (*_cost(answer), _meaning(answer)))
+    asked = answer.record.get("question", "")
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_style()}</style></head><body><main>"
+        f"<h1>{escape(title)}</h1><p><code>{escape(asked)}</code></p>"
+        f"<figure>{svg(make('release', answer=answer))}</figure>"
+        f"<h2>What it cost, and how near it is</h2>{said}"
+        f"<h2>The numbers</h2><div class='wide'>{_table(answer)}</div>"
+        f"<details><summary>The record, as the ledger keeps it</summary><pre>{escape(record)}</pre></details>"
+        "</main></body></html>"
+    )
+
+
+def write(answer: Answer, path: str | PathLike[str], *, title: str = "Released by discreet") -> Path:
+    """Write the report as .html; the place comes back."""
+    place = Path(path)
+    if place.suffix.lower() not in (".html", ".htm"):
+        raise InvalidParameter(f"path of a report must end in .html, got {quote(place.name)}")
+    place.write_text(report(answer, title=title), encoding="utf-8")
+    return place
+
+
+def _cost(answer: Answer) -> list[str]:
+    """What was spent, and on whose protection."""
+    record = answer.record
+    unit = "row" if record.get("unit", "row") == "row" else record["unit"]
+    neighbors = {
+        "change-one": f"with one {unit} replaced by any other",
+        "add-remove": f"with one {unit} more or less",
+    }.get(record["neighbors"], record["neighbors"])
+    if not answer.epsilon:
+        return ["It cost nothing: all of these numbers are public."]
+    found = [
+        f"ε = {shown(answer.epsilon)} was spent; {shown(answer.remaining)} was left of the study's total. "
+        f"{neighbors[0].upper()}{neighbors[1:]}, every outcome is equally likely up to a factor e^ε"
+        + (f" = {_factor(answer.epsilon)}." if answer.epsilon <= 20 else ".")
+    ]
+    keys = record.get("discovered")
+    if keys is not None:
+        epsilon, delta = (shown(Fraction(keys[name])) for name in ("epsilon", "delta"))
+        found.append(
+            f"The keys of {', '.join(keys['columns'])} were discovered before, at (ε, δ) = ({epsilon}, {delta})."
+        )
+    return found
+
+
+def _factor(epsilon: Fraction) -> str:
+    return f"{math.exp(float(epsilon)):.4g}"
+
+
+def _meaning(answer: Answer) -> str:
+    percent = f"{float(Fraction(answer.record['confidence'])) * 100:g} %"
+    if answer.record.get("simultaneous"):
+        what = f"In {percent} of releases all true numbers of the table lie within their ± at once."
+    else:
+        what = f"Each true number lies within its ± in {percent} of releases."
+    return f"{what} ± covers the noise that was added, not the choice of people nor values clamped to the bounds."
+
+
+def _table(answer: Answer) -> str:
+    keys = keys_of(answer)
+
+    def row(cells: list[str], tag: str) -> str:
+        written = [
+            f"<{tag} class={'key' if at in keys else 'number'}>{escape(cell)}</{tag}>" for at, cell in enumerate(cells)
+        ]
+        return f"<tr>{''.join(written)}</tr>"
+
+    body = "".join(row(cells, "td") for cells in answer.cells)
+    return f"<table><thead>{row(answer.columns, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def _style() -> str:
+    (card, night), (text, light), (quiet, dim), (grid, seam) = theme.CARD, theme.TEXT, theme.QUIET, theme.GRID
+    return (
+        f":root{{color-scheme:light dark;--card:{card};--text:{text};--quiet:{quiet};--line:{grid}}}"
+        "@media screen and (prefers-color-scheme: dark){:root{"
+        f"--card:{night};--text:{light};--quiet:{dim};--line:{seam}}}}}"
+        "body{margin:0;background:var(--card);color:var(--text);font:16px/1.5 system-ui,sans-serif}"
+        "main{max-width:46rem;margin:0 auto;padding:2rem 1rem}h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}"
+        "code,pre{font-size:.85rem;color:var(--quiet);white-space:pre-wrap;overflow-wrap:anywhere}"
+        "figure{margin:1rem 0;overflow-x:auto}figure svg{max-width:100%;height:auto}.wide{overflow-x:auto}"
+        "table{border-collapse:collapse}th,td{text-align:left;padding:.25rem 1.2rem .25rem 0;"
+        "border-bottom:1px solid var(--line);vertical-align:top}"
+        ".number{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}"
+        "thead{display:table-header-group}tr{break-inside:avoid}summary{cursor:pointer;margin-top:2rem}"
+        f"{theme.repaint()}"
+        "@media print{main{max-width:none;padding:0}details{display:none}}"
+    )

@@ -1,0 +1,148 @@
+"""What a figure draws of a release: rows of released numbers with the ends of their intervals, and their keys.
+
+An infinite end and a missing number are null in a spec. Integers beyond 2⁵³, which no browser can hold, become floats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from discreet.ask.query import Group, Named
+from discreet.release.answer import Answer
+from discreet.release.result import Release, Releases, as_float, shown
+
+Kind: TypeAlias = Literal["text", "bins", "number", "date"]
+
+_EXACT = 2**53
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """A group column: one label for each row; numbers and dates have a place on an axis."""
+
+    name: str
+    kind: Kind
+    labels: Sequence[Any]
+
+    @property
+    def different(self) -> list[Any]:
+        """The labels, each once, in the order of the answer."""
+        return list(dict.fromkeys(self.labels))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """A column of released numbers: for each row a value, and the ends of its interval."""
+
+    name: str
+    from_zero: bool
+    """Whether a bar that begins at zero shows it well: counts and sums."""
+    items: Sequence[tuple[Any, Any, Any]]
+
+    def fields(self, at: int) -> dict[str, Any]:
+        """One row, as a spec has it."""
+        value, low, high = map(plain, self.items[at])
+        return {"value": value, "low": low, "high": high}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Released numbers by their keys."""
+
+    keys: tuple[Keys, ...]
+    columns: tuple[Numbers, ...]
+    note: str
+    """What ± means and what it cost."""
+    sorted: bool
+    """Whether the question orders its rows."""
+
+    def __len__(self) -> int:
+        return len(self.columns[0].items) if self.columns else 0
+
+
+def of_answer(answer: Answer) -> Table:
+    """The table of an answer."""
+    groups = {group.name: group for group in answer.query.groups}
+    asked = {one["name"]: one["asked"] for one in answer.record.get("statistics", [])}
+    keys, columns = [], []
+    for name, output in answer.query.outputs:
+        source = output.name if isinstance(output, Named) else ""
+        if source in groups:
+            kind = _kind(groups[source])
+            labels = [_label(row[name][0], kind) for row in answer.rows]
+            keys.append(Keys(name=name, kind=kind, labels=labels))
+        else:
+            from_zero = asked.get(source, "").startswith(("count(", "sum("))
+            columns.append(Numbers(name=name, from_zero=from_zero, items=[row[name] for row in answer.rows]))
+    record = answer.record
+    percent = (
+        f"{float(Fraction(record['confidence'])) * 100:g} %{' all together' if record.get('simultaneous') else ''}"
+    )
+    return Table(
+        keys=tuple(keys),
+        columns=tuple(columns),
+        note=f"intervals at {percent} · ε {shown(answer.epsilon)} · {record['neighbors']}",
+        sorted=bool(answer.query.order),
+    )
+
+
+def of_release(release: Release) -> Table:
+    """The table of a release out of memory: one number, or one row for each number."""
+    low, high = release.interval()
+    note = f"intervals at 95 % · ε {shown(release.epsilon)} · {release.neighbors}"
+    items: list[tuple[Any, Any, Any]]
+    keys: tuple[Keys, ...]
+    many = hasattr(release.value, "tolist") and getattr(release.value, "ndim", 0) == 1
+    items, keys = [(release.value, low, high)], ()
+    if many:
+        items = list(zip(release.value.tolist(), low.tolist(), high.tolist(), strict=True))
+        keys = (Keys(name="number", kind="text", labels=[str(at) for at in range(len(items))]),)
+    column = Numbers(name=release.statistic, from_zero=release.statistic in ("count", "sum"), items=items)
+    return Table(keys=keys, columns=(column,), note=f"{note} · {release.note}" if release.note else note, sorted=False)
+
+
+def of_releases(found: Releases) -> Table:
+    """The table of several statistics out of one release, each a column of its own."""
+    columns = [
+        Numbers(name=name, from_zero=False, items=[(part.value, *part.interval())]) for name, part in found.items()
+    ]
+    one = next(iter(found.values()))
+    note = f"intervals at 95 % each · ε {shown(found.epsilon)} in all · {one.neighbors}"
+    return Table(keys=(), columns=tuple(columns), note=note, sorted=False)
+
+
+def plain(number: Any) -> Any:
+    """A released number as a spec has it."""
+    if number is None:
+        return None
+    if isinstance(number, int) or hasattr(number, "item"):
+        number = int(number) if isinstance(number, int) else number.item()
+    if isinstance(number, int):
+        return number if abs(number) <= _EXACT else as_float(Fraction(number))
+    return number if math.isfinite(number) else None
+
+
+def _kind(group: Group) -> Kind:
+    if group.edges is not None:
+        return "bins"
+    if group.other is None and group.keys:
+        if all(isinstance(key, Fraction) for key in group.keys):
+            return "number"
+        if all(isinstance(key, datetime) for key in group.keys):
+            return "date"
+    return "text"
+
+
+def _label(key: Any, kind: Kind) -> Any:
+    """A key on its axis; a date as an instant of UTC, so that no machine's zone moves it."""
+    match kind:
+        case "number":
+            return plain(key)
+        case "date":
+            return f"{str(key).replace(' ', 'T')}Z"
+    return str(key)

@@ -1,0 +1,179 @@
+"""Plans, answers and ledgers as tables on a terminal, and the same as JSON.
+
+A table is wrapped to the width of a terminal; into a file or a pipe it goes whole. Of a long answer the first and the
+last rows are shown. Letters that a terminal could take for a command are shown as dots: keys may come from anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from discreet.release.ledger_chain import in_epsilon
+from discreet.release.result import shown
+
+if TYPE_CHECKING:
+    from discreet.release.answer import Answer
+    from discreet.release.ledger import Ledger
+    from discreet.release.ledger_chain import Entry
+    from discreet.release.plan import Plan
+
+_WHOLE = 20
+"""Rows of an answer up to which it is shown whole."""
+
+_PIPE = 100_000
+"""Columns of a line that is not on a terminal: nothing is cut there."""
+
+
+class _Plain(Console):
+    """A console that leaves it to the program how to end when nobody reads any more."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise it, where rich would end the process."""
+        raise BrokenPipeError
+
+
+def console() -> Console:
+    """Where tables go."""
+    return _Plain(highlight=False, width=None if sys.stdout.isatty() else _PIPE)
+
+
+def say(*sentences: str, style: str = "") -> None:
+    """Print sentences, a line each."""
+    for sentence in sentences:
+        console().print(Text(printable(sentence), style=style))
+
+
+def say_json(value: Any) -> None:
+    """Print a value as JSON."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+
+
+def show_plan(plan: Plan) -> None:
+    """Print what a question will cost and give."""
+    headings, *rows = plan.table
+    say(plan.summary)
+    _table(headings, rows, right=(1, 2))
+    if plan.notes:
+        say(" · ".join(plan.notes), style="dim")
+    say(*plan.warnings, style="yellow")
+
+
+def plan_as_json(plan: Plan) -> dict[str, Any]:
+    """What a plan says, with exact numbers as texts."""
+    policy, left, titles = plan.study.policy, plan.study.remaining, plan.titles()
+    return {
+        "rows": plan.cells,
+        "epsilon": str(plan.cost),
+        "total": str(policy.epsilon),
+        "left": str(left),
+        "left_after": str(left - plan.cost),
+        "neighbors": policy.neighbors,
+        "unit": policy.unit,
+        "max_rows": policy.max_rows,
+        "max_groups": policy.max_groups,
+        "confidence": str(plan.confidence),
+        "simultaneous": plan.simultaneous,
+        "columns": [
+            {
+                "name": titles[line.name],
+                "sensitivity": str(line.sensitivity),
+                "scale": str(line.scale),
+                "step": str(line.step),
+                "within": line.within,
+                "accuracy": line.reach,
+            }
+            for line in plan.lines
+        ],
+        "notes": plan.notes,
+        "warnings": plan.warnings,
+    }
+
+
+def show_answer(answer: Answer, receipt: str) -> None:
+    """Print released numbers, each with what it is within, and what was paid for them."""
+    _table(answer.columns, answer.cells, most=_WHOLE)
+    record = answer.record
+    together = ", all together" if record["simultaneous"] else ""
+    say(f"± at {float(Fraction(record['confidence'])) * 100:g} %{together} · {record['neighbors']}", style="dim")
+    say(receipt)
+
+
+def answer_as_json(answer: Answer) -> dict[str, Any]:
+    """Released numbers by column, and their record."""
+    columns = {name: [_finite(item) for item in column] for name, column in answer.to_dict().items()}
+    return {"columns": columns, "left": str(answer.remaining), "entry": answer.entry, "record": answer.record}
+
+
+def show_ledger(ledger: Ledger, studies: Iterable[str]) -> None:
+    """Print what each study has spent, on what."""
+    for study in studies:
+        total, spent, left = ledger.total(study), ledger.spent(study), ledger.remaining(study)
+        say(f"{study}: ε {shown(spent)} of {shown(total)} spent, {shown(left)} left", style="bold")
+        rows = [_entry_row(entry) for entry in ledger.entries(study)]
+        _table(["entry", "time", "what", "analyst", "ε", "question"], rows, right=(0, 4))
+
+
+def ledger_as_json(ledger: Ledger, studies: Iterable[str]) -> dict[str, Any]:
+    """The same, exactly; without the stored answers and the versions of the data, which the export has."""
+    hidden = ("answer", "data_version")
+    return {
+        study: {
+            "total": str(ledger.total(study)),
+            "spent": str(ledger.spent(study)),
+            "left": str(ledger.remaining(study)),
+            "entries": [
+                {name: value for name, value in asdict(entry).items() if name not in hidden}
+                for entry in ledger.entries(study)
+            ],
+        }
+        for study in studies
+    }
+
+
+def printable(text: str) -> str:
+    """The text with dots for letters that a terminal could take for a command."""
+    return "".join(letter if letter.isprintable() else "·" for letter in text)
+
+
+def question_text(query: str | None) -> str:
+    """The question in a canonical query: SQL, or a call with its parameters."""
+    try:
+        parts = json.loads(query or "")
+    except ValueError:
+        return query or ""
+    return str(parts[0]) if isinstance(parts, list) and parts and isinstance(parts[0], str) else query or ""
+
+
+def _entry_row(entry: Entry) -> list[str]:
+    cost = shown(in_epsilon(entry.amount)) if entry.amount or entry.kind == "repeat" else ""
+    return [f"{entry.number:,}", entry.time[:19], entry.kind, entry.analyst or "", cost, question_text(entry.query)]
+
+
+def _table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), most: int | None = None
+) -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for at, heading in enumerate(headings):
+        table.add_column(Text(printable(heading)), justify="right" if at in right else "left", overflow="fold")
+    cut = most is not None and len(rows) > most
+    some = [*rows[: _WHOLE // 2], ["…"] * len(headings), *rows[-_WHOLE // 2 :]] if cut else rows
+    for row in some:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    console().print(table)
+    if cut:
+        say(f"{len(rows):,} rows", style="dim")
+
+
+def _finite(item: Any) -> Any:
+    """JSON has no infinity: an end that is not there is null."""
+    return None if isinstance(item, float) and not math.isfinite(item) else item

@@ -1,0 +1,130 @@
+"""The look of every figure: colours, sizes, and the one door to altair.
+
+A figure has a card of its own behind it, so that its text reads on any page: dark on a light card in pictures and
+notebooks; in SVG and HTML also light on a dark card where the reader prefers dark. Both come from one table of pairs,
+
+    (colour on the light card, colour on the dark card)
+
+turned into a style sheet that repaints a finished picture: CSS rules are stronger than an SVG's own attributes. Series
+have colours of Okabe and Ito, which the colour-blind tell apart, made to reach 3:1 on both cards (text: 4.5:1), and
+differ in shape or dash as well.
+
+A spec carries its theme, and its data: it needs nothing else to be drawn. Nothing global is set.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from textwrap import wrap
+from typing import Any, TypeAlias
+
+from discreet.errors import InvalidParameter
+
+Figure: TypeAlias = Any
+"""A chart of altair."""
+
+CARD = ("#ffffff", "#16191f")
+TEXT = ("#1f2430", "#e8eaed")
+QUIET = ("#5a6270", "#aab2bf")
+GRID = ("#e3e6ea", "#2e343d")
+LINE = ("#8a929e", "#7d8794")
+"""Axes and the lines that something is compared with."""
+
+BLUE = ("#0072b2", "#4aa8e0")
+VERMILION = ("#d55e00", "#f08a45")
+GREEN = ("#009e73", "#2cc79b")
+PURPLE = ("#c0659a", "#e39ac6")
+BLACK = ("#33373f", "#d3d6db")
+
+SERIES = (BLUE, VERMILION, GREEN, PURPLE, BLACK)
+PAIRS = (CARD, TEXT, QUIET, GRID, LINE, *SERIES)
+
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3])
+
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+"""The first is what the converter brings along; the others are of the same widths."""
+
+WIDTH = 520
+
+CLOCK = {"milliseconds": "%H:%M:%S", "seconds": "%H:%M:%S", "minutes": "%H:%M", "hours": "%H:%M"}
+"""How the axis of a time names the parts of a day: without AM and PM."""
+
+
+def altair() -> Any:
+    """The module altair, or the sentence that says how to get it."""
+    return _extra("altair")
+
+
+def converter() -> Any:
+    """The module that turns specs into pictures, or the sentence that says how to get it."""
+    return _extra("vl_convert")
+
+
+def _extra(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise InvalidParameter("figures need the extra: pip install 'discreet[plot]'") from None
+
+
+def colors(count: int) -> list[str]:
+    """The colours of the first series, on the light card."""
+    return [light for light, _ in SERIES[:count]]
+
+
+def rows(values: list[dict[str, Any]]) -> dict[str, Any]:
+    """Data inside of the spec: altair names it by its hash and keeps it once; in its own class every row is checked."""
+    return {"values": values}
+
+
+def framed(chart: Figure, title: str, *subtitles: str, width: int = WIDTH) -> Figure:
+    """The chart with its title and the theme; titles are broken into lines that fit the width."""
+    alt = altair()
+    lines = [line for text in subtitles if text for line in wrap(text, max(20, width // 6))]
+    heading = alt.TitleParams(text=wrap(title, max(16, width // 9)) or [""], subtitle=lines)
+    return chart.properties(title=heading, background=CARD[0], padding=16).configure(**_config())
+
+
+def _config() -> dict[str, Any]:
+    ink, quiet, grid, line = (pair[0] for pair in (TEXT, QUIET, GRID, LINE))
+    label = {"labelColor": quiet, "titleColor": ink, "labelFontSize": 12, "titleFontSize": 12, "labelLimit": 180}
+    return {
+        "font": FONT,
+        "view": {"stroke": None},
+        "title": {
+            "color": ink,
+            "subtitleColor": quiet,
+            "fontSize": 16,
+            "subtitleFontSize": 12,
+            "anchor": "start",
+            "frame": "group",
+            "offset": 14,
+            "subtitlePadding": 5,
+            "fontWeight": "bold",
+        },
+        "axis": {
+            **label,
+            "titleFontWeight": "normal",
+            "labelFlush": False,
+            "gridColor": grid,
+            "domainColor": line,
+            "tickColor": line,
+        },
+        "legend": {**label, "titleFontWeight": "normal", "symbolStrokeWidth": 2, "labelLimit": 400, "symbolOpacity": 1},
+        "header": {**label, "titleFontWeight": "normal"},
+        "text": {"color": quiet, "fontSize": 12},
+        "range": {"category": colors(len(SERIES)), "symbol": list(SHAPES)},
+        "concat": {"spacing": 24},
+        "bar": {"color": BLUE[0]},
+        "line": {"color": BLUE[0], "strokeWidth": 2},
+        "area": {"color": BLUE[0]},
+        "point": {"color": BLUE[0]},
+        "rule": {"color": ink},
+    }
+
+
+def repaint() -> str:
+    """The style sheet that turns a picture on the light card into one on the dark card; paper stays white."""
+    rules = "".join(f'[{paint}="{light}"]{{{paint}:{dark}}}' for light, dark in PAIRS for paint in ("fill", "stroke"))
+    return f"@media screen and (prefers-color-scheme: dark){{{rules}}}"

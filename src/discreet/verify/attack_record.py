@@ -1,0 +1,108 @@
+"""The attacker of the texts, who knows everybody but one person, and the one who asks twice.
+
+    record        knows n − 1 people, is told the count of all, and subtracts
+    mean_record   the same with a mean: n·mean − Σ known is the record itself
+    difference    asks for everybody, then for everybody but one, and subtracts
+
+A deterministic answer gives the record away every time. With discrete Laplace noise of scale 1/ε on a count the best
+guess, "1 if the answer is more than the others make", is right with probability P(Z ≥ 0) = e^ε/(1+e^ε): exactly what
+theory allows, so no privacy is wasted and none is missing. Two questions share ε between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from discreet.calibrate.epsilon import exact_epsilon
+from discreet.release.algorithm import laplace_mechanism
+from discreet.verify.attack_result import Attack, best_guess
+from discreet.verify.attack_twins import secrets
+
+Mechanism: TypeAlias = Callable[..., Any]
+"""Called as `mechanism(answer, sensitivity=…, epsilon=…)`."""
+
+_OTHERS = 40
+"""People whom the attacker knows to be counted."""
+
+_KNOWN_AGES = tuple(range(20, 60))
+_OLDEST = 120
+
+
+def exact(answer: Any, **_: Any) -> Any:
+    """The naive twin of a mechanism: the answer itself."""
+    return answer
+
+
+def record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
+    """Whether a person is among those counted, guessed from one count."""
+    exact_e = exact_epsilon(epsilon)
+    return Attack(
+        name="record in a count",
+        what="knows everyone but one person, and subtracts them from a count",
+        trials=trials,
+        naive=_count_rate(exact, exact_e, trials),
+        discreet=_count_rate(mechanism, exact_e, trials),
+        allowed=best_guess(exact_e),
+    )
+
+
+def mean_record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
+    """Whether a person is 0 or 120 years old, guessed from one mean."""
+    exact_e = exact_epsilon(epsilon)
+    return Attack(
+        name="record in a mean",
+        what="knows everyone's age but one, and solves the mean for it",
+        trials=trials,
+        naive=_mean_rate(exact, exact_e, trials),
+        discreet=_mean_rate(mechanism, exact_e, trials),
+        allowed=best_guess(exact_e),
+    )
+
+
+def difference(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
+    """A person's bit, guessed from two counts of which one leaves the person out; each costs ε/2."""
+    exact_e = exact_epsilon(epsilon)
+    return Attack(
+        name="differencing",
+        what="asks for everyone, then for everyone but one person, and subtracts",
+        trials=trials,
+        naive=_difference_rate(exact, exact_e, trials),
+        discreet=_difference_rate(mechanism, exact_e, trials),
+        allowed=best_guess(exact_e),
+    )
+
+
+def success_by_epsilon(
+    epsilons: Sequence[Any] = ("0.01", "0.1", "0.2", "0.5", 1, 2, 3, 5, 8), *, trials: int = 20_000
+) -> list[tuple[float, float]]:
+    """For each ε, how often the attacker reads a record out of a count; without noise the rate is 1 at every ε."""
+    exacts = [exact_epsilon(epsilon) for epsilon in epsilons]
+    return [(float(one), _count_rate(laplace_mechanism, one, trials)) for one in exacts]
+
+
+def _count_rate(mechanism: Mechanism, epsilon: Fraction, trials: int) -> float:
+    right = 0
+    for secret in secrets(trials).tolist():
+        told = mechanism(_OTHERS + secret, sensitivity=1, epsilon=epsilon)
+        right += (told > _OTHERS) == secret
+    return right / trials
+
+
+def _mean_rate(mechanism: Mechanism, epsilon: Fraction, trials: int) -> float:
+    known, people, right = sum(_KNOWN_AGES), len(_KNOWN_AGES) + 1, 0
+    sensitivity = Fraction(_OLDEST, people)
+    for secret in secrets(trials).tolist():
+        told = mechanism((known + _OLDEST * secret) / people, sensitivity=sensitivity, epsilon=epsilon)
+        right += (told * people - known > _OLDEST / 2) == secret
+    return right / trials
+
+
+def _difference_rate(mechanism: Mechanism, epsilon: Fraction, trials: int) -> float:
+    right = 0
+    for secret in secrets(trials).tolist():
+        everyone = mechanism(_OTHERS + secret, sensitivity=1, epsilon=epsilon / 2)
+        others = mechanism(_OTHERS, sensitivity=1, epsilon=epsilon / 2)
+        right += (everyone - others > 0) == secret
+    return right / trials

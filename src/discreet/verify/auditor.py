@@ -1,0 +1,172 @@
+"""An audit: a lower bound on the privacy loss of any mechanism, from its outputs on two neighbours.
+
+    ε ≥ ln( P(M(x) ∈ S) / P(M(x′) ∈ S) )     for every set S of outcomes, and with x and x′ exchanged
+
+The sets are `events` and their complements, fixed beforehand. Of each the counts on both sides give Clopper and
+Pearson's bounds on its two probabilities; with m events the four bounds of each have a doubt of error_rate/4m, so that
+the lower bound on ε exceeds the true one with a chance of at most `error_rate` (10⁻⁹ unless given otherwise), whatever
+the mechanism. At ε = 1 a million draws show some 0.98 of what an event reveals.
+
+What it cannot do: prove ε. It sees what its events and its pair of neighbours show; a certificate covers all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.calibrate.bounds import exact_chance, exact_count
+from discreet.calibrate.epsilon import exact_epsilon
+from discreet.release.result import shown
+from discreet.verify import binomial
+from discreet.verify.events import Events, events_of, length_labels, merged
+from discreet.verify.outputs import batches, takes_size
+
+_PILOT = 20_000
+"""Outputs of the pilot at most; it is a tenth of the draws otherwise."""
+
+_BATCH = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Audit:
+    """What an audit found."""
+
+    epsilon: Fraction
+    """What is claimed."""
+    bound: float
+    """What was measured: the true loss is at least this, but for the error rate."""
+    draws: int
+    """Outputs on each side, without the pilot."""
+    events: int
+    event: str
+    """The event that showed most."""
+    shares: tuple[float, float]
+    """How often it happened, on x and on its neighbor."""
+    error_rate: float
+
+    @property
+    def violated(self) -> bool:
+        """Whether the claim is refuted."""
+        return self.bound > self.epsilon
+
+    @property
+    def verdict(self) -> str:
+        """One of two words."""
+        return "violated" if self.violated else "silent"
+
+    def to_dict(self) -> dict[str, Any]:
+        """In JSON's types."""
+        return {
+            "epsilon": str(self.epsilon),
+            "bound": self.bound if math.isfinite(self.bound) else "infinite",
+            "draws": self.draws,
+            "events": self.events,
+            "event": self.event,
+            "shares": list(self.shares),
+            "error_rate": self.error_rate,
+            "verdict": self.verdict,
+        }
+
+    def __repr__(self) -> str:
+        first, second = (f"{share:.3%}" for share in self.shares)
+        told = "VIOLATED: the loss exceeds the claim" if self.violated else "silent: nothing beyond the claim was seen"
+        return "\n".join(
+            [
+                f"ε {shown(self.epsilon)} claimed · at least {self.bound:.4g} measured, error rate {self.error_rate:g}",
+                f"{self.draws:,} draws on each side · {self.events} events · most by: {self.event}",
+                f"which happened in {first} on x and in {second} on its neighbor",
+                told,
+            ]
+        )
+
+
+def audit(
+    mechanism: Callable[..., Any],
+    x: Any,
+    x_neighbor: Any,
+    *,
+    epsilon: Any,
+    draws: int = 100_000,
+    batch: int | None = None,
+    error_rate: Any = "1e-9",
+) -> Audit:
+    """What `mechanism` gives away about which of two neighbours it was run on, against the ε that it claims.
+
+    `mechanism(x)` gives one output, or, if it takes `size`, `mechanism(x, size=k)` an array of k. It may be anything:
+    a function of another library, a call over the network. Exceptions are outputs.
+    """
+    claimed, count = exact_epsilon(epsilon), exact_count("draws", draws, least=100)
+    size = exact_count("batch", batch) if batch is not None else _BATCH
+    doubt = float(exact_chance("error_rate", error_rate))
+    pilot = min(_PILOT, max(50, count // 10))
+    sides = (x, x_neighbor)
+    events = events_of(*(merged(list(batches(mechanism, side, pilot, size))) for side in sides))
+    if not takes_size(mechanism):
+        size = min(size, 2**14)
+    found = [_counted(mechanism, side, count, size, events) for side in sides]
+    counts, texts = [side for side, _ in found], [looked for _, looked in found]
+    labels = [*events.labels, *length_labels()]
+    trials = [np.array([count] * len(events.labels) + [max(1, looked)] * len(length_labels())) for looked in texts]
+    # an event that never happens on one side shows by not happening on the other
+    labels += [f"not: {label}" for label in labels]
+    counts = [np.concatenate([side, number - side]) for side, number in zip(counts, trials, strict=True)]
+    trials = [np.tile(number, 2) for number in trials]
+    each = doubt / (4 * len(labels))
+    bound, at, (above, below) = _best(counts, trials, each)
+    first, second = (int(counts[side][at]) / int(trials[side][at]) for side in (0, 1))
+    exact = _exact(counts[above][at], trials[above][at], counts[below][at], trials[below][at], each)
+    return Audit(
+        epsilon=claimed,
+        bound=max(bound, exact, 0.0),
+        draws=count,
+        events=len(labels),
+        event=labels[at],
+        shares=(first, second),
+        error_rate=doubt,
+    )
+
+
+def _counted(
+    mechanism: Callable[..., Any], x: Any, draws: int, size: int, events: Events
+) -> tuple[NDArray[np.int64], int]:
+    """How often each event happened, and how many texts were looked at."""
+    found, lengths, texts = np.zeros(len(events.labels), np.int64), np.zeros(len(length_labels()), np.int64), 0
+    for part in batches(mechanism, x, draws, size):
+        found += events.count(part)
+        lengths += events.lengths(part)
+        texts += part.texts
+    return np.concatenate([found, lengths]), texts
+
+
+def _best(
+    counts: list[NDArray[np.int64]], trials: list[NDArray[np.int64]], doubt: float
+) -> tuple[float, int, tuple[int, int]]:
+    """The event and the direction that show most by Chernoff's bounds, which are cheap."""
+    found: tuple[float, int, tuple[int, int]] = (-math.inf, 0, (0, 1))
+    ends = []
+    for side in (0, 1):
+        low, high = np.empty(len(counts[side])), np.empty(len(counts[side]))
+        for number in np.unique(trials[side]).tolist():
+            same = trials[side] == number
+            low[same], high[same] = binomial.chernoff(counts[side][same], number, doubt)
+        ends.append((low, high))
+    for above, below in ((0, 1), (1, 0)):
+        with np.errstate(divide="ignore"):
+            shown = np.log(ends[above][0]) - np.log(ends[below][1])
+        at = int(np.argmax(shown))
+        if shown[at] > found[0] or (shown[at] == found[0] and at < found[1]):  # kinds come first: they say most
+            found = float(shown[at]), at, (above, below)
+    return found
+
+
+def _exact(above: int, above_trials: int, below: int, below_trials: int, doubt: float) -> float:
+    """ln of Clopper and Pearson's bounds."""
+    low = binomial.lower(int(above), int(above_trials), doubt)
+    return math.log(low / binomial.upper(int(below), int(below_trials), doubt)) if low > 0 else 0.0

@@ -1,0 +1,87 @@
+"""Exact bounds on a probability after k successes in n trials: Clopper and Pearson's [CP34], and Chernoff's for a look.
+
+    lower: the p with P(Binomial(n, p) ≥ k) = α,      upper: the p with P(Binomial(n, p) ≤ k) = α
+
+The tails are regularised incomplete beta functions, taken as Arb balls; the bound that comes back is one at which the
+ball itself is at most α, so it errs to the safe side only. `chernoff` is cheap and wider: it bounds the same tails by
+e^(−n·KL(k/n ‖ p)), for whole arrays of events.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from flint import arb, ctx
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_BITS = 160
+_HALVINGS = 60
+_NEAR = 2.0**-30
+"""Bounds are found to this relative distance: far below the sampling error of any number of draws."""
+
+
+def lower(successes: int, trials: int, doubt: float) -> float:
+    """A probability below which the true one lies with a chance of at most `doubt`."""
+    if successes == 0:
+        return 0.0
+    start = float(chernoff(np.array([successes]), trials, doubt)[0][0])
+    return _edge(start, successes / trials, lambda p: _at_least(successes, trials, p), doubt)
+
+
+def upper(successes: int, trials: int, doubt: float) -> float:
+    """A probability above which the true one lies with a chance of at most `doubt`."""
+    return math.nextafter(1.0 - lower(trials - successes, trials, doubt), 2.0)  # rounds up: the safe side
+
+
+def chernoff(successes: NDArray[np.int64], trials: int, doubt: float) -> tuple[Floats, Floats]:
+    """Lower and upper bounds for many events, each with this doubt: never narrower than Clopper and Pearson's."""
+    share = successes / trials
+    limit = -math.log(doubt) / trials
+    ends = []
+    for side in (0.0, 1.0):
+        far, near = np.full(share.shape, side), share.copy()
+        for _ in range(_HALVINGS):
+            middle = (far + near) / 2
+            beyond = _divergence(share, middle) > limit
+            far, near = np.where(beyond, middle, far), np.where(beyond, near, middle)
+        ends.append(far)
+    return ends[0], ends[1]
+
+
+def _divergence(share: Floats, chance: Floats) -> Floats:
+    """KL(share ‖ chance)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first = np.where(share > 0, share * np.log(share / chance), 0.0)
+        second = np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - chance)), 0.0)
+    found: Floats = first + second
+    return found
+
+
+def _at_least(successes: int, trials: int, chance: float) -> float:
+    """ln P(Binomial ≥ successes), rounded up."""
+    with ctx.workprec(_BITS):
+        tail = arb(chance).beta_lower(arb(successes), arb(trials - successes + 1), regularized=True)
+        return float(tail.upper().log().upper()) if tail.upper() > 0 else -math.inf
+
+
+def _edge(safe: float, beyond: float, tail: Callable[[float], float], doubt: float) -> float:
+    """The largest chance whose tail is at most the doubt: by secants on its logarithm, held between two ends."""
+    wanted = math.log(doubt)
+    if safe <= 0.0:
+        return 0.0
+    heights = [tail(safe) - wanted, tail(beyond) - wanted]
+    for _ in range(_HALVINGS):
+        if beyond - safe <= _NEAR * safe or heights[1] <= 0:
+            break
+        share = heights[0] / (heights[0] - heights[1])
+        middle = safe + (beyond - safe) * min(max(share, 0.02), 0.98)
+        height = tail(middle) - wanted
+        if height <= 0:
+            safe, heights[0] = middle, height
+        else:
+            beyond, heights[1] = middle, height
+    return safe

@@ -1,0 +1,238 @@
+"""Certificates: an exact upper bound on the privacy loss of a release, that anyone can compute again.
+
+    certificate = certify(plan)                                          a plan of a study: nothing is read or spent
+    certificate = certify("mean", bounds=(0, 120), epsilon="0.1")        a statistic of an array, by its parameters
+    certificate = certify(release, bounds=(0, 120), n=1000)              a release that was made
+    certificate.save("mean.certificate.json"); check("mean.certificate.json")
+
+The bound is Σ over all parts of `Part.loss`, in fractions, from scales, steps and what one unit can do; ε is only
+compared with it. `check` starts from the inputs in the file and computes everything else again: a file that says
+anything else, or whose bound exceeds its ε, is refused. What it does not do: look at the sampler (tests do that) or at
+the engine (`replay` does), or vouch for who wrote the file.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from flint import ctx
+
+from discreet.errors import InvalidParameter
+from discreet.release.plan import Plan
+from discreet.release.result import Release, shown
+from discreet.verify.loss import Part, fields_of, part_from
+from discreet.verify.parts import parts_of_plan, parts_of_statistic
+
+_FORMAT = 1
+_BITS = 192
+"""Of the balls that are shown: 57 digits."""
+
+_LARGEST_FILE = 10**8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Certificate:
+    """A claim, its parts, and the bound that they prove."""
+
+    epsilon: Fraction
+    """What is claimed."""
+    parts: tuple[Part, ...]
+    neighbors: str
+    unit: str
+    max_rows: int
+    query: str
+    version: str
+    """Of the package whose noise it is about."""
+
+    @property
+    def loss(self) -> Fraction:
+        """The proved upper bound on the privacy loss."""
+        return sum((part.loss for part in self.parts), Fraction())
+
+    @property
+    def slack(self) -> Fraction:
+        """How far the bound is below the claim."""
+        return self.epsilon - self.loss
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim is proved, for each part and for all together."""
+        return self.slack >= 0 and all(part.loss <= part.epsilon for part in self.parts)
+
+    @property
+    def log_ratio(self) -> str:
+        """The log-ratio of probabilities at the largest moves, from the closed form, as a ball."""
+        with ctx.workprec(_BITS):
+            return str(sum((part.log_ratio for part in self.parts[1:]), self.parts[0].log_ratio).str(30))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Inputs, and what follows from them, in JSON's types."""
+        return {
+            "discreet certificate": _FORMAT,
+            "version": self.version,
+            "query": self.query,
+            "neighbors": self.neighbors,
+            "unit": self.unit,
+            "max_rows": self.max_rows,
+            "epsilon": str(self.epsilon),
+            "loss": str(self.loss),
+            "slack": str(self.slack),
+            "log_ratio": self.log_ratio,
+            "holds": self.holds,
+            "parts": [fields_of(part) for part in self.parts],
+        }
+
+    def to_json(self) -> str:
+        """The text of the file."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the file."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  {part.statistic}: Δ {shown(part.sensitivity)} ({part.law}), scale "
+            f"{', '.join(shown(s * c) for s, c in zip(part.scales, part.steps, strict=True)) or '–'}, "
+            f"loss {shown(part.loss)} of {shown(part.epsilon)}"
+            for part in self.parts
+        ]
+        word = "proved" if self.holds else "NOT proved"
+        below = "exactly ε" if self.slack == 0 else f"{float(self.slack):.2g} below ε"
+        head = f"ε {shown(self.epsilon)} {word}: loss at most {float(self.loss):.9g}, {below} · {self.neighbors}"
+        return "\n".join([head, *lines])
+
+
+def certify(subject: Plan | Release | str, **given: Any) -> Certificate:
+    """The certificate of a plan, of a release of an array, or of a statistic by its name and parameters.
+
+    >>> certify("count", epsilon="0.1").holds
+    True
+    """
+    if isinstance(subject, Plan):
+        policy = subject.study.policy
+        return Certificate(
+            epsilon=subject.cost,
+            parts=tuple(parts_of_plan(subject)),
+            neighbors=policy.neighbors,
+            unit=policy.unit,
+            max_rows=policy.max_rows or 1,
+            query=subject.canonical,
+            version=_version(),
+        )
+    if isinstance(subject, Release):
+        return _of_release(subject, **given)
+    if not isinstance(subject, str):
+        raise InvalidParameter(
+            f"certify takes a plan, a release or the name of a statistic, got a {type(subject).__name__}"
+        )
+    parts = parts_of_statistic(subject, **given)
+    described = {name: str(value) for name, value in sorted(given.items())}
+    return Certificate(
+        epsilon=sum((part.epsilon for part in parts), Fraction()),
+        parts=tuple(parts),
+        neighbors=parts[0].neighbors,
+        unit="row",
+        max_rows=1,
+        query=json.dumps([subject, described], separators=(",", ":")),
+        version=_version(),
+    )
+
+
+def check(path: str | PathLike[str]) -> Certificate:
+    """The certificate in a file, all of it computed again; `InvalidParameter` if it is not what its inputs prove."""
+    place = Path(path)
+    try:
+        if place.stat().st_size > _LARGEST_FILE:
+            raise InvalidParameter(f"{place.name}: a certificate must be at most 100 MB")
+        stated = json.loads(place.read_text(encoding="utf-8"))
+    except OSError as failure:
+        raise InvalidParameter(f"{place.name} cannot be read: {failure.strerror}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        raise InvalidParameter(f"{place.name} must be a certificate in JSON") from None
+    if not isinstance(stated, dict) or stated.get("discreet certificate") != _FORMAT:
+        raise InvalidParameter(f"{place.name} must be a certificate of format {_FORMAT}, as certify(…).save writes it")
+    found = _read(stated, place.name)
+    computed = found.to_dict()
+    for name, value in computed.items():
+        if stated.get(name) != value or type(stated.get(name)) is not type(value):
+            raise InvalidParameter(f"{place.name}: {_where(name, stated.get(name), value)} is not what its inputs give")
+    if set(stated) != set(computed):
+        raise InvalidParameter(f"{place.name}: a certificate has no {sorted(set(stated) - set(computed))[0]!r}")
+    if not found.holds:
+        raise InvalidParameter(f"{place.name}: the loss, {found.loss}, exceeds the claimed ε, {found.epsilon}")
+    return found
+
+
+def _read(stated: dict[str, Any], name: str) -> Certificate:
+    try:
+        parts = tuple(part_from(fields) for fields in stated["parts"])
+        found = Certificate(
+            epsilon=Fraction(stated["epsilon"]),
+            parts=parts,
+            neighbors=stated["neighbors"],
+            unit=stated["unit"],
+            max_rows=stated["max_rows"],
+            query=stated["query"],
+            version=stated["version"],
+        )
+    except InvalidParameter:
+        raise
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        raise InvalidParameter(
+            f"{name}: a certificate must have epsilon, neighbors, unit, max_rows and parts"
+        ) from None
+    if not parts or any(part.neighbors != found.neighbors or part.rows != found.max_rows for part in parts):
+        raise InvalidParameter(f"{name}: all parts must be of the relation and the rows of a unit that it states")
+    if sum((part.epsilon for part in parts), Fraction()) != found.epsilon:
+        raise InvalidParameter(f"{name}: the parts must add up to the claimed ε, {found.epsilon}")
+    return found
+
+
+def _where(name: str, stated: Any, computed: Any) -> str:
+    """Which number of which part differs."""
+    if name == "parts" and isinstance(stated, list):
+        for one, two in zip(stated, computed, strict=False):
+            for key, value in two.items():
+                if one.get(key) != value:
+                    return f"the {key} of {two['statistic']}"
+    return f"the {name}"
+
+
+def _of_release(release: Release, *, n: Any = None, **given: Any) -> Certificate:
+    """By the parameters of the call; a twin of it on zeros must have been drawn with the same scale and step."""
+    import numpy as np
+
+    from discreet import arrays
+    from discreet.calibrate.bounds import exact_count
+
+    statistic = release.statistic
+    if not hasattr(arrays, statistic):
+        raise InvalidParameter(f"a release of a {statistic} is certified by its parts: certify them one by one")
+    if n is None and release.neighbors == "change-one":
+        raise InvalidParameter(
+            "n must be given for a release under change-one: it is public, and the scale depends on it"
+        )
+    zeros = np.zeros(1 if n is None else exact_count("n", n), np.int8 if given.get("whole") else np.float64)
+    named = {name: value for name, value in given.items() if name not in ("whole", "q")}
+    more = () if "q" not in given else (given["q"],)
+    twin = getattr(arrays, statistic)(zeros, *more, **named, epsilon=release.epsilon, neighbors=release.neighbors)
+    for name in ("scale", "step", "sensitivity"):
+        if getattr(twin, name) != getattr(release, name):
+            raise InvalidParameter(
+                f"these parameters are not those of the release: its {name} is {getattr(release, name)}"
+            )
+    if statistic == "histogram":
+        given = {**given, "bins": len(release.value), "bounds": None}
+    return certify(statistic, **given, epsilon=release.epsilon, neighbors=release.neighbors)
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("discreet")

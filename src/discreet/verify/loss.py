@@ -1,0 +1,260 @@
+"""What one unit can do, said once more and apart from the release code, and what that costs under the noise drawn.
+
+A part of a release is integers with independent discrete Laplace noise, or choices, or coins. Adding DLap(tᵢ) to
+integers that move by kᵢ costs Σ kᵢ/tᵢ, as P(k)/P(k + m) ≤ e^(m/t), with equality at k ≥ 0. What a row can do to them:
+
+    rows, units   1                                   sum        x in [L, H], or nothing where the row does not count
+    lone          a in [0, R], always                 pair       (a, R−a)
+    joint         (a, a(R−a)), always                 bernstein  ((R−a)², 2a(R−a), a²)
+    tree          1 in each of H levels               answer     Δ in all, as its caller declares
+
+A unit has up to `rows` of them in up to `spread` of the `cells` groups. A total that is first rounded to a step c moves
+by at most (m + c − 1)/c steps. A choice costs the range of the moves of its gaps (permute-and-flip [MS20]): a row that
+comes moves some gaps up by at most max(under·q, over·(1−q)), others down by at most max(under·(1−q), over·q); a row
+that goes elsewhere shifts them by under and over. Everything is a `Fraction`; nothing here reads ε.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from flint import arb
+
+from discreet.calibrate.ball import ball
+from discreet.calibrate.bounds import exact_neighbors
+from discreet.errors import InvalidParameter
+
+Vector = tuple[Fraction, ...]
+
+NOISE = ("rows", "units", "sum", "lone", "pair", "joint", "bernstein", "tree", "answer")
+OTHER = ("choice", "coin", "public")
+
+_COORDINATES = {"pair": 2, "joint": 2, "bernstein": 3}
+ALWAYS = ("lone", "joint")
+"""Laws in which one row is replaced by one row that counts, too."""
+
+_FACTS = {
+    "sum": {"lower", "upper"},
+    "lone": {"lower", "upper"},
+    "pair": {"lower", "upper"},
+    "joint": {"lower", "upper"},
+    "bernstein": {"lower", "upper"},
+    "tree": {"height"},
+    "answer": {"sensitivity", "changes"},
+    "choice": {"share", "over", "under"},
+    "coin": {"exponent"},
+}
+"""What must be known besides scales and steps: grid points, a share, rates per rank, and the like."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of a release: its law, who may do what, and the noise."""
+
+    statistic: str
+    law: str
+    neighbors: str
+    epsilon: Fraction
+    """Its share of the claimed ε."""
+    facts: dict[str, Fraction]
+    scales: Vector = ()
+    """Of the noise on each integer, in steps."""
+    steps: Vector = ()
+    rows: int = 1
+    spread: int = 1
+    cells: int = 1
+
+    def __post_init__(self) -> None:
+        exact_neighbors(self.neighbors)
+        self._refuse(self.law in (*NOISE, *OTHER), f"the law must be one of {', '.join((*NOISE, *OTHER))}")
+        self._refuse(set(self.facts) == _FACTS.get(self.law, set()), "it must have the facts of its law")
+        self._refuse(min(self.rows, self.spread, self.cells) >= 1, "rows, spread and cells must be at least 1")
+        numbers = _COORDINATES.get(self.law, 1) if self.law in NOISE else 0
+        self._refuse(len(self.scales) == len(self.steps) == numbers, f"it must have {numbers} scales and steps")
+        self._refuse(all(scale > 0 for scale in (*self.scales, *self.steps)), "scales and steps must be positive")
+        if self.law in ALWAYS:
+            self._refuse(self.replaced and self.rows == self.cells == 1, "the number of its rows must be public")
+        if self.law == "public":
+            self._refuse(self.replaced, "a number is public under change-one only")
+        if "upper" in self.facts:
+            self._refuse(self.facts["lower"] < self.facts["upper"], "lower must be below upper")
+        if self.law == "choice":
+            self._refuse(0 <= self.facts["share"] <= 1 and min(self.over, self.under) >= 0, "rates must be positive")
+
+    def _refuse(self, holds: bool, sentence: str) -> None:
+        if not holds:
+            raise InvalidParameter(f"a part of a certificate ({self.statistic}) cannot be: {sentence}")
+
+    @property
+    def replaced(self) -> bool:
+        """Whether a unit is replaced, rather than added or removed."""
+        return self.neighbors == "change-one"
+
+    @property
+    def over(self) -> Fraction:
+        """What a choice pays for each rank beyond its aim."""
+        return self.facts["over"]
+
+    @property
+    def under(self) -> Fraction:
+        """What a choice pays for each rank short of its aim."""
+        return self.facts["under"]
+
+    @property
+    def touched(self) -> int:
+        """Groups that one unit can change."""
+        return min(self.cells, self.spread * (2 if self.replaced else 1))
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """Δ: how far one unit moves the integers in all, in units of the grid; of a choice, ranks."""
+        if self.law == "choice":
+            return Fraction(self.rows * (2 if self.replaced and self.cells > 1 else 1))
+        return Fraction(0) if self.law in OTHER else self._most([Fraction(1)] * len(self.scales))[0]
+
+    @property
+    def loss(self) -> Fraction:
+        """An upper bound on the privacy loss, exact."""
+        match self.law:
+            case "public":
+                return Fraction(0)
+            case "coin":  # p/(1−p) = e^x
+                return self.facts["exponent"]
+            case "choice":
+                return self._choice()
+        pairs = list(zip(self.scales, self.steps, strict=True))
+        moved, _ = self._most([1 / (scale * step) for scale, step in pairs])
+        return moved + sum(((self._rounding(step) / scale) for scale, step in pairs), Fraction())
+
+    @property
+    def log_ratio(self) -> arb:
+        """ln P(0)/P(m) from the closed form, at the largest moves m: a ball that the loss bounds."""
+        if self.law == "coin":
+            heads = 1 / (1 + (-ball(self.facts["exponent"])).exp())
+            return (heads / (1 - heads)).log()
+        if self.law in OTHER:
+            return ball(self.loss)
+        pairs = list(zip(self.scales, self.steps, strict=True))
+        _, moves = self._most([1 / (scale * step) for scale, step in pairs])
+        steps = [math.floor(move / step + self._rounding(step)) for move, step in zip(moves, self.steps, strict=True)]
+        return sum((_log_ratio(scale, step) for scale, step in zip(self.scales, steps, strict=True)), arb(0))
+
+    def _rounding(self, step: Fraction) -> Fraction:
+        """Steps that rounding can add to a move of an integer."""
+        if self.law == "answer":
+            return self.facts["changes"]
+        return self.touched * (step - 1) / step
+
+    def _most(self, weights: list[Fraction]) -> tuple[Fraction, Vector]:
+        """The largest Σ wᵢ·mᵢ over what one unit can do, and the moves."""
+        alone, pairs = self._row(weights)
+        if not self.replaced:
+            moves = [_times(self.rows, one) for one in alone]
+        elif self.cells == 1:
+            moves = [_times(self.rows, one) for one in pairs]
+        else:  # rows that go and rows that come are in different groups, or in the same
+            moves = [_times(2 * self.rows, one) for one in alone] + [_times(self.rows, one) for one in pairs]
+        if self.law == "units":
+            moves = [(Fraction(self.touched),)]
+        if self.law == "answer":
+            moves = [(self.facts["sensitivity"],)]
+        return max((sum((w * m for w, m in zip(weights, one, strict=True)), Fraction()), one) for one in moves)
+
+    def _row(self, weights: list[Fraction]) -> tuple[list[Vector], list[Vector]]:  # noqa: PLR0911 - a law each
+        """Moves of one row that comes or goes, and of one that is replaced in its group: those that can be worst."""
+        zero = Fraction(0)
+        lower, upper = self.facts.get("lower", zero), self.facts.get("upper", zero)
+        width = upper - lower
+        match self.law:
+            case "tree":
+                height = self.facts["height"]
+                return [(height,)], [(2 * height,)]
+            case "sum":
+                return [(max(abs(lower), abs(upper)),)], [(max(upper, zero) - min(lower, zero),)]
+            case "lone":
+                return [], [(width,)]
+            case "pair":
+                ends: list[Vector] = [(width, zero), (zero, width)]
+                return ends, [*ends, (width, width)]
+            case "joint":  # |Δ a(R−a)| = d·|R − s| ≤ d(R−d) where a, a′ differ by d and add up to s
+                return [], [(d, d * (width - d)) for d in _tops(width, weights[0] + width * weights[1], -weights[1])]
+            case "bernstein":
+                linear = 2 * width * (weights[1] - weights[0])
+                tops = _tops(width, linear, weights[0] - 2 * weights[1] + weights[2])
+                ones: list[Vector] = [((width - a) ** 2, 2 * a * (width - a), a**2) for a in tops]
+                both: list[Vector] = [
+                    tuple(x + y for x, y in zip(one, two, strict=True)) for one in ones for two in ones
+                ]
+                return ones, both
+        return [(Fraction(1),)], [(Fraction(1),)]
+
+    def _choice(self) -> Fraction:
+        share = self.facts["share"]
+        comes = max(self.under * share, self.over * (1 - share)) + max(self.under * (1 - share), self.over * share)
+        moves = self.over + self.under
+        if not self.replaced:
+            return self.rows * comes
+        return self.rows * (max(moves, comes) if self.cells == 1 else max(moves, 2 * comes))
+
+
+def _times(rows: int, one: Iterable[Fraction]) -> Vector:
+    return tuple(rows * move for move in one)
+
+
+def _tops(width: Fraction, linear: Fraction, square: Fraction) -> list[Fraction]:
+    """Among the integers from 0 to the width, those where linear·a + square·a² can be largest."""
+    found = [Fraction(0), width]
+    if square < 0:
+        vertex = math.floor(-linear / (2 * square))
+        found += [Fraction(a) for a in (vertex, vertex + 1) if 0 < a < width]
+    return found
+
+
+def _log_ratio(scale: Fraction, move: int) -> arb:
+    """ln P(0) − ln P(move) of the discrete Laplace law, from its probabilities."""
+    ratio = (-1 / ball(scale)).exp()
+    front = (1 - ratio) / (1 + ratio)
+    return front.log() - (front * (ratio.log() * move).exp()).log()
+
+
+def part_from(fields: Any) -> Part:
+    """The part that JSON's fields write; `InvalidParameter` for anything else."""
+    try:
+        return Part(
+            statistic=str(fields["statistic"]),
+            law=str(fields["law"]),
+            neighbors=fields["neighbors"],
+            epsilon=Fraction(fields["epsilon"]),
+            facts={str(name): Fraction(value) for name, value in fields["facts"].items()},
+            scales=tuple(Fraction(scale) for scale in fields["scales"]),
+            steps=tuple(Fraction(step) for step in fields["steps"]),
+            rows=int(fields["rows"]),
+            spread=int(fields["spread"]),
+            cells=int(fields["cells"]),
+        )
+    except InvalidParameter:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError):
+        raise InvalidParameter("a certificate must list its parts with law, facts, scales and steps") from None
+
+
+def fields_of(part: Part) -> dict[str, Any]:
+    """The part as JSON has it: inputs, and what follows from them."""
+    return {
+        "statistic": part.statistic,
+        "law": part.law,
+        "neighbors": part.neighbors,
+        "epsilon": str(part.epsilon),
+        "facts": {name: str(value) for name, value in part.facts.items()},
+        "scales": [str(scale) for scale in part.scales],
+        "steps": [str(step) for step in part.steps],
+        "rows": part.rows,
+        "spread": part.spread,
+        "cells": part.cells,
+        "sensitivity": str(part.sensitivity),
+        "loss": str(part.loss),
+    }

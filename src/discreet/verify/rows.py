@@ -1,0 +1,156 @@
+"""Neighbours of a table: copies in which one unit is gone, or has other rows, made to break a promise.
+
+The rows that are put in a unit's place come from the policy alone: at the lower bounds in the first declared group,
+beyond the upper bounds in the last, missing everywhere, and out of all bounds in a group that is not declared; the
+second has two rows more than may count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+from discreet.ask.declared import Declared
+from discreet.ask.policy import Policy
+from discreet.errors import EngineFailed, InvalidParameter
+
+Pairs = list[tuple[int, int]]
+
+
+def rows_of(engine: Any) -> Any:
+    """All rows of an engine beside the caller, as an Arrow table; enumerations as texts."""
+    import pyarrow as pa
+
+    relation = getattr(engine, "_relation", None)
+    if relation is None:
+        raise InvalidParameter("a replay copies the rows: it needs a study whose data DuckDB reads")
+    try:
+        table = relation.to_arrow_table()
+        plain = [pa.string() if pa.types.is_dictionary(one.type) else one.type for one in table.schema]
+        return table.cast(pa.schema(list(zip(table.schema.names, plain, strict=True))))
+    except Exception:  # the words of the engine may quote a row
+        raise EngineFailed("the rows could not be copied for a replay; nothing was spent") from None
+
+
+def neighbors_of(table: Any, policy: Policy, unit: Any, other: Any) -> tuple[list[Any], Pairs]:
+    """Tables, and which of them are neighbours of one another."""
+    import pyarrow as pa
+
+    without, there = _without(table, policy, unit)
+    placed = [_placed(table, policy, unit, rows) for rows in _replacements(table, policy)]
+    if other is not None:
+        placed.append(_placed(table, policy, unit, _given(other, table)))
+    others = [pa.concat_tables([without, rows]) for rows in placed]
+    if policy.neighbors == "add-remove":
+        tables = [without, table, *others]
+        return tables, [(0, at) for at in range(1, len(tables))]
+    tables = [table, *others] if there else others
+    return tables, list(combinations(range(len(tables)), 2))
+
+
+def _without(table: Any, policy: Policy, unit: Any) -> tuple[Any, bool]:
+    """The table without the unit, and whether it was there."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if policy.unit_column is None:
+        return pa.concat_tables([table.slice(0, unit), table.slice(unit + 1)]), unit < table.num_rows
+    column = table[policy.unit_column]
+    try:
+        same = pc.fill_null(pc.equal(column, pa.scalar(unit, column.type)), False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError):
+        raise InvalidParameter("unit must be a value of the type that the unit column has") from None
+    left = table.filter(pc.invert(same))
+    return left, left.num_rows < table.num_rows
+
+
+def _placed(table: Any, policy: Policy, unit: Any, rows: list[dict[str, Any]]) -> Any:
+    """Rows of the unit, in the types of the table; what does not fit into a type is missing."""
+    import pyarrow as pa
+
+    columns = {}
+    for one in table.schema:
+        own = one.name == policy.unit_column
+        columns[one.name] = pa.array([unit if own else _fitting(row.get(one.name), one.type) for row in rows], one.type)
+    return pa.table(columns, table.schema)
+
+
+def _fitting(value: Any, kind: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        pa.scalar(value, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError):
+        return None
+    return value
+
+
+def _given(other: Any, table: Any) -> list[dict[str, Any]]:
+    rows = other.to_pylist() if hasattr(other, "to_pylist") else [other] if isinstance(other, dict) else other
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        raise InvalidParameter("other must be an Arrow table, a dict, or a list of dicts with the columns of the data")
+    if unknown := {name for row in rows for name in row} - set(table.schema.names):
+        raise InvalidParameter(f"other has a column that the data has not: {sorted(unknown)[0]}")
+    return rows
+
+
+def _replacements(table: Any, policy: Policy) -> list[list[dict[str, Any]]]:
+    """Rows for the unit's place, from what is declared."""
+    many = 1 if policy.unit_column is None else (policy.max_rows or 1) + 2
+    kinds: tuple[tuple[Callable[[Declared, Any], Any], int], ...] = (
+        (_first, 1),
+        (_last, many),
+        (_nothing, 1),
+        (_wild, 1),
+    )
+    types = {one.name: one.type for one in table.schema}
+    return [
+        [{name: make(policy.columns.get(name, Declared()), kind) for name, kind in types.items()}] * times
+        for make, times in kinds
+    ]
+
+
+def _first(declared: Declared, kind: Any) -> Any:
+    return _value(declared, kind, 0)
+
+
+def _last(declared: Declared, kind: Any) -> Any:
+    return _value(declared, kind, -1)
+
+
+def _nothing(_declared: Declared, _kind: Any) -> Any:
+    return None
+
+
+def _value(declared: Declared, kind: Any, end: int) -> Any:
+    """The first key or the lower bound; the last key or one beyond the upper bound."""
+    import pyarrow as pa
+
+    if declared.keys:
+        return _plain(declared.keys[end], kind)
+    if declared.bounds is not None:
+        bound = declared.bounds[end]
+        return _plain(bound + 1 if end and isinstance(bound, Fraction) else bound, kind)
+    return bool(end) if pa.types.is_boolean(kind) else None
+
+
+def _wild(_declared: Declared, kind: Any) -> Any:
+    """What no one declared."""
+    import pyarrow as pa
+
+    if pa.types.is_floating(kind):
+        return math.nan
+    if pa.types.is_integer(kind):
+        return 2 ** (kind.bit_width - 1) - 1
+    return "nowhere at all" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else None
+
+
+def _plain(value: Any, kind: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(value, Fraction):
+        return float(value) if pa.types.is_floating(kind) else math.floor(value)
+    return value

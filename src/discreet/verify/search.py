@@ -1,0 +1,207 @@
+"""A search for neighbours that break a sensitivity which someone claims for a function of their own.
+
+    search_sensitivity(statistics.pstdev, (0, 1), 100, claimed="1/100")      finds 0.0995: it is about 1/√n
+
+Data sets at the ends of the domain come first (all alike, two values in every proportion, near the ends), then random
+ones, and the worst are climbed from: one value changed at a time, kept while the distance grows. Distances are L1 norms
+of f(x) − f(x′), in fractions: exact where f gives integers or Fractions, and exact on the floats that f gives. An error
+or a NaN on one side only is an infinite distance. What it cannot do: prove a sensitivity; it finds a lower bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from discreet.calibrate.bounds import exact_bounds, exact_count, exact_neighbors
+from discreet.calibrate.epsilon import exact_sensitivity
+from discreet.draw.coin import below
+from discreet.draw.entropy import keystream
+from discreet.errors import InvalidParameter
+
+_INFINITE = Fraction(10**400)
+"""Stands for a distance without bound in comparisons."""
+
+_MOST_POOL = 12
+_KEPT = 4
+_PREFIXES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Search:
+    """The worst neighbours that were found."""
+
+    sensitivity: Fraction | float
+    """How far apart f is on them: a lower bound on its sensitivity; `inf` where one of them has no number."""
+    claimed: Fraction | None
+    x: list[Any]
+    x_neighbor: list[Any]
+    tried: int
+    """Pairs of neighbours."""
+
+    @property
+    def broken(self) -> bool:
+        """Whether the claim is refuted."""
+        return self.claimed is not None and self.sensitivity > self.claimed
+
+    def __repr__(self) -> str:
+        found = f"f moves by {float(self.sensitivity):.6g} between neighbours ({self.tried:,} pairs tried)"
+        if self.claimed is None:
+            return found
+        if not self.broken:
+            return f"{found}, claimed {float(self.claimed):.6g}: not broken"
+        times = f"{float(self.sensitivity / self.claimed):.4g} times the claim" if self.sensitivity != math.inf else ""
+        return f"{found}: the claim, {float(self.claimed):.6g}, is BROKEN {times}".rstrip()
+
+
+def search_sensitivity(
+    f: Callable[[list[Any]], Any],
+    domain: Any,
+    n: int,
+    neighbors: Any = "change-one",
+    *,
+    claimed: Any = None,
+    tries: int = 3_000,
+) -> Search:
+    """The neighbours of n values on which f differs most, among some thousand pairs.
+
+    `domain` is a pair (lower, upper), whose type the values have, or a list of three or more values. Under add-remove
+    one neighbour has n values, the other one fewer.
+    """
+    size, relation = exact_count("n", n), exact_neighbors(neighbors)
+    seeker = _Seeker(f, _pool(domain), size, relation == "change-one", exact_count("tries", tries))
+    claim = None if claimed is None else exact_sensitivity(claimed)
+    for x in seeker.corners():
+        seeker.look_around(x)
+    seeker.climb()
+    distance, pair = max(seeker.worst, key=lambda one: one[0])
+    return Search(
+        sensitivity=math.inf if distance >= _INFINITE else distance,
+        claimed=claim,
+        x=pair.x,
+        x_neighbor=pair.other,
+        tried=seeker.tried,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A data set, and the place at which its neighbour has another value, or none."""
+
+    x: list[Any]
+    place: int
+    values: tuple[Any, ...]
+
+    @property
+    def other(self) -> list[Any]:
+        """The neighbour."""
+        return [*self.x[: self.place], *self.values, *self.x[self.place + 1 :]]
+
+    def with_value(self, place: int, value: Any) -> _Pair:
+        """The same pair with another value at a place of both."""
+        return _Pair([*self.x[:place], value, *self.x[place + 1 :]], self.place, self.values)
+
+
+class _Seeker:
+    """The worst pairs so far, and ways to worse ones."""
+
+    def __init__(self, f: Callable[[list[Any]], Any], pool: list[Any], size: int, replaced: bool, tries: int) -> None:
+        self.f, self.pool, self.size, self.replaced, self.tries = f, pool, size, replaced, tries
+        self.tried = 0
+        self.worst: list[tuple[Fraction, _Pair]] = []
+
+    def corners(self) -> Iterator[list[Any]]:
+        """Data sets of one or two values, in every proportion, and some random ones."""
+        step = max(1, self.size // _PREFIXES)
+        counts = sorted({*range(0, self.size, step), self.size // 2, self.size // 2 + 1, self.size - 1})
+        ends = [(one, two) for one in self.pool[:4] for two in self.pool[:4] if one is not two]
+        sets = ([one] * count + [two] * (self.size - count) for one, two in ends for count in counts)
+        for x in sets:
+            if self.tried >= self.tries // 2:
+                break
+            yield x
+        while self.tried < self.tries * 6 // 10:
+            yield [self._value() for _ in range(self.size)]
+
+    def look_around(self, x: list[Any]) -> None:
+        """All neighbours of a data set that differ at its ends, or in one of its different values."""
+        values = self._values(x)
+        places = {0, len(x) - 1, *(x.index(value) for value in list(dict.fromkeys(x))[:4])}
+        others = [()] if not self.replaced else [(value,) for value in self.pool]
+        for place in sorted(places):
+            for other in others:
+                pair = _Pair(x, place, other)
+                self._keep(_distance(values, self._values(pair.other)), pair)
+
+    def climb(self) -> None:
+        """From the worst pairs on: one value changed on both sides, kept unless it makes them less far apart."""
+        while self.tried < self.tries:
+            at = below(len(self.worst), keystream())
+            distance, pair = self.worst[at]
+            if distance >= _INFINITE:
+                return
+            moved = pair.with_value(below(len(pair.x), keystream()), self._value())
+            found = _distance(self._values(moved.x), self._values(moved.other))
+            self.tried += 1
+            if found >= distance:
+                self.worst[at] = found, moved
+
+    def _keep(self, distance: Fraction, pair: _Pair) -> None:
+        self.tried += 1
+        if len(self.worst) < _KEPT or distance > self.worst[-1][0]:
+            self.worst = sorted([*self.worst, (distance, pair)], key=lambda one: -one[0])[:_KEPT]
+
+    def _values(self, x: list[Any]) -> list[Fraction] | None:
+        """f(x) as fractions; None where it is no number."""
+        try:
+            return [Fraction(number) for number in _flat(self.f(list(x)))]
+        except Exception:  # whatever f does, it is an outcome
+            return None
+
+    def _value(self) -> Any:
+        return self.pool[below(len(self.pool), keystream())]
+
+
+def _distance(one: list[Fraction] | None, two: list[Fraction] | None) -> Fraction:
+    if one is None and two is None:
+        return Fraction(0)
+    if one is None or two is None or len(one) != len(two):
+        return _INFINITE
+    return sum((abs(a - b) for a, b in zip(one, two, strict=True)), Fraction())
+
+
+def _flat(found: Any) -> list[Any]:
+    if hasattr(found, "tolist"):
+        found = found.tolist()
+    if isinstance(found, Sequence) and not isinstance(found, str):
+        return [item for part in found for item in _flat(part)]
+    return [found]
+
+
+def _pool(domain: Any) -> list[Any]:
+    """Values to build data sets of: the ends first, then what lies near them and between."""
+    listed = list(domain) if isinstance(domain, list | tuple | range) else []
+    if len(listed) > 2:
+        return listed[:1] + listed[-1:] + listed[1:-1] if len(listed) <= _MOST_POOL else _thinned(listed)
+    exact_bounds(domain)
+    lower, upper = listed
+    if isinstance(lower, float) or isinstance(upper, float):
+        low, high = float(lower), float(upper)
+        near = [math.nextafter(low, high), math.nextafter(high, low)]
+        between = [low + (high - low) * share for share in (0.5, 0.25, 0.75)]
+        return list(dict.fromkeys([low, high, *between, *near, *([0.0] if low < 0 < high else [])]))
+    if isinstance(lower, int) and isinstance(upper, int):
+        between = [(lower + upper) // 2, (3 * lower + upper) // 4, (lower + 3 * upper) // 4]
+        return list(dict.fromkeys([lower, upper, *between, *([0] if lower < 0 < upper else [])]))
+    first, last = exact_bounds(domain)
+    return [first, last, *(first + (last - first) * Fraction(quarter, 4) for quarter in (2, 1, 3))]
+
+
+def _thinned(listed: list[Any]) -> list[Any]:
+    if len({type(item) for item in listed}) > 3:
+        raise InvalidParameter("domain must be a pair (lower, upper) or a list of values of one kind")
+    step = len(listed) / (_MOST_POOL - 1)
+    return list(dict.fromkeys([listed[0], listed[-1], *(listed[int(at * step)] for at in range(1, _MOST_POOL - 1))]))

@@ -1,0 +1,44 @@
+"""`discreet figure`: a picture by its name, with the options that it takes."""
+
+import pytest
+
+from shell import QUESTION, discreet, one_after_another, study_in
+
+pytest.importorskip("altair", reason="figures need the extra plot")
+pytest.importorskip("vl_convert", reason="figures need the extra plot")
+
+
+def test_a_figure_is_drawn_into_a_file_and_its_place_is_told(tmp_path):
+    assert discreet("figure", "slide", "--epsilon", "0.5", cwd=tmp_path).out == "slide.svg\n"
+    assert (tmp_path / "slide.svg").read_text("utf-8").startswith("<svg")
+    told = discreet("figure", "densities", "--scale", "1", "--scale", "4", "-o", "two.png", cwd=tmp_path)
+    assert told.code == 0, told.err
+    assert (tmp_path / "two.png").read_bytes().startswith(b"\x89PNG")
+    assert "slide" in discreet("figure", cwd=tmp_path).out
+
+
+WRONG = [
+    (["sunset"], ["sunset", "slide"]),
+    (["slide", "--n", "4"], ["slide takes", "'n'"]),
+    (["slide", "--epsilon", "-1"], ["epsilon must be positive"]),
+    (["slide", "-o", "slide.doc"], [".svg"]),
+    (["release"], ["discreet release"]),
+]
+
+
+def test_what_a_figure_does_not_take_is_refused(tmp_path):
+    told = one_after_another([["figure", *arguments] for arguments, _ in WRONG], tmp_path)
+    for ended, (_, words) in zip(told, WRONG, strict=True):
+        ended.refused(2, *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_figure_of_a_release_and_of_a_budget(tmp_path):
+    folder = study_in(tmp_path)
+    flags = ["-o", "visits.svg", "-o", "visits.html"]
+    told = discreet("release", "study.toml", QUESTION, "--epsilon", "0.2", *flags, cwd=folder)
+    assert told.code == 0, told.err
+    assert told.out.splitlines()[-1].endswith("Saved visits.svg, visits.release.json, visits.html")
+    assert "<svg" in (folder / "visits.svg").read_text("utf-8")
+    told = discreet("figure", "budget", "--ledger", "study.toml", cwd=folder)
+    assert (told.out, told.err) == ("budget.svg\n", "")

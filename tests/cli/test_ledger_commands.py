@@ -1,0 +1,47 @@
+"""`discreet ledger`: what was spent, that it is whole, all of it in a file, and shares."""
+
+import csv
+import io
+import json
+
+from discreet import Ledger
+from shell import QUESTION, discreet, one_after_another, study_in
+
+
+def test_a_custodian_sees_checks_exports_and_allots(tmp_path):
+    folder = study_in(tmp_path)
+    cases = [
+        ["ledger", "show", "study.toml"],
+        ["release", "study.toml", QUESTION, "--epsilon", "0.2"],
+        ["ledger", "show", "study.ledger", "--json"],
+        ["ledger", "verify", "study.ledger"],
+        ["ledger", "export", "study.toml"],
+        ["ledger", "export", "study.toml", "-o", "all.csv"],
+        ["ledger", "export", "study.toml", "-o", "all.csv"],
+        ["ledger", "export", "study.toml", "--format", "xml"],
+        ["ledger", "allot", "study.toml", "ann", "0.4"],
+        ["ledger", "allot", "study.toml", "ann", "4"],
+    ]
+    too_early, released, shown, verified, lines, table, twice, unknown, allotted, too_much = one_after_another(
+        cases, folder
+    )
+    too_early.refused(2, "no ledger yet")
+    assert released.code == 0, released.err
+    found = json.loads(shown.out)["study"]
+    assert found["left"] == "4/5"
+    assert "answer" not in found["entries"][2]
+    assert verified.out.startswith("3 entries of study: whole")
+    assert [json.loads(line)["kind"] for line in lines.out.splitlines()] == ["create", "spend", "answer"]
+    assert table.code == 0, table.err
+    rows = list(csv.DictReader(io.StringIO((folder / "all.csv").read_text("utf-8"))))
+    assert json.loads(rows[2]["answer"])["epsilon"] == "1/5"
+    twice.refused(2, "must not be overwritten")
+    unknown.refused(2, "xml")
+    assert allotted.code == 0, allotted.err
+    too_much.refused(2, "total")
+    with Ledger.open(folder / "study.ledger") as ledger:
+        assert float(ledger.total("study", analyst="ann")) == 0.4
+
+    told = discreet("ledger", "show", "study.toml", cwd=folder)
+    assert told.out.startswith("study: ε 0.2 of 1 spent, 0.8 left\n")
+    assert [line.split()[0] for line in told.out.splitlines()[2:]] == ["1", "2", "3", "4"]

@@ -1,0 +1,151 @@
+"""`discreet plan` and `discreet release`: the price first, then the answer, then what is left."""
+
+import json
+from fractions import Fraction
+
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from discreet import Ledger
+from shell import CANARY, QUESTION, contents, discreet, one_after_another, study_in
+
+BAD_EPSILONS = ["nan", "inf", "0", "-1", "True", "0.1x", "1e400", "9" * 5000]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """A study whose ledger was made by its first plan."""
+    folder = study_in(tmp_path_factory.mktemp("study"))
+    planned = discreet("plan", "study.toml", QUESTION, "--epsilon", "0.2", cwd=folder)
+    assert planned.code == 0, planned.err
+    return folder, planned
+
+
+def test_a_plan_shows_price_error_and_fates_and_spends_nothing(study):
+    folder, planned = study
+    lines = planned.out.splitlines()
+    assert lines[0] == "3 rows · ε 0.2 of 1 (left after: 0.8) · change-one · up to 2 rows a patient"
+    assert lines[1].split() == ["column", "Δ", "scale", "95", "%", "within"]
+    assert lines[2].split() == ["visits", "4", "40", "±", "120"]
+    assert "missing age: dropped · age outside 0–120: clamped · county not listed: dropped" in planned.out
+    assert "Nothing was spent" in lines[-1]
+    assert planned.err == ""
+    with Ledger.open(folder / "study.ledger") as ledger:
+        assert [entry.kind for entry in ledger.entries()] == ["create"]
+
+
+def test_a_plan_in_json_has_exact_numbers(study):
+    terms = ["--within", "20", "--size", "50", "--weight", "visits=3", "--confidence", "0.9", "--json"]
+    planned = discreet("plan", "study.toml", QUESTION, *terms, cwd=study[0])
+    found = json.loads(planned.out)
+    assert Fraction(found["left"]) - Fraction(found["epsilon"]) == Fraction(found["left_after"])
+    assert [column["name"] for column in found["columns"]] == ["visits", "avg(age)"]
+    assert all(column["accuracy"] <= 20 for column in found["columns"])
+    assert found["confidence"] == "9/10"
+
+
+def test_a_plan_warns_of_noise_that_drowns_the_answer(study):
+    planned = discreet("plan", "study.toml", QUESTION, "--epsilon", "0.001", "--size", "100", cwd=study[0])
+    assert "warning: ε below 1/100" in planned.out
+    assert "warning: the noise of avg(age) is larger than its bounds" in planned.out
+
+
+def test_a_release_is_shown_saved_and_written_down_and_free_when_asked_again(tmp_path):
+    folder = study_in(tmp_path)
+    files = ["a.csv", "a.parquet", "b.json"]
+    flags = [part for file in files for part in ("-o", file)]
+    first = discreet("release", "study.toml", QUESTION, "--epsilon", "0.2", *flags, cwd=folder)
+    assert first.code == 0, first.err
+    lines = first.out.splitlines()
+    assert [line.split()[0] for line in lines[:4]] == ["county", "Dukes", "Essex", "Suffolk"]
+    assert "±" in lines[1]
+    saved = "Saved a.csv, a.release.json, a.parquet, b.json, b.release.json"
+    assert lines[-1] == f"ε 0.2 spent, 0.8 left (entry 2 of study.ledger). {saved}"
+    assert CANARY not in first.out
+
+    again = discreet("release", "study.toml", QUESTION.lower(), "--epsilon", "1/5", "--json", cwd=folder)
+    found = json.loads(again.out)
+    assert found["left"] == "4/5"
+    assert found["columns"] == json.loads((folder / "b.json").read_text("utf-8"))
+    assert pyarrow.csv.read_csv(folder / "a.csv").to_pydict()["visits"] == found["columns"]["visits"]
+    assert pyarrow.parquet.read_table(folder / "a.parquet").to_pydict() == found["columns"]
+
+    record = json.loads((folder / "a.release.json").read_text("utf-8"))
+    assert {name: record[name] for name in ("epsilon", "delta", "neighbors", "unit", "data_version")} == {
+        "epsilon": "1/5",
+        "delta": "0",
+        "neighbors": "change-one",
+        "unit": "patient",
+        "data_version": "1",
+    }
+    assert record["software"].startswith("discreet ")
+    assert all({"sensitivity", "scale", "step"} <= set(one) for one in record["statistics"])
+    with Ledger.open(folder / "study.ledger") as ledger:
+        assert [entry.kind for entry in ledger.entries()] == ["create", "spend", "answer", "repeat"]
+        assert ledger.entries()[1].request_id == record["entry"]
+
+
+def test_a_request_id_can_be_used_again_and_an_analyst_pays_from_a_share(tmp_path):
+    folder = study_in(tmp_path)
+    ask = ["release", "study.toml", "SELECT count(*) FROM visits", "--epsilon", "0.3", "--analyst", "ann"]
+    named = [*ask, "--request-id", "one"]
+    poor, allotted, first, again = one_after_another(
+        [ask, ["ledger", "allot", "study.toml", "ann", "0.4"], named, named], folder
+    )
+    poor.refused(3, "no share", "Nothing was spent")
+    assert allotted.code == 0, allotted.err
+    assert "ε 0.3 spent, 0.1 left" in first.out
+    assert "ε 0 spent, asked before, 0.1 left" in again.out
+
+
+REFUSED = [
+    (2, ["SELECT * would release rows"], ["SELECT * FROM visits", "--epsilon", "1"]),
+    (2, ["height"], ["SELECT avg(height) FROM visits", "--epsilon", "1"]),
+    (2, [""], ["SELECT count(* FROM", "--epsilon", "1"]),
+    (2, ["epsilon or within"], [QUESTION]),
+    (2, ["--weight"], [QUESTION, "--epsilon", "1", "--weight", "visits"]),
+    (2, ["-o must end in"], [QUESTION, "--epsilon", "0.1", "-o", "a.xlsx"]),
+    (2, ["folder"], [QUESTION, "--epsilon", "0.1", "-o", "nowhere/a.csv"]),
+    (3, ["1 is left, 1.5 was asked"], [QUESTION, "--epsilon", "1.5"]),
+    *[(2, ["epsilon must"], [QUESTION, "--epsilon", text]) for text in BAD_EPSILONS],
+]
+
+
+def test_what_is_refused_is_one_sentence_and_spends_nothing(study):
+    before = contents(study[0])
+    discreet("release", "study.toml", *REFUSED[0][2], cwd=study[0]).refused(2, *REFUSED[0][1], "othing was spent")
+    cases = [["release", "study.toml", *terms] for _, _, terms in REFUSED]
+    for ended, (code, words, _) in zip(one_after_another(cases, study[0]), REFUSED, strict=True):
+        ended.refused(code, *words, "othing was spent")
+    assert contents(study[0]) == before
+
+
+POLICIES = {
+    "broken": ("source = [", ["broken.toml", "TOML"]),
+    "unknown": ('source = "visits.parquet"\nepsilon = "1"\n[columns]\nheight = { bounds = [0, 1] }', ["height"]),
+    "empty": ('source = "gone.parquet"\nepsilon = "1"\n[columns]\nage = { bounds = [0, 1] }', ["gone.parquet"]),
+}
+
+
+def test_a_policy_that_cannot_be_used_is_refused(tmp_path):
+    study_in(tmp_path)
+    for name, (policy, _) in POLICIES.items():
+        (tmp_path / f"{name}.toml").write_text(policy, "utf-8")
+    asked = ["SELECT avg(age) FROM visits", "--epsilon", "1"]
+    told = one_after_another([["release", f"{name}.toml", *asked] for name in ["gone", *POLICIES]], tmp_path)
+    told[0].refused(2, "gone.toml", "no such file", "discreet init", "Nothing was spent")
+    for ended, (_, words) in zip(told[1:], POLICIES.values(), strict=True):
+        ended.refused(2, *words, "Nothing was spent")
+
+
+def test_data_that_cannot_be_read_is_told_without_a_row_and_its_spend_stays(tmp_path):
+    folder = study_in(tmp_path)
+    data = bytearray((folder / "visits.parquet").read_bytes())
+    end = len(data) - int.from_bytes(data[-8:-4], "little") - 8
+    data[4:end] = b"\xff" * (end - 4)  # every page, and none of the schema
+    (folder / "visits.parquet").write_bytes(data)
+    told = discreet("release", "study.toml", QUESTION, "--epsilon", "0.2", cwd=folder)
+    told.refused(5, "ε 0.2 was spent (entry 2)")
+    with Ledger.open(folder / "study.ledger") as ledger:
+        assert ledger.spent("study") == Fraction(1, 5)

@@ -1,0 +1,176 @@
+"""Spark gives the integers of the slow reference: two executor processes, ANSI mode on and off, an odd time zone.
+
+A query takes a second here, so that many expressions are asked in one.
+"""
+
+# ruff: noqa: DTZ001 - dates here have no zone
+
+from __future__ import annotations
+
+from datetime import datetime
+from fractions import Fraction
+from itertools import islice
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import reference
+from conforming import GRIDS, KINDS, NAMES, corners, expressions, functions, on_spark, requests, same, tables
+from discreet.ask import expression as ask
+from discreet.ask.query import Group
+from discreet.engines.base import Cells, OnGrid, Present, Request, Rows, Squares, Total, Units
+from discreet.engines.opening import engine_of
+from discreet.engines.spark import Spark
+from discreet.errors import EngineFailed, InvalidParameter
+
+few = settings(
+    max_examples=6, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck)
+)
+
+
+@pytest.fixture(scope="module")
+def opened(spark):
+    return on_spark(spark)
+
+
+@pytest.fixture(scope="module")
+def odd(opened):
+    """Every odd value of every column, in Spark and as rows."""
+    return opened(corners())
+
+
+def told(expression, rows):
+    """For each value of an expression the question how many rows have it, and the answer; and how many have none."""
+    values = [reference.evaluate(expression, row) for row in rows]
+    for key in dict.fromkeys(value for value in values if value is not None):
+        kind = reference.kind_of(key)
+        if not (kind == "text" and "\0" in key):  # no literal of the language holds NUL
+            constant = ask.Constant(Fraction(key) if kind == "number" else key, kind)
+            yield Rows(ask.Comparison("=", expression, constant)), values.count(key)
+    yield Rows(ask.Missing(expression)), values.count(None)
+
+
+@pytest.mark.parametrize("ansi", [True, False])
+def test_every_function_has_the_very_values_of_the_reference(spark, odd, ansi):
+    engine, rows = odd
+    pairs = [pair for expression in functions() for pair in told(expression, rows)]
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    spark.conf.set("spark.sql.parser.escapedStringLiterals", not ansi)
+    try:
+        rest = iter(pairs)
+        while batch := list(islice(rest, 200)):
+            found = engine.fetch(Request(tuple(measure for measure, _ in batch))).reveal()
+            for (measure, expected), got in zip(batch, found, strict=True):
+                assert got == [expected], measure
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+        spark.conf.unset("spark.sql.parser.escapedStringLiterals")
+
+
+@given(
+    table=tables(),
+    asked=st.lists(st.sampled_from(sorted(KINDS)).flatmap(expressions), min_size=8, max_size=8),
+    numbers=st.lists(expressions("number"), min_size=3, max_size=3),
+)
+@few
+def test_expressions_have_the_values_of_the_reference_on_every_row(opened, table, asked, numbers):
+    sums = (Total(OnGrid(number, grid, None)) for number in numbers for grid in GRIDS)
+    request = Request((*map(Rows, asked), *sums, Cells(OnGrid(numbers[0], GRIDS[1], 0))))
+    engine, rows = opened(table)
+    assert same(engine.fetch(request).reveal(), reference.fetch(request, rows))
+
+
+@given(table=tables(), request_=requests())
+@settings(few, max_examples=12)
+def test_a_request_has_the_integers_of_the_reference(opened, table, request_):
+    engine, rows = opened(table)
+    assert same(engine.fetch(request_).reveal(), reference.fetch(request_, rows))
+
+
+def test_columns_as_they_are_have_exact_sums_of_every_kind(odd):
+    engine, rows = odd
+    columns = [ask.Column(name, "number") for name in KINDS["number"]]
+    grids = [
+        OnGrid(column, grid, missing) for column in columns for grid in GRIDS[:4] for missing in (None, grid.upper)
+    ]
+    request = Request(tuple(measure(one) for one in grids for measure in (Total, Squares, Present)))
+    assert engine.fetch(request).reveal() == reference.fetch(request, rows)
+
+
+@pytest.mark.parametrize("unit", ["name", "day", "zoned", "moment", "flag", "huge", "real"])
+def test_units_above_a_limit_keep_the_rows_of_the_reference(odd, unit):
+    engine, rows = odd
+    measures = (Rows(), Units(), Total(OnGrid(ask.Column("whole", "number"), GRIDS[0], None)))
+    groups = (Group("name", ask.Column("name", "text"), tuple(NAMES), "other"),)
+    request = Request(measures, groups, unit=unit, max_rows=4, max_groups=2)
+    assert engine.fetch(request).reveal() == reference.fetch(request, rows)
+
+
+def test_many_bins_and_keys_of_every_kind_are_found(odd):
+    engine, rows = odd
+    edges = tuple(Fraction(index, 7) for index in range(-400, 401))
+    bins = Group("real", ask.Column("real", "number"), tuple(map(str, edges[:-1])), "other", edges)
+    moments = (datetime(1, 1, 1), datetime(2023, 12, 31, 23, 59, 59), datetime(2024, 1, 1))
+    zoned = Group("zoned", ask.Column("zoned", "date"), moments, "other")
+    for groups in ((bins,), (zoned, Group("flag", ask.Column("flag", "truth"), (False, True)))):
+        request = Request((Rows(),), groups)
+        assert engine.fetch(request).reveal() == reference.fetch(request, rows)
+
+
+def test_units_keys_and_versions(spark, opened, odd):
+    engine, rows = odd
+    for unit in ("name", "real"):
+        assert engine.units(unit).reveal() == len(
+            {row[unit] for row in rows if row[unit] is not None and row[unit] == row[unit]}
+        )
+    found = engine.discover("tiny", "name", 2).reveal()
+    assert set(found) <= {-128, 0, 127}
+    assert sum(found.values()) <= 2 * len(NAMES)
+    names = engine.discover("name", None, 1).reveal()
+    assert names == {name: sum(row["name"] == name for row in rows) for name in NAMES}
+    before = engine.version()
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    assert engine.version() == before
+    spark.conf.set("spark.sql.session.timeZone", "America/St_Johns")
+    assert opened(corners(119))[0].version() != before
+
+
+def test_nothing_is_left_in_the_session(spark, odd):
+    before = dict(spark.conf.getAll)
+    odd[0].fetch(Request((Rows(),), (Group("flag", ask.Column("flag", "truth"), (True,)),)))
+    assert spark.catalog.listTables() == []
+    assert dict(spark.conf.getAll) == before
+
+
+def test_a_text_of_bytes_that_are_no_utf_8_raises_nothing(spark):
+    frame = spark.sql("SELECT CAST(unhex(x) AS STRING) AS name FROM VALUES ('FFFE'), ('6F6B'), ('636166C3') AS t(x)")
+    engine, name = Spark(frame), ask.Column("name", "text")
+    measures = (Rows(ask.Likeness(name, "o%")), Rows(ask.Cast(name, "number")), Rows(ask.Function("upper", (name,))))
+    request = Request((Rows(), *measures), (Group("name", name, ("ok",), "other"),), unit="name", max_rows=1)
+    assert engine.fetch(request).reveal() == [[1, 2], [1, 0], [0, 0], [1, 2]]
+    assert engine.discover("name", None, 1).reveal() == {"ok": 1}
+    assert len(engine.version()) == 64
+
+
+def test_a_source_is_a_frame_a_table_or_a_file(spark, tmp_path):
+    pa.parquet.write_table(pa.table({"name": ["a", "b"], "raw": [[1], [2]]}), tmp_path / "people.parquet")
+    spark.read.parquet(str(tmp_path / "people.parquet")).createOrReplaceTempView("people")
+    try:
+        for source in (f"spark:{tmp_path}/people.parquet", "spark:people", spark.table("people")):
+            engine = engine_of(source)
+            assert list(engine.schema()) == ["name"]
+            assert engine.units(None).reveal() == 2
+    finally:
+        spark.catalog.dropTempView("people")
+    with pytest.raises((InvalidParameter, EngineFailed), match="Spark"):
+        engine_of("spark:nothing_of_the_sort")
+
+
+def test_a_statement_that_fails_is_told_without_sparks_words(spark):
+    frame = spark.sql("SELECT IF(id = 3, raise_error('canary'), 'a') AS name FROM range(5)")
+    with pytest.raises(EngineFailed, match=r"^Spark could not do the statement 'fetch'$") as caught:
+        Spark(frame).fetch(Request((Rows(ask.Column("name", "text")),)))
+    assert caught.value.__suppress_context__

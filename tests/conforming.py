@@ -1,0 +1,479 @@
+"""Random and odd tables, expressions and requests, and the same rows in every engine."""
+
+# ruff: noqa: DTZ001, PLR0911 - dates here have no zone; one case for each class
+
+from __future__ import annotations
+
+import decimal
+import itertools
+from datetime import UTC, date, datetime
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+
+import reference
+from discreet.ask import expression as ask
+from discreet.ask.query import Group
+from discreet.calibrate.grid import ValueGrid, value_grid
+from discreet.engines.base import Cells, OnGrid, Present, Request, Rows, Squares, Total, Units
+
+FIELDS = {
+    "real": pa.float64(),
+    "single": pa.float32(),
+    "whole": pa.int64(),
+    "natural": pa.uint64(),
+    "tiny": pa.int8(),
+    "money": pa.decimal128(18, 3),
+    "precise": pa.decimal128(38, 25),
+    "huge": pa.decimal128(38, 0),
+    "text": pa.string(),
+    "name": pa.string(),
+    "day": pa.date32(),
+    "moment": pa.timestamp("us"),
+    "zoned": pa.timestamp("us", tz="Asia/Kathmandu"),
+    "flag": pa.bool_(),
+    "person": pa.int64(),
+}
+KINDS = {
+    "number": ["real", "single", "whole", "natural", "tiny", "money", "precise", "huge"],
+    "text": ["text", "name"],
+    "date": ["day", "moment", "zoned"],
+    "truth": ["flag"],
+}
+ODD_NUMBERS = [
+    0.0,
+    -0.0,
+    0.5,
+    -0.5,
+    1.5,
+    2.5,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    5e-324,
+    -1e-310,
+    1e308,
+    -1e308,
+    2.0**53,
+    1e100,
+    1e-100,
+    1e-101,
+    0.1,
+]
+ODD_TEXTS = [
+    "",
+    " ",
+    "a",
+    "A",
+    "a ",
+    " A",
+    "É",
+    "é",
+    "e\u0301",
+    "ß",
+    "İ",
+    "%",
+    "_",
+    "a%",
+    "a\\",
+    "\\%",
+    "'",
+    '"',
+    "a\nb",
+    "\0",
+    "a\0b",
+    "👨‍👩‍👧",
+    "1",
+    "1e5",
+    " 2.5 ",
+    "-.5",
+    ".",
+    "1e400",
+    "1_000",
+    "0x10",
+    "inf",
+    "nan",
+    "١",
+    "true",
+    "NO",
+    " t ",
+    "2024-02-29",
+    "2023-02-29",
+    "2024-02-29T23:59:59.5",
+    "0000-01-01",
+    "9999-12-31 23:59",
+    "2024-1-1",
+    "infinity",
+    "epoch",
+]
+NAMES = ["a", "A", "b", "é", "", "\0"]
+
+reals = st.one_of(st.sampled_from(ODD_NUMBERS), st.floats(-100, 100), st.floats())
+texts = st.one_of(st.sampled_from(ODD_TEXTS), st.text(max_size=5))
+literals = texts.map(lambda text: text.replace("\0", "?"))
+"""No literal of the language holds NUL; a value or a declared key may."""
+moments = st.one_of(
+    st.sampled_from(
+        [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(1969, 12, 31, 23, 59, 59, 1)]
+    ),
+    st.datetimes(datetime(2019, 12, 25), datetime(2021, 1, 8)),
+)
+
+
+def decimals(digits: int, places: int) -> st.SearchStrategy[decimal.Decimal]:
+    whole = st.one_of(st.integers(-1000, 1000), st.integers(-(10**digits) + 1, 10**digits - 1))
+    context = decimal.Context(prec=60)
+    return whole.map(lambda number: decimal.Decimal(number).scaleb(-places, context))
+
+
+VALUES = {
+    "real": reals,
+    "single": st.one_of(st.sampled_from(ODD_NUMBERS[:9]), st.floats(width=32)),
+    "whole": st.one_of(st.integers(-5, 5), st.sampled_from([2**63 - 1, -(2**63), 2**53 + 1])),
+    "natural": st.one_of(st.integers(0, 5), st.just(2**64 - 1)),
+    "tiny": st.integers(-128, 127),
+    "money": decimals(18, 3),
+    "precise": decimals(38, 25),
+    "huge": decimals(38, 0),
+    "text": texts,
+    "name": st.sampled_from(NAMES),
+    "day": st.one_of(
+        st.sampled_from([date(1, 1, 1), date(9999, 12, 31)]), st.dates(date(2019, 12, 25), date(2021, 1, 8))
+    ),
+    "moment": moments,
+    "zoned": st.datetimes(datetime(2019, 12, 25), datetime(2021, 1, 8)).map(lambda moment: moment.replace(tzinfo=UTC)),
+    "flag": st.booleans(),
+    "person": st.integers(0, 3),
+}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> pa.Table:
+    size = draw(st.integers(0, 12))
+    columns = {
+        name: pa.array(draw(st.lists(st.one_of(st.none(), VALUES[name]), min_size=size, max_size=size)), kind)
+        for name, kind in FIELDS.items()
+    }
+    return pa.table(columns)
+
+
+def rows_of(table: pa.Table) -> list[dict[str, object]]:
+    return table.to_pylist()
+
+
+fractions = st.one_of(
+    st.sampled_from(
+        [
+            0,
+            1,
+            -1,
+            2,
+            5,
+            Fraction(1, 2),
+            Fraction(1, 10),
+            Fraction(10) ** 200,
+            Fraction(1, 10**200),
+            Fraction(3, 10**99),
+        ]
+    ),
+    st.fractions(-10, 10, max_denominator=100),
+).map(Fraction)
+CONSTANTS = {"number": fractions, "text": literals, "date": moments, "truth": st.booleans()}
+
+
+def constants(kind: str) -> st.SearchStrategy[ask.Constant]:
+    return st.one_of(CONSTANTS[kind], st.none()).map(lambda value: ask.Constant(value, kind))
+
+
+@st.composite
+def expressions(draw: st.DrawFn, kind: str, depth: int = 3) -> ask.Expression:
+    def inner(other: str) -> ask.Expression:
+        return draw(expressions(other, depth - 1))
+
+    if depth == 0 or draw(st.integers(0, 3)) == 0:
+        column = st.sampled_from(KINDS[kind]).map(lambda name: ask.Column(name, kind))
+        return draw(st.one_of(column, column, constants(kind)))
+    choices = ["case", "coalesce", "cast", {"number": "number", "text": "text", "date": "date", "truth": "truth"}[kind]]
+    match draw(st.sampled_from([*choices, choices[-1], choices[-1]])):
+        case "case":
+            return ask.Case(((inner("truth"), inner(kind)),), inner(kind))
+        case "coalesce":
+            return ask.Coalesce((inner(kind), inner(kind)))
+        case "cast":
+            return ask.Cast(inner(draw(st.sampled_from(sorted(KINDS)))), kind)
+        case "date":
+            return ask.Truncated(
+                draw(st.sampled_from(["year", "quarter", "month", "week", "day", "hour"])), inner("date")
+            )
+        case "text":
+            name = draw(st.sampled_from(["lower", "upper", "trim", "substring"]))
+            more = (inner("number"), inner("number")) if name == "substring" else ()
+            return ask.Function(name, (inner("text"), *more))
+        case "number":
+            return draw(numbers(inner))
+        case _:
+            return draw(truths(inner))
+
+
+@st.composite
+def numbers(draw: st.DrawFn, inner) -> ask.Expression:
+    match draw(st.sampled_from(["arithmetic", "arithmetic", "function", "several", "length", "part"])):
+        case "arithmetic":
+            return ask.Arithmetic(draw(st.sampled_from("+-*/")), inner("number"), inner("number"))
+        case "function":
+            return ask.Function(draw(st.sampled_from(["abs", "floor", "ceil", "round"])), (inner("number"),))
+        case "several":
+            return ask.Function(draw(st.sampled_from(["least", "greatest"])), (inner("number"), inner("number")))
+        case "length":
+            return ask.Function("length", (inner("text"),))
+        case _:
+            parts = ["year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second"]
+            return ask.Part(draw(st.sampled_from(parts)), inner("date"))
+
+
+@st.composite
+def truths(draw: st.DrawFn, inner) -> ask.Expression:
+    kind = draw(st.sampled_from(sorted(KINDS)))
+    match draw(st.sampled_from(["comparison", "every", "some", "negation", "membership", "missing", "likeness"])):
+        case "comparison":
+            return ask.Comparison(draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">="])), inner(kind), inner(kind))
+        case "every":
+            return ask.Every((inner("truth"), inner("truth")))
+        case "some":
+            return ask.Some((inner("truth"), inner("truth")))
+        case "negation":
+            return ask.Negation(inner("truth"))
+        case "membership":
+            return ask.Membership(inner(kind), tuple(draw(st.lists(constants(kind), max_size=3))))
+        case "missing":
+            return ask.Missing(inner(kind))
+        case _:
+            pattern = st.text(st.sampled_from("a%_é\\\n.'[]A"), max_size=5)
+            return ask.Likeness(inner("text"), draw(pattern))
+
+
+GRIDS = [
+    ValueGrid(exponent=0, lower=-5, upper=5, exact=True),
+    ValueGrid(exponent=-3, lower=-17, upper=40, exact=False),
+    ValueGrid(exponent=2, lower=3, upper=20, exact=False),
+    value_grid((Fraction(-1000), Fraction(1000)), bits=30),
+    value_grid((Fraction(0), Fraction(10**30)), bits=40),
+    value_grid((Fraction(-(10**300)), Fraction(10**300)), bits=20),
+    value_grid((Fraction(0), Fraction(1, 10**110)), bits=20),
+    ValueGrid(exponent=0, lower=-(2**52), upper=2**52, exact=True),
+]
+
+
+@st.composite
+def on_grids(draw: st.DrawFn, widest: int = 2**53) -> OnGrid:
+    grid = draw(st.sampled_from([grid for grid in GRIDS if grid.width <= widest]))
+    missing = draw(st.one_of(st.none(), st.sampled_from([grid.lower, grid.upper, grid.middle])))
+    of = draw(st.one_of(st.sampled_from(KINDS["number"]).map(lambda n: ask.Column(n, "number")), expressions("number")))
+    return OnGrid(of, grid, missing)
+
+
+@st.composite
+def measures(draw: st.DrawFn) -> object:
+    match draw(st.sampled_from(["rows", "units", "total", "squares", "present", "cells"])):
+        case "rows":
+            return Rows(draw(st.one_of(st.none(), st.sampled_from(sorted(KINDS)).flatmap(expressions))))
+        case "units":
+            return Units()
+        case "total":
+            return Total(draw(on_grids()))
+        case "squares":
+            return Squares(draw(on_grids(2**42)))
+        case "present":
+            return Present(draw(on_grids()))
+        case _:
+            return Cells(draw(on_grids(100)))
+
+
+KEYS = {
+    "number": st.one_of(st.integers(-5, 5).map(Fraction), fractions),
+    "text": st.one_of(st.sampled_from(NAMES), texts),
+    "date": moments,
+    "truth": st.booleans(),
+}
+
+
+@st.composite
+def groups(draw: st.DrawFn, name: str) -> Group:
+    other = draw(st.sampled_from([None, "other"]))
+    if draw(st.booleans()):
+        bins = draw(st.sampled_from([1, 2, 5, 50]))
+        edges = sorted(draw(st.sets(st.fractions(-20, 20, max_denominator=64), min_size=bins + 1, max_size=bins + 1)))
+        return Group(name, draw(expressions("number", 1)), tuple(map(str, range(bins))), other, tuple(edges))
+    kind = draw(st.sampled_from(sorted(KINDS)))
+    same = (lambda key: reference.evaluate(ask.Constant(key, "number"), {})) if kind == "number" else (lambda key: key)
+    keys = draw(st.lists(KEYS[kind], min_size=1, max_size=5, unique_by=same))
+    return Group(name, draw(expressions(kind, 1)), tuple(keys), other)
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> Request:
+    unit = draw(st.sampled_from([None, "person", "name", "day", "flag", "zoned"]))
+    limits = st.one_of(st.none(), st.integers(1, 3))
+    return Request(
+        measures=tuple(draw(st.lists(measures(), min_size=1, max_size=3))),
+        groups=tuple(draw(groups(f"g{index}")) for index in range(draw(st.integers(0, 2)))),
+        where=draw(st.one_of(st.none(), expressions("truth"))),
+        unit=unit,
+        max_rows=draw(limits) if unit else None,
+        max_groups=draw(limits) if unit else None,
+    )
+
+
+def same(found: list[list[object]], expected: list[list[object]]) -> bool:
+    return all(
+        np.array_equal(a, b) if isinstance(b, np.ndarray) else (a == b and type(a) is int)
+        for left, right in zip(found, expected, strict=True)
+        for a, b in zip(left, right, strict=True)
+    )
+
+
+CORNERS = {
+    "real": [*ODD_NUMBERS, 1.0, 2.0, 3.0, -1.0, 1000000.0, 1000000.5, 10.0, None],
+    "single": [*ODD_NUMBERS[:9], 3.0],
+    "whole": [0, 1, -1, 2, 3, 2**53 + 1, 2**63 - 1, -(2**63), None],
+    "natural": [0, 1, 2**64 - 1],
+    "tiny": [-128, 0, 127],
+    "money": [decimal.Decimal("0.001"), decimal.Decimal("999999999999999.999"), None],
+    "precise": [
+        decimal.Decimal("0.1000000000000000055511151"),
+        decimal.Decimal("1234567890123.3000000000000000444"),
+    ],
+    "huge": [*map(decimal.Decimal, (71296689604804203156, -15969616019341834, -(2**100) - 1, 7))],
+    "text": [*ODD_TEXTS, "\u00a0a\u00a0", "\ta", "AbC", "ÉA", None],
+    "name": NAMES,
+    "day": [date(1, 1, 1), date(9999, 12, 31), date(2020, 12, 31), date(2021, 1, 3), date(2024, 2, 29), None],
+    "moment": [
+        datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(1969, 12, 31, 23, 59, 59, 1),
+        datetime(2021, 1, 3, 12, 30, 45, 900000), datetime(2024, 1, 1), None,
+    ],
+    "zoned": [datetime(2023, 12, 31, 23, 59, 59, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC), None],
+    "flag": [True, False, None],
+    "person": [1, 2, 3, 4, None],
+}  # fmt: skip
+"""Every odd value of every column; the columns turn at different speeds, so that they meet in many ways."""
+
+
+def corners(size: int = 120) -> pa.Table:
+    return pa.table(
+        {
+            name: pa.array([values[row % len(values)] for row in range(size)], FIELDS[name])
+            for name, values in CORNERS.items()
+        }
+    )
+
+
+def functions():
+    """One expression for each function, part, cast and sign, of each column that it takes."""
+    columns = {kind: [ask.Column(name, kind) for name in names] for kind, names in KINDS.items()}
+    for column in (column for several in columns.values() for column in several):
+        yield from (ask.Cast(column, kind) for kind in KINDS)
+        yield ask.Missing(column)
+    real, single, text = columns["number"][0], columns["number"][1], columns["text"][0]
+    for name in ("abs", "floor", "ceil", "round"):
+        yield ask.Function(name, (real,))
+    for name in ("least", "greatest"):
+        yield ask.Function(name, (real, columns["number"][2]))
+    for sign in "+-*/":
+        yield ask.Arithmetic(sign, real, columns["number"][2])
+        yield ask.Arithmetic(sign, single, real)
+    for name in ("lower", "upper", "trim", "length"):
+        yield ask.Function(name, (text,))
+    yield ask.Function("substring", (text, columns["number"][2], real))
+    for date_ in columns["date"]:
+        for part in ("year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second"):
+            yield ask.Part(part, date_)
+        for unit in ("year", "quarter", "month", "week", "day", "hour"):
+            yield ask.Truncated(unit, date_)
+    yield from (ask.Likeness(text, pattern) for pattern in ("_", "a%", "%\\%", "__", "a_b", "%", ""))
+    yield from (ask.Comparison(sign, text, columns["text"][1]) for sign in ("=", "<>", "<", "<=", ">", ">="))
+
+
+def columns_of(table: pa.Table, change) -> pa.Table:
+    """The table with some of its columns in other types."""
+    return pa.table({name: change(name, table.column(name)) for name in table.column_names})
+
+
+def in_memory(table: pa.Table):
+    """DuckDB over an Arrow table, and its rows."""
+    from discreet.engines.duckdb import DuckDB
+
+    return DuckDB(table), table.to_pylist()
+
+
+POSTGRESQL_TYPES = {
+    pa.float64(): "double precision", pa.float32(): "real", pa.int64(): "bigint", pa.int8(): "smallint",
+    pa.uint64(): "numeric(20, 0)", pa.string(): "text", pa.date32(): "date", pa.bool_(): "boolean",
+    pa.timestamp("us"): "timestamp", pa.timestamp("us", tz="Asia/Kathmandu"): "timestamptz",
+}  # fmt: skip
+AWKWARD = "-ctimezone=America/St_Johns -cdatestyle=German -cstandard_conforming_strings=off -cextra_float_digits=-10"
+"""Settings of a session that would change what a careless statement means."""
+_numbers = itertools.count()
+
+
+def on_postgresql(server: str):
+    """A function that puts a table on a server, without the NUL that no text there can hold."""
+    import psycopg
+
+    from discreet.engines.postgres import PostgreSQL
+
+    name = f"conforming_{next(_numbers)}"
+    joint = "&" if "?" in server else "?"
+    address = f"{server}{joint}options={AWKWARD.replace(' ', '%20').replace('=', '%3D')}"
+
+    def opened(table: pa.Table):
+        table = columns_of(
+            table,
+            lambda _, column: (
+                pa.array([text and text.replace("\0", "\x01") for text in column.to_pylist()], pa.string())
+                if column.type == pa.string()
+                else column
+            ),
+        )
+        rows = table.to_pylist()
+        kinds = [
+            POSTGRESQL_TYPES.get(field.type) or f"numeric({field.type.precision}, {field.type.scale})"
+            for field in table.schema
+        ]
+        with psycopg.connect(server) as connection:
+            connection.execute(f"DROP TABLE IF EXISTS {name}")
+            fields = ", ".join(f'"{column}" {kind}' for column, kind in zip(table.column_names, kinds, strict=True))
+            connection.execute(f"CREATE UNLOGGED TABLE {name} ({fields})")
+            places = ", ".join(["%s"] * len(kinds))
+            connection.cursor().executemany(
+                f"INSERT INTO {name} VALUES ({places})",  # noqa: S608
+                [tuple(row.values()) for row in rows],
+            )
+        return PostgreSQL(f"{address}#public.{name}"), rows
+
+    return opened
+
+
+SPARK_TYPES = {pa.uint64(): pa.decimal128(20, 0)}
+
+
+def on_spark(session):
+    """A function that gives a table to Spark, which has no unsigned integers."""
+    from discreet.engines.spark import Spark
+
+    words = {
+        "double": "double", "float": "float", "int64": "bigint", "int8": "tinyint", "string": "string",
+        "date32[day]": "date", "timestamp[us]": "timestamp_ntz", "bool": "boolean",
+    }  # fmt: skip
+
+    def opened(table: pa.Table):
+        table = columns_of(table, lambda _, column: column.cast(SPARK_TYPES.get(column.type, column.type)))
+        kinds = [
+            str(kind).replace("128", "") if pa.types.is_decimal(kind) else words.get(str(kind), "timestamp")
+            for kind in table.schema.types
+        ]
+        schema = ", ".join(f"`{name}` {kind}" for name, kind in zip(table.column_names, kinds, strict=True))
+        return Spark(session.createDataFrame(table, schema=schema)), table.to_pylist()
+
+    return opened

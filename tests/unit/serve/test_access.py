@@ -1,0 +1,114 @@
+import sqlite3
+import stat
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from discreet.errors import DiscreetError, InvalidParameter
+from discreet.serve.access import Access, Person
+
+
+@pytest.fixture
+def access(tmp_path):
+    return Access(tmp_path / "discreet.access", new=True)
+
+
+def test_a_token_opens_what_it_was_made_for(access):
+    token = access.permit("ann", role="analyst", study="people")
+    assert access.person(token) == Person(name="ann", role="analyst", studies=frozenset({"people"}))
+    assert access.permit("ann", role="analyst", study="visits") is None
+    assert access.person(token).studies == {"people", "visits"}
+
+
+def test_every_token_is_another(access):
+    tokens = {access.permit(f"a{at}", role="analyst", study="people") for at in range(50)}
+    assert len(tokens) == 50
+    assert all(len(token) == len("discreet_") + 16 + 1 + 64 for token in tokens)
+
+
+@pytest.mark.parametrize("wrong", ["", "x", "discreet_", "discreet_0123456789abcdef_" + "0" * 64, "ann"])
+def test_an_unknown_token_opens_nothing(access, wrong):
+    access.permit("ann", role="analyst", study="people")
+    assert access.person(wrong) is None
+
+
+def test_one_letter_decides(access):
+    token = access.permit("ann", role="analyst", study="people")
+    for at in range(len(token)):
+        other = "0" if token[at] != "0" else "1"
+        assert access.person(token[:at] + other + token[at + 1 :]) is None
+    assert access.person(token.upper()) is None
+    assert access.person(token + "\n") is None
+
+
+def test_a_revoked_token_is_dead_and_its_successor_another(access):
+    token = access.permit("ann", role="analyst", study="people")
+    access.permit("ann", role="analyst", study="visits")
+    access.revoke("ann")
+    assert access.person(token) is None
+    assert access.names() == []
+    successor = access.permit("ann", role="analyst", study="people")
+    assert successor not in (None, token)
+    assert access.person(token) is None
+    assert access.person(successor).studies == {"people"}
+
+
+def test_only_a_token_in_use_can_be_revoked(access):
+    for name in ("ann", "ann"):
+        with pytest.raises(InvalidParameter, match="nothing was revoked"):
+            access.revoke(name)
+
+
+def test_a_role_stays(access):
+    access.permit("ann", role="analyst", study="people")
+    with pytest.raises(InvalidParameter, match="must stay what it is"):
+        access.permit("ann", role="custodian", study="people")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a:b", "a/b", "ä", "a" * 41, "discreet.x", "-a", "a\n"])
+def test_a_name_is_plain(access, name):
+    with pytest.raises(InvalidParameter, match="name must be"):
+        access.permit(name, role="analyst", study="people")
+
+
+def test_no_token_is_kept(access, tmp_path):
+    token = access.permit("ann", role="analyst", study="people")
+    secret = token.rpartition("_")[2]
+    for file in tmp_path.iterdir():
+        content = file.read_bytes()
+        assert secret.encode() not in content
+        assert bytes.fromhex(secret) not in content
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_missing_or_damaged_file_lets_nobody_in(access, tmp_path):
+    token = access.permit("ann", role="analyst", study="people")
+    file = tmp_path / "discreet.access"
+    for content in (b"", b"x" * 4096, None):
+        if content is None:
+            file.unlink()
+        else:
+            file.write_bytes(content)
+        with pytest.raises(DiscreetError):
+            access.person(token)
+    with pytest.raises(InvalidParameter):
+        Access(file)
+
+
+def test_the_tables_take_no_nonsense(access, tmp_path):
+    access.permit("ann", role="analyst", study="people")
+    with sqlite3.connect(tmp_path / "discreet.access") as file:
+        for statement in ("UPDATE person SET role = 'root'", "UPDATE person SET token_hash = x'00'"):
+            with pytest.raises(sqlite3.IntegrityError):
+                file.execute(statement)
+    file.close()
+
+
+def test_many_at_once_each_get_one(tmp_path):
+    def permit(at):
+        return Access(tmp_path / "discreet.access", new=True).permit(f"a{at}", role="analyst", study="people")
+
+    with ThreadPoolExecutor(8) as pool:
+        tokens = list(pool.map(permit, range(24)))
+    access = Access(tmp_path / "discreet.access")
+    assert [access.person(token).name for token in tokens] == [f"a{at}" for at in range(24)]

@@ -1,0 +1,137 @@
+from fractions import Fraction
+
+import pytest
+
+import discreet
+from discreet.errors import BudgetExceeded, EngineFailed, InvalidParameter, QueryRefused
+from discreet.serve.client import Server
+from serving import BY_COUNTY, folder_in_memory, running, served
+
+
+@pytest.fixture(scope="module")
+def site():
+    with folder_in_memory() as folder, served(folder, epsilon=100) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def url(site):
+    with running(site) as address:
+        yield address
+
+
+@pytest.fixture
+def remote(site, url):
+    with discreet.connect(url, site.tokens["ann"]) as found:
+        yield found
+
+
+def test_a_remote_plan_is_the_local_one(site, remote):
+    terms = {"epsilon": "0.1", "size": 50, "confidence": 0.9, "simultaneous": True, "weights": {"people": 2}}
+    here, there = site.study.sql(BY_COUNTY, **terms), remote.sql(BY_COUNTY, **terms)
+    assert repr(there).split("\n")[1:] == repr(here).split("\n")[1:]
+    for name in ("epsilon", "cost", "confidence", "simultaneous", "cells", "size", "lines", "notes", "warnings"):
+        assert getattr(there, name) == getattr(here, name), name
+    assert there.titles().items() <= here.titles().items()
+
+
+def test_a_remote_answer_is_the_local_one(site, remote, tmp_path):
+    there = remote.sql(BY_COUNTY, epsilon="0.2").release(request_id="one")
+    here = site.study.sql(BY_COUNTY, epsilon="0.2").release()
+    assert there == here  # the same question is one question, and this one was paid for
+    assert there.content == here.content
+    assert there.to_dict() == here.to_dict()
+    assert there.to_polars().equals(here.to_polars())
+    assert there.to_pandas().equals(here.to_pandas())
+    assert there.save(tmp_path / "a.csv").exists()
+    assert remote.sql(BY_COUNTY, epsilon="0.2").release(request_id="one") == there
+    assert remote.answer(there.entry) == there
+    assert remote.answer("one") == there
+
+
+def test_the_chain_works(site, remote):
+    asked = {"people": discreet.Count(), "age": discreet.Quantile("age", [0.25, "3/4"])}
+    there = remote.where("age >= 20").where("age < 90").by("county").ask(**asked).plan(epsilon=Fraction(1, 3))
+    here = site.study.where("age >= 20").where("age < 90").by("county").ask(**asked).plan(epsilon="1/3")
+    assert there.lines == here.lines
+    assert there.release() == here.release()
+    assert remote.ask(n=discreet.Count("age")).plan(within=5).epsilon > 0
+    assert remote.by("county").ask(n=discreet.Count()).plan(epsilon=1).cells == 3
+
+
+def test_errors_are_those_of_a_local_study(site, remote):
+    for sql, terms, kind in (
+        ("SELECT * FROM people", {"epsilon": 1}, QueryRefused),
+        ("SELECT count(*) FROM people WHERE", {"epsilon": 1}, QueryRefused),
+        (BY_COUNTY, {"epsilon": 0}, InvalidParameter),
+        (BY_COUNTY, {"epsilon": float("nan")}, InvalidParameter),
+        (BY_COUNTY, {}, InvalidParameter),
+    ):
+        said = []
+        for study in (site.study, remote):
+            with pytest.raises(kind) as caught:
+                study.sql(sql, **terms)
+            said.append(str(caught.value))
+        assert said[0].replace("nan", "'nan'") == said[1].replace("nan", "'nan'") or "nan" in said[0]
+    with pytest.raises(BudgetExceeded, match="share of analyst 'ann'"):
+        remote.sql(BY_COUNTY, epsilon=99).release()
+
+
+def test_what_is_left_is_told(site, remote):
+    assert remote.remaining == site.study.ledger.remaining("people", analyst="ann")
+    assert f"ε {float(remote.remaining):.4g} of 100 left" in repr(remote)
+    assert remote.entries()[0]["kind"] == "allot"
+
+
+def test_a_study_is_found_by_its_name(site, url):
+    with discreet.connect(url, site.tokens["zoe"], study="other") as remote:
+        assert remote.name == "other"
+    for wrong in ("people", "nothing"):
+        with pytest.raises(InvalidParameter, match="study must be one of other"):
+            discreet.connect(url, site.tokens["zoe"], study=wrong)
+
+
+def test_a_wrong_token_is_refused(url):
+    with pytest.raises(InvalidParameter, match="token is needed"):
+        discreet.connect(url, "discreet_no")
+
+
+def test_a_server_that_is_not_there_is_told(site):
+    with pytest.raises(EngineFailed, match="did not answer"):
+        discreet.connect("http://127.0.0.1:9", site.tokens["ann"])
+
+
+@pytest.mark.parametrize("url", ["http://example.org", "http://10.0.0.1:8000", "ftp://127.0.0.1", "127.0.0.1:8000"])
+def test_a_token_is_not_sent_in_the_clear(url):
+    with pytest.raises(InvalidParameter, match="https"):
+        discreet.connect(url, "token")
+
+
+def test_a_token_may_be_sent_over_tls_or_to_this_machine():
+    for url in ("https://example.org", "http://localhost:1", "http://127.0.0.1:1", "http://[::1]:1"):
+        Server(url, "token").close()
+
+
+def test_an_answer_that_the_network_lost_is_charged_once(site, url):
+    """The server hears, answers and spends; the client hears nothing, and asks again under the same id."""
+    import httpx
+
+    with discreet.connect(url, site.tokens["bob"]) as remote:
+        plan = remote.sql(BY_COUNTY, epsilon="0.77")
+        client, lost = remote._server._client, []
+
+        class Deaf(httpx.HTTPTransport):
+            def handle_request(self, request):
+                response = super().handle_request(request)
+                if request.url.path == "/release" and not lost:
+                    lost.append(response.read())
+                    raise httpx.ReadError("the network is down")
+                return response
+
+        client._transport.close()
+        client._transport = Deaf()
+        before = site.study.spent
+        answer = plan.release()
+        assert len(lost) == 1
+        assert site.study.spent - before == Fraction("0.77")
+        assert answer == remote.answer(answer.entry)

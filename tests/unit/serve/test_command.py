@@ -1,0 +1,121 @@
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import discreet
+from discreet.errors import DiscreetError, InvalidParameter
+from discreet.serve.command import app
+from discreet.serve.server import Place, is_local, opened
+from serving import BY_COUNTY, process, written
+
+
+def said(*arguments):
+    """What a command prints and how it ends; an error of ours is raised."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if isinstance(result.exception, DiscreetError):
+        raise result.exception
+    return result
+
+
+def test_a_study_is_served_as_the_custodian_types_it(tmp_path):
+    """token, serve, connect, ask, revoke: with real processes."""
+    policy = written(tmp_path)
+    made = said("token", "ann", "--study", policy, "--allot", "0.5")
+    token = made.stdout.strip().splitlines()[-1]
+    assert "shown once" in made.output
+    with process(policy, "--quantum", "0") as server:
+        with discreet.connect(server.url, token) as remote:
+            answer = remote.sql(BY_COUNTY, epsilon="0.1").release()
+            assert len(answer) == 3
+            assert float(remote.remaining) == 0.4
+            said("revoke", "ann", "--access", tmp_path / "discreet.access")
+            with pytest.raises(InvalidParameter, match="token is needed"):
+                remote.described  # noqa: B018
+        again = said("token", "ann", "--study", policy, "--allot", "0.5").stdout.strip().splitlines()[-1]
+        assert again != token
+        with discreet.connect(server.url, again) as remote:
+            assert float(remote.remaining) == 0.4  # what was spent stays spent, whatever the token
+        server.popen.send_signal(signal.SIGINT)
+        server.popen.wait(20)
+        log = server.log.read_text("utf-8")
+        assert "ann POST '/release' 200" in log
+        assert "Traceback" not in log
+        assert token not in log
+
+
+def test_a_second_study_needs_no_second_token(tmp_path):
+    policy = written(tmp_path)
+    other = shutil.copy(policy, tmp_path / "other.toml")
+    said("token", "ann", "--study", policy, "--allot", "0.5")
+    more = said("token", "ann", "--study", other, "--allot", "0.25")
+    assert "has a token already" in more.output
+    assert "discreet_" not in more.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["token", "ann"],
+        ["token", "ann", "--allot", "0.5", "--role", "custodian"],
+        ["token", "ann", "--allot", "0.5", "--role", "root"],
+        ["token", "ann", "--allot", "2"],
+        ["token", "ann", "--allot", "nan"],
+        ["token", "a b", "--allot", "0.5"],
+    ],
+    ids=" ".join,
+)
+def test_a_token_that_makes_no_sense_is_refused(tmp_path, arguments):
+    policy = written(tmp_path)
+    with pytest.raises(DiscreetError):
+        said(*arguments, "--study", policy)
+    assert not (tmp_path / "discreet.access").exists()
+
+
+def test_a_custodian_has_no_allotment(tmp_path):
+    made = said("token", "cleo", "--study", written(tmp_path), "--role", "custodian")
+    assert "the study's ε" in made.output
+
+
+def test_help_is_there_and_quick(tmp_path):
+    assert "revoke" in said("--help").output
+    assert "--insecure-public" in said("run", "--help").output
+    assert "--insecure-public" in said(str(tmp_path / "x.toml"), "--help").output
+    code = (
+        "import sys, discreet.serve.command; print([m for m in ('numpy', 'starlette', 'uvicorn') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.org", "127.0.0.1.example.org"])  # noqa: S104
+def test_a_public_address_needs_tls_or_a_word(host, tmp_path):
+    assert not is_local(host)
+    with pytest.raises(InvalidParameter, match="--insecure-public"):
+        Place(host=host)
+    with pytest.raises(InvalidParameter, match="--insecure-public"):
+        said(written(tmp_path), "--host", host)
+    assert not (tmp_path / "people.ledger").exists()
+    assert Place(host=host, insecure_public=True).host == host
+    assert Place(host=host, tls_cert=tmp_path, tls_key=tmp_path).host == host
+
+
+def test_a_certificate_needs_its_key(tmp_path):
+    with pytest.raises(InvalidParameter, match="together"):
+        Place(tls_cert=tmp_path)
+
+
+def test_two_studies_of_one_name_are_refused(tmp_path):
+    policy = written(tmp_path)
+    with pytest.raises(InvalidParameter, match="twice"):
+        opened([policy, policy])
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setattr("discreet.serve.command.find_spec", lambda _: None)
+    for arguments in ([], ["token", "ann", "--allot", "0.5", "--study"]):
+        with pytest.raises(InvalidParameter, match=r"discreet\[serve\]"):
+            said(*arguments, written(tmp_path))

@@ -1,0 +1,72 @@
+"""Curves of errors, and of an attacker, against their formulas."""
+
+import math
+
+import pytest
+
+from discreet import InvalidParameter, accuracy
+from discreet.show.attacker import attacker
+from discreet.show.errors import error, planned, response
+from released import data_in
+from studies import Paper, select, study_of
+
+
+def test_the_error_of_a_mean_has_the_readers_own_point():
+    data = data_in(error(n=1000, epsilon="0.1", bounds="0, 120"))
+    own = [row for row in data if "series" not in row and "x" in row]
+    assert sorted(row["x"] for row in own) == [0.1, 1000]
+    assert [row["error"] for row in own] == [pytest.approx(math.log(20) * 120 / (1000 * 0.1), rel=1e-12)] * 2
+    assert float(
+        accuracy.epsilon_needed(error=own[0]["error"] * 1.000001, n=1000, statistic="mean", bounds=(0, 120))
+    ) == (pytest.approx(0.1, rel=1e-5))
+
+
+def test_the_curves_of_a_mean_follow_the_formula():
+    for row in data_in(error(n=500, epsilon=1, bounds=(-1, 1), confidence="0.99")):
+        name, _, text = row.get("series", "").partition(" = ")
+        other = float(text.replace(",", "") or 0)
+        if name in ("ε", "n"):
+            assert row["error"] == pytest.approx(math.log(100) * 2 / (row["x"] * other), rel=1e-6)
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(1, "1e-9"), (10**18, 10**6), (7, "1/3")])
+def test_extreme_errors_can_be_drawn(n, epsilon):
+    assert all(row["error"] > 0 for row in data_in(error(n=n, epsilon=epsilon)) if "error" in row)
+
+
+def test_randomized_response_is_the_root_of_half_of_n_times_worse():
+    data = data_in(response(epsilon=1, largest=10_000))
+    errors = {(row["series"].split()[0], row["x"]): row["error"] for row in data}
+    for n in (1, 100, 10_000):
+        assert errors["randomized", n] / errors["Laplace", n] == pytest.approx(math.sqrt(n / 2), rel=1e-12)
+
+
+def test_the_attackers_limit_begins_at_a_coin_and_keeps_measured_points():
+    data = data_in(attacker(measured=[("0.1", 0.52), (8, 1)]))
+    limits = [row for row in data if set(row) == {"epsilon", "rate"}]
+    assert {"epsilon": 0.0, "rate": 0.5} in limits
+    assert {"epsilon": 0.1, "rate": 0.52} in limits
+    (two,) = (row["rate"] for row in limits if row["epsilon"] == 2)
+    assert two == pytest.approx(math.exp(2) / (1 + math.exp(2)), rel=1e-12)
+    assert max(row["epsilon"] for row in limits) == 8
+    for measured in ([(1, 1.5)], [(1,)], [(-1, 0.5)], ["ab"]):
+        with pytest.raises(InvalidParameter):
+            attacker(measured=measured)
+
+
+def test_a_plan_shows_its_own_point_and_costs_nothing():
+    study = study_of([{"age": 3}], Paper())
+    plan = study.sql(select("place, count(*) AS people, sum(age) AS years", "GROUP BY place"), epsilon="0.2")
+    data = data_in(plan.figure())
+    own = {row["x"]: None for row in data if "series" not in row}
+    assert list(own) == [0.2]
+    reaches = {plan.titles()[line.name]: line.reach for line in plan.lines}
+    drawn = {row["series"]: row["error"] for row in data if row["x"] == 0.2 and "series" in row}
+    assert drawn == reaches
+    assert study.spent == 0
+
+
+def test_a_plan_whose_errors_are_not_known_says_so():
+    study = study_of([{"age": 3}], Paper())
+    with pytest.raises(InvalidParameter, match="depend on the data"):
+        planned(study.sql(select("median(age)"), epsilon=1))

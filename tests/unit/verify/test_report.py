@@ -1,0 +1,80 @@
+"""The report of `discreet verify`, with few draws: its lines, its JSON, and that it can fail."""
+
+import json
+from dataclasses import replace
+from unittest import mock
+
+import pytest
+
+import discreet
+from discreet.errors import InvalidParameter
+from discreet.verify import report
+
+CERTIFIED = ["count(*)", "sum(age)", "avg(age)", "variance(pay)", "median(age)", "min(pay)", "max(age)", "avg(well)"]
+
+
+@pytest.fixture
+def quick():
+    """Some subjects and controls, with fewer draws."""
+    few = [
+        replace(one, draws=100_000) for one in report.subjects() if one.statistic in ("count", "randomized_response")
+    ]
+    some = [one for one in report.controls() if one.draws <= 1_000]
+    with mock.patch.multiple(report, subjects=mock.Mock(return_value=few), controls=mock.Mock(return_value=some)):
+        yield
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_report_shows_certificates_audits_and_controls():
+    lines = []
+    assert report.run(lines.append)
+    text = "\n".join(lines)
+    for asked in CERTIFIED:
+        for relation in report.RELATIONS:
+            assert any(line.startswith(f"✓ {asked} ") and relation in line for line in lines), (asked, relation)
+    assert "randomized_response" in text
+    assert "a row raises" in text
+    assert "✗" not in text
+    assert lines[-1] == "Everything is as it must be."
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_report_in_json_is_one_text():
+    lines = []
+    assert report.run(lines.append, as_json=True)
+    [text] = lines
+    found = json.loads(text)
+    assert set(found) == {"certificates", "audits", "controls", "passed"}
+    assert all(one["verdict"] == "silent" for one in found["audits"])
+    assert all(one["verdict"] == "violated" for one in found["controls"])
+
+
+@pytest.mark.usefixtures("quick")
+def test_control_a_blind_auditor_and_a_leaking_statistic_make_the_report_fail():
+    blind = lambda *given, **named: replace(discreet.verify.audit(*given, **named), bound=0.0)  # noqa: E731
+    leaking = lambda *given, **named: replace(discreet.verify.audit(*given, **named), bound=1.01)  # noqa: E731
+    for wrong in (blind, leaking):
+        lines = []
+        with mock.patch.object(report, "audit", wrong):
+            assert not report.run(lines.append)
+        assert "SOMETHING IS WRONG" in lines[-1]
+        assert any(line.startswith("✗") for line in lines)
+
+
+def test_a_file_is_checked(tmp_path):
+    path = tmp_path / "c.json"
+    discreet.verify.certify("count", epsilon=1).save(path)
+    assert report.check_file(path).holds
+    path.write_text(path.read_text().replace('"scales": [\n    "1"', '"scales": [\n    "999999999/1000000000"'))
+    with pytest.raises(InvalidParameter):
+        report.check_file(path)
+
+
+def test_every_public_name_of_verify_is_there():
+    for name in discreet.verify.__all__:
+        assert getattr(discreet.verify, name) is not None
+    assert set(dir(discreet.verify)) == set(discreet.verify.__all__)
+    assert callable(discreet.verify.audit)
+    assert callable(discreet.verify.replay)
+    with pytest.raises(AttributeError, match="no attribute 'prove'"):
+        discreet.verify.prove  # noqa: B018

@@ -1,0 +1,158 @@
+"""Prints docs/reference.md: every public name with its signature and its docstring, from the code itself.
+
+Run it as: python tools/reference.py > docs/reference.md
+"""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+import discreet
+from discreet import verify
+from discreet.release.answer import Answer
+from discreet.release.plan import Plan
+from discreet.release.response import Response
+
+INTRODUCTION = """# Reference
+
+Every public name, made by `python tools/reference.py` from the docstrings. Names without a prefix are those of
+`discreet`. What a statistic does and why: [the statistics](statistics.md). The command line: [commands](cli.md).
+
+`**account` stands for `ledger=`, `study=`, `request_id=`, `data_version=` and `analyst=`: with a `Ledger` and the name
+of a study the call is charged before the data is looked at, and with a `request_id` it can be repeated, free.
+`neighbors` is "change-one" (how many units there are is public) or "add-remove" (it is not)."""
+
+SECTIONS = (
+    ("Statistics of a column in memory", "arrays", "result"),
+    ("Algorithm 1, and the laws", "algorithm", "laplace", "response"),
+    ("Studies", "study", "policy", "client"),
+    ("Questions of a study", "questions"),
+    ("The ledger", "ledger"),
+    ("Errors", "errors"),
+)
+"""Titles, and the modules whose public names stand under them."""
+
+GIVEN = {"Plan": Plan, "Answer": Answer, "Response": Response}
+"""What public functions give back."""
+
+MADE_ELSEWHERE = (*GIVEN.values(), discreet.Release, discreet.Releases, discreet.Ledger)
+"""Nobody calls these classes."""
+
+
+def page() -> str:
+    """The whole text."""
+    parts = [INTRODUCTION]
+    names = {name: getattr(discreet, name) for name in discreet.__all__}
+    functions = {name: value for name, value in names.items() if not isinstance(value, ModuleType)}
+    for title, *homes in SECTIONS:
+        found = {name: value for name, value in functions.items() if value.__module__.split(".")[-1] in homes}
+        parts += [f"## {title}", *described(found, "")]
+        functions = {name: value for name, value in functions.items() if name not in found}
+    if functions:
+        raise SystemExit(f"no section for {', '.join(functions)}")
+    parts += ["## What they give back", *described(GIVEN, "")]
+    for name, module in [*((name, names[name]) for name in names if name not in functions), ("verify", verify)]:
+        if isinstance(module, ModuleType):
+            parts += [f"## `{name}`", prose(module), *described(members(module), f"{name}.")]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def members(module: ModuleType) -> dict[str, Any]:
+    """The public names of a module: those that it lists, or its own functions."""
+    listed = getattr(module, "__all__", None)
+    if listed is None:
+        listed = [name for name, value in vars(module).items() if _own(value, module) and not name.startswith("_")]
+    return {name: getattr(module, name) for name in listed}
+
+
+def _own(value: object, module: ModuleType) -> bool:
+    return inspect.isfunction(value) and value.__module__ == module.__name__
+
+
+def described(names: dict[str, Any], prefix: str) -> Iterator[str]:
+    """A part for each name."""
+    for name, value in names.items():
+        if isinstance(value, ModuleType):
+            yield f"### `{prefix}{name}`"
+            yield prose(value)
+            for inner, function in members(value).items():
+                yield f"**`{name}.{inner}{signature(function)}`**\n\n{prose(function)}"
+        elif inspect.isclass(value):
+            yield from _class(f"{prefix}{name}", value)
+        else:
+            yield f"### `{prefix}{name}`"
+            yield f"```text\n{prefix}{name}{signature(value)}\n```"
+            yield prose(value)
+
+
+def _class(name: str, kind: type) -> Iterator[str]:
+    yield f"### `{name}`"
+    if not issubclass(kind, BaseException) and kind not in MADE_ELSEWHERE:
+        yield f"```text\n{name}{signature(kind)}\n```"
+    yield prose(kind)
+    lines = [f"- `.{field}` {text}" for field, text in fields(kind).items()]
+    for method, value in vars(kind).items():
+        if method.startswith("_"):
+            continue
+        if isinstance(value, property | cached_property):
+            lines.append(f"- `.{method}` {first(value)}")
+        elif inspect.isfunction(value) or isinstance(value, classmethod | staticmethod):
+            bound = getattr(kind, method) if not inspect.isfunction(value) else value
+            lines.append(f"- `.{method}{signature(bound, skip_self=inspect.isfunction(value))}` {first(bound)}")
+    yield "\n".join(line.rstrip() for line in lines)
+
+
+def signature(value: Any, *, skip_self: bool = False) -> str:
+    """The parameters, without annotations: the docstrings say what they are."""
+    try:
+        found = inspect.signature(value)
+    except (TypeError, ValueError):
+        return "(…)"
+    parameters = [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for parameter in list(found.parameters.values())[1 if skip_self else 0 :]
+    ]
+    text = str(found.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
+    return re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", text)
+
+
+def fields(kind: type) -> dict[str, str]:
+    """The public fields of a dataclass, with the text that stands below each of them."""
+    if not hasattr(kind, "__dataclass_fields__"):
+        return {}
+    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    if not isinstance(body, ast.ClassDef):
+        return {}
+    found: dict[str, str] = {}
+    for line, following in zip(body.body, [*body.body[1:], None], strict=True):
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.target.id[0] != "_":
+            match following:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    found[line.target.id] = " ".join(text.split())
+                case _:
+                    found[line.target.id] = ""
+    return found
+
+
+def prose(value: object) -> str:
+    """The docstring without its examples, which are run where they stand."""
+    parts = doctest.DocTestParser().parse(inspect.getdoc(value) or "")
+    return "".join(part for part in parts if isinstance(part, str)).strip()
+
+
+def first(value: object) -> str:
+    """The first sentence or so of a docstring: its first paragraph, on one line."""
+    return " ".join(prose(value).split("\n\n")[0].split())
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
