@@ -50,9 +50,15 @@ _FORMATS = {
     "parquet": "application/vnd.apache.parquet",
     "png": "image/png",
 }
+_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""What the page may load: its own files, and nothing that is written inside it."""
+
 _HEADERS = [
     (b"cache-control", b"no-store"),
-    (b"content-security-policy", b"default-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'"),
+    (b"content-security-policy", _POLICY),
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
 ]

@@ -252,7 +252,7 @@ def test_every_response_says_how_it_may_be_used(site):
         headers = site.client().get(path).headers
         assert headers["cache-control"] == "no-store"
         assert headers["x-content-type-options"] == "nosniff"
-        assert "default-src 'self'" in headers["content-security-policy"]
+        assert "default-src 'none'" in headers["content-security-policy"]
 
 
 def test_a_failure_says_nothing(site, monkeypatch, caplog):

@@ -31,7 +31,7 @@ export function show(place, answer, { said, failed }) {
     fill(place, told, make("dl", { className: "tiles" }, ...numbers.map((column) => tile(column, level))), save);
     return;
   }
-  const chart = count > 1 && count <= MOST_BARS && numbers.length ? figure(columns, numbers, level) : null;
+  const chart = count > 1 && count <= MOST_BARS && numbers.length ? figure(columns, numbers, level) : null; // a chart of more bars says less than the table
   fill(place, told, chart, new Table(columns, count, level).element, save);
 }
 
@@ -93,7 +93,7 @@ function span(column) {
 function figure(columns, numbers, level) {
   const keys = columns.filter(({ isKey }) => isKey);
   const canvas = make("div", { className: "chart" });
-  const choose = make("select", { id: "chart-of", "aria-label": "Number to draw", on: { input: () => paint() } }, ...numbers.map(({ name }, at) => make("option", { value: at }, name)));
+  const choose = make("select", { id: "chart-of", on: { input: () => paint() } }, ...numbers.map(({ name }, at) => make("option", { value: at }, name)));
   const paint = () => fill(canvas, bars(keys, numbers[choose.value || 0], level));
   paint();
   const caption = make("figcaption", { className: "hint" }, `Bars: released numbers. Whiskers: where the true numbers lie, each at ${level} %.`);
@@ -101,13 +101,15 @@ function figure(columns, numbers, level) {
 }
 
 function bars(keys, column, level) {
-  const [wide, high, start, end] = [640, 26, 150, 20];
+  const wide = Math.min(680, Math.max(280, document.documentElement.clientWidth - 66));
+  const [high, start, end] = [26, wide < 500 ? 96 : 150, 22];
   const { from, to } = span(column);
   const x = (value) => start + ((wide - start - end) * (value - from)) / (to - from);
   const rows = column.value.map((value, row) => {
     const name = draw("text", { x: start - 10, y: row * high + 17, class: "bar-name", "text-anchor": "end" });
     const words = label(keys, row);
-    name.textContent = words.length > 20 ? `${words.slice(0, 19)}…` : words;
+    const room = Math.floor(start / 8.5);
+    name.textContent = words.length > room ? `${words.slice(0, room - 1)}…` : words;
     if (value === null) return draw("g", {}, name);
     const middle = row * high + 13;
     const drawn = [name, draw("rect", { x: Math.min(x(0), x(value)), y: row * high + 4, width: Math.abs(x(value) - x(0)), height: high - 8, class: "bar-fill" })];

@@ -107,7 +107,7 @@ function showBudget() {
 }
 
 function showHistory() {
-  studies.history(state.entries, { all: state.all, open: openAgain });
+  studies.history(state.entries, { all: state.all, names: state.study.allotment === null, open: openAgain });
 }
 
 async function refreshHistory() {

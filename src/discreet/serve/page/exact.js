@@ -33,6 +33,7 @@ export function rounded(number) {
 
 export const plain = (number) => (number !== 0 && Math.abs(number) < 1e-6 ? number.toFixed(12).replace(/0+$/, "") : String(number));
 
+const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 const AS_DECIMAL = new Map();
 
 export function decimals(number, digits) {
@@ -45,7 +46,10 @@ export function decimals(number, digits) {
 // Three digits that matter, with thousands set apart.
 export function short(number) {
   const size = Math.abs(number);
-  if (size !== 0 && (size >= 1e12 || size < 1e-4)) return number.toExponential(2).replace("e+", " × 10^").replace("e", " × 10^");
+  if (size !== 0 && (size >= 1e10 || size < 1e-4)) {
+    const [digits, power] = number.toExponential(2).split("e");
+    return `${Number(digits)} × 10${[...String(Number(power))].map((sign) => RAISED[sign]).join("")}`;
+  }
   return decimals(number, Number.isInteger(number) ? 0 : digitsFor(size, 3));
 }
 

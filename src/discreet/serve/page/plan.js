@@ -7,7 +7,7 @@ import * as server from "./server.js";
 const PATIENCE = 350; // milliseconds without a keystroke
 const STOPS = 300;
 const DECADES = 3; // the slider reaches from a thousandth of the total to all of it
-const [WIDTH, HEIGHT, TOP, SIDE] = [600, 190, 26, 10];
+const [HEIGHT, TOP, SIDE] = [150, 24, 8]; // SIDE is half the thumb of the slider, so that the point stands above it
 
 export class Plan {
   constructor(question, shown) {
@@ -24,6 +24,10 @@ export class Plan {
       this.soon();
     });
     find("size").addEventListener("input", () => this.soon());
+    addEventListener("resize", () => {
+      this.drawn = null;
+      if (this.plan) this.mark();
+    });
     find("curve-of").addEventListener("input", () => {
       this.drawn = null;
       this.mark();
@@ -35,7 +39,7 @@ export class Plan {
     this.plan = this.drawn = null;
     this.total = toNumber(exact(study.total));
     const left = toNumber(exact(study.left));
-    this.price.value = plain(rounded(Math.min(this.total, left || this.total) / 10));
+    this.price.value = plain(Number((Math.min(this.total, left || this.total) / 10).toPrecision(1)));
     find("size").value = "";
     fill(find("curve"));
     this.follow();
@@ -130,23 +134,18 @@ export class Plan {
 
   table() {
     const level = Number((toNumber(exact(this.plan.confidence)) * 100).toPrecision(4));
-    const heads = ["Column", "Δ", "Scale", `${level} % within`].map((words) => make("th", { scope: "col" }, words));
+    const heads = ["Column", `${level} % within`].map((words) => make("th", { scope: "col" }, words));
+    const noise = (line) => `Δ ${short(toNumber(exact(line.sensitivity)))} · scale ${short(toNumber(exact(line.scale)))}`;
     const rows = this.plan.lines.map((line) =>
       make(
         "tr",
         {},
-        make("th", { scope: "row" }, line.title),
-        make("td", { className: "number" }, short(toNumber(exact(line.sensitivity)))),
-        make("td", { className: "number" }, short(toNumber(exact(line.scale)))),
-        make("td", {}, line.within),
+        make("th", { scope: "row" }, line.title, make("span", { className: "hint" }, noise(line))),
+        make("td", {}, line.within.replaceAll("± ", "±\u00a0")),
       ),
     );
     const caption = make("caption", { className: "away" }, "What each number costs in noise");
-    return make(
-      "div",
-      { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Plan of each column" },
-      make("table", { className: "lines" }, caption, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows)),
-    );
+    return make("table", { className: "lines" }, caption, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows));
   }
 
   remarks() {
@@ -191,12 +190,12 @@ export class Plan {
     const error = reach === null || !line ? "" : `${line.title} ± ${short(reach)}`;
     this.slider.setAttribute("aria-valuetext", error ? `ε ${this.price.value}: ${error}` : `ε ${this.price.value}`);
     if (!this.drawn?.scale || reach === null) return;
-    const { x, y, dot, drop, label } = this.drawn;
-    const [px, py] = [Math.min(WIDTH - SIDE, Math.max(SIDE, x(epsilon))), Math.max(TOP, y(reach))];
+    const { x, y, width, dot, drop, label } = this.drawn;
+    const [px, py] = [Math.min(width - SIDE, Math.max(SIDE, x(epsilon))), Math.max(TOP, y(reach))];
     dot.setAttribute("cx", px);
     dot.setAttribute("cy", py);
     drop.setAttribute("d", `M${px} ${py}V${HEIGHT}`);
-    const right = px > WIDTH * 0.6;
+    const right = px > width * 0.6;
     label.setAttribute("x", px + (right ? -12 : 12));
     label.setAttribute("y", Math.max(TOP, py - 8));
     label.setAttribute("text-anchor", right ? "end" : "start");
@@ -213,45 +212,41 @@ export class Plan {
     }
     const reaches = points.map(([, reach]) => Math.log10(reach));
     const [low, high] = [Math.min(...reaches), Math.max(...reaches)];
-    const x = (epsilon) => SIDE + (WIDTH - 2 * SIDE) * (1 + Math.log10(epsilon / this.total) / DECADES);
+    const width = place.clientWidth || 400;
+    const x = (epsilon) => SIDE + (width - 2 * SIDE) * (1 + Math.log10(epsilon / this.total) / DECADES);
     const y = (reach) => TOP + (HEIGHT - TOP - 8) * (1 - (Math.log10(reach) - low) / Math.max(0.1, high - low));
     const line = this.plan.lines[find("curve-of").value];
-    const sized = line.sized ? ` at ${many(this.plan.curve.size, "row")}` : "";
-    const title = `95 % error of ${line.title}${sized}, over ε`.replace("95", String(Number((toNumber(exact(this.plan.confidence)) * 100).toPrecision(4))));
-    const path = points.map(([epsilon, reach], at) => `${at ? "L" : "M"}${x(epsilon).toFixed(1)} ${y(reach).toFixed(1)}`).join("");
     const left = toNumber(exact(this.study.left));
+    const sized = line.sized ? ` at ${many(this.plan.curve.size, "row")}` : "";
+    const title = `Error of ${line.title}${sized} over ε${left < this.total ? "; gray: more than is left" : ""}`;
+    const path = points.map(([epsilon, reach], at) => `${at ? "L" : "M"}${x(epsilon).toFixed(1)} ${y(reach).toFixed(1)}`).join("");
     const beyond = left < this.total ? Math.max(SIDE, x(Math.max(left, this.total / 1000))) : null;
     const dot = draw("circle", { r: 7, class: "dot" });
     const drop = draw("path", { class: "drop" });
     const label = draw("text", { class: "dot-label" });
     const drawing = draw(
       "svg",
-      { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": title },
-      ...ticks(low, high, y),
-      ...(beyond === null ? [] : [draw("rect", { x: beyond, y: 0, width: WIDTH - SIDE - beyond, height: HEIGHT, class: "beyond" })]),
+      { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": title },
+      ...ticks(low, high, y, width),
+      ...(beyond === null ? [] : [draw("rect", { x: beyond, y: 0, width: width - SIDE - beyond, height: HEIGHT, class: "beyond" })]),
       draw("path", { d: path, class: "line" }),
       drop,
       dot,
       label,
     );
-    if (beyond !== null) {
-      const words = draw("text", { x: WIDTH - SIDE - 4, y: HEIGHT - 8, class: "tick", "text-anchor": "end" });
-      words.textContent = WIDTH - SIDE - beyond > 80 ? "more than is left" : "";
-      drawing.append(words);
-    }
-    this.drawn = { scale: true, x, y, dot, drop, label };
+    this.drawn = { scale: true, x, y, width, dot, drop, label };
     fill(place, make("p", { className: "hint curve-title" }, title), drawing);
   }
 }
 
 // A line for each power of ten that the error passes.
-function ticks(low, high, y) {
+function ticks(low, high, y, width) {
   const found = [];
   for (let power = Math.ceil(low); power <= high; power += 1) {
     const at = y(10 ** power).toFixed(1);
-    const words = draw("text", { x: SIDE + 2, y: at - 4, class: "tick" });
+    const words = draw("text", { x: width - SIDE - 4, y: at - 4, class: "tick", "text-anchor": "end" });
     words.textContent = `± ${power < 0 ? decimals(10 ** power, digitsFor(10 ** power, 1)) : short(10 ** power)}`;
-    found.push(draw("path", { d: `M${SIDE} ${at}H${WIDTH - SIDE}`, class: "grid" }), words);
+    found.push(draw("path", { d: `M${SIDE} ${at}H${width - SIDE}`, class: "grid" }), words);
   }
   return found;
 }

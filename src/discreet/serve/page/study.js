@@ -49,9 +49,9 @@ export function budget(place, study, plan) {
   if (study.allotment !== null) {
     const own = exact(study.allotment);
     const capped = isLess(left, own) ? left : own;
-    parts.push(gauge("Yours", own, minus(own, capped), cost, `ε ${epsilonText(left)} left of your ${epsilonText(own)}`));
+    parts.push(gauge("Yours", own, minus(own, capped), cost, `ε ${epsilonText(left)} left of ${epsilonText(own)}`));
   }
-  const words = `ε ${epsilonText(remaining)} left of ${epsilonText(total)}; ${isZero(used) ? "nothing" : epsilonText(used)} spent by all`;
+  const words = `ε ${epsilonText(used)} of ${epsilonText(total)} spent by all`;
   parts.push(gauge("The study", total, used, cost, words));
   parts.push(make("p", { className: "key hint", "aria-hidden": "true" }, make("span", { className: "used" }, "spent"), make("span", { className: "next" }, "this question")));
   parts.push(make("p", { className: "summary", role: "status", id: "like-this" }, like(left, cost, plan)));
@@ -87,7 +87,7 @@ export function brief(question) {
     text += rest.slice(0, at);
     rest = rest.slice(listEnd(rest, at + 6));
   }
-  return text + rest;
+  return (text + rest).replaceAll(/ KEYS \d+ sha256 [0-9a-f]+/g, "");
 }
 
 function listEnd(text, start) {
@@ -102,14 +102,14 @@ function listEnd(text, start) {
 
 const WHEN = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
 
-export function history(entries, { all, open }) {
+export function history(entries, { all, names, open }) {
   const answered = new Set(entries.filter(({ kind }) => kind === "answer" || kind === "repeat").map(({ id }) => id));
   const asked = entries.filter(({ id, kind }) => id !== null && (kind === "spend" || kind === "repeat")).reverse();
   const shown = all ? asked : asked.slice(0, FIRST);
   const items = shown.map((entry) => {
     const price = entry.kind === "repeat" ? "free, asked before" : `ε ${epsilonText(exact(entry.epsilon))}`;
     const state = answered.has(entry.id) ? "" : " · no answer was kept";
-    const words = `${price} · ${WHEN.format(new Date(entry.time))}${entry.analyst ? ` · ${entry.analyst}` : ""}${state}`;
+    const words = `${price} · ${WHEN.format(new Date(entry.time))}${names ? ` · ${entry.analyst ?? "custodian"}` : ""}${state}`;
     const question = make("code", {}, brief(entry.question ?? "the same question as before"));
     return make("li", {}, make("button", { type: "button", className: "entry", on: { click: () => open(entry) } }, question, make("span", { className: "hint" }, words)));
   });
