@@ -97,13 +97,13 @@ def init(
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: take defaults, or refuse.")] = False,
 ) -> None:
     """Write a first study.toml. Only names and types of columns are looked at, never a value."""
-    from discreet.engines.duckdb import DuckDB
+    from discreet.engines.opening import engine_of
     from discreet.show import initial
     from discreet.show.terminal import say
 
     place = Path(output)
     initial.refuse_existing(place)
-    schema = DuckDB(data).schema()
+    schema = engine_of(data).schema()
     say(initial.described(data, schema))
     draft = initial.Draft(
         source=initial.relative(data, place.parent),

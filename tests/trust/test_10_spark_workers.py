@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from conftest import absent
 from discreet import InvalidParameter, Ledger, QueryRefused
 from discreet.engines.spark_noise import noisy_rows
 from discreet.release.stream import add_noise
@@ -21,16 +22,19 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 
-ROWS, PARTS = 40_000, 8
-WIDE = {"sensitivity": 2**45, "epsilon": 1}
-"""Of 40,000 draws at a scale of 2⁴⁵, two are equal with a chance of 40,000²/2 · 2⁻⁴⁷ < 10⁻⁵."""
+ROWS, PARTS = 8_000, 8
+WIDE = {"sensitivity": 2**49, "epsilon": 1}
+"""Of 8,000 draws at a scale of 2⁴⁹, two are equal with a chance below 8,000²/2 · 2⁻⁵¹ < 2·10⁻⁸."""
 
 
 @pytest.fixture(scope="module")
 def session():
-    pyspark = pytest.importorskip("pyspark", reason="no Spark: pip install pyspark")
+    try:
+        import pyspark
+    except ImportError:
+        absent("no Spark: pip install pyspark")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("no Java: Spark cannot run")
+        absent("no Java: Spark cannot run")
     from pyspark.sql import SparkSession
 
     with pytest.MonkeyPatch.context() as environment:

@@ -19,6 +19,7 @@ from discreet.engines.trees import (
     Tree,
     call,
     cast,
+    column,
     joined,
     negated,
     paren,
@@ -182,16 +183,15 @@ class SparkDialect:
         return self.cast(self.cast(joined(exp.Add, parts), "wide"), "text")
 
     def edges_below(self, here: Tree, edges: Sequence[float]) -> Tree | None:
-        """A tree of comparisons, by halves."""
-
-        def found(first: int, last: int) -> Tree:
-            if first == last:
-                return whole(first)
-            middle = (first + last) // 2
-            below = exp.LT(this=here, expression=self.real(edges[middle]))
-            return when([(below, found(first, middle))], found(middle + 1, last))
-
-        return when([(present(here), found(0, len(edges)))])
+        """A search by halves: from 0 on, the largest power of two is added that still leads to an edge not above."""
+        array = cast(call("split", quoted(" ".join(map(repr, edges))), quoted(" ")), "ARRAY<DOUBLE>", self.name)
+        steps = call("array", *(whole(2**power) for power in reversed(range(len(edges).bit_length()))))
+        found, step = column("found"), column("step")
+        reached = exp.Add(this=found, expression=step)
+        edge = call("get", array, exp.Sub(this=reached, expression=whole(1)))  # NULL beyond the last
+        better = when([(exp.LTE(this=edge, expression=here), reached)], found)
+        names = [exp.Identifier(this=name) for name in ("found", "step")]
+        return call("aggregate", steps, whole(0), exp.Lambda(this=better, expressions=names))
 
     def keys(self, index: int, place: int, kind: str) -> Tree:  # noqa: ARG002 - one DataFrame has all keys
         """A DataFrame that is given to the statement."""

@@ -16,7 +16,7 @@ from discreet.engines.base import Schema
 from discreet.engines.dialect import SOURCE, Dialect
 from discreet.engines.dialect_duckdb import DUCKDB
 from discreet.engines.limits import digest
-from discreet.engines.translate import Translator, is_whole, unit_text, unit_value
+from discreet.engines.translate import Translator, is_whole
 from discreet.engines.trees import (
     Tree,
     alias,
@@ -33,6 +33,7 @@ from discreet.engines.trees import (
     whole,
     with_tables,
 )
+from discreet.engines.units import unit_text, unit_value
 
 
 def units_of_keys(name: str, unit: str | None, limit: int, schema: Schema, dialect: Dialect = DUCKDB) -> str:

@@ -14,7 +14,6 @@ from sqlglot import exp
 
 from discreet.engines.base import Request, Schema
 from discreet.engines.dialect import Dialect
-from discreet.engines.translate import unit_text
 from discreet.engines.trees import (
     Tree,
     alias,
@@ -32,6 +31,7 @@ from discreet.engines.trees import (
     whole,
     with_tables,
 )
+from discreet.engines.units import unit_text
 
 _MOST_ARGUMENTS = 90
 """PostgreSQL's functions take a hundred."""

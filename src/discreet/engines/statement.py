@@ -27,7 +27,7 @@ from discreet.engines.dialect_duckdb import DUCKDB
 from discreet.engines.facts import Facts
 from discreet.engines.integers import column as column_of
 from discreet.engines.limits import limited_facts
-from discreet.engines.translate import Term, Translator, limited, unit_value
+from discreet.engines.translate import Term, Translator, limited
 from discreet.engines.trees import (
     Tree,
     alias,
@@ -42,6 +42,7 @@ from discreet.engines.trees import (
     when,
     whole,
 )
+from discreet.engines.units import unit_value
 from discreet.errors import InvalidParameter
 
 if TYPE_CHECKING:

@@ -44,7 +44,7 @@ from discreet.ask.expression import (
     Some,
     Truncated,
 )
-from discreet.engines.base import ColumnType, Schema
+from discreet.engines.base import Schema
 from discreet.engines.dialect import Dialect, Word, plain
 from discreet.engines.dialect_duckdb import DUCKDB
 from discreet.engines.trees import (
@@ -379,28 +379,3 @@ def is_whole(here: Tree, dialect: Dialect) -> Tree:
 def digits(here: Tree, dialect: Dialect) -> Tree:
     """A whole number of 64 bits as its digits."""
     return dialect.cast(dialect.cast(here, "long"), "text")
-
-
-def unit_value(here: Tree, column: ColumnType, dialect: Dialect) -> tuple[Tree, Tree]:
-    """The value that names a unit, exactly as it is in the source, and the condition that there is one."""
-    value = dialect.text_column(here, column.described) if column.kind == "text" else here
-    return value, dialect.named_unit(here, column)
-
-
-def unit_text(here: Tree, column: ColumnType, dialect: Dialect) -> Tree:
-    """A text for the hash of a unit that every engine writes in the same way."""
-    match column.kind:
-        case "text":
-            return here
-        case "truth":
-            return when([(here, quoted("1"))], quoted("0"))
-        case "date":
-            return dialect.moment_digits(here, column.described)
-        case "number" if column.whole:
-            return dialect.cast(here, "text")
-        case "number":  # the whole part of those that 64 bits can hold
-            number, _ = dialect.number_column(here, column.described)
-            inside = exp.LT(this=call("abs", number), expression=dialect.real(2.0**63))
-            return when([(inside, digits(call("floor", number), dialect))], quoted(""))
-        case _:
-            assert_never(column.kind)

@@ -31,6 +31,7 @@ from discreet.engines.integers import Integers, roomy
 from discreet.release import moments
 from discreet.release.grouped import Pairs, Triples
 from discreet.release.mechanism import NoisySum, noisy_columns, public_count, public_step
+from discreet.release.result import readable
 from discreet.release.spread import combined_radius, radius
 
 SUM_BITS = 30
@@ -241,7 +242,7 @@ class MomentDesign:
         for name, statistic in self.wanted:
             reach = self._reach(statistic, terms, epsilon, confidence)
             sizes = [1] if statistic == "sum" else [size] if size is not None else [1_000, 10_000]
-            shown = [f"± {reach / rows:,.3g}" + (f" at {rows:,} rows" if rows > 1 else "") for rows in sizes]
+            shown = [f"± {readable(reach / rows, 3)}" + (f" at {rows:,} rows" if rows > 1 else "") for rows in sizes]
             found.append(
                 Line(
                     name=name,

@@ -32,6 +32,9 @@ Ends: TypeAlias = tuple[Any, Any]
 Spread: TypeAlias = Callable[[Fraction, bool], Ends]
 """The ends of the interval at a confidence, for each number or simultaneously."""
 
+_LONGEST = 1e15
+"""From here on a number has too many digits to be read in full."""
+
 _USUAL = Fraction(19, 20)
 
 
@@ -274,8 +277,22 @@ def as_float(number: Fraction) -> float:
 
 
 def shown(number: Fraction) -> str:
-    """A parameter as a reader sees it: up to four significant digits."""
-    return f"{float(number):.4g}"
+    """A parameter as a reader sees it: up to four significant digits.
+
+    >>> shown(Fraction(1, 3)), shown(Fraction(48_000)), shown(Fraction(1234567))
+    ('0.3333', '48,000', '1,235,000')
+    """
+    return readable(float(number), 4)
+
+
+def readable(number: float, digits: int) -> str:
+    """A number with so many significant digits, large ones in full with their thousands apart.
+
+    >>> readable(105_432.1, 3), readable(0.012345, 3), readable(3e20, 3)
+    ('105,000', '0.0123', '3e+20')
+    """
+    short = f"{number:.{digits}g}"
+    return f"{float(short):,.0f}" if 1000 <= abs(number) < _LONGEST else short
 
 
 def rounded(number: float, reach: float) -> str:

@@ -165,7 +165,10 @@ def test_what_is_saved_has_its_record_beside_it(tmp_path):
     for suffix, read in ((".csv", pyarrow.csv.read_csv), (".parquet", pyarrow.parquet.read_table)):
         place = found.save(tmp_path / f"ages{suffix}")
         assert read(place).to_pydict() == found.to_dict()
-        assert json.loads((tmp_path / "ages.release.json").read_text(encoding="utf-8")) == {**RECORD, "entry": found.entry}
+        assert json.loads((tmp_path / "ages.release.json").read_text(encoding="utf-8")) == {
+            **RECORD,
+            "entry": found.entry,
+        }
     place = found.save(str(tmp_path / "more.json"))
     assert json.loads(place.read_text(encoding="utf-8")) == found.to_dict()
     assert (tmp_path / "more.release.json").exists()

@@ -325,9 +325,9 @@ def test_a_csv_file_can_be_discovered(tmp_path):
 
 
 def test_a_request_of_that_name_is_no_discovery(tmp_path):
-    """Who takes the discovery's request id for something else takes the discovery, and makes no keys."""
+    """Who takes the discovery's request id in the ledger itself takes the discovery, and makes no keys."""
     with study_of(tmp_path) as study:
-        study.ask(people=Count("age > 3")).plan(epsilon="0.1").release(request_id=discovery.REQUEST)
+        study.ledger.spend(discovery.REQUEST, "something else", "0.1", study=study.name)
         assert discovery.recorded(study.ledger, study.name, study.policy) is None
         with pytest.raises(QueryRefused, match="the delta of this study is spent"):
             study.discover("county", epsilon=1)

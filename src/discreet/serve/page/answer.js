@@ -5,16 +5,17 @@ import { decimals, digitsFor, epsilonText, exact, many, short, toNumber } from "
 import * as server from "./server.js";
 
 const PAGE = 50; // rows at first
-const MOST_BARS = 30;
+const MOST_BARS = 30; // a chart of more says less than the table
 const FORMATS = { csv: "CSV", json: "JSON", parquet: "Parquet" };
 
 // Columns of an answer: the keys of its groups, and its numbers with their ends.
 function columnsOf(answer) {
   const groups = new Set(answer.view.groups.map(({ name }) => name));
+  const dates = new Set(answer.view.groups.filter(({ kind }) => kind === "date").map(({ name }) => name));
   return answer.view.outputs.map(([name, output]) => ({
     name,
     isKey: output.name !== undefined && groups.has(output.name),
-    value: answer.table[name],
+    value: dates.has(output.name) ? answer.table[name].map((day) => day?.replace(/T00:00:00$/, "") ?? null) : answer.table[name],
     low: answer.table[`${name}_low`],
     high: answer.table[`${name}_high`],
   }));
@@ -26,12 +27,13 @@ export function show(place, answer, { said, failed }) {
   const count = columns[0]?.value.length ?? 0;
   const level = Number((toNumber(exact(answer.record.confidence)) * 100).toPrecision(4));
   const told = make("p", { className: "summary" }, said);
-  const save = make("div", { className: "buttons", role: "group", "aria-label": "Download" }, ...Object.entries(FORMATS).map(([format, words]) => saver(answer, format, words, failed)));
+  const savers = Object.entries(FORMATS).map(([format, words]) => saver(answer, format, words, failed));
+  const save = make("div", { className: "buttons", role: "group", "aria-label": "Download" }, ...savers);
   if (count === 1 && columns.every(({ isKey }) => !isKey)) {
     fill(place, told, make("dl", { className: "tiles" }, ...numbers.map((column) => tile(column, level))), save);
     return;
   }
-  const chart = count > 1 && count <= MOST_BARS && numbers.length ? figure(columns, numbers, level) : null; // a chart of more bars says less than the table
+  const chart = count > 1 && count <= MOST_BARS && numbers.length ? figure(columns, numbers, level) : null;
   fill(place, told, chart, new Table(columns, count, level).element, save);
 }
 
@@ -93,11 +95,14 @@ function span(column) {
 function figure(columns, numbers, level) {
   const keys = columns.filter(({ isKey }) => isKey);
   const canvas = make("div", { className: "chart" });
-  const choose = make("select", { id: "chart-of", on: { input: () => paint() } }, ...numbers.map(({ name }, at) => make("option", { value: at }, name)));
+  const options = numbers.map(({ name }, at) => make("option", { value: at }, name));
+  const choose = make("select", { id: "chart-of", on: { input: () => paint() } }, ...options);
   const paint = () => fill(canvas, bars(keys, numbers[choose.value || 0], level));
   paint();
-  const caption = make("figcaption", { className: "hint" }, `Bars: released numbers. Whiskers: where the true numbers lie, each at ${level} %.`);
-  return make("figure", {}, numbers.length > 1 ? make("div", { className: "price" }, make("div", {}, make("label", { htmlFor: "chart-of" }, "Draw"), choose)) : null, canvas, caption);
+  const words = `Bars: released numbers. Whiskers: where the true numbers lie, each at ${level} %.`;
+  const caption = make("figcaption", { className: "hint" }, words);
+  const chooser = make("div", { className: "price" }, make("div", {}, make("label", { htmlFor: "chart-of" }, "Draw"), choose));
+  return make("figure", {}, numbers.length > 1 ? chooser : null, canvas, caption);
 }
 
 function bars(keys, column, level) {
@@ -112,7 +117,8 @@ function bars(keys, column, level) {
     name.textContent = words.length > room ? `${words.slice(0, room - 1)}…` : words;
     if (value === null) return draw("g", {}, name);
     const middle = row * high + 13;
-    const drawn = [name, draw("rect", { x: Math.min(x(0), x(value)), y: row * high + 4, width: Math.abs(x(value) - x(0)), height: high - 8, class: "bar-fill" })];
+    const bar = { x: Math.min(x(0), x(value)), width: Math.abs(x(value) - x(0)) };
+    const drawn = [name, draw("rect", { ...bar, y: row * high + 4, height: high - 8, class: "bar-fill" })];
     if (column.low[row] !== null && column.high[row] !== null) {
       const [a, b] = [x(column.low[row]), x(column.high[row])];
       drawn.push(draw("path", { d: `M${a} ${middle}H${b}M${a} ${middle - 5}v10M${b} ${middle - 5}v10`, class: "whisker" }));
@@ -132,6 +138,11 @@ function bars(keys, column, level) {
   return draw("svg", { viewBox: `0 0 ${wide} ${height + 24}`, role: "img", "aria-label": title }, ...axis, ...rows);
 }
 
+function compare(a, b) {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  return String(a ?? "").localeCompare(String(b ?? ""), "en");
+}
+
 // Some four numbers that can be said, between two ends.
 function even(from, to) {
   const power = 10 ** Math.floor(Math.log10((to - from) / 4));
@@ -149,7 +160,8 @@ class Table {
     this.body = make("tbody");
     this.more = make("button", { type: "button", className: "quiet", on: { click: () => this.showMore() } });
     this.found = make("p", { className: "hint", role: "status" });
-    const caption = make("caption", {}, `${many(count, "row")}. Behind ± or from – to: where the true number lies, each at ${level} %.`);
+    const words = `${many(count, "row")}. “±” and “to” say where the true number lies, each at ${level} %.`;
+    const caption = make("caption", {}, words);
     const table = make("table", { className: "answer" }, caption, make("thead", {}, make("tr", {}, ...this.heads)), this.body);
     this.element = make(
       "div",
@@ -172,7 +184,8 @@ class Table {
   }
 
   finder() {
-    const input = make("input", { id: "find-row", type: "search", autocomplete: "off", on: { input: () => this.find(input.value) } });
+    const work = { input: () => this.find(input.value) };
+    const input = make("input", { id: "find-row", type: "search", autocomplete: "off", on: work });
     return make("div", { className: "finder" }, make("label", { htmlFor: "find-row" }, "Find a row"), input, this.found);
   }
 
@@ -197,7 +210,6 @@ class Table {
     if (this.by !== null) {
       const { value } = this.by;
       const sign = this.down ? -1 : 1;
-      const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a ?? "").localeCompare(String(b ?? ""), "en"));
       rows.sort((a, b) => sign * compare(value[a], value[b]));
     }
     return rows;
@@ -216,12 +228,14 @@ class Table {
   }
 
   row(row) {
-    return make("tr", {}, ...this.columns.map((column) => (column.isKey ? make("th", { scope: "row" }, label([column], row)) : this.cell(column, row))));
+    const head = (column) => make("th", { scope: "row" }, label([column], row));
+    return make("tr", {}, ...this.columns.map((column) => (column.isKey ? head(column) : this.cell(column, row))));
   }
 
   cell(column, row) {
     const { text, error } = parts(column.value[row], column.low[row], column.high[row]);
-    return make("td", { className: "number" }, behind(column, row), make("span", { className: "value" }, text), make("span", { className: "error" }, error));
+    const words = [make("span", { className: "value" }, text), make("span", { className: "error" }, error)];
+    return make("td", { className: "number" }, behind(column, row), ...words);
   }
 }
 
@@ -230,9 +244,11 @@ function behind({ value, low, high, span: { from, to } }, row) {
   const drawing = draw("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", class: "behind", "aria-hidden": "true" });
   if (value[row] === null) return drawing;
   const x = (number) => (100 * (number - from)) / (to - from);
-  drawing.append(draw("rect", { x: Math.min(x(0), x(value[row])), y: 0, width: Math.abs(x(value[row]) - x(0)), height: 10, class: "bar-fill" }));
+  const bar = { x: Math.min(x(0), x(value[row])), width: Math.abs(x(value[row]) - x(0)) };
+  drawing.append(draw("rect", { ...bar, y: 0, height: 10, class: "bar-fill" }));
   if (low[row] !== null && high[row] !== null) {
-    drawing.append(draw("rect", { x: x(low[row]), y: 8, width: Math.max(0.4, x(high[row]) - x(low[row])), height: 2, class: "reach" }));
+    const d = `M${x(low[row])} 10H${Math.max(x(low[row]) + 0.4, x(high[row]))}`;
+    drawing.append(draw("path", { d, class: "reach", "vector-effect": "non-scaling-stroke" }));
   }
   return drawing;
 }

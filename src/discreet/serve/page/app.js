@@ -8,21 +8,28 @@ import { Question } from "./question.js";
 import * as server from "./server.js";
 import * as studies from "./study.js";
 
+const UNKNOWN = "This token opens nothing: it is mistyped, unknown or revoked.";
+const REFUSED = "It will be refused, unless the same question was answered before: then it is free.";
 const state = { studies: [], study: null, entries: [], all: false };
 const question = new Question(() => state.study && plan.soon());
 const plan = new Plan(question, () => showBudget());
 
 const alertIn = (place, error) => {
   if (!(error instanceof server.Refusal)) throw error;
-  if (error.status === 401) leave(error.message === "A token is needed." ? "This token opens nothing: it is mistyped, unknown or revoked." : error.message);
-  else say(place, error.status === 400 || error.status === 422 ? error.message : `${error.message} ${error.advice}`);
+  if (error.status === 401) leave(UNKNOWN);
+  else say(place, error.words);
 };
 const failed = (error) => alertIn(find("alert"), error);
 
 find("login-form").addEventListener("submit", async (event) => {
   event.preventDefault();
   say(find("login-alert"), "");
-  server.keepToken(find("token").value.trim());
+  const token = find("token").value.trim();
+  if (!/^[!-~]+$/.test(token)) {
+    leave(UNKNOWN); // no header can carry it
+    return;
+  }
+  server.keepToken(token);
   await enter();
 });
 find("skip").addEventListener("click", (event) => {
@@ -141,15 +148,17 @@ async function confirmed() {
     await release(body);
     return;
   }
-  const left = exact(state.study.left);
+  const left = exact(plan.plan.remaining);
   const after = minus(left, cost);
   const price = epsilonText(cost);
   const whose = state.study.allotment === null ? "of the study" : "of yours";
-  find("confirm-title").textContent = `Spend ε ${price}?`;
-  find("confirm-yes").textContent = `Spend ε ${price}`;
-  const words = isLess(left, cost)
-    ? ["Only ε ", make("strong", {}, epsilonText(left)), ` is left ${whose}, so this will be refused, unless the same question was answered before: then it is free.`]
-    : ["Of the ε ", make("strong", {}, epsilonText(left)), ` that is left ${whose}, `, make("strong", {}, epsilonText(after)), " will stay."];
+  const short = isLess(left, cost);
+  find("confirm-title").textContent = short ? "Too little is left" : `Spend ε ${price}?`;
+  find("confirm-yes").textContent = short ? "Ask all the same" : `Spend ε ${price}`;
+  const strong = (value) => make("strong", {}, epsilonText(value));
+  const words = short
+    ? [`This costs ε ${price}, and only `, strong(left), ` is left ${whose}. ${REFUSED}`]
+    : ["Of the ε ", strong(left), ` that is left ${whose}, `, strong(after), " will stay."];
   fill(
     find("confirm-words"),
     make("p", {}, ...words),
@@ -158,8 +167,7 @@ async function confirmed() {
   );
   const dialog = find("confirm");
   dialog.returnValue = "no";
-  dialog.showModal();
-  find("confirm-yes").focus();
+  dialog.showModal(); // the focus is on "Not now": a key that is held down spends nothing
   await new Promise((closed) => dialog.addEventListener("close", closed, { once: true }));
   if (dialog.returnValue === "yes") await release(body);
 }
@@ -172,7 +180,8 @@ async function release(body) {
   find("plan").setAttribute("aria-busy", "true");
   try {
     const answer = await server.release(body);
-    await refresh();
+    await refresh().catch(failed);
+    if (state.study?.name !== body.study) return; // it waits in the history of its study
     const free = state.entries.some(({ id, kind }) => id === answer.id && kind === "repeat");
     const cost = state.entries.some(({ id, kind }) => id === answer.id && kind === "spend");
     const first = free ? "Asked before: the same answer, free" : cost ? `${answers.spent(answer)} spent` : "Free";
@@ -207,7 +216,8 @@ async function openAgain(entry) {
 function offerUnanswered() {
   const [body] = state.study ? server.unanswered(state.study.name) : [];
   if (body === undefined) return;
-  const again = make("button", { type: "button", className: "quiet", on: { click: () => release(body) } }, icon("again"), "Ask again");
+  const told = { type: "button", className: "quiet", on: { click: () => release(body) } };
+  const again = make("button", told, icon("again"), "Ask again");
   find("release-alert").append(" The last question was not answered. Asking again is charged once at most. ", again);
 }
 

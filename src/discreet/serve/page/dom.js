@@ -38,5 +38,6 @@ const PATHS = {
 };
 
 export function icon(name) {
-  return draw("svg", { viewBox: "0 0 16 16", width: 16, height: 16, class: "icon", "aria-hidden": "true" }, draw("path", { d: PATHS[name] }));
+  const told = { viewBox: "0 0 16 16", width: 16, height: 16, class: "icon", "aria-hidden": "true" };
+  return draw("svg", told, draw("path", { d: PATHS[name] }));
 }

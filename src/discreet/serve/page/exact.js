@@ -11,7 +11,11 @@ export const minus = (a, b) => ({ above: a.above * b.below - b.above * a.below, 
 export const isZero = (a) => a.above === 0n;
 export const isLess = (a, b) => a.above * b.below < b.above * a.below;
 export const toNumber = (a) => Number((a.above * 10n ** 15n) / a.below) / 1e15;
-export const share = (part, whole) => (isZero(whole) ? 0 : Math.min(1, Math.max(0, toNumber({ above: part.above * whole.below, below: part.below * whole.above }))));
+
+export function share(part, whole) {
+  if (isZero(whole)) return 0;
+  return Math.min(1, Math.max(0, toNumber({ above: part.above * whole.below, below: part.below * whole.above })));
+}
 
 // How often a price fits into what is left.
 export function times(left, price) {
@@ -19,11 +23,11 @@ export function times(left, price) {
   return charge === 0n ? null : (left.above * UNIT) / left.below / charge;
 }
 
-// ε with as many digits as it has, or four that matter.
+// ε with as many digits as it has, or six that matter.
 export function epsilonText(value) {
   const number = toNumber(value);
-  const text = Number(number.toPrecision(4));
-  return text === 0 || Math.abs(text) >= 1e-6 ? String(text) : text.toExponential();
+  const text = Number(number.toPrecision(6));
+  return plain(text);
 }
 
 // A price with one or two digits, so that a slider stops at numbers that can be said.
@@ -31,7 +35,10 @@ export function rounded(number) {
   return Number(number.toPrecision(2));
 }
 
-export const plain = (number) => (number !== 0 && Math.abs(number) < 1e-6 ? number.toFixed(12).replace(/0+$/, "") : String(number));
+// Without an exponent.
+export function plain(number) {
+  return number !== 0 && Math.abs(number) < 1e-6 ? number.toFixed(12).replace(/0+$/, "") : String(number);
+}
 
 const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 const AS_DECIMAL = new Map();

@@ -1,7 +1,8 @@
 // A plan, live: what the question costs and gives, and the error that another price would buy.
 
 import { draw, fill, find, icon, make, say } from "./dom.js";
-import { digitsFor, decimals, epsilonText, exact, isLess, isZero, many, minus, plain, rounded, short, times, toNumber } from "./exact.js";
+import { digitsFor, decimals, epsilonText, exact, isLess, isZero } from "./exact.js";
+import { many, minus, plain, rounded, short, toNumber } from "./exact.js";
 import * as server from "./server.js";
 
 const PATIENCE = 350; // milliseconds without a keystroke
@@ -99,7 +100,7 @@ export class Plan {
   }
 
   refuse(error) {
-    say(find("plan-error"), error.open ? `${error.message} ${error.advice}` : error.message);
+    say(find("plan-error"), error.words);
     say(find("plan-said"), "");
     fill(find("plan-lines"));
     fill(find("curve"));
@@ -126,7 +127,7 @@ export class Plan {
   summary(cost) {
     const left = exact(this.plan.remaining);
     const after = minus(left, cost);
-    const words = [`${many(this.plan.cells, "row")} · ε ${epsilonText(cost)}`];
+    const words = [many(this.plan.cells, "row"), isZero(cost) ? "free" : `ε ${epsilonText(cost)}`];
     if (isLess(left, cost)) words.push(`only ${epsilonText(left)} is left`);
     else words.push(`leaves ${epsilonText(after)}`);
     return make("p", { className: "summary" }, words.join(" · "));
@@ -145,7 +146,8 @@ export class Plan {
       ),
     );
     const caption = make("caption", { className: "away" }, "What each number costs in noise");
-    return make("table", { className: "lines" }, caption, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows));
+    const head = make("thead", {}, make("tr", {}, ...heads));
+    return make("table", { className: "lines" }, caption, head, make("tbody", {}, ...rows));
   }
 
   remarks() {
@@ -185,8 +187,9 @@ export class Plan {
     const points = this.points();
     const epsilon = Number(this.price.value);
     if (this.drawn === null || this.drawn === undefined) this.drawCurve(points);
-    const reach = epsilon > 0 ? this.reach(points, epsilon) : null;
     const line = this.plan?.lines[find("curve-of").value];
+    const isPlanned = this.asked?.epsilon === this.price.value.trim(); // then the plan's own error, not the curve's
+    const reach = epsilon > 0 ? ((isPlanned ? line?.reach : null) ?? this.reach(points, epsilon)) : null;
     const error = reach === null || !line ? "" : `${line.title} ± ${short(reach)}`;
     this.slider.setAttribute("aria-valuetext", error ? `ε ${this.price.value}: ${error}` : `ε ${this.price.value}`);
     if (!this.drawn?.scale || reach === null) return;
@@ -196,8 +199,8 @@ export class Plan {
     dot.setAttribute("cy", py);
     drop.setAttribute("d", `M${px} ${py}V${HEIGHT}`);
     const right = px > width * 0.6;
-    label.setAttribute("x", px + (right ? -12 : 12));
-    label.setAttribute("y", Math.max(TOP, py - 8));
+    label.setAttribute("x", px + (right ? 6 : 12));
+    label.setAttribute("y", Math.max(18, py - (right ? 22 : 8))); // off the line, which falls
     label.setAttribute("text-anchor", right ? "end" : "start");
     label.textContent = `± ${short(reach)}`;
   }
@@ -206,8 +209,10 @@ export class Plan {
     const place = find("curve");
     this.drawn = { scale: false };
     if (points.length < 2) {
-      const why = this.plan?.lines.some((line) => line.reach === null) ? "How near it will be depends on the data; the interval is released with the answer." : "";
-      fill(place, why && this.plan ? make("p", { className: "hint" }, why) : null);
+      const ranked = "How near it will be depends on the data; the interval is released with the answer.";
+      const free = "What is public is exact at any price, and free.";
+      const why = () => make("p", { className: "hint" }, isZero(exact(this.plan.cost)) ? free : ranked);
+      fill(place, this.plan === null ? null : why());
       return;
     }
     const reaches = points.map(([, reach]) => Math.log10(reach));
@@ -219,7 +224,7 @@ export class Plan {
     const left = toNumber(exact(this.study.left));
     const sized = line.sized ? ` at ${many(this.plan.curve.size, "row")}` : "";
     const title = `Error of ${line.title}${sized} over ε${left < this.total ? "; gray: more than is left" : ""}`;
-    const path = points.map(([epsilon, reach], at) => `${at ? "L" : "M"}${x(epsilon).toFixed(1)} ${y(reach).toFixed(1)}`).join("");
+    const path = `M${points.map(([epsilon, reach]) => `${x(epsilon).toFixed(1)} ${y(reach).toFixed(1)}`).join("L")}`;
     const beyond = left < this.total ? Math.max(SIDE, x(Math.max(left, this.total / 1000))) : null;
     const dot = draw("circle", { r: 7, class: "dot" });
     const drop = draw("path", { class: "drop" });
@@ -228,7 +233,7 @@ export class Plan {
       "svg",
       { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": title },
       ...ticks(low, high, y, width),
-      ...(beyond === null ? [] : [draw("rect", { x: beyond, y: 0, width: width - SIDE - beyond, height: HEIGHT, class: "beyond" })]),
+      ...(beyond === null ? [] : [shade(beyond, width - SIDE)]),
       draw("path", { d: path, class: "line" }),
       drop,
       dot,
@@ -239,16 +244,17 @@ export class Plan {
   }
 }
 
+const shade = (x, end) => draw("rect", { x, y: 0, width: end - x, height: HEIGHT, class: "beyond" });
+
 // A line for each power of ten that the error passes.
 function ticks(low, high, y, width) {
   const found = [];
   for (let power = Math.ceil(low); power <= high; power += 1) {
     const at = y(10 ** power).toFixed(1);
-    const words = draw("text", { x: width - SIDE - 4, y: at - 4, class: "tick", "text-anchor": "end" });
+    const side = high - power > (high - low) / 2 ? { x: SIDE + 2 } : { x: width - SIDE - 4, "text-anchor": "end" }; // off the curve
+    const words = draw("text", { ...side, y: at - 4, class: "tick" });
     words.textContent = `± ${power < 0 ? decimals(10 ** power, digitsFor(10 ** power, 1)) : short(10 ** power)}`;
     found.push(draw("path", { d: `M${SIDE} ${at}H${width - SIDE}`, class: "grid" }), words);
   }
   return found;
 }
-
-export const left = (plan) => times(exact(plan.remaining), exact(plan.cost));

@@ -20,12 +20,12 @@ const SIGNS = { number: ORDER, date: ["<", "<=", ">", ">="], text: ["=", "<>", "
 const MISSING = ["is missing", "is not missing"];
 const SHOWN = { "<>": "≠", "<=": "≤", ">=": "≥", LIKE: "like" };
 const TAKEN = new Set(
-  ("all and as asc between bin by case cast coalesce count date desc distinct else end exists extract false from group having in " +
-    "interval is join key like limit max min month not null on or order select sum table then time true union unit user using " +
-    "values when where with year").split(" "),
+  ("all and as asc between bin by case cast coalesce count date desc distinct else end exists extract false from " +
+    "group having in interval is join key like limit max min month not null on or order select sum table then time " +
+    "true union unit user using values when where with year").split(" "),
 );
 
-export const named = (name) => (/^[a-z_][a-z0-9_]*$/.test(name) && !TAKEN.has(name) ? name : `"${name.replaceAll('"', '""')}"`);
+const named = (name) => (/^[a-z_][a-z0-9_]*$/.test(name) && !TAKEN.has(name) ? name : `"${name.replaceAll('"', '""')}"`);
 const quoted = (text) => `'${text.replaceAll("'", "''")}'`;
 
 export class Question {
@@ -73,7 +73,8 @@ export class Question {
   addStatistic(focus) {
     const kind = make("select", { "aria-label": "Statistic" }, ...this.statistics.map(({ name }) => make("option", {}, name)));
     const of = make("select", { "aria-label": "Column" });
-    const share = make("input", { "aria-label": "Share below it, between 0 and 1", value: "0.9", inputMode: "decimal", className: "small" });
+    const words = "Share below it, between 0 and 1";
+    const share = make("input", { "aria-label": words, value: "0.9", inputMode: "decimal", className: "small" });
     const row = make("div", { className: "row" }, kind, of, share, this.remove("Remove this statistic", "add-statistic"));
     const choose = () => {
       const chosen = this.statistics[kind.selectedIndex];
@@ -133,7 +134,8 @@ export class Question {
       find(next).focus();
       this.write();
     };
-    return make("button", { type: "button", className: "quiet square", "aria-label": words, title: words, on: { click: work } }, icon("remove"));
+    const told = { type: "button", className: "quiet square", "aria-label": words, title: words };
+    return make("button", { ...told, on: { click: work } }, icon("remove"));
   }
 
   // A question has at least one statistic.
@@ -169,7 +171,8 @@ export class Question {
   hold(held) {
     find("builder").disabled = held;
     find("use-form").hidden = !held;
-    find("sql-hint").textContent = held ? "Written by hand. The form rests until you use it again." : "Written by the form. You can edit it.";
+    const byHand = "Written by hand. The form rests until you use it again.";
+    find("sql-hint").textContent = held ? byHand : "Written by the form. You can edit it.";
   }
 
   grow() {

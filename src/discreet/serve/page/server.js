@@ -9,6 +9,12 @@ export class Refusal extends Error {
     Object.assign(this, { status, advice });
   }
 
+  // The sentence, with what to do where that helps: a question that is wrong says all itself.
+  get words() {
+    const sentence = this.message.endsWith(".") ? this.message : `${this.message}.`;
+    return this.status === 400 || this.status === 422 ? sentence : `${sentence} ${this.advice}`;
+  }
+
   // Whether it may have been spent for: then the same id must be used again.
   get open() {
     return this.status === 0 || this.status === 408 || this.status === 429 || this.status >= 500;
@@ -54,7 +60,10 @@ function keepPending(all) {
 }
 
 // Questions of a study that were sent and not answered.
-export const unanswered = (study) => Object.keys(pending()).map((mark) => JSON.parse(mark)).filter((body) => body.study === study);
+export function unanswered(study) {
+  const bodies = Object.keys(pending()).map((mark) => JSON.parse(mark));
+  return bodies.filter((body) => body.study === study);
+}
 
 // An answer; whoever asks again after a failure asks under the same id, which is charged once.
 export async function release(body) {

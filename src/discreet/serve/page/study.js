@@ -33,7 +33,8 @@ export function columns(place, study) {
     if (column.keys) {
       const { count, first } = column.keys;
       const rest = count > first.length ? `, and ${(count - first.length).toLocaleString("en")} more` : "";
-      words.append(facts ? "; " : " ", make("details", {}, make("summary", {}, many(count, "key")), make("p", {}, first.join(", ") + rest)));
+      const list = make("p", {}, first.map(edge).join(", ") + rest);
+      words.append(facts ? "; " : " ", make("details", {}, make("summary", {}, many(count, "key")), list));
     }
     return make("div", {}, make("dt", {}, column.name), words);
   });
@@ -53,8 +54,9 @@ export function budget(place, study, plan) {
   }
   const words = `ε ${epsilonText(used)} of ${epsilonText(total)} spent by all`;
   parts.push(gauge("The study", total, used, cost, words));
-  parts.push(make("p", { className: "key hint", "aria-hidden": "true" }, make("span", { className: "used" }, "spent"), make("span", { className: "next" }, "this question")));
-  parts.push(make("p", { className: "summary", role: "status", id: "like-this" }, like(left, cost, plan)));
+  const key = [make("span", { className: "used" }, "spent"), make("span", { className: "next" }, "this question")];
+  parts.push(make("p", { className: "key hint", "aria-hidden": "true" }, ...key));
+  parts.push(make("p", { className: "summary", id: "like-this" }, like(left, cost, plan)));
   fill(place, ...parts);
 }
 
@@ -111,7 +113,8 @@ export function history(entries, { all, names, open }) {
     const state = answered.has(entry.id) ? "" : " · no answer was kept";
     const words = `${price} · ${WHEN.format(new Date(entry.time))}${names ? ` · ${entry.analyst ?? "custodian"}` : ""}${state}`;
     const question = make("code", {}, brief(entry.question ?? "the same question as before"));
-    return make("li", {}, make("button", { type: "button", className: "entry", on: { click: () => open(entry) } }, question, make("span", { className: "hint" }, words)));
+    const told = { type: "button", className: "entry", on: { click: () => open(entry) } };
+    return make("li", {}, make("button", told, question, make("span", { className: "hint" }, words)));
   });
   fill(find("releases"), ...items);
   find("more-history").hidden = shown.length === asked.length;

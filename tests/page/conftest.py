@@ -1,0 +1,144 @@
+"""A site with a small study, and Chromium to look at it."""
+
+import itertools
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from conftest import absent
+from discreet import Policy, Study
+from discreet.serve.access import Access
+from discreet.serve.app import application
+from discreet.serve.requests import Requests
+from serving import QUICK, folder_in_memory, running
+
+MARKUP = "<img src=x onerror=window.broken=1>"
+REGIONS = ["Dukes", "Essex", MARKUP]
+ODD = 'Select "it"'
+TERMS: dict[str, Any] = {"epsilon": 100, "version": "v1", "neighbors": "add-remove"}
+_names = itertools.count()
+
+
+@dataclass
+class Site:
+    """A server with one study, called people, of which everybody may spend ε 0.5 of 100."""
+
+    url: str
+    study: Study
+    access: Access
+    markup: str = MARKUP
+    """A key of region that looks like HTML."""
+
+    def analyst(self, allot: str = "0.5") -> str:
+        """The token of a new analyst."""
+        name = f"analyst{next(_names)}"
+        self.study.ledger.allot(name, allot, study="people")
+        return str(self.access.permit(name, role="analyst", study="people"))
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    declared: dict[str, tuple[Any, dict[str, Any]]] = {
+        "region": (lambda at: REGIONS[at % 3], {"keys": REGIONS}),
+        "age": (lambda at: float(at % 90), {"bounds": [0, 120]}),
+        "insured": (lambda at: at % 4 > 0, {}),
+        "place": (lambda at: f"key {at % 400}", {"keys": [f"key {at}" for at in range(400)]}),
+        "level": (lambda at: at % 2, {"keys": [0, 1]}),
+        "score": (lambda at: float(at % 10), {"bounds": [0, 10], "bins": [0, 5, 10]}),
+        "seen": (lambda at: date(2026, 1 + at % 12, 1), {}),
+        ODD: (lambda at: "it's" if at % 2 else "not", {"keys": ["it's", "not"]}),
+    }
+    table = pa.table({name: [make(at) for at in range(3_000)] for name, (make, _) in declared.items()})
+    columns = {name: told for name, (_, told) in declared.items()}
+    policy = Policy(source=table.append_column("who", [range(3_000)]), unit="who", max_rows=1, columns=columns, **TERMS)
+    with folder_in_memory() as folder:
+        study = Study(policy, ledger=folder / "people.ledger", name="people")
+        access, requests = Access(folder / "discreet.access", new=True), Requests(folder / "discreet.requests")
+        app = application({"people": study}, access, requests, limits=QUICK)
+        with running(SimpleNamespace(app=app)) as url:
+            yield Site(url, study, access)
+        requests.close()
+        study.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium; it is not asked to download anything."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        absent("no Playwright: pip install playwright")
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        absent("no Chromium: apt install chromium")
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(
+            executable_path=found, args=["--no-sandbox", "--disable-background-networking"]
+        )
+        yield made
+        made.close()
+
+
+class Tab:
+    """A page, and all that it asked for and complained of."""
+
+    def __init__(self, browser: Any, site: Site, **look: Any) -> None:
+        self.site = site
+        self.context = browser.new_context(reduced_motion="reduce", accept_downloads=True, **look)
+        self.context.set_default_timeout(30_000)
+        self.page = self.context.new_page()
+        self.asked: list[str] = []
+        self.complaints: list[str] = []
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.goto(site.url)
+
+    def _heard(self, message: Any) -> None:
+        # the browser itself notes each refusal of the server, which the page shows as a sentence
+        if message.type in ("error", "warning") and not message.text.startswith("Failed to load resource"):
+            self.complaints.append(message.text)
+
+    def enter(self, token: str) -> None:
+        self.page.get_by_label("Your token").fill(token)
+        self.page.get_by_role("button", name="Log in").click()
+        self.page.locator("#desk").wait_for()
+        self.planned()
+
+    def planned(self) -> None:
+        """Until the plan of what is asked now is there."""
+        self.page.wait_for_function("() => !document.querySelector('#plan').hasAttribute('aria-busy')")
+
+    def write(self, sql: str) -> None:
+        self.page.get_by_label("SQL").fill(sql)
+        self.planned()
+
+    def release(self) -> None:
+        self.page.locator("#release").click()
+        self.page.locator("#confirm-yes").click()
+
+    def answered(self) -> Any:
+        self.page.wait_for_function("() => document.activeElement.id === 'result-title'")
+        return self.page.locator("#answer")
+
+
+@pytest.fixture
+def open_tab(browser, site) -> Iterator[Any]:
+    """Opens pages; none may complain, or ask anybody but this server."""
+    tabs: list[Tab] = []
+
+    def opened(**look: Any) -> Tab:
+        tabs.append(Tab(browser, site, **look))
+        return tabs[-1]
+
+    yield opened
+    for tab in tabs:
+        tab.context.close()
+        assert tab.complaints == []
+        assert [url for url in tab.asked if not url.startswith((f"{site.url}/", "blob:", "data:"))] == []
