@@ -106,7 +106,26 @@ def one_size(source: Path, rows: int, folder: Path, *, peer: bool) -> None:
         lines.append(opendp(source, rows, times["DuckDB"]))
     headings = ["", "count, sum, mean by county", "beside plain", "noise scale: people · total · age"]
     print(table(f"{rows:,} rows, {KEYS:,} counties, ε = 1", headings, lines))
-    print(f"Planning alone: {planning * 1e3:.1f} ms.\n")
+    more = peak("study", source) - peak("plain", source)
+    print(f"Planning alone: {planning * 1e3:.1f} ms. Peak of memory: plain DuckDB's {more:+.0f} MiB.\n")
+
+
+def peak(kind: str, source: Path) -> float:
+    """The peak of memory, in MiB, of a process that does it once."""
+    call = [sys.executable, "-m", "bench.study", kind, str(source)]
+    return float(subprocess.run(call, check=True, capture_output=True, text=True).stdout)
+
+
+def once(kind: str, source: str) -> None:
+    import resource
+
+    if kind == "plain":
+        duckdb.connect().sql(PLAIN.format(source)).to_arrow_table()
+    else:
+        policy = Policy(source=source, epsilon=1, version="1", neighbors="add-remove", columns=COLUMNS)
+        with tempfile.TemporaryDirectory() as folder, Study(policy, ledger=Path(folder, "ledger")) as study:
+            study.sql(QUESTION, epsilon=1).release()
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 def opendp(source: Path, rows: int, plain: float) -> list[str]:
@@ -133,4 +152,4 @@ def planned(work: Callable[[], object]) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    once(*sys.argv[1:]) if sys.argv[1:] else main()

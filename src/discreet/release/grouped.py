@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.calibrate.grid import ValueGrid
 from discreet.release.mechanism import NoisyColumn
@@ -38,6 +39,9 @@ _WIDER = 1 + 2e-4
 
 _BLOCK = 512
 """Groups whose variances are found at a time."""
+
+_ROWS = 256
+"""Rows of edges that are found at a time: they stay in the caches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,19 +138,32 @@ def edges(numerators: Floats, denominators: Floats, points: Floats, reach: Float
 
     `reach` has a row for each numerator, or one row for all of them.
     """
+    found = [
+        _some_edges(numerators[some], denominators[some], points, reach if len(reach) == 1 else reach[some])
+        for some in (slice(at, at + _ROWS) for at in range(0, len(numerators), _ROWS))
+    ]
+    low, high = (np.concatenate(side) for side in zip(*found, strict=True))
+    return low, high
+
+
+def _some_edges(numerators: Floats, denominators: Floats, points: Floats, reach: Floats) -> tuple[Floats, Floats]:
     sign = np.where(denominators < 0, -1.0, 1.0)
-    slope = points * (denominators * sign)[:, None]
-    line = slope - (numerators * sign)[:, None]
-    left, right = -line - reach, line - reach
-    empty = (left > 0).all(axis=1) | (right > 0).all(axis=1)
-    low = _crossed(left, points)
-    high = points[-1] + points[0] - _crossed(right[:, ::-1], (points[-1] + points[0] - points)[::-1])
+    line = points * (denominators * sign)[:, None]
+    line -= (numerators * sign)[:, None]
+    right = line - reach
+    left = np.negative(line, out=line)
+    left -= reach
+    falls, rises = left <= 0, right <= 0
+    empty = ~(falls.any(axis=1) & rises.any(axis=1))
+    low = _crossed(left, falls, points)
+    turned = points[-1] + points[0] - points
+    high = points[-1] + points[0] - _crossed(right[:, ::-1], rises[:, ::-1], turned[::-1])
     return np.where(empty, points[0], low), np.where(empty, points[-1], high)
 
 
-def _crossed(heights: Floats, points: Floats) -> Floats:
+def _crossed(heights: Floats, fallen: NDArray[np.bool_], points: Floats) -> Floats:
     """Where each row first falls to 0, linear between the points."""
-    first = (heights <= 0).argmax(axis=1)
+    first = fallen.argmax(axis=1)
     before, rows = np.maximum(first - 1, 0), np.arange(len(heights))
     above, below = heights[rows, before], heights[rows, first]
     with np.errstate(divide="ignore", invalid="ignore"):
