@@ -4,9 +4,9 @@
 
 One value is one unit. `neighbors` is "change-one" (a person's value may change; how many people there are is public)
 or "add-remove" (a person may be absent; the number is private). `method="laplace"` is the textbook's form: Algorithm 1
-on the plain statistic. Values outside the bounds are clamped; missing ones (None, NaN) count as the middle of the
-bounds, or as `missing=`. Nothing in the data raises. Each call is ε-differentially private; calls add up, and with
-`ledger=` and `study=` they are charged before the data is looked at (`release.account`).
+on the plain statistic. Values outside the bounds are clamped; missing ones (None, NaN, texts that are no number) count
+as the middle of the bounds, or as `missing=`. Nothing in the data raises. Each call is ε-differentially private; calls
+add up, and with `ledger=` and `study=` they are charged before the data is looked at (`release.account`).
 """
 
 from __future__ import annotations

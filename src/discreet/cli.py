@@ -49,7 +49,12 @@ Analyst = Annotated[str | None, typer.Option(help="Whose share it is charged to.
 AnyLedger = Annotated[str, typer.Argument(metavar="LEDGER", help="A ledger, or the study.toml that it lies beside.")]
 Outputs = Annotated[
     list[str] | None,
-    typer.Option("--output", "-o", metavar="FILE", help=".csv .json .parquet .png .svg .html; repeatable."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="A table: .csv .json .parquet; a figure: .png .svg; a report: .html; repeatable.",
+    ),
 ]
 Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to.")]
 
@@ -89,7 +94,7 @@ def init(
     bounds: Annotated[list[str] | None, typer.Option(metavar="C=LOWER:UPPER", help="As in age=0:120.")] = None,
     keys: Annotated[
         list[str] | None,
-        typer.Option(metavar="C=KEYS", help="As in county=A,B,C, county=counties.csv, month=1..12."),
+        typer.Option(metavar="C=KEYS", help='As in county=A,"B, C",D, county=counties.csv, month=1..12.'),
     ] = None,
     bins: Annotated[list[str] | None, typer.Option(metavar="C=EDGES", help="As in age=0,18,65,120.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="The total for this data, for ever.")] = None,
@@ -107,7 +112,7 @@ def init(
     say(initial.described(data, schema))
     draft = initial.Draft(
         source=initial.relative(data, place.parent),
-        unit=unit,
+        unit=None if unit is None else initial.unit_of(unit, schema),
         max_rows=max_rows,
         max_groups=max_groups,
         neighbors=neighbors,
@@ -118,8 +123,9 @@ def init(
     if sys.stdin.isatty() and not yes:
         read = lambda question, default: typer.prompt(question, default=default)  # noqa: E731
         initial.interview(draft, schema, initial.asked_until_good(read, typer.echo), place.parent)
-    initial.write_new(place, initial.written(draft, schema, place.parent))
-    say(f"wrote {place.name} — read it, it is the promise you make")
+    text = initial.written(draft, schema, place.parent)
+    initial.write_new(place, text)
+    say(*initial.key_counts(text, place.parent), f"wrote {place.name} — read it, it is the promise you make")
 
 
 @app.command()
@@ -148,7 +154,9 @@ def plan(
         if within is not None:
             terminal.say(f"ε {float(planned.cost):.4g} gives ± {within} at {float(planned.confidence) * 100:g} %.")
         terminal.show_plan(planned)
-        terminal.say("Nothing was spent. Release it with: discreet release …", style="dim")
+        terms = {"epsilon": epsilon, "within": within, "size": size, "weight": weight, "simultaneous": simultaneous}
+        places = {"ledger": ledger, "anchor": anchor, "confidence": None if confidence == "0.95" else confidence}
+        terminal.show_next(planned, [study, sql], {**terms, **places})
 
 
 @app.command()
@@ -200,7 +208,7 @@ def noise(
     """Add exact Laplace noise to numbers of your own (Algorithm 1), of any length, in bounded memory.
 
     Integers stay integers. No ledger is involved: each call on the same data spends its ε anew, and you count it.
-    Columns that are not named are left out. Floats on stdin need --changes, since their number is not known.
+    Columns that are not named are left out. Floats in a text need --changes: nothing is told from its values.
     """
     from discreet.release.vectors import add_noise
     from discreet.show.watch import counted
@@ -362,12 +370,16 @@ def _planned(
     size: int | None,
     weight: list[str] | None,
 ) -> Plan:
+    from discreet.errors import InvalidParameter
     from discreet.show.outputs import weights_of
     from discreet.show.watch import watched
 
     terms = {"epsilon": epsilon, "within": within, "confidence": confidence, "simultaneous": simultaneous, "size": size}
     weights = weights_of(weight or ())
-    return watched(lambda: study.sql(sql, **terms, weights=weights), "planning")
+    try:
+        return watched(lambda: study.sql(sql, **terms, weights=weights), "planning")
+    except InvalidParameter as error:
+        raise InvalidParameter(str(error).replace("size=", "--size")) from None
 
 
 def _register(place: str, name: str) -> None:

@@ -23,6 +23,8 @@ WRONG = [
     (["slide", "--epsilon", "-1"], ["epsilon must be positive"]),
     (["slide", "-o", "slide.doc"], [".svg"]),
     (["release"], ["discreet release"]),
+    (["sunset"], ["densities, slide, error, budget, response, attacker, got"]),
+    (["budget"], ["--ledger study.toml"]),
 ]
 
 
@@ -40,5 +42,8 @@ def test_the_figure_of_a_release_and_of_a_budget(tmp_path):
     assert told.code == 0, told.err
     assert told.out.splitlines()[-1].endswith("Saved visits.svg, visits.release.json, visits.html")
     assert "<svg" in (folder / "visits.svg").read_text("utf-8")
+    report = (folder / "visits.html").read_text("utf-8")
+    assert "The record, as the ledger keeps it" in report
+    assert len(report) < 100_000
     told = discreet("figure", "budget", "--ledger", "study.toml", cwd=folder)
     assert (told.out, told.err) == ("budget.svg\n", "")

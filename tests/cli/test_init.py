@@ -51,11 +51,39 @@ def test_what_is_not_said_and_has_no_default_is_refused_by_name(unreadable):
     assert not (unreadable / "study.toml").exists()
 
 
+def test_a_key_with_a_comma_stands_in_quotes_and_the_keys_are_counted(unreadable):
+    apart, held = ["county=Dukes, Essex,Ear, Nose & Throat"], ['county=Dukes, "Ear, Nose & Throat" ,"a ""b"" "']
+    told = one_after_another(
+        [
+            ["init", "visits.parquet", *FLAGS, "--keys", *keys, "-o", f"{name}.toml"]
+            for name, keys in {"apart": apart, "held": held, "open": ['county=Dukes,"Essex']}.items()
+        ],
+        unreadable,
+    )
+    assert "\ncounty: 4 keys\nwrote apart.toml" in told[0].out
+    assert "\ncounty: 3 keys\nwrote held.toml" in told[1].out
+    assert Policy.load(unreadable / "held.toml").columns["county"].keys == ("Dukes", "Ear, Nose & Throat", 'a "b" ')
+    assert told[2].code == 2
+    assert "in quotes" in told[2].err
+
+
+def test_capitals_of_a_column_do_not_matter_where_there_is_no_doubt(unreadable):
+    flags = ["--max-rows", "2", "--bounds", "Age=0:120", "--epsilon", "1"]
+    right, wrong = one_after_another(
+        [["init", "visits.parquet", "--unit", unit, *flags, "-o", f"{unit}.toml"] for unit in ("PATIENT", "patent")],
+        unreadable,
+    )
+    assert right.code == 0, right.err
+    policy = Policy.load(unreadable / "PATIENT.toml")
+    assert (policy.unit, list(policy.columns)) == ("patient", ["age"])
+    assert "did you mean patient? It has patient, county" in wrong.err
+
+
 WRONG = [
     (["--bounds", "height=0:1"], ["height", "age"]),
     (["--bounds", "age=120:0"], ["lower"]),
     (["--bounds", "age"], ["column="]),
-    (["--bounds", "county=0:1"], ["county"]),
+    (["--bounds", "well=0:1"], ["well"]),
     (["--bounds", "born=2000-13-41:2030-01-01"], ["days"]),
     (["--keys", "county=gone.csv"], ["gone.csv"]),
     (["--neighbors", "all"], ["neighbors"]),

@@ -1,6 +1,7 @@
 """`discreet plan` and `discreet release`: the price first, then the answer, then what is left."""
 
 import json
+import shlex
 from fractions import Fraction
 
 import pyarrow.csv
@@ -29,7 +30,8 @@ def test_a_plan_shows_price_error_and_fates_and_spends_nothing(study):
     assert lines[1].split() == ["column", "Δ", "scale", "95", "%", "within"]
     assert lines[2].split() == ["visits", "4", "40", "±", "120"]
     assert "missing age: dropped · age outside 0–120: clamped · county not listed: dropped" in planned.out
-    assert "Nothing was spent" in lines[-1]
+    assert lines[-2] == "Nothing was spent. Release it with:"
+    assert lines[-1] == f"discreet release study.toml '{QUESTION}' --epsilon 0.2"
     assert planned.err == ""
     with Ledger.open(folder / "study.ledger") as ledger:
         assert [entry.kind for entry in ledger.entries()] == ["create"]
@@ -43,6 +45,41 @@ def test_a_plan_in_json_has_exact_numbers(study):
     assert [column["name"] for column in found["columns"]] == ["visits", "avg(age)"]
     assert all(column["accuracy"] <= 20 for column in found["columns"])
     assert found["confidence"] == "9/10"
+
+
+def test_the_command_to_copy_is_the_question_as_it_was_asked(study):
+    text = "SELECT count(*) AS n\nFROM visits WHERE county = 'Dukes'"
+    terms = ["--within", "20", "--size", "50", "--weight", "n=3", "--confidence", "0.9", "--simultaneous"]
+    odd = f'{text} AND age > 3 AND county <> "county"'
+    planned = one_after_another([["plan", "study.toml", sql, *terms] for sql in (text, odd)], study[0])
+    for ended, sql in zip(planned, (text, odd), strict=True):
+        command = ended.out.partition("Release it with:\n")[2]
+        flags = shlex.split(command)
+        assert flags[:4] == ["discreet", "release", "study.toml", sql]
+        assert sorted(flags[4:]) == sorted(terms)
+    assert f'"{text}"' in planned[0].out
+
+
+def test_a_plan_that_cannot_be_paid_says_so_unless_it_was_asked_before(tmp_path):
+    folder = study_in(tmp_path)
+    ask = ["study.toml", "SELECT count(*) FROM visits", "--epsilon", "0.7"]
+    other = ["study.toml", QUESTION, "--epsilon", "0.7"]
+    cases = [["release", *ask], ["plan", *ask], ["plan", *other], ["plan", *other[:3], "0.3"]]
+    _, again, poor, rich = one_after_another(cases, folder)
+    assert "asked before" in again.out
+    assert again.out.splitlines()[-1].startswith("discreet release")
+    assert poor.out.splitlines()[-1] == "Nothing was spent. It would be refused: only 0.3 is left."
+    assert "discreet release" not in poor.out
+    assert rich.out.splitlines()[-1].startswith("discreet release")
+
+
+def test_words_of_python_are_not_said_at_the_shell(study):
+    terms = [QUESTION, "--within", "5"]
+    discreet("plan", "study.toml", *terms, cwd=study[0]).refused(2, "within needs --size, the number")
+    wrong = ["SELECT avg(ag) FROM visits", "--epsilon", "1"]
+    told = discreet("plan", "study.toml", *wrong, cwd=study[0])
+    told.refused(2, "did you mean age?", "Nothing was spent.")
+    assert "?." not in told.err
 
 
 def test_a_plan_warns_of_noise_that_drowns_the_answer(study):

@@ -1,6 +1,7 @@
 """The statistics of an array, as a caller sees them."""
 
 import array as arrays_of_python
+import csv
 import math
 import re
 from collections import deque
@@ -160,10 +161,16 @@ def test_truth_values_are_the_same_in_every_container():
 
 def test_count_counts_what_is_there_and_proportion_what_is_not_zero():
     mixed = [0, 3, None, math.nan, -0.0, "word", False, True, math.inf]
-    assert exact(discreet.count, mixed, epsilon=1).value == 5
+    assert exact(discreet.count, mixed, epsilon=1).value == 6
     assert exact(discreet.proportion, mixed, epsilon=1).value == pytest.approx(3 / 9)
     assert exact(discreet.count, np.array([0.0, math.nan, 2.0]), epsilon=1).value == 2
     assert exact(discreet.count, np.array([0, 0, 2]), epsilon=1).value == 3
+
+
+def test_numbers_written_as_texts_are_those_numbers():
+    cells = next(zip(*csv.reader(["34", " 51", "n/a", '"3,5"']), strict=True))
+    assert exact(discreet.sum, cells, bounds=(0, 120), missing=0, epsilon=1).value == pytest.approx(85)
+    assert exact(discreet.mean, ["34", "51"] * 50, bounds=(0, 120), epsilon=1).value == pytest.approx(42.5)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -567,7 +574,7 @@ def test_a_summary_spends_half_on_the_moments_and_a_sixth_on_each_quartile(relat
 def test_a_release_reads_as_a_number_with_its_error():
     with no_noise():
         found = discreet.mean(AGES, bounds=(0, 100), epsilon="0.1")
-        assert repr(found) == "46 ± 54 (95 %)   ε 0.1 · Δ 12.5 · change-one"  # the bounds cut the interval
+        assert repr(found) == "46 (0 to 100, 95 %)   ε 0.1 · Δ 12.5 · change-one"  # the bounds cut the interval
         total = discreet.sum(np.array(AGES), bounds=(0, 100), epsilon=1, neighbors="add-remove")
     assert repr(total) == "368 ± 300 (95 %)   ε 1 · Δ 100 · add-remove"
     fine = discreet.mean(np.full(10**4, 54.3), bounds=(0, 120), epsilon="0.1")

@@ -11,7 +11,7 @@ from discreet.ask.declared import edges
 from discreet.ask.expression import Expression
 from discreet.ask.kinds import kind_of, refused
 from discreet.ask.query import Aggregate, Group, Quantiles
-from discreet.ask.rows import Rows, number
+from discreet.ask.rows import Rows, called, number
 from discreet.ask.scope import Statistic
 from discreet.ask.tokens import strict
 from discreet.errors import InvalidParameter
@@ -30,6 +30,9 @@ _NAMED_MOMENTS: dict[str, tuple[Statistic, bool]] = {
     "var": ("variance", True),
     "std": ("std", True),
 }
+_CALLED = frozenset({*_NAMED_MOMENTS, "histogram"})
+"""Aggregates that sqlglot does not know as such."""
+
 _QUANTILES = (exp.Quantile, exp.PercentileCont, exp.PercentileDisc)
 
 
@@ -153,6 +156,19 @@ class Aggregates:
         if shares is None:
             raise refused("a quantile needs a share between 0 and 1, as in quantile(age, 0.9)")
         return scope.quantiles(read(node.this), tuple(_shares(shares)))
+
+
+def aggregating(node: exp.Expression) -> bool:
+    """Whether there is an aggregate in a node."""
+    calls = (str(call.this).lower() for call in node.find_all(exp.Anonymous))
+    return node.find(exp.AggFunc) is not None or any(call in _CALLED for call in calls)
+
+
+def unknown_aggregate(node: exp.Expression) -> Exception:
+    """The refusal of an aggregate that is not offered."""
+    return refused(
+        f"{called(node)} is not offered; ask for count, sum, avg, stddev, variance, median, quantile, min, max"
+    )
 
 
 def _shares(node: exp.Expression) -> list[Fraction]:

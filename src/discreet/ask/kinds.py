@@ -8,6 +8,7 @@ Limits: 1,000 parts, 50 levels, numbers of 0 or 10⁻¹⁰⁰ to 10¹⁰⁰ in s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import assert_never
 
@@ -231,3 +232,13 @@ def _whole(expression: Expression, least: int) -> bool:
         case Constant(Fraction() as number, "number"):
             return number.denominator == 1 and least <= number <= LONGEST_TEXT
     return False
+
+
+def refuse_alike(names: Sequence[str]) -> None:
+    """Refuse columns of one name, and those with the name of the end of another's interval."""
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise refused(f"two columns are called {quote(name)}; give one another name with AS")
+        for end in ("_low", "_high"):
+            if f"{name}{end}" in names:
+                raise refused(f"{quote(name + end)} is the name of an end of {quote(name)}; give it another with AS")

@@ -7,14 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias, assert_never
 
 from discreet.ask.declared import edges
 from discreet.ask.expression import Every, Expression
-from discreet.ask.kinds import kind_of, refused
+from discreet.ask.kinds import kind_of, refuse_alike, refused
 from discreet.ask.normal import TRUE, decimal, normal
 from discreet.ask.policy import Policy
 from discreet.ask.query import Aggregate, Draft, Group, Named, Output, Query, aggregate_text, assembled, group_text
@@ -143,10 +143,7 @@ def build(
         found, numbers = reader.released(name, question)
         aggregates.append(found)
         outputs += numbers
-    names = [name for name, _ in outputs]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise refused(f"two columns are called {quote(twice)}; give one another name")
+    refuse_alike([name for name, _ in outputs])
     condition = _all([parse_condition(text, policy, schema) for text in _texts(where or ())])
     draft = Draft(outputs=outputs, aggregates=aggregates, groups=[group for _, group in groups], where=condition)
     return assembled(draft)
@@ -210,8 +207,8 @@ class _Reader:
 
     def bins(self, question: Histogram) -> Group:
         """The group column of a histogram."""
-        limits = None if question.bins is None else edges(list(question.bins))
-        group = self.scope.group(self.expression(question.of), limits)
+        bins = list(question.bins) if isinstance(question.bins, Iterable) else question.bins
+        group = self.scope.group(self.expression(question.of), None if bins is None else edges(bins))
         if group.edges is None:
             raise refused('a histogram needs bins; declare them, or write Histogram("age", [0, 18, 65])')
         return group

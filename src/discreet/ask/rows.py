@@ -13,7 +13,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Literal, TypeVar, get_args
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
 from discreet.ask.declared import read_date
 from discreet.ask.expression import (
@@ -99,43 +99,11 @@ _TYPES: dict[str, Kind | Literal["integer", "day"]] = {
     "DATE": "day",
     "BOOLEAN": "truth",
 }
-_ROW_FUNCTIONS = [
-    "ABS",
-    "FLOOR",
-    "CEIL",
-    "ROUND",
-    "LEAST",
-    "GREATEST",
-    "LOWER",
-    "UPPER",
-    "TRIM",
-    "LENGTH",
-    "SUBSTRING",
-    "COALESCE",
-    "YEAR",
-    "QUARTER",
-    "MONTH",
-    "WEEK",
-    "DAY",
-    "ISODOW",
-    "HOUR",
-    "MINUTE",
-    "SECOND",
-    "DATE_TRUNC",
-    "DATE_PART",
-    "EXTRACT",
-    "CAST",
-    "COUNT",
-    "SUM",
-    "AVG",
-    "MEDIAN",
-    "QUANTILE",
-    "MIN",
-    "MAX",
-    "VARIANCE",
-    "STDDEV",
-    "BIN",
-]
+_ROW_FUNCTIONS = (
+    "ABS, FLOOR, CEIL, ROUND, LEAST, GREATEST, LOWER, UPPER, TRIM, LENGTH, SUBSTRING, COALESCE, "
+    "YEAR, QUARTER, MONTH, WEEK, DAY, ISODOW, HOUR, MINUTE, SECOND, DATE_TRUNC, DATE_PART, EXTRACT, CAST"
+)
+_AGGREGATES = "COUNT, SUM, AVG, MEDIAN, QUANTILE, MIN, MAX, VARIANCE, STDDEV, BIN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,13 +326,21 @@ def number(node: exp.Expression) -> Fraction:
 
 def unknown(node: exp.Expression) -> Exception:
     """The refusal of a node that is not in the language, by its name."""
-    known = node.sql_name() if isinstance(node, exp.Func) else node.key
-    name = str(node.this) if isinstance(node, exp.Anonymous) else known
+    name = called(node)
     if isinstance(node, exp.AggFunc):
-        return refused(f"{name.upper()} is not in the language here; aggregates stand in SELECT, HAVING and ORDER BY")
-    nearest = difflib.get_close_matches(name.upper(), _ROW_FUNCTIONS, n=1)
-    hint = f"did you mean {nearest[0]}?" if nearest else "the functions are " + ", ".join(_ROW_FUNCTIONS[:11])
-    return refused(f"{quote(name.upper())} is not in the language; {hint}")
+        return refused(f"{name} is not in the language here; aggregates stand in SELECT, HAVING and ORDER BY")
+    nearest = difflib.get_close_matches(name, f"{_ROW_FUNCTIONS}, {_AGGREGATES}".split(", "), n=1, cutoff=0.7)
+    hint = f"did you mean {nearest[0]}?" if nearest else f"the functions are {_ROW_FUNCTIONS}"
+    return refused(f"{quote(name)} is not in the language; {hint}")
+
+
+def called(node: exp.Expression) -> str:
+    """The name of a function as it is written in SQL, where sqlglot has one of its own; in capitals."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).upper()
+    written = node.sql("duckdb", unsupported_level=ErrorLevel.IGNORE) if isinstance(node, exp.Func) else ""
+    name, opened, _ = written.partition("(")
+    return name.upper() if opened and name.isidentifier() else node.key.upper()
 
 
 def _as_date(part: Expression) -> Expression:

@@ -77,7 +77,7 @@ class Scope:
             raise refused(f"the policy declares no column {shown}; {hint} under [columns], with bounds or keys")
         if name not in self.schema:
             raise refused(f"the data has no column {shown}, which the policy declares; correct the policy")
-        return Column(name, self.schema[name].kind)
+        return Column(name, kind_under(columns[name], self.schema[name].kind))
 
     def is_unit(self, name: str) -> bool:
         """Whether that is the column of the unit."""
@@ -237,6 +237,22 @@ class Scope:
         )
 
 
+def kind_under(declared: Declared, kind: Kind) -> Kind:
+    """The kind of a column's values: that of its type, or, for texts, of the bounds, bins or keys declared.
+
+    A text is then read by the cast of the row language, and what cannot be read is missing.
+
+    >>> kind_under(Declared(bounds=(0, 120)), "text"), kind_under(Declared(keys=["a", "b"]), "text")
+    ('number', 'text')
+    """
+    match kind, (declared.bounds or declared.bins or declared.keys):
+        case "text", (Fraction(), *_):
+            return "number"
+        case "text", (datetime(), *_):
+            return "date"
+    return kind
+
+
 def check_schema(policy: Policy, schema: Mapping[str, Typed]) -> None:
     """Refuses a policy that does not fit the names and types of its data."""
     if policy.unit_column is not None and policy.unit_column not in schema:
@@ -247,7 +263,7 @@ def check_schema(policy: Policy, schema: Mapping[str, Typed]) -> None:
             nearest = difflib.get_close_matches(name, list(schema), n=1)
             hint = f"; did you mean {nearest[0]}?" if nearest else ""
             raise InvalidParameter(f"{place}: the data has no such column{hint}")
-        kind = schema[name].kind
+        kind = kind_under(declared, schema[name].kind)
         expected = {"number": Fraction, "date": datetime}.get(kind)
         if declared.bounds is not None and not isinstance(declared.bounds[0], expected or ()):
             raise InvalidParameter(f"{place}.bounds: they must be of the column's kind, {kind}")

@@ -19,9 +19,9 @@ from typing import Literal, TypeVar
 
 from sqlglot import exp
 
-from discreet.ask.aggregates import Aggregates
+from discreet.ask.aggregates import Aggregates, aggregating, unknown_aggregate
 from discreet.ask.expression import Expression
-from discreet.ask.kinds import kind_of, refused
+from discreet.ask.kinds import kind_of, refuse_alike, refused
 from discreet.ask.normal import TRUE, decimal, normal
 from discreet.ask.policy import Policy
 from discreet.ask.query import (
@@ -39,13 +39,16 @@ from discreet.ask.query import (
     assembled,
     group_text,
 )
-from discreet.ask.rows import COMPARISONS, Rows, joined, number
+from discreet.ask.rows import COMPARISONS, Rows, called, joined, number
 from discreet.ask.scope import Scope, Typed
 from discreet.ask.tokens import strict, tree_of
 from discreet.calibrate.epsilon import quote
 from discreet.errors import QueryRefused
 
 Read = TypeVar("Read")
+
+_LARGEST = Fraction(10**300)
+"""Beyond, a product with a released number would leave the doubles."""
 
 MOST_ROWS = 10**12
 """A LIMIT above this is no limit."""
@@ -118,10 +121,7 @@ class _Select:
         order = self._order(clauses.get("order"))
         if not self.aggregates:
             raise refused("nothing is asked of the data; add count(*), or another aggregate")
-        names = [name for name, _ in self.outputs]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise refused(f"two columns are called {quote(twice)}; give one another name with AS")
+        refuse_alike([name for name, _ in self.outputs])
         condition = None if where is None else _condition(self.reader, where.this)
         return Draft(
             outputs=self.outputs,
@@ -208,7 +208,10 @@ class _Select:
             case exp.Star():
                 raise refused(f"SELECT * {_ROWS}")
             case exp.Literal() if not node.is_string:
-                return Number(number(node))
+                value = number(node)
+                if abs(value) > _LARGEST:
+                    raise refused("a number beside released ones must be at most 1e300 in size")
+                return Number(value)
             case exp.Neg():
                 strict(node, "this")
                 part = self._number(node.this)
@@ -222,7 +225,9 @@ class _Select:
                 raise refused("several quantiles at once stand alone in SELECT; here give one share")
             return Named(aggregate_text(found))
         if node.find(exp.AggFunc):
-            raise refused(f"{node.key.upper()} of a released number is not in the language; it has + - * /")
+            if isinstance(node, exp.AggFunc):
+                raise unknown_aggregate(node)
+            raise refused(f"{called(node)} of a released number is not in the language; it has + - * /")
         return self._key(node)
 
     def _number(self, node: exp.Expression) -> Output:
@@ -240,6 +245,10 @@ class _Select:
         label = quote(_label(node))
         if isinstance(node, exp.Column) and not self.groups and earlier is None:
             self.reader.rows.expression(node)  # an undeclared column has a refusal of its own
+            if any(aggregating(inner) for inner, _ in self.items):
+                columns = [inner for inner, _ in self.items if isinstance(inner, exp.Column)]
+                names = ", ".join(dict.fromkeys(column.sql("duckdb") for column in [*columns, node]))
+                raise refused(f"{label} stands beside an aggregate; add GROUP BY {names}")
             raise refused(f"{label} {_ROWS}")
         try:
             text = group_text(self.reader.group(node))

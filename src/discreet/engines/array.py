@@ -4,13 +4,15 @@ A value becomes an integer of the public grid, ⌊clamp(x)·2^(−e) + ½⌋, bl
 two is exact, and so are sums of a block, whose parts are integers below 2⁵³. Sums of blocks are Python integers:
 nothing wraps.
 
-Nothing in the data raises or shows. NaN, None and whatever is no number are missing; ±inf is clamped; −0.0 is 0.
+Nothing in the data raises or shows. NaN, None and whatever is no number are missing; ±inf is clamped; −0.0 is 0. In a
+list or an array of objects, a text that writes a plain decimal is that number (`patterns`), any other is missing.
 Whether a column is of integers is read from its type where it has one; a list has none: its grid is that of reals.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 
 from discreet.calibrate.grid import ValueGrid
 from discreet.engines.base import Exact
+from discreet.engines.patterns import NUMBER_PATTERN
 from discreet.errors import InvalidParameter
 
 _BLOCK = 2**16
@@ -28,6 +31,8 @@ _BLOCK = 2**16
 
 _THREAD_SHARE = 2**20
 """A second thread is worth its start from this many values on."""
+
+_NUMBER = re.compile(NUMBER_PATTERN)
 
 Reals = NDArray[np.float64]
 
@@ -41,8 +46,8 @@ class Column:
     """Whether the type of the column is one of integers or truth values."""
     truth: bool
     """Whether the type of the column is that of truth values."""
-    false: NDArray[np.bool_] | None = None
-    """Where the items have types of their own: which of them are the truth value False."""
+    counted: NDArray[np.bool_] | None = None
+    """Where the items have types of their own: which of them are there and not the truth value False."""
 
     def truths(self) -> Column:
         """Whether each value is true: neither 0 nor missing."""
@@ -74,8 +79,9 @@ def column(data: Any) -> Column:
         return _column(data)
     except InvalidParameter:
         raise
-    except Exception:  # whatever a strange container says may be of its data
-        raise _refused(data) from None
+    except Exception:  # noqa: S110 - whatever a strange container says may be of its data: no `__context__` keeps it
+        pass
+    raise _refused(data)
 
 
 def _column(data: Any) -> Column:
@@ -96,19 +102,22 @@ def _of_numbers(array: NDArray[Any], kind: str) -> Column:
         raise InvalidParameter(f"the data must be numbers, got a column of {array.dtype}")
     if kind == "O":
         items = array.tolist()
-        false = np.array([isinstance(item, bool | np.bool_) and not item for item in items], np.bool_)
         values = np.array([_number(item) for item in items], np.float64)
-        return Column(values=values, whole=False, truth=False, false=false)
+        false = np.array([isinstance(item, bool | np.bool_) and not item for item in items], np.bool_)
+        texts = np.array([isinstance(item, str) for item in items], np.bool_)
+        return Column(values=values, whole=False, truth=False, counted=~false & (texts | ~np.isnan(values)))
     values = array.astype(np.float64) if array.dtype == object else array  # None becomes NaN
     return Column(values=values, whole=kind in "biu", truth=kind == "b")
 
 
 def count(data: Column) -> Exact[list[int]]:
-    """How many values are neither missing nor, for truth values, false."""
+    """How many values are neither missing nor, for truth values, false; any text is a value."""
+    if data.counted is not None:
+        return Exact([int(np.count_nonzero(data.counted))])
     missing = int(np.count_nonzero(np.isnan(data.values))) if data.values.dtype.kind == "f" else 0
     if data.truth:
         return Exact([int(np.count_nonzero(data.values)) - missing])
-    return Exact([len(data) - missing - (0 if data.false is None else int(np.count_nonzero(data.false)))])
+    return Exact([len(data) - missing])
 
 
 def size(data: Column) -> Exact[list[int]]:
@@ -284,6 +293,8 @@ def _kind(name: str) -> str:
 def _number(item: Any) -> float:
     """An item of a list as a float; what is no number is missing, what is beyond the floats is infinite."""
     try:
+        if isinstance(item, str):
+            return float(item) if _NUMBER.fullmatch(item) else np.nan
         if isinstance(item, np.complexfloating | np.timedelta64):
             return np.nan
         number = isinstance(item, int | float | np.number | np.bool_) or hasattr(item, "as_integer_ratio")

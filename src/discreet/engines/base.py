@@ -157,5 +157,6 @@ def guarded(engine: str, name: str, work: Callable[[], Value]) -> Value:
         return work()
     except DiscreetError:
         raise
-    except Exception:
-        raise EngineFailed(f"{engine} could not do the statement {name!r}") from None
+    except Exception:  # noqa: S110 - told below, where no `__context__` keeps the engine's words
+        pass
+    raise EngineFailed(f"{engine} could not do the statement {name!r}")

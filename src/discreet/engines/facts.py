@@ -73,7 +73,8 @@ class Facts:
             here = behind[0]
             there = present(here)
             steps = _clamped(here, whole(grid.lower), whole(grid.upper))
-            lower = whole(grid.lower)
+            # a bare literal would take the column's own type, in which the difference may not fit
+            lower = dialect.cast(whole(grid.lower), "long")
         else:
             # such bounds lie within the limits of numbers and such steps above them: the column itself will do
             if behind is not None and behind[1] in dialect.doubles and -300 <= grid.exponent <= 100:

@@ -7,9 +7,11 @@ anything else                                  DuckDB: files, frames, Arrow tabl
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from discreet.engines.base import Engine
+from discreet.errors import InvalidParameter
 
 
 def engine_of(source: Any) -> Engine:
@@ -22,6 +24,8 @@ def engine_of(source: Any) -> Engine:
         from discreet.engines.spark import Spark
 
         return Spark(source)
+    if isinstance(source, str) and re.match(r"[A-Za-z][\w+.-]*://", source):  # it may hold a password: not quoted
+        raise InvalidParameter("an address must begin with postgresql://; for other databases, export to Parquet")
     from discreet.engines.duckdb import DuckDB
 
     return DuckDB(source)

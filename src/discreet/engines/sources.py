@@ -2,7 +2,8 @@
 
 Frames and Arrow objects, and tables of SQLite, are taken as they are when the engine is made. For CSV and JSON lines
 DuckDB reads rows to tell the types; a cell that then is not of its column's type is missing, and a line of CSV that
-has too many or too few cells is left out. Bytes that are no UTF-8 are replaced.
+has too many or too few cells is left out. Bytes that are no UTF-8 are replaced, but for CSV: a line that has them is
+left out, and the file is refused if that is one of the first lines, which tell the types.
 
 `version` is a SHA-256 of the content: of the files' bytes, or of the Arrow data; of a relation or SELECT, of its text
 or types, its number of rows, and the sum and the XOR of DuckDB's hash of each row. It is for the custodian's ledger:
@@ -16,6 +17,7 @@ import hashlib
 import io
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -28,6 +30,8 @@ from discreet.engines.trees import Tree, call, outer, quoted, try_cast
 from discreet.errors import InvalidParameter
 
 _CSV, _JSON, _PARQUET = {".csv", ".tsv", ".txt"}, {".json", ".jsonl", ".ndjson"}, {".parquet", ".pq"}
+_ONE_LINE = ("MISSING COLUMNS", "TOO MANY COLUMNS", "CAST", "INVALID ENCODING")
+"""What can be wrong with a line of CSV and costs nothing but this line."""
 _PACKED = {".gz", ".zst"}
 _BATCH = 2**16
 _SQLITE = {
@@ -100,18 +104,32 @@ def _suffix(file: Path) -> str:
 
 def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection) -> Opened:
     suffixes = {_suffix(file) for file in files}
+    empty = [file.name for file in files if not file.stat().st_size]
+    if empty and (len(empty) == len(files) or not suffixes <= _JSON):  # a part without lines is nothing odd in JSON
+        raise InvalidParameter(f"a file must name its columns, and {empty[0]} has 0 bytes; write it again")
     names = [glob.escape(str(file)) for file in files]
     folders: dict[str, Any] = {"hive_partitioning": all("=" in file.parent.name for file in files)}
     if suffixes <= _PARQUET:
         relation = _read_parquet(names, connection, folders)
     elif suffixes <= _CSV:
         separator = {"sep": "\t"} if suffixes == {".tsv"} else {}
-        relation = _read_csv(names, connection, {**separator, **folders})
+        relation = _sniffed(files, lambda: _read_csv(names, connection, {**separator, **folders}))
     elif suffixes <= _JSON:
         relation = connection.read_json(names, format="newline_delimited", ignore_errors=True)  # type: ignore[arg-type, unused-ignore]
     else:
         raise InvalidParameter(f"the files must all be CSV, JSON lines or Parquet, got {', '.join(sorted(suffixes))}")
     return relation, _FilesHash(files, "")
+
+
+def _sniffed(files: Sequence[Path], read: Callable[[], engine.DuckDBPyRelation]) -> engine.DuckDBPyRelation:
+    """The rows of CSV, or a refusal without DuckDB's words, which quote the first lines."""
+    with suppress(engine.InvalidInputException):
+        return read()
+    which = files[0].name if len(files) == 1 else f"one of the {len(files):,} files"
+    raise InvalidParameter(
+        f"{which} could not be read: CSV must be UTF-8 text, with as many cells in each line; convert other text "
+        f"first, as with iconv -f latin1 -t utf-8 {files[0].name} > utf8.csv"
+    )
 
 
 def _read_parquet(
@@ -127,9 +145,12 @@ def _read_csv(
     names: list[str], connection: engine.DuckDBPyConnection, options: dict[str, Any]
 ) -> engine.DuckDBPyRelation:
     """Files of CSV, in the types that DuckDB's sniffer finds: a cell that is not of its column's type is missing."""
-    sniffed = connection.read_csv(names, ignore_errors=True, **options)  # type: ignore[arg-type, unused-ignore]
+    options = {**options, "quotechar": '"', "escapechar": '"'}  # as RFC 4180 has them: no line may change it
     separator = ", sep = '\t'" if "sep" in options else ""
-    told = f"SELECT Columns, DateFormat, TimestampFormat FROM sniff_csv({_literal(names[0])}{separator})"  # noqa: S608
+    terms = f"""{separator}, quote = '"', escape = '"'"""
+    _refuse_open_quotes(names, connection, terms)
+    sniffed = connection.read_csv(names, ignore_errors=True, **options)  # type: ignore[arg-type, unused-ignore]
+    told = f"SELECT Columns, DateFormat, TimestampFormat FROM sniff_csv({_literal(names[0])}{terms})"  # noqa: S608
     columns, *formats = connection.execute(told).fetchall()[0]
     within = {column["name"] for column in columns}  # not the folders' own columns
     types = {
@@ -139,8 +160,6 @@ def _read_csv(
     }
     if not types:
         return sniffed
-    # the reader would do the casts itself, and drop the line where one fails
-    connection.execute("SET disabled_optimizers = 'type_pushdown'")
     texts = dict.fromkeys(types, "VARCHAR")
     plain = connection.read_csv(names, ignore_errors=True, dtype=texts, **options)  # type: ignore[arg-type, unused-ignore]
     trees = []
@@ -151,6 +170,22 @@ def _read_csv(
             here = try_cast(call("try_strptime", here, quoted(how)) if how else here, types[name], "duckdb")
         trees.append(exp.Alias(this=here, alias=outer(name)).sql("duckdb"))
     return plain.project(", ".join(trees))
+
+
+def _refuse_open_quotes(names: list[str], connection: engine.DuckDBPyConnection, terms: str) -> None:
+    """Refuse files with a quote that is not closed: it would swallow the lines of others."""
+    files = exp.Array(expressions=[exp.Literal.string(name) for name in names]).sql("duckdb")
+    terms = f"all_varchar = true, ignore_errors = true, store_rejects = true{terms}"
+    connection.execute(f"SELECT count(*) FROM read_csv({files}, {terms})").fetchall()  # noqa: S608
+    spread = exp.column("error_type").isin(*_ONE_LINE).not_().sql("duckdb")
+    [(found,)] = connection.execute(f"SELECT count(*) FROM reject_errors WHERE {spread}").fetchall()  # noqa: S608
+    for table in ("reject_errors", "reject_scans"):
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    if found:
+        raise InvalidParameter(
+            "a CSV file has a quote that is not closed, or text beside one, so that a line could hide another; write "
+            'cells with quotes in them as "a ""quoted"" word", or export to Parquet'
+        )
 
 
 def _literal(text: str) -> str:

@@ -47,6 +47,7 @@ from discreet.ask.expression import (
 from discreet.engines.base import Schema
 from discreet.engines.dialect import Dialect, Word, plain
 from discreet.engines.dialect_duckdb import DUCKDB
+from discreet.engines.patterns import DATE_PATTERN, NUMBER_PATTERN
 from discreet.engines.trees import (
     Tree,
     alias,
@@ -71,9 +72,6 @@ LARGEST, SMALLEST = Fraction(10**100), Fraction(1, 10**100)
 
 TYPES: dict[Kind, Word] = {"number": "double", "text": "text", "date": "moment", "truth": "truth"}
 
-NUMBER_PATTERN = " *[+-]?([0-9]{1,40}([.][0-9]{0,40})?|[.][0-9]{1,40})([eE][+-]?[0-9]{1,2})? *"
-"""Between 10⁻¹³⁹ and 10¹³⁹ in size: no engine overflows or underflows."""
-DATE_PATTERN = " *[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?)? *"
 TRUE_WORDS, FALSE_WORDS = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 
 _FIRST, _LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001

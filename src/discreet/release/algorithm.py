@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import sys
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Unpack
 
@@ -182,10 +183,9 @@ def _to_float(steps: int, grid: Grid) -> float:
 
 def _array(answer: Any) -> NDArray[Any]:
     """Lists keep their Python integers, of any size; everything else is numpy's choice."""
-    try:
+    with suppress(TypeError, ValueError):  # whose words may quote the answer: no `__context__` keeps them
         return np.asarray(answer, object if isinstance(answer, list | tuple) else None)
-    except (TypeError, ValueError):
-        raise InvalidParameter("answer must be numbers in a regular shape") from None
+    raise InvalidParameter("answer must be numbers in a regular shape")
 
 
 def _is_whole(array: NDArray[Any]) -> bool:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from discreet.ask.query import Combined, Named, Number, Output, Query, Test
 from discreet.errors import InvalidParameter, QueryRefused
 from discreet.release import views
-from discreet.release.result import rounded, shown
+from discreet.release.result import left_shown, shown, with_interval
 
 if TYPE_CHECKING:
     import pandas
@@ -92,8 +92,9 @@ class Answer:
             table.append(known)
         table = [row for row in table if self.query.having is None or _holds(self.query.having, row)]
         bins = {group.name: [*group.keys, group.other] for group in self.query.groups if group.edges is not None}
+        others = {group.name: group.other for group in self.query.groups if group.other is not None}
         for output, descending in reversed(self.query.order):
-            table = _sorted(table, output, descending, bins)
+            table = _sorted(table, output, descending, bins, others)
         table = table[: self.query.limit]
         return [{name: _item(output, row) for name, output in self.query.outputs} for row in table]
 
@@ -173,7 +174,8 @@ class Answer:
     def save_record(self, path: str | Path) -> Path:
         """Write what a reader needs to judge the numbers as `<name>.release.json` beside a file, and give its place."""
         place = Path(path).with_suffix(".release.json")
-        record = {**self.record, "entry": self.entry}
+        columns = {name: output.name for name, output in self.query.outputs if isinstance(output, Named)}
+        record = {**self.record, "columns": columns, "entry": self.entry}
         place.write_text(json.dumps(record, ensure_ascii=False, indent=1), encoding="utf-8")
         return place
 
@@ -194,7 +196,7 @@ class Answer:
     def __repr__(self) -> str:
         confidence = float(Fraction(self.record["confidence"])) * 100
         lines = table_lines(self.columns, self.cells)
-        left = f"ε {shown(self.epsilon)} spent, {shown(self.remaining)} left"
+        left = f"ε {shown(self.epsilon)} spent, {left_shown(self.remaining)} left"
         return "\n".join([*lines, f"± at {confidence:g} % · {left} · {self.record['neighbors']}{self._found()}"])
 
     def _found(self) -> str:
@@ -209,8 +211,7 @@ class Answer:
         value, low, high = row[name]
         if self._is_key(output) or value is None:
             return "" if value is None else str(value)
-        reach = max(value - low, high - value)
-        return rounded(value, reach) if reach == 0 else f"{rounded(value, reach)} ± {rounded(reach, reach)}"
+        return with_interval(value, low, high)
 
     def _is_key(self, output: Output) -> bool:
         return isinstance(output, Named) and output.name in self.record["keys"]
@@ -249,19 +250,26 @@ def _holds(test: Test, row: dict[str, Item]) -> bool:
 
 
 def _sorted(
-    table: list[dict[str, Item]], output: Output, descending: bool, bins: dict[str, list[Any]]
+    table: list[dict[str, Item]], output: Output, descending: bool, bins: dict[str, list[Any]], others: dict[str, str]
 ) -> list[dict[str, Item]]:
-    """The rows by one column, equal ones in their order; missing values come last; bins by where they lie."""
+    """The rows by one column, equal ones in their order; missing values and the rest come last; bins by their place."""
     values = [_item(output, row)[0] for row in table]
     if isinstance(output, Named) and output.name in bins:
         values = [bins[output.name].index(value) for value in values]
+    elif isinstance(output, Named) and output.name in others:
+        values = [None if value == others[output.name] else value for value in values]
     there = [at for at, value in enumerate(values) if value is not None]
     there.sort(key=lambda at: values[at], reverse=descending)
     return [table[at] for at in [*there, *(at for at, value in enumerate(values) if value is None)]]
 
 
 def _in_int64(column: list[Any]) -> list[Any]:
-    """A column as tables have it: integers that do not fit into 64 bits (noise of a tiny ε) make it one of floats."""
+    """A column as tables have it: integers that do not fit into 64 bits (noise of a tiny ε) make it one of floats.
+
+    Keys of numbers beside the label of all others make it one of texts.
+    """
+    if any(isinstance(item, str) for item in column):
+        return [item if item is None else str(item) for item in column]
     whole = all(isinstance(item, int) for item in column)
     return [float(item) for item in column] if whole and any(abs(item) >= 2**63 for item in column) else column
 

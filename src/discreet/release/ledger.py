@@ -335,7 +335,7 @@ def _refuse_unusable(place: Path | URL, anchor: Path) -> None:
         if not place.is_file() or place.stat().st_size == 0:
             raise LedgerDamaged(
                 f"there is no ledger in {place.name}: put it back from a copy, "
-                "or, if none was ever here, make one with Ledger.open(…, new=True)"
+                "or, if none was ever here, the first plan of a study makes it (in Python: Ledger.open(…, new=True))"
             )
         if not (os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)):
             raise LedgerDamaged(f"the ledger {place.name} cannot be written: make the file and its folder writable")

@@ -88,6 +88,7 @@ def released(
         return found(grant.answer)
     if grant is not None:
         refuse_begun(grant)
+    failed = None
     try:
         with Draft(place, hashed=grant is not None) as draft:
             told = write(draft)
@@ -100,8 +101,10 @@ def released(
     except DiscreetError:
         raise
     except Exception as failure:  # the words of a reader or a disk may quote what they read
+        failed = type(failure).__name__
+    if failed is not None:  # out here no `__context__` keeps those words
         spent = "" if grant is None else "; what was spent stays spent"
-        raise EngineFailed(f"{place.name} could not be made ({type(failure).__name__}){spent}") from None
+        raise EngineFailed(f"{place.name} could not be made ({failed}){spent}")
     return found(kept)
 
 

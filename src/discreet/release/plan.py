@@ -31,7 +31,7 @@ from discreet.release.answer import Answer, table_lines
 from discreet.release.design import Line
 from discreet.release.discovery import told_with
 from discreet.release.mechanism import public_count
-from discreet.release.result import shown
+from discreet.release.result import left_shown, shown
 from discreet.release.shares import Share, shared
 from discreet.release.spending import new_request_id
 
@@ -199,7 +199,9 @@ class Plan:
     def table(self) -> list[list[str]]:
         """What each released number costs and how near it will be, as text, below its headings."""
         titles, percent = self.titles(), f"{float(self.confidence) * 100:g} % within"
-        rows = [[titles[line.name], shown(line.sensitivity), shown(line.scale), line.within] for line in self.lines]
+        order = {output.name: at for at, (_, output) in enumerate(self.query.outputs) if isinstance(output, Named)}
+        lines = sorted(self.lines, key=lambda line: order.get(line.name, len(order)))
+        rows = [[titles[line.name], shown(line.sensitivity), shown(line.scale), line.within] for line in lines]
         return [["column", "Δ", "scale", percent + (", all together" if self.simultaneous else "")], *rows]
 
     @property
@@ -207,7 +209,9 @@ class Plan:
         """The size of the answer, its price and the promise, in one line."""
         policy, left = self.study.policy, self.study.remaining
         unit = "each row a unit" if policy.unit == "row" else f"up to {policy.max_rows:,} rows a {policy.unit}"
-        after = f"left after: {shown(left - self.cost)}" if left >= self.cost else f"only {shown(left)} is left"
+        after = (
+            f"left after: {left_shown(left - self.cost)}" if left >= self.cost else f"only {left_shown(left)} is left"
+        )
         many = "1 row" if self.cells == 1 else f"{self.cells:,} rows"
         return f"{many} · ε {shown(self.cost)} of {shown(policy.epsilon)} ({after}) · {policy.neighbors} · {unit}"
 

@@ -12,6 +12,7 @@ missing values do. The number of people is public. What it does not do: hide who
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -142,10 +143,11 @@ def _ones(bits: Any) -> NDArray[np.bool_]:
     if isinstance(bits, list | tuple):
         ones = np.fromiter(map(_is_one, bits), np.bool_, len(bits))
     else:
-        try:
+        array = None
+        with suppress(Exception):  # the words of a foreign library might quote data: no `__context__` keeps them
             array = np.asarray(bits)
-        except Exception:  # the words of a foreign library might quote data
-            raise InvalidParameter(f"bits must be a list or an array, got {quote(bits)}") from None
+        if array is None:
+            raise InvalidParameter(f"bits must be a list or an array, got {quote(bits)}")
         if array.ndim != 1:
             raise InvalidParameter(f"bits must have one dimension, got {array.ndim}")
         ones = _ones_of_array(array)

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.calibrate.bounds import exact_chance
+from discreet.calibrate.epsilon import UNIT
 from discreet.errors import InvalidParameter
 from discreet.release import views
 from discreet.release.isotonic import project
@@ -34,6 +35,9 @@ Spread: TypeAlias = Callable[[Fraction, bool], Ends]
 
 _LONGEST = 1e15
 """From here on a number has too many digits to be read in full."""
+
+_MIDDLE = 0.92
+"""An interval that reaches less than that share of one side to the other is told by its ends."""
 
 _USUAL = Fraction(19, 20)
 
@@ -108,8 +112,8 @@ class Release:
             some = ", ".join(rounded(number, reach) for number in self.value[:6].tolist())
             more = f", … {len(self.value):,} numbers" if len(self.value) > 6 else ""
             return f"[{some}{more}] ± {rounded(reach, reach)} (95 % each)"
-        reach = max(self.value - low, high - self.value)
-        return f"{rounded(self.value, reach)} ± {rounded(reach, reach)} (95 %)"
+        text = with_interval(self.value, low, high)
+        return f"{text[:-1]}, 95 %)" if text.endswith(")") else f"{text} (95 %)"
 
     def _mapped(self, function: Callable[[Any], Any], *, rising: bool, factor: Fraction) -> Release:
         def spread(confidence: Fraction, simultaneous: bool) -> Ends:
@@ -285,6 +289,17 @@ def shown(number: Fraction) -> str:
     return readable(float(number), 4)
 
 
+def left_shown(epsilon: Fraction) -> str:
+    """What is left of a budget, to the last unit of 10⁻⁹ that can be asked for.
+
+    >>> left_shown(Fraction(4, 5)), left_shown(Fraction(2, 3)), left_shown(Fraction(1200))
+    ('0.8', '0.666666666', '1,200')
+    """
+    units = epsilon // UNIT  # rounds down: so much can be spent
+    text = f"{units // 10**9:,}.{units % 10**9:09d}"
+    return text.rstrip("0").rstrip(".")
+
+
 def readable(number: float, digits: int) -> str:
     """A number with so many significant digits, large ones in full with their thousands apart.
 
@@ -293,6 +308,20 @@ def readable(number: float, digits: int) -> str:
     """
     short = f"{number:.{digits}g}"
     return f"{float(short):,.0f}" if 1000 <= abs(number) < _LONGEST else short
+
+
+def with_interval(value: float, low: float, high: float) -> str:
+    """A number with its interval: ± where it lies in the middle of it, else its ends.
+
+    >>> with_interval(50, 38, 62), with_interval(57, 0, 120), with_interval(7, 7, 7)
+    ('50 ± 12', '57 (0 to 120)', '7')
+    """
+    reach, other = max(value - low, high - value), min(value - low, high - value)
+    if reach == 0:
+        return rounded(value, reach)
+    if other >= _MIDDLE * reach:
+        return f"{rounded(value, reach)} ± {rounded(reach, reach)}"
+    return f"{rounded(value, reach)} ({rounded(low, reach)} to {rounded(high, reach)})"
 
 
 def rounded(number: float, reach: float) -> str:

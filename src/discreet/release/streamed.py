@@ -28,7 +28,7 @@ from discreet.errors import InvalidParameter, QueryRefused
 from discreet.release.design import CountDesign, MomentDesign
 from discreet.release.discovery import told_with
 from discreet.release.once import Asking, Draft, released
-from discreet.release.result import shown
+from discreet.release.result import left_shown, shown
 from discreet.release.stream import ahead, write_batches
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class AnswerFile:
 
     def __repr__(self) -> str:
         confidence = float(Fraction(self.record["confidence"])) * 100
-        left = f"ε {shown(self.epsilon)} spent, {shown(self.remaining)} left"
+        left = f"ε {shown(self.epsilon)} spent, {left_shown(self.remaining)} left"
         return f"{len(self):,} rows in {self.path.name} · intervals at {confidence:g} % · {left}"
 
 

@@ -40,6 +40,8 @@ _FEW = 3
 def totals(answer: Answer, by: tuple[str, ...]) -> Answer:
     """The answer's counts and sums, added up over all group columns but these."""
     record, query = answer.record, answer.query
+    if "totals_over" in record:
+        raise InvalidParameter("these are totals already; take other totals of the answer itself")
     titles = {output.name: name for name, output in query.outputs if isinstance(output, Named)}
     kept = {name: keys for name, keys in record["keys"].items() if titles.get(name, name) in by}
     for name in by:

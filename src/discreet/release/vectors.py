@@ -13,6 +13,7 @@ What it does not do: keep a ledger. A file is written beside its place and moved
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,6 +35,9 @@ from discreet.release.algorithm import laplace_mechanism
 
 _BLOCK = 2**23
 """Bytes of text, or 2²⁰ numbers, at a time."""
+
+_ROW = re.compile(r"(?:In CSV column #\d+|CSV parse error): Row #(\d+): ", re.ASCII)
+"""How Arrow begins its words where it knows the line; what follows may quote a value."""
 
 _LINE = "value"
 """The name of the one column of a text or of an array."""
@@ -123,7 +127,7 @@ def _opened(source: str, columns: tuple[str, ...], keep: tuple[str, ...], change
         case ".parquet":
             return _parquet_source(place, columns, keep)
         case form:
-            return _text_source(place, form if form in (".csv", ".tsv") else ".txt", columns, keep)
+            return _text_source(place, form if form in (".csv", ".tsv") else ".txt", columns, keep, changes is None)
 
 
 def _parquet_source(place: Path, columns: tuple[str, ...], keep: tuple[str, ...]) -> _Source:
@@ -181,8 +185,8 @@ def _header(file: IO[bytes], place: Path) -> tuple[tuple[int, ...], bool, np.dty
         raise InvalidParameter(f"{place.name} must be an array as numpy.save writes it") from None
 
 
-def _text_source(place: Path, form: str, columns: tuple[str, ...], keep: tuple[str, ...]) -> _Source:
-    """A text is of integers where every number of a column is one; so it is read twice."""
+def _text_source(place: Path, form: str, columns: tuple[str, ...], keep: tuple[str, ...], whole: bool) -> _Source:
+    """A text is of integers, or of floats if the caller says so by `changes`: never by its values, which would tell."""
     chosen: tuple[str, ...] = (_LINE,)
     if form == ".txt" and (columns or keep):
         raise InvalidParameter("columns are of a table; a text has one number a line")
@@ -195,14 +199,8 @@ def _text_source(place: Path, form: str, columns: tuple[str, ...], keep: tuple[s
         with place.open("rb") as file:
             yield from _text(file, form, {**types, **{name: pa.string() for name in keep}})
 
-    kinds = dict.fromkeys(chosen, True)
-    for name in chosen:
-        try:
-            rows = sum(batch.num_rows for batch in read({name: True}))
-        except InvalidParameter:
-            rows = sum(batch.num_rows for batch in read({name: False}))
-            kinds[name] = False
-    return _Source(form=form, kinds=kinds, kept=kept, rows=rows, batches=lambda: read(kinds))
+    kinds = dict.fromkeys(chosen, whole)
+    return _Source(form=form, kinds=kinds, kept=kept, rows=None, batches=lambda: read(kinds))
 
 
 def _first_line(place: Path, form: str) -> list[str]:
@@ -212,26 +210,28 @@ def _first_line(place: Path, form: str) -> list[str]:
 
 def _text(file: IO[bytes], form: str, types: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     """Batches of a text; what is no number is refused without being shown."""
-    done = 0
     try:
-        for batch in _reader(file, form, types):
-            done += batch.num_rows
-            yield batch
+        yield from _reader(file, form, types)
     except StopIteration:
         return
     except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
         if "Empty CSV" in str(error):
             return
         kind = "an integer" if pa.int64() in types.values() else "a number"
-        advice = "; floats on standard input need --changes" if form == ".txt" and kind == "an integer" else ""
-        raise InvalidParameter(f"every line after line {done:,} must have {kind} of 64 bits{advice}") from None
+        advice = "; floats in a text need --changes" if kind == "an integer" else ""
+        row = _ROW.match(str(error))
+        where = f"line {int(row[1]):,}" if row else "a line"
+        raise InvalidParameter(f"{where} is not {kind} of 64 bits{advice}") from None
 
 
 def _reader(file: IO[bytes], form: str, types: Mapping[str, Any] | None) -> Any:
     lines = form == ".txt"
     return csv.open_csv(
         file,
-        read_options=csv.ReadOptions(block_size=_BLOCK // 8, column_names=[_LINE] if lines else None),
+        # with threads Arrow does not know in which line it is
+        read_options=csv.ReadOptions(
+            block_size=_BLOCK // 8, column_names=[_LINE] if lines else None, use_threads=False
+        ),
         parse_options=csv.ParseOptions(
             delimiter="\t" if form == ".tsv" else ",", ignore_empty_lines=False, newlines_in_values=False
         ),

@@ -63,10 +63,12 @@ class Server:
 
     def __init__(self, url: str, token: str) -> None:
         _refuse_open(url)
+        parts = urlsplit(url)
         try:
             import httpx
         except ImportError:
             raise InvalidParameter("connect needs httpx: pip install 'discreet[serve]'") from None
+        self.address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         headers = {"authorization": f"Bearer {token}", "accept": "application/json"}
         self._client = httpx.Client(base_url=url, headers=headers, timeout=_PATIENCE, trust_env=False)
 
@@ -92,11 +94,15 @@ class Server:
             except httpx.TransportError as failure:
                 if attempt == _TRIES - 1:
                     name = type(failure).__name__
-                    raise EngineFailed(f"the server did not answer ({name}); ask again, under the same id") from None
+                    raise EngineFailed(
+                        f"the server at {self.address} did not answer ({name}); ask again, under the same id"
+                    ) from None
         try:
             found: dict[str, Any] = response.json()
         except ValueError:
             found = {"error": f"the server answered with status {response.status_code} and no JSON", "advice": ""}
+        if response.status_code == 401:
+            raise InvalidParameter("the token is unknown or was revoked; ask the custodian for a new one")
         if response.status_code != 200:
             kind = _ERRORS.get(response.status_code, InvalidParameter)
             known = response.status_code in _OWN_WORDS
@@ -159,9 +165,11 @@ class Remote:
 
     def __repr__(self) -> str:
         told = self.described
-        left, total = (float(Fraction(told[name])) for name in ("left", "total"))
+        mine = told["allotment"] is not None
+        left, total = (float(Fraction(told[name])) for name in ("left", "allotment" if mine else "total"))
+        whole = f"{'your ' if mine else ''}{total:.4g}"
         return (
-            f"Remote({self.name!r}: {len(told['columns'])} columns declared · ε {left:.4g} of {total:.4g} left · "
+            f"Remote({self.name!r}: {len(told['columns'])} columns declared · ε {left:.4g} of {whole} left · "
             f"{told['neighbors']} · unit {told['unit']})"
         )
 

@@ -15,6 +15,10 @@ class _Serving(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The arguments, with `run` before those that name no command."""
+        if not args:
+            from discreet.errors import InvalidParameter
+
+            raise InvalidParameter("Missing study: discreet serve study.toml")
         if args and args[0] not in self.commands and args[0] != "--help":
             args = ["run", *args]
         return super().parse_args(ctx, args)
@@ -24,7 +28,6 @@ app = typer.Typer(
     name="serve",
     cls=_Serving,
     help="Answer questions over HTTP: discreet serve study.toml. Analysts ask; they never touch a row.",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
 )
@@ -127,7 +130,12 @@ def revoke(
     access: Annotated[Path, typer.Option(help="The file of tokens.", dir_okay=False)] = Path("discreet.access"),
 ) -> None:
     """End a token at once; what was spent stays spent."""
+    from discreet.errors import InvalidParameter
     from discreet.serve.access import Access
 
+    if not access.exists():
+        raise InvalidParameter(
+            f"there is no file of tokens {str(access)!r} here; name it, as in --access folder/discreet.access"
+        )
     Access(access).revoke(name)
     typer.echo(f"The token of {name} opens nothing any more.", err=True)

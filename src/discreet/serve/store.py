@@ -81,7 +81,7 @@ class Store:
         os.close(os.open(building, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         try:
             with closing(sqlite3.connect(building, isolation_level=None)) as connection:
-                journal = "WAL" if self._forgetful else "TRUNCATE"
+                journal = "WAL" if self._forgetful else "DELETE"  # leaves no file of its own behind
                 connection.execute(f"PRAGMA journal_mode={journal}")
                 connection.executescript(f"BEGIN; {schema} PRAGMA user_version = {_VERSION}; COMMIT;")
             os.link(building, self.path)

@@ -25,12 +25,16 @@ _FORMS = ("jsonl", "json", "csv")
 def opened(where: str, anchor: str | None = None) -> Ledger:
     """The ledger in this place, or beside this study.toml, after a full check; none is made."""
     if not where.endswith(".toml"):
+        if "://" not in where and not Path(where).exists() and not Path(f"{where}.anchor").exists():
+            raise InvalidParameter(f"there is no ledger {Path(where).name} here: name it, or its study.toml")
         return Ledger.open(where, anchor=anchor)
     place = Path(where).with_suffix(".ledger")
     if not Path(where).is_file():
         raise InvalidParameter(f"there is no such study: {Path(where).name}")
     if not place.exists() and not Path(f"{place}.anchor").exists():
-        raise InvalidParameter(f"{Path(where).name} has no ledger yet; the first plan makes it")
+        raise InvalidParameter(
+            f"{Path(where).name} has no ledger yet; the first plan makes it: discreet plan {where} …"
+        )
     return Ledger.open(place, anchor=anchor)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from discreet.errors import InvalidParameter
 from discreet.release.ledger_chain import in_epsilon
-from discreet.release.result import rounded, shown
+from discreet.release.result import left_shown, shown, with_interval
 from discreet.show import people
 from discreet.show.terminal import question_text
 
@@ -140,7 +140,7 @@ def _attacker(console: Console) -> None:
     _why(
         console,
         f"Theory allows e^ε/(1+e^ε) = {found[0].allowed:.1%} at ε = {_ATTACKED} to anyone, whatever they know; "
-        "52.5 % at ε = 0.1.",
+        f"52.5 % at 0.1. ({found[0].trials:,} tries: ± 1 %.)",
     )
 
 
@@ -155,7 +155,7 @@ def _ledger(console: Console, study: Study) -> None:
     )
     _why(
         console,
-        f"ε {shown(study.spent)} of {shown(study.policy.epsilon)} is spent, {shown(study.remaining)} is left. "
+        f"ε {shown(study.spent)} of {shown(study.policy.epsilon)} is spent, {left_shown(study.remaining)} is left. "
         "When nothing is left, nothing more is answered, whoever asks.",
     )
 
@@ -186,9 +186,7 @@ def _compared(console: Console, by: str, rows: list[dict[str, Item]], exact: dic
 
 
 def _with(item: Item) -> str:
-    value, low, high = item
-    reach = max(value - low, high - value)
-    return f"{rounded(value, reach)} ± {rounded(reach, reach)}"
+    return with_interval(*item)
 
 
 def _say(console: Console, number: int, what: str, more: str) -> None:

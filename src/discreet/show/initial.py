@@ -6,6 +6,7 @@ the rows of a unit and what may be known of the columns have no default, since e
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
@@ -26,6 +27,9 @@ Asker = Callable[[str, str | None, Callable[[str], object]], str]
 """Asks a question with a default, until a check takes the answer; the answer comes back."""
 
 _PUBLIC_FILE = re.compile(r"[^,]*\.(csv|tsv|txt|parquet)(#[^,]*)?", re.IGNORECASE)
+_FIELD = re.compile(r'\s*+(?:"((?:[^"]|"")*)"|((?!")[^,]*?))\s*(,|$)')
+"""A key in a line of keys: in quotes, where "" is one, or up to the next comma."""
+
 _RANGE = re.compile(r"-?\d+\.\.-?\d+", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -90,7 +94,8 @@ def described(place: str, schema: Schema) -> str:
 def interview(draft: Draft, schema: Schema, ask: Asker, folder: Path) -> None:
     """Ask for everything that was not said."""
     if draft.unit is None:
-        draft.unit = ask("Whose rows are they? A column, or row if each row is a person", "row", _unit_check(schema))
+        whose = ask("Whose rows are they? A column, or row if each row is a person", "row", _unit_check(schema))
+        draft.unit = unit_of(whose, schema)
     if draft.unit != "row" and draft.max_rows is None:
         draft.max_rows = ask(f"How many rows of one {draft.unit} may count?", None, _count_check)
     if draft.neighbors is None:
@@ -118,6 +123,18 @@ def written(draft: Draft, schema: Schema, folder: Path) -> str:
         raise InvalidParameter("bounds must be numbers such as 0:120, or days such as 2000-01-01:2030-12-31") from None
     check_schema(Policy(**options, folder=folder), schema)
     return text
+
+
+def key_counts(text: str, folder: Path) -> list[str]:
+    """How many keys each column of a policy has, a line each, so that a list that was split wrongly shows."""
+    columns = Policy(**tomllib.loads(text), folder=folder).columns
+    many = {name: len(declared.keys) for name, declared in columns.items() if declared.keys is not None}
+    return [f"{name}: {count:,} {'key' if count == 1 else 'keys'}" for name, count in many.items()]
+
+
+def unit_of(text: str, schema: Schema) -> str:
+    """The unit as the data writes its column; "row" is each row."""
+    return text if text == "row" else _known(text, schema)
 
 
 def relative(path: str, folder: Path) -> str:
@@ -185,7 +202,23 @@ def _keys(text: str, folder: Path) -> str:
         return _quoted(text)
     if _PUBLIC_FILE.fullmatch(text):
         return _quoted(relative(text, folder))
-    return f"[{', '.join(_quoted(key.strip()) for key in text.split(','))}]"
+    return f"[{', '.join(map(_quoted, _listed(text)))}]"
+
+
+def _listed(text: str) -> list[str]:
+    """The keys in a line of CSV.
+
+    >>> _listed('Cardiology, "Ear, Nose & Throat"')
+    ['Cardiology', 'Ear, Nose & Throat']
+    """
+    found, at, comma = [], 0, ","
+    while comma:
+        key = _FIELD.match(text, at)
+        if key is None:
+            raise InvalidParameter(f'a key in quotes must end before the next comma, as in A,"B, C", got {quote(text)}')
+        found.append(key[2] if key[1] is None else key[1].replace('""', '"'))
+        at, comma = key.end(), key[3]
+    return found
 
 
 _WRITERS: Mapping[str, Callable[[str, Path], str]] = {"bounds": _bounds, "bins": _bins, "keys": _keys}
@@ -198,9 +231,13 @@ def _scalar(text: str) -> str:
 
 
 def _known(name: str, schema: Schema) -> str:
-    if name not in schema:
-        raise InvalidParameter(f"the data must have the column, got {quote(name)}; it has {', '.join(schema)}")
-    return name
+    """The column of that name; capitals do not matter where there is no doubt."""
+    alike = [known for known in schema if known.lower() == name.lower()]
+    if name not in schema and len(alike) != 1:
+        nearest = alike or difflib.get_close_matches(name, list(schema), n=1)
+        hint = f"did you mean {' or '.join(nearest)}? It" if nearest else "it"
+        raise InvalidParameter(f"the data must have the column, got {quote(name)}; {hint} has {', '.join(schema)}")
+    return name if name in schema else alike[0]
 
 
 def _count(name: str, text: str) -> str:
@@ -214,7 +251,7 @@ def _count_check(text: str) -> object:
 
 
 def _unit_check(schema: Schema) -> Callable[[str], object]:
-    return lambda text: text if text == "row" else _known(text, schema)
+    return lambda text: unit_of(text, schema)
 
 
 def _column_check(column: ColumnType, folder: Path) -> Callable[[str], object]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.calibrate.epsilon import quote
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter
-from discreet.release.result import shown
+from discreet.release.result import left_shown, shown
 
 if TYPE_CHECKING:
     from discreet.release.answer import Answer
@@ -42,15 +42,20 @@ def saved(answer: Answer, files: Sequence[str]) -> list[Path]:
         for file in files:
             if Path(file).suffix in _TABLES:
                 written.append(answer.save(file))
+            elif Path(file).suffix == ".html":
+                from discreet.show import report
+
+                written.append(report.write(answer, file))
             else:
                 from discreet.show import figures
 
                 written.append(figures.save(figures.make("release", answer=answer), file))
             written.append(answer.save_record(file))
     except (DiscreetError, OSError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
+        why = str(error.strerror if isinstance(error, OSError) else error)
         raise EngineFailed(
-            f"{Path(file).name} could not be written: {why}. The answer is kept in the ledger: ask again, it is free"
+            f"{Path(file).name} could not be written: {why.rstrip('.')}. "
+            "The answer is kept in the ledger: ask again, it is free"
         ) from None
     return list(dict.fromkeys(written))
 
@@ -62,7 +67,7 @@ def receipt(answer: Answer, study: Study, *, ledger: str, known: bool, saved: It
     where = f" (entry {entry.number:,} of {ledger})" if entry is not None else ""
     free = ", asked before" if answer.epsilon and not cost else ""
     names = ", ".join(dict.fromkeys(file.name for file in saved))
-    told = f"ε {shown(cost)} spent{free}, {shown(answer.remaining)} left{where}."
+    told = f"ε {shown(cost)} spent{free}, {left_shown(answer.remaining)} left{where}."
     return f"{told} Saved {names}" if names else told
 
 
@@ -91,6 +96,11 @@ def draw(name: str, output: str | None, ledger: str | None, options: dict[str, A
 
     if name == "release":
         raise InvalidParameter("the figure of a release is made with it: discreet release … -o answer.svg")
+    if name not in figures.NAMES:
+        drawn = ", ".join(known for known in figures.NAMES if known != "release")
+        raise InvalidParameter(f"figure must be one of {drawn}, got {quote(name)}")
+    if name == "budget" and ledger is None:
+        raise InvalidParameter("figure budget needs --ledger study.toml: the study, or its ledger")
     place = output if output is not None else f"{name}.svg"
     options["largest"] = _whole(options["largest"]) if "largest" in options else None
     options = {key: value for key, value in options.items() if value is not None}

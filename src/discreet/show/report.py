@@ -16,7 +16,7 @@ from pathlib import Path
 from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter
 from discreet.release.answer import Answer
-from discreet.release.result import shown
+from discreet.release.result import left_shown, shown
 from discreet.show import theme
 from discreet.show.figures import make, svg
 from discreet.show.html import keys_of
@@ -60,7 +60,7 @@ def _cost(answer: Answer) -> list[str]:
     if not answer.epsilon:
         return ["It cost nothing: all of these numbers are public."]
     found = [
-        f"ε = {shown(answer.epsilon)} was spent; {shown(answer.remaining)} was left of the study's total. "
+        f"ε = {shown(answer.epsilon)} was spent; {left_shown(answer.remaining)} was left of the study's total. "
         f"{neighbors[0].upper()}{neighbors[1:]}, every outcome is equally likely up to a factor e^ε"
         + (f" = {_factor(answer.epsilon)}." if answer.epsilon <= 20 else ".")
     ]

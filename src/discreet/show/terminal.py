@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.release.ledger_chain import in_epsilon
-from discreet.release.result import shown
+from discreet.release.result import left_shown, shown
 
 if TYPE_CHECKING:
     from discreet.release.answer import Answer
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 _WHOLE = 20
 """Rows of an answer up to which it is shown whole."""
+
+_ENTRIES = 10_000
+"""The last entries of a ledger, among which a question is looked for."""
 
 _PIPE = 100_000
 """Columns of a line that is not on a terminal: nothing is cut there."""
@@ -66,6 +70,44 @@ def show_plan(plan: Plan) -> None:
     if plan.notes:
         say(" · ".join(plan.notes), style="dim")
     say(*plan.warnings, style="yellow")
+
+
+def show_next(plan: Plan, words: Sequence[str], options: Mapping[str, Any]) -> None:
+    """Print how to release a plan: the command to copy, of these words and options, or that it would be refused."""
+    left = plan.study.remaining
+    if plan.cost > left:
+        if not _asked_before(plan):
+            say(f"Nothing was spent. It would be refused: only {left_shown(left)} is left.", style="yellow")
+            return
+        say("It was asked before: while the data is the same, its answer is free.", style="dim")
+    say("Nothing was spent. Release it with:", style="dim")
+    command = " ".join(map(_word, ["discreet", "release", *words, *_flags(options)]))
+    whole = all(letter.isprintable() or letter == "\n" for letter in command)
+    # a terminal wraps it by itself: a new line of ours would be copied
+    console().print(Text(command if whole else "discreet release …"), soft_wrap=True)
+
+
+def _word(text: str) -> str:
+    """A word for a shell; a text with apostrophes in the other quotes, where nothing in it means more there.
+
+    >>> print(_word("ward = 'A'"), _word("age"), _word("a b"))
+    "ward = 'A'" age 'a b'
+    """
+    return f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text)
+
+
+def _flags(options: Mapping[str, Any]) -> Iterator[str]:
+    """Options as a shell has them; what is None or False is left out."""
+    for name, value in options.items():
+        for one in value if isinstance(value, list) else [value]:
+            if one is not None and one is not False:
+                yield from (f"--{name}",) if one is True else (f"--{name}", str(one))
+
+
+def _asked_before(plan: Plan) -> bool:
+    """Whether the ledger has the question at this ε, of whatever version of the data."""
+    entries = plan.study.ledger.recent(plan.study.name, last=_ENTRIES)
+    return any((entry.query, entry.epsilon) == (plan.canonical, str(plan.epsilon)) for entry in entries)
 
 
 def plan_as_json(plan: Plan) -> dict[str, Any]:
@@ -118,14 +160,15 @@ def show_ledger(ledger: Ledger, studies: Iterable[str]) -> None:
     """Print what each study has spent, on what."""
     for study in studies:
         total, spent, left = ledger.total(study), ledger.spent(study), ledger.remaining(study)
-        say(f"{study}: ε {shown(spent)} of {shown(total)} spent, {shown(left)} left", style="bold")
+        say(f"{study}: ε {shown(spent)} of {shown(total)} spent, {left_shown(left)} left", style="bold")
         rows = [_entry_row(entry) for entry in ledger.entries(study)]
         _table(["entry", "time", "what", "analyst", "ε", "question"], rows, right=(0, 4))
 
 
 def ledger_as_json(ledger: Ledger, studies: Iterable[str]) -> dict[str, Any]:
     """The same, exactly; without the stored answers and the versions of the data, which the export has."""
-    hidden = ("answer", "data_version")
+    # the hashes cover the version of the data: who knows all rows but one could try the last
+    hidden = ("answer", "data_version", "question", "before", "hash")
     return {
         study: {
             "total": str(ledger.total(study)),

@@ -118,7 +118,7 @@ def _with(error: DiscreetError, sentence: str) -> DiscreetError:
     text = str(error)
     if sentence == NOTHING and "nothing was spent" in text.lower():
         return error
-    return type(error)(f"{text.rstrip('.')}. {sentence}")
+    return type(error)(f"{text if text.endswith('?') else text.rstrip('.') + '.'} {sentence}")
 
 
 def _show(ended: threading.Event, doing: str, progress: Callable[[], float]) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -27,12 +29,11 @@ def rows_of(engine: Any) -> Any:
     relation = getattr(engine, "_relation", None)
     if relation is None:
         raise InvalidParameter("a replay copies the rows: it needs a study whose data DuckDB reads")
-    try:
+    with suppress(Exception):  # the words of the engine may quote a row: no `__context__` keeps them
         table = relation.to_arrow_table()
         plain = [pa.string() if pa.types.is_dictionary(one.type) else one.type for one in table.schema]
         return table.cast(pa.schema(list(zip(table.schema.names, plain, strict=True))))
-    except Exception:  # the words of the engine may quote a row
-        raise EngineFailed("the rows could not be copied for a replay; nothing was spent") from None
+    raise EngineFailed("the rows could not be copied for a replay; nothing was spent")
 
 
 def neighbors_of(table: Any, policy: Policy, unit: Any, other: Any) -> tuple[list[Any], Pairs]:
@@ -151,6 +152,8 @@ def _wild(_declared: Declared, kind: Any) -> Any:
 def _plain(value: Any, kind: Any) -> Any:
     import pyarrow as pa
 
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)  # which the policy reads as numbers or dates
     if isinstance(value, Fraction):
-        return float(value) if pa.types.is_floating(kind) else math.floor(value)
-    return value
+        number = float(value) if text or pa.types.is_floating(kind) else math.floor(value)
+        return repr(number) if text else number
+    return value.isoformat(" ") if text and isinstance(value, datetime) else value

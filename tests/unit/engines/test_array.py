@@ -5,8 +5,12 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
+import reference
+from discreet.ask import expression as ask
 from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.engines import array as engine
 from discreet.engines.array import Column, column
@@ -127,11 +131,78 @@ def test_a_masked_value_is_missing():
 
 
 def test_items_of_a_list_are_numbers_or_missing():
-    items = [Decimal("0.5"), Fraction(1, 4), np.float32(1), np.int8(1), True, 10**400, -(10**400), 1j, "0.5", b"1", [1]]
+    items = [
+        Decimal("0.5"),
+        Fraction(1, 4),
+        np.float32(1),
+        np.int8(1),
+        True,
+        10**400,
+        -(10**400),
+        1j,
+        "half",
+        b"1",
+        [1],
+    ]
     items += [np.complex64(1), np.timedelta64(1, "s"), np.datetime64("2020"), Decimal("sNaN"), object, {}]
     values = column(items).values
     assert values[:7].tolist() == [0.5, 0.25, 1, 1, 1, math.inf, -math.inf]
     assert np.isnan(values[7:]).all()
+
+
+NUMBERS = ["34", " -1.5 ", "+2e3", ".5", "7.", "0" * 39 + "1", "1e-99"]
+OTHER_TEXTS = [
+    "n/a",
+    "",
+    " ",
+    "3,5",
+    "1_0",
+    "0x1",
+    "nan",
+    "inf",
+    "1e400",
+    "1e-400",
+    "\t1",
+    "1\n",
+    "١",
+    "1 2",
+    "9" * 41,
+    "--1",
+]
+
+
+@pytest.mark.parametrize(
+    "make", [list, lambda cells: np.array(cells, object), lambda cells: pd.Series(cells, dtype=object)]
+)
+def test_a_text_in_a_list_is_the_number_it_writes_by_the_rule_of_cast(make):
+    values = column(make([*NUMBERS, np.str_("8"), *OTHER_TEXTS])).values
+    assert values[: len(NUMBERS) + 1].tolist() == [34, -1.5, 2000, 0.5, 7, 1, 1e-99, 8]
+    assert np.isnan(values[len(NUMBERS) + 1 :]).all()
+    cells = [*NUMBERS, *OTHER_TEXTS]
+    assert [number if number == number else None for number in column(cells).values] == [  # noqa: PLR0124 - NaN
+        reference.evaluate(ask.Cast(ask.Column("cell", "text"), "number"), {"cell": cell}) for cell in cells
+    ]
+
+
+def test_every_text_counts_as_a_value():
+    assert engine.count(column(["34", "n/a", "", None, False, True, 0, math.nan, object()])).reveal() == [5]
+
+
+@pytest.mark.parametrize("texts", [np.array(["1", "2"]), pa.array(["1", "2"]), pd.Series(["1"], dtype="string")])
+def test_a_column_whose_type_is_text_is_refused(texts):
+    with pytest.raises(InvalidParameter, match="the data must be numbers"):
+        column(texts)
+
+
+class Quoting:
+    def __array__(self, *_args, **_options):
+        raise ValueError("canary")
+
+
+def test_what_a_strange_container_says_is_kept_nowhere():
+    with pytest.raises(InvalidParameter) as caught:
+        column(Quoting())
+    assert caught.value.__context__ is None
 
 
 def test_truths_are_what_is_neither_zero_nor_missing():

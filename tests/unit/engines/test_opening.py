@@ -4,7 +4,9 @@ import subprocess
 import sys
 
 import pyarrow as pa
+import pytest
 
+from discreet import InvalidParameter
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.opening import engine_of
 
@@ -23,3 +25,12 @@ engine_of("SELECT 1 AS x")
 assert not {"psycopg", "pyspark", "pandas"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    "address", ["POSTGRESQL://bob:hunter2@host/db#t", "postgresql+psycopg://bob:hunter2@host/db#t"]
+)
+def test_an_address_that_is_not_known_is_refused_without_its_password(address):
+    with pytest.raises(InvalidParameter, match="must begin with postgresql://") as refusal:
+        engine_of(address)
+    assert "hunter2" not in str(refusal.value)

@@ -112,7 +112,7 @@ def test_a_view_that_writes_is_not_let(made):
     )
     with pytest.raises(EngineFailed, match=r"^PostgreSQL could not do the statement 'fetch'$") as caught:
         PostgreSQL(source).fetch(Request((Rows(ask.Column("x", "number")),)))
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None
 
 
 def test_versions_change_with_the_content_and_not_with_the_order_or_the_session(made, postgres):

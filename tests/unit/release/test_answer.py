@@ -43,7 +43,7 @@ def test_an_answer_is_shown_with_the_error_of_every_number():
         "place  people        age",
         "north  41,207 ± 120  4.731 ± 0.021",
         "south  -3 ± 120      5.0 ± 5.0",
-        "west   500 ± 120     2.5 ± 1.0",
+        "west   500 ± 120     2.5 (2.0 to 3.5)",
         "± at 95 % · ε 0.2 spent, 0.8 left · change-one",
     ]
 
@@ -110,6 +110,20 @@ def test_bins_are_ordered_by_where_they_lie_and_not_by_their_names():
     assert answer(record=record, groups=(bins,), order=((Named("g1"), False),))["place"] == names
 
 
+def test_number_keys_beside_a_label_for_the_rest_can_be_ordered_and_saved(tmp_path):
+    keys = [2, 1, "rest"]
+    group = Group("g1", Column("age", "number"), (Fraction(2), Fraction(1)), other="rest")
+    found = {}
+    for descending in (False, True):
+        made = answer(record={**RECORD, "keys": {"g1": keys}}, groups=(group,), order=((Named("g1"), descending),))
+        found[descending] = made["place"]
+        assert made.to_arrow().column("place").to_pylist() == [str(key) for key in made["place"]]
+        assert made.to_polars()["place"].to_list() == [str(key) for key in made["place"]]
+        for suffix in (".csv", ".parquet", ".json"):
+            made.save(tmp_path / f"{descending}{suffix}")
+    assert found == {False: [1, 2, "rest"], True: [2, 1, "rest"]}
+
+
 def test_equal_numbers_keep_the_declared_order():
     numbers = {name: {end: [7, 7, 7] for end in ("value", "low", "high")} for name in ("a1", "a2")}
     for descending in (True, False):
@@ -167,6 +181,7 @@ def test_what_is_saved_has_its_record_beside_it(tmp_path):
         assert read(place).to_pydict() == found.to_dict()
         assert json.loads((tmp_path / "ages.release.json").read_text(encoding="utf-8")) == {
             **RECORD,
+            "columns": {"place": "g1", "people": "a1", "age": "a2"},
             "entry": found.entry,
         }
     place = found.save(str(tmp_path / "more.json"))

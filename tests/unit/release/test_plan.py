@@ -21,7 +21,7 @@ def study(**terms):
 def test_a_plan_is_shown_as_a_table_with_its_price_and_its_errors():
     plan = study().sql(select("place, count(*) AS visits, avg(age)", BY_PLACE), epsilon="0.2")
     assert repr(plan).splitlines() == [
-        "3 rows · ε 0.2 of 1,000,000 (left after: 1,000,000) · change-one · up to 4 rows a who",
+        "3 rows · ε 0.2 of 1,000,000 (left after: 999,999.8) · change-one · up to 4 rows a who",
         "column    Δ   scale  95 % within",
         "visits    8   80     ± 240",
         "avg(age)  80  800    ± 2.4 at 1,000 rows, ± 0.24 at 10,000 rows",

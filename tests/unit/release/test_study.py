@@ -95,8 +95,8 @@ def test_a_chain_of_verbs_never_changes_what_it_was_made_from():
     ("columns", "message"),
     [
         ({"nobody": {"bounds": [0, 1]}}, "the data has no such column"),
-        ({"place": {"bounds": [0, 1]}}, "they must be of the column's kind"),
-        ({"place": {"bins": [0, 1]}}, "they are of numbers"),
+        ({"well": {"bounds": [0, 1]}}, "they must be of the column's kind"),
+        ({"well": {"bins": [0, 1]}}, "they are of numbers"),
     ],
 )
 def test_a_policy_that_does_not_fit_the_data_is_refused_before_any_spend(columns, message):

@@ -53,6 +53,8 @@ def test_what_does_not_add_up_is_refused(answer, tmp_path):
         InvalidParameter, match="totals are by columns of groups, got 'pay'; the answer has level, place"
     ):
         answer.totals("pay")
+    with pytest.raises(InvalidParameter, match="totals already"):
+        answer.totals("place").totals()
     table = pa.table({"place": PLACES, "pay": [1.0, 2.0, 3.0]})
     policy = Policy(source=table, epsilon=10, columns={"place": {"keys": PLACES}, "pay": {"bounds": [-3, 5]}})
     with Study(policy, ledger=tmp_path / "study.ledger") as study:

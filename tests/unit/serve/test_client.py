@@ -79,7 +79,8 @@ def test_errors_are_those_of_a_local_study(site, remote):
 
 def test_what_is_left_is_told(site, remote):
     assert remote.remaining == site.study.ledger.remaining("people", analyst="ann")
-    assert f"ε {float(remote.remaining):.4g} of 100 left" in repr(remote)
+    share = site.study.ledger.total("people", analyst="ann")
+    assert f"ε {float(remote.remaining):.4g} of your {float(share):.4g} left" in repr(remote)
     assert remote.entries()[0]["kind"] == "allot"
 
 
@@ -92,13 +93,13 @@ def test_a_study_is_found_by_its_name(site, url):
 
 
 def test_a_wrong_token_is_refused(url):
-    with pytest.raises(InvalidParameter, match="token is needed"):
+    with pytest.raises(InvalidParameter, match="the token is unknown or was revoked; ask the custodian for a new one"):
         discreet.connect(url, "discreet_no")
 
 
 def test_a_server_that_is_not_there_is_told(site):
-    with pytest.raises(EngineFailed, match="did not answer"):
-        discreet.connect("http://127.0.0.1:9", site.tokens["ann"])
+    with pytest.raises(EngineFailed, match=r"the server at http://127\.0\.0\.1:9 did not answer"):
+        discreet.connect("http://ann:secret@127.0.0.1:9/path", site.tokens["ann"])
 
 
 @pytest.mark.parametrize("url", ["http://example.org", "http://10.0.0.1:8000", "ftp://127.0.0.1", "127.0.0.1:8000"])

@@ -27,13 +27,14 @@ def test_a_study_is_served_as_the_custodian_types_it(tmp_path):
     made = said("token", "ann", "--study", policy, "--allot", "0.5")
     token = made.stdout.strip().splitlines()[-1]
     assert "shown once" in made.output
+    assert {file.name for file in tmp_path.iterdir() if "access" in file.name} == {"discreet.access"}
     with process(policy, "--quantum", "0") as server:
         with discreet.connect(server.url, token) as remote:
             answer = remote.sql(BY_COUNTY, epsilon="0.1").release()
             assert len(answer) == 3
             assert float(remote.remaining) == 0.4
             said("revoke", "ann", "--access", tmp_path / "discreet.access")
-            with pytest.raises(InvalidParameter, match="token is needed"):
+            with pytest.raises(InvalidParameter, match="unknown or was revoked; ask the custodian"):
                 remote.described  # noqa: B018
         again = said("token", "ann", "--study", policy, "--allot", "0.5").stdout.strip().splitlines()[-1]
         assert again != token
@@ -78,6 +79,13 @@ def test_a_token_that_makes_no_sense_is_refused(tmp_path, arguments):
 def test_a_custodian_has_no_allotment(tmp_path):
     made = said("token", "cleo", "--study", written(tmp_path), "--role", "custodian")
     assert "the study's ε" in made.output
+
+
+def test_what_is_missing_is_named(tmp_path):
+    with pytest.raises(InvalidParameter, match=r"^Missing study: discreet serve study\.toml$"):
+        said()
+    with pytest.raises(InvalidParameter, match=r"no file of tokens '.*gone\.access' here; name it, as in --access"):
+        said("revoke", "ann", "--access", tmp_path / "gone.access")
 
 
 def test_help_is_there_and_quick(tmp_path):
