@@ -289,11 +289,6 @@ class Bernstein:
         return reach
 
 
-def std_interval(variance: Interval) -> Interval:
-    """The roots of the ends."""
-    return math.sqrt(variance[0]), math.sqrt(variance[1])
-
-
 def _to_value(grid: ValueGrid, steps: Fraction) -> float:
     return float((grid.lower + steps) * grid.step)
 

@@ -1,4 +1,4 @@
-"""Spend, work, record, show: the one order in which a release happens, for everything that releases.
+"""The one text of a question, and a name for a request that nobody has.
 
 `canonical` writes a question so that its spellings are one text: names of parameters are sorted, numbers are exact
 rationals (0.1, "1e-1" given as a Decimal, and 1/10 are one), tuples are lists, letters are in one Unicode form. Text
@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any
 
-from discreet.calibrate.epsilon import exact_epsilon, quote
+from discreet.calibrate.epsilon import quote
 from discreet.draw.entropy import keystream
 from discreet.errors import InvalidParameter
-from discreet.release.ledger import Ledger
 
 
 def canonical(name: str, parameters: Mapping[str, Any]) -> str:
@@ -31,37 +30,6 @@ def canonical(name: str, parameters: Mapping[str, Any]) -> str:
     True
     """
     return json.dumps([_letters(name), _fields(parameters)], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-
-
-def spending(
-    ledger: Ledger,
-    work: Callable[[], Any],
-    *,
-    study: str,
-    name: str,
-    parameters: Mapping[str, Any],
-    epsilon: Any,
-    request_id: str | None = None,
-    data_version: str | None = None,
-    analyst: str | None = None,
-) -> Any:
-    """What is to be shown: `work()` as JSON gives it back, run after its ε was spent, or the answer stored before.
-
-    `work` reads, computes and draws; it gives numbers, texts, lists and dicts. If it fails, what was spent stays spent.
-    Without a `request_id`, this call is a request of its own.
-    """
-    grant = ledger.spend(
-        new_request_id() if request_id is None else request_id,
-        canonical(name, parameters),
-        exact_epsilon(epsilon),
-        study=study,
-        analyst=analyst,
-        data_version=data_version,
-    )
-    answer = grant.answer
-    if answer is None:
-        answer = ledger.record(grant, json.dumps(work(), allow_nan=False).encode())
-    return json.loads(answer)
 
 
 def new_request_id() -> str:

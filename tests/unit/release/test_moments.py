@@ -1,6 +1,5 @@
 """Estimates from joint sums: without noise they are the statistics, and intervals hold them."""
 
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -19,7 +18,6 @@ from discreet.release.moments import (
     joint_totals,
     pair_scales,
     pair_totals,
-    std_interval,
 )
 from discreet.release.spread import radius
 
@@ -122,8 +120,3 @@ def test_half_a_step_is_added_where_values_are_rounded():
     rounded = value_grid((Fraction(0), Fraction(1)), bits=3)
     one = NoisySum(value=4, step=1, scale=Fraction(1, 1000))
     assert Lone(grid=rounded, n=1, total=one).mean_interval(LEVEL) == (0.5 - 1 / 16, 0.5 + 1 / 16)
-
-
-def test_the_interval_of_a_std_is_the_root_of_that_of_the_variance():
-    assert std_interval((4.0, 9.0)) == (2.0, 3.0)
-    assert std_interval((0.0, 2.0)) == (0.0, math.sqrt(2))
