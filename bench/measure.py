@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 
 def best(work: Callable[[], object]) -> float:
@@ -25,3 +26,9 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) ->
     lines = [f"### {title}", "", "| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
+
+
+def high_water() -> int:
+    """The peak of memory of this process, in bytes; getrusage would tell that of its parent, if it was larger."""
+    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) * 1024

@@ -22,7 +22,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from bench.measure import fastest, table
+from bench.measure import fastest, high_water, table
 from discreet import Policy, Study
 from discreet.ask.expression import Column
 from discreet.ask.query import Group
@@ -231,12 +231,10 @@ def apart(*call: str) -> dict:
 
 
 def alone(name: str, *arguments: str) -> None:
-    import resource
-
     begin, busy = time.perf_counter(), time.process_time()
     told = globals()[name](*arguments)
     seconds, busy = time.perf_counter() - begin, time.process_time() - busy
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = high_water() / 2**30
     print(json.dumps({"seconds": seconds, "busy": busy, "peak": peak, "told": told}))
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import duckdb
 
-from bench.measure import fastest, table
+from bench.measure import fastest, high_water, table
 from discreet import Policy, Study
 
 KEYS = 3143
@@ -117,15 +117,13 @@ def peak(kind: str, source: Path) -> float:
 
 
 def once(kind: str, source: str) -> None:
-    import resource
-
     if kind == "plain":
         duckdb.connect().sql(PLAIN.format(source)).to_arrow_table()
     else:
         policy = Policy(source=source, epsilon=1, version="1", neighbors="add-remove", columns=COLUMNS)
         with tempfile.TemporaryDirectory() as folder, Study(policy, ledger=Path(folder, "ledger")) as study:
             study.sql(QUESTION, epsilon=1).release()
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    print(high_water() / 2**20)
 
 
 def opendp(source: Path, rows: int, plain: float) -> list[str]:

@@ -47,6 +47,7 @@ def watched(work: Callable[[], Found], doing: str, engine: Any = None) -> Found:
         finally:
             ended.set()
 
+    getattr(engine, "watch", lambda: None)()
     threading.Thread(target=run, daemon=True).start()
     try:
         if not ended.wait(_PATIENCE):
