@@ -56,16 +56,14 @@ def discreet(*arguments: str, cwd: Path, stdin: str | bytes = "", **more) -> End
 
 SERIES = """
 import contextlib, io, json, sys
-from discreet.__main__ import main
-ended = []
+from discreet.__main__ import ended
+found = []
 for arguments in json.loads(sys.argv[1]):
     sys.argv = ["discreet", *arguments]
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
-        try:
-            main()
-        except SystemExit as end:
-            ended.append([end.code, out.getvalue(), err.getvalue()])
-print(json.dumps(ended))
+        code = ended()
+    found.append([code, out.getvalue(), err.getvalue()])
+print(json.dumps(found))
 """
 
 

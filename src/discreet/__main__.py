@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from discreet.errors import BudgetExceeded, DiscreetError, EngineFailed, LedgerDamaged
 
@@ -20,6 +21,17 @@ CODES = {BudgetExceeded: 3, LedgerDamaged: 4, EngineFailed: 5}
 
 def main() -> None:
     """Run the command line, and leave with its code."""
+    code = ended()
+    if code:  # a reader of Arrow may still be at work in a thread of its own, which Python's own end would trip over
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
+def ended() -> int:
+    """The code with which a command ends, after all that it says was said."""
     try:
         code = 0 if _helped(sys.argv[1:]) else _run()
         sys.stdout.flush()
@@ -29,7 +41,7 @@ def main() -> None:
     except KeyboardInterrupt as interrupt:
         _told("interrupted" + ("." if not interrupt.args else f". {interrupt.args[0]}"), INTERRUPTED)
         os._exit(INTERRUPTED)  # without waiting for an engine that may still be stopping
-    sys.exit(code)
+    return code
 
 
 def _helped(words: list[str]) -> bool:
