@@ -13,7 +13,7 @@ Names are imported when they are first used, so that `import discreet` costs not
 
 from __future__ import annotations
 
-from importlib import import_module
+from discreet.lazy import found as _found
 
 TYPE_CHECKING = False
 """As type checkers know it; to import it from typing would cost more than all else that happens here."""
@@ -140,15 +140,7 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("discreet")
-    value: object
-    if name in _MODULES:
-        value = import_module(f"discreet.{_MODULES[name]}")
-    else:
-        home = next((home for home, names in _HOMES.items() if name in names.split()), None)
-        if home is None:
-            raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-        value = getattr(import_module(f"discreet.{home}"), name)
-    globals()[name] = value
+    value = globals()[name] = _found(__name__, name, _HOMES, _MODULES)
     return value
 
 

@@ -2,15 +2,12 @@
 
 import os
 import shutil
-import sys
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from conftest import absent
 from discreet import InvalidParameter, Ledger, QueryRefused
 from discreet.engines.spark_noise import noisy_rows
 from discreet.release.stream import add_noise
@@ -27,42 +24,10 @@ WIDE = {"sensitivity": 2**49, "epsilon": 1}
 """Of 8,000 draws at a scale of 2⁴⁹, two are equal with a chance below 8,000²/2 · 2⁻⁵¹ < 2·10⁻⁸."""
 
 
-@pytest.fixture(scope="module")
-def session():
-    try:
-        import pyspark
-    except ImportError:
-        absent("no Spark: pip install pyspark")
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        absent("no Java: Spark cannot run")
-    from pyspark.sql import SparkSession
-
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        environment.setenv("PYSPARK_PYTHON", sys.executable)
-        settings = {
-            "spark.ui.enabled": "false",
-            "spark.executor.memory": "512m",
-            "spark.driver.host": "127.0.0.1",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.task.maxFailures": "1",
-        }
-        builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName("discreet")
-        for name, value in settings.items():
-            builder = builder.config(name, value)
-        opened = builder.getOrCreate()
-        opened.sparkContext.setLogLevel("ERROR")
-        work = Path(pyspark.__file__).parent / "work" / opened.sparkContext.applicationId
-        yield opened
-        opened.stop()
-        shutil.rmtree(work, ignore_errors=True)
-
-
 @pytest.fixture
-def frame(session):
+def frame(spark):
     """Keys and zeros, in several parts, so that what comes out is noise."""
-    return session.range(ROWS, numPartitions=PARTS).selectExpr("id", "cast(0 as int) as n", "id as secret")
+    return spark.range(ROWS, numPartitions=PARTS).selectExpr("id", "cast(0 as int) as n", "id as secret")
 
 
 def in_order(frame) -> pa.Table:

@@ -17,12 +17,12 @@ from typing import Literal, Protocol, TypeAlias
 
 from discreet.ask.expression import DatePart
 from discreet.engines.base import ColumnType
-from discreet.engines.trees import Tree
+from discreet.engines.trees import Tree, call, quoted
 
 SOURCE, KEYS = "discreet_rows", "discreet_keys"
 """The names that the source and the table of declared keys have in a statement."""
 
-UPPER, LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
+_UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 """The letters that have a case."""
 
 Word: TypeAlias = Literal["double", "text", "moment", "truth", "integer", "long", "wide"]
@@ -144,3 +144,9 @@ class Dialect(Protocol):
 def plain(value: datetime) -> str:
     """A moment as engines read it; one with a zone is taken in UTC."""
     return (value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value).isoformat(" ")
+
+
+def letter_by_letter(here: Tree, case: Literal["lower", "upper"]) -> Tree:
+    """The text with A–Z and a–z alone changed: `translate`, which every engine has."""
+    old, new = (_UPPER, _LOWER) if case == "lower" else (_LOWER, _UPPER)
+    return call("translate", here, quoted(old), quoted(new))

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from discreet.ask.expression import DatePart
 from discreet.engines.base import ColumnType
-from discreet.engines.dialect import KEYS, LOWER, UPPER, Word
+from discreet.engines.dialect import KEYS, Word, letter_by_letter
 from discreet.engines.trees import Tree, call, cast, negated, paren, present, quoted, table, try_cast, when
 
 _TYPES: dict[Word, str] = {
@@ -70,9 +70,8 @@ class DuckDBDialect:
 
     def letters(self, here: Tree, case: Literal["lower", "upper"]) -> Tree:
         """DuckDB's own function where there are only ASCII letters, since `translate` is slow."""
-        old, new = (UPPER, LOWER) if case == "lower" else (LOWER, UPPER)
         ascii_only = exp.EQ(this=call("strlen", here), expression=call("length", here))
-        return when([(ascii_only, call(case, here))], call("translate", here, quoted(old), quoted(new)))
+        return when([(ascii_only, call(case, here))], letter_by_letter(here, case))
 
     def trim(self, tree: Tree) -> Tree:
         """Of spaces alone."""

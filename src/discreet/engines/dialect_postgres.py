@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from discreet.ask.expression import DatePart
 from discreet.engines.base import ColumnType
-from discreet.engines.dialect import KEYS, LOWER, UPPER, Word
+from discreet.engines.dialect import KEYS, Word, letter_by_letter
 from discreet.engines.trees import Tree, between, call, cast, negated, paren, present, quoted, when, whole
 from discreet.errors import InvalidParameter
 
@@ -89,8 +89,7 @@ class PostgreSQLDialect:
 
     def letters(self, here: Tree, case: Literal["lower", "upper"]) -> Tree:
         """Letter by letter."""
-        old, new = (UPPER, LOWER) if case == "lower" else (LOWER, UPPER)
-        return call("translate", here, quoted(old), quoted(new))
+        return letter_by_letter(here, case)
 
     def trim(self, tree: Tree) -> Tree:
         """Of spaces alone."""

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from discreet.ask.expression import DatePart
 from discreet.engines.base import ColumnType
-from discreet.engines.dialect import KEYS, LOWER, SOURCE, UPPER, Word
+from discreet.engines.dialect import KEYS, SOURCE, Word, letter_by_letter
 from discreet.engines.trees import (
     Tree,
     call,
@@ -93,8 +93,7 @@ class SparkDialect:
 
     def letters(self, here: Tree, case: Literal["lower", "upper"]) -> Tree:
         """Letter by letter."""
-        old, new = (UPPER, LOWER) if case == "lower" else (LOWER, UPPER)
-        return call("translate", here, quoted(old), quoted(new))
+        return letter_by_letter(here, case)
 
     def trim(self, tree: Tree) -> Tree:
         """Of spaces alone."""

@@ -181,12 +181,10 @@ def _compared(console: Console, by: str, rows: list[dict[str, Item]], exact: dic
     lines = []
     for row in rows:
         visits, age = exact[row[by][0]]
-        lines.append([row[by][0], _with(row["visits"]), f"{visits:,}", _with(row["age"]), f"{age:.1f}"])
+        lines.append(
+            [row[by][0], with_interval(*row["visits"]), f"{visits:,}", with_interval(*row["age"]), f"{age:.1f}"]
+        )
     _table(console, [by, "visits published", "the truth", "mean age published", "the truth"], lines)
-
-
-def _with(item: Item) -> str:
-    return with_interval(*item)
 
 
 def _say(console: Console, number: int, what: str, more: str) -> None:

@@ -82,13 +82,9 @@ def _box(*parts: str) -> str:
 
 
 def _plan(plan: Plan) -> str:
-    first, *rest = repr(plan).splitlines()
-    titles = plan.titles()
-    percent = f"{float(plan.confidence) * 100:g} % within{', all together' if plan.simultaneous else ''}"
-    rows = [[titles[one.name], shown(one.sensitivity), shown(one.scale), one.within] for one in plan.lines]
-    made = table(["column", "Δ", "scale", percent], rows)
-    notes = [*([" · ".join(plan.notes)] if plan.notes else []), *plan.warnings]
-    return _box(line(first, quiet=False), made, *map(line, notes), line(rest[-1]))
+    headings, *rows = plan.table
+    notes = [*([" · ".join(plan.notes)] if plan.notes else []), *plan.warnings, "Nothing was read, nothing is spent."]
+    return _box(line(plan.summary, quiet=False), table(headings, rows), *map(line, notes))
 
 
 def _answer(answer: Answer) -> str:

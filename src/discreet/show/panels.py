@@ -12,7 +12,7 @@ key is a colour, or a small picture each.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from discreet.show import theme
 from discreet.show.table import Keys, Numbers
@@ -36,7 +36,7 @@ def lonely(column: Numbers, width: int) -> theme.Figure:
     alt = theme.altair()
     base = alt.Chart(theme.rows([column.fields(0)])).properties(width=width, height=36)
     x = alt.X("value:Q", title=column.name, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=8))
-    return _across(base, x, {}, {}, tooltip=_tooltips())
+    return _dotted(base, "x", x, {}, {}, tooltip=_tooltips())
 
 
 def listed(
@@ -56,7 +56,7 @@ def listed(
     bars = None
     if column.from_zero and series is None:
         bars = base.mark_bar(opacity=0.45, height={"band": 0.62}).encode(x=x, y=place["y"])
-    return _across(base, x, place, _painted(series), tooltip=_tooltips(keys, series), under=bars)
+    return _dotted(base, "x", x, place, _painted(series), tooltip=_tooltips(keys, series), under=bars)
 
 
 def crowded(column: Numbers, keys: Keys, width: int, *, chosen: list[int]) -> theme.Figure:
@@ -95,7 +95,7 @@ def binned(column: Numbers, keys: Keys, series: Keys | None, width: int) -> them
         if column.from_zero and series is None
         else None
     )
-    return _upright(base, y, x, _painted(series), _tooltips(keys, series), under=bars)
+    return _dotted(base, "y", y, x, _painted(series), tooltip=_tooltips(keys, series), under=bars)
 
 
 def ordered(column: Numbers, keys: Keys, series: Keys | None, width: int) -> theme.Figure:
@@ -116,7 +116,7 @@ def ordered(column: Numbers, keys: Keys, series: Keys | None, width: int) -> the
     smooth = {name: how for name, how in paint.items() if name != "shape"}
     line = base.mark_line(strokeWidth=1.5).encode(x=place, y=y, **smooth)
     if len(keys.different) <= _FEW:
-        return _upright(base, y, {"x": place}, paint, _tooltips(keys, series), under=line)
+        return _dotted(base, "y", y, {"x": place}, paint, tooltip=_tooltips(keys, series), under=line)
     band = (
         base.transform_filter(_FINITE).mark_area(opacity=0.25).encode(x=place, y=alt.Y("low:Q"), y2="high:Q", **smooth)
     )
@@ -133,45 +133,37 @@ def rows_of(column: Numbers, keys: Keys, series: Keys | None) -> list[dict[str, 
     return found
 
 
-def _across(
-    base: theme.Figure, x: Any, place: dict[str, Any], paint: dict[str, Any], *, tooltip: list[Any], under: Any = None
+def _dotted(
+    base: theme.Figure,
+    along: Literal["x", "y"],
+    value: Any,
+    place: dict[str, Any],
+    paint: dict[str, Any],
+    *,
+    tooltip: list[Any],
+    under: Any = None,
 ) -> theme.Figure:
-    """Dots with intervals that lie."""
+    """Dots with intervals that lie (along x) or stand (along y); where they lie, a row without a number says so."""
     alt = theme.altair()
     color = {name: how for name, how in paint.items() if name == "color"}
+    low = {"x": alt.X, "y": alt.Y}[along]("low:Q")
+    last = alt.value({"x": "width", "y": "height"}[along])
     finite = (
         base.transform_filter(_FINITE)
         .mark_rule(strokeWidth=2, color=theme.BLUE[0])
-        .encode(x=alt.X("low:Q"), x2="high:Q", **place, **color)
+        .encode(**{along: low, f"{along}2": "high:Q"}, **place, **color)
     )
     endless = (
         base.transform_filter(_OPEN)
         .mark_rule(strokeDash=[2, 4], color=theme.BLUE[0])
-        .encode(x=alt.value(0), x2=alt.value("width"), **place, **color)
+        .encode(**{along: alt.value(0), f"{along}2": last}, **place, **color)
     )
-    dots = base.mark_point(filled=True, size=45, opacity=1).encode(x=x, tooltip=tooltip, **place, **paint)
-    missing = base.transform_filter(_NONE).mark_text(align="left", x=6).encode(text=alt.value("missing"), **place)
-    return alt.layer(*([under] if under is not None else []), endless, finite, dots, missing)
-
-
-def _upright(
-    base: theme.Figure, y: Any, place: dict[str, Any], paint: dict[str, Any], tooltip: list[Any], *, under: Any = None
-) -> theme.Figure:
-    """Dots with intervals that stand."""
-    alt = theme.altair()
-    color = {name: how for name, how in paint.items() if name == "color"}
-    finite = (
-        base.transform_filter(_FINITE)
-        .mark_rule(strokeWidth=2, color=theme.BLUE[0])
-        .encode(y=alt.Y("low:Q"), y2="high:Q", **place, **color)
-    )
-    endless = (
-        base.transform_filter(_OPEN)
-        .mark_rule(strokeDash=[2, 4], color=theme.BLUE[0])
-        .encode(y=alt.value(0), y2=alt.value("height"), **place, **color)
-    )
-    dots = base.mark_point(filled=True, size=45, opacity=1).encode(y=y, tooltip=tooltip, **place, **paint)
-    return alt.layer(*([under] if under is not None else []), endless, finite, dots)
+    dots = base.mark_point(filled=True, size=45, opacity=1).encode(**{along: value}, tooltip=tooltip, **place, **paint)
+    layers = [*([under] if under is not None else []), endless, finite, dots]
+    if along == "x":
+        missing = base.transform_filter(_NONE).mark_text(align="left", x=6)
+        layers.append(missing.encode(text=alt.value("missing"), **place))
+    return alt.layer(*layers)
 
 
 def _painted(series: Keys | None) -> dict[str, Any]:

@@ -10,8 +10,9 @@ Names are imported when they are first used. No module is called like a function
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from discreet.lazy import found as _found
 
 if TYPE_CHECKING:
     from discreet.verify.auditor import Audit, audit
@@ -43,20 +44,12 @@ _HOMES = {
     "rerun": "Replay replay",
     "search": "Search search_sensitivity",
 }
-_MODULES = ("attacks", "report")
+_MODULES = {"attacks": "attacks", "report": "report"}
 
 
 def __getattr__(name: str) -> object:
     """Import a public name from its home on first use (PEP 562)."""
-    value: object
-    if name in _MODULES:
-        value = import_module(f"discreet.verify.{name}")
-    else:
-        home = next((home for home, names in _HOMES.items() if name in names.split()), None)
-        if home is None:
-            raise AttributeError(f"module 'discreet.verify' has no attribute {name!r}")
-        value = getattr(import_module(f"discreet.verify.{home}"), name)
-    globals()[name] = value
+    value = globals()[name] = _found(__name__, name, _HOMES, _MODULES)
     return value
 
 

@@ -40,16 +40,8 @@ def least_bits(*, epsilon: Any = 1, trials: int = 3_000, mechanism: Mechanism = 
     def possible(output: float, value: float) -> bool:
         return feasible(output, value, scale)
 
-    naive = [_OTHER + noise for noise in float_noise(scale, trials)]
-    ours = _released(mechanism, _OTHER, exact, trials)
-    return Attack(
-        name="least bits",
-        what="tries which true value can give this very float (Mironov)",
-        trials=trials,
-        naive=named(naive, _OTHER, _TRUTH, possible) / trials,
-        discreet=named(ours, _OTHER, _TRUTH, on_grid(exact, possible)) / trials,
-        allowed=0.0,
-    )
+    what = "tries which true value can give this very float (Mironov)"
+    return _certain("least bits", what, (_OTHER, _TRUTH), possible, mechanism, exact, trials)
 
 
 def precision(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
@@ -59,14 +51,29 @@ def precision(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = 
     def possible(output: float, value: float) -> bool:
         return value == _TRUTH or multiple(output, -53)
 
-    naive = [_TRUTH + noise for noise in float_noise(float(1 / exact), trials)]
-    ours = _released(mechanism, _TRUTH, exact, trials)
+    what = "looks for an output that is finer than the other true value allows"
+    return _certain("precision", what, (_TRUTH, _OTHER), possible, mechanism, exact, trials)
+
+
+def _certain(
+    name: str,
+    what: str,
+    pair: tuple[float, float],
+    possible: Possible,
+    mechanism: Mechanism,
+    epsilon: Fraction,
+    trials: int,
+) -> Attack:
+    """How often the first of a pair of values is named for certain, by naive floats and by a mechanism."""
+    truth, other = pair
+    naive = [truth + noise for noise in float_noise(float(1 / epsilon), trials)]
+    ours = _released(mechanism, truth, epsilon, trials)
     return Attack(
-        name="precision",
-        what="looks for an output that is finer than the other true value allows",
+        name=name,
+        what=what,
         trials=trials,
-        naive=named(naive, _TRUTH, _OTHER, possible) / trials,
-        discreet=named(ours, _TRUTH, _OTHER, on_grid(exact, possible)) / trials,
+        naive=named(naive, truth, other, possible) / trials,
+        discreet=named(ours, truth, other, on_grid(epsilon, possible)) / trials,
         allowed=0.0,
     )
 

@@ -23,6 +23,9 @@ from discreet.verify.attack_twins import secrets
 Mechanism: TypeAlias = Callable[..., Any]
 """Called as `mechanism(answer, sensitivity=…, epsilon=…)`."""
 
+Rate: TypeAlias = Callable[[Mechanism, Fraction, int], float]
+"""How often the attacker is right against a mechanism, at ε, in so many trials."""
+
 _OTHERS = 40
 """People whom the attacker knows to be counted."""
 
@@ -37,41 +40,20 @@ def exact(answer: Any, **_: Any) -> Any:
 
 def record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
     """Whether a person is among those counted, guessed from one count."""
-    exact_e = exact_epsilon(epsilon)
-    return Attack(
-        name="record in a count",
-        what="knows everyone but one person, and subtracts them from a count",
-        trials=trials,
-        naive=_count_rate(exact, exact_e, trials),
-        discreet=_count_rate(mechanism, exact_e, trials),
-        allowed=best_guess(exact_e),
-    )
+    what = "knows everyone but one person, and subtracts them from a count"
+    return _tried("record in a count", what, _count_rate, mechanism, exact_epsilon(epsilon), trials)
 
 
 def mean_record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
     """Whether a person is 0 or 120 years old, guessed from one mean."""
-    exact_e = exact_epsilon(epsilon)
-    return Attack(
-        name="record in a mean",
-        what="knows everyone's age but one, and solves the mean for it",
-        trials=trials,
-        naive=_mean_rate(exact, exact_e, trials),
-        discreet=_mean_rate(mechanism, exact_e, trials),
-        allowed=best_guess(exact_e),
-    )
+    what = "knows everyone's age but one, and solves the mean for it"
+    return _tried("record in a mean", what, _mean_rate, mechanism, exact_epsilon(epsilon), trials)
 
 
 def difference(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
     """A person's bit, guessed from two counts of which one leaves the person out; each costs ε/2."""
-    exact_e = exact_epsilon(epsilon)
-    return Attack(
-        name="differencing",
-        what="asks for everyone, then for everyone but one person, and subtracts",
-        trials=trials,
-        naive=_difference_rate(exact, exact_e, trials),
-        discreet=_difference_rate(mechanism, exact_e, trials),
-        allowed=best_guess(exact_e),
-    )
+    what = "asks for everyone, then for everyone but one person, and subtracts"
+    return _tried("differencing", what, _difference_rate, mechanism, exact_epsilon(epsilon), trials)
 
 
 def success_by_epsilon(
@@ -80,6 +62,18 @@ def success_by_epsilon(
     """For each ε, how often the attacker reads a record out of a count; without noise the rate is 1 at every ε."""
     exacts = [exact_epsilon(epsilon) for epsilon in epsilons]
     return [(float(one), _count_rate(laplace_mechanism, one, trials)) for one in exacts]
+
+
+def _tried(name: str, what: str, rate: Rate, mechanism: Mechanism, epsilon: Fraction, trials: int) -> Attack:
+    """One attack on the exact answer, and on a mechanism."""
+    return Attack(
+        name=name,
+        what=what,
+        trials=trials,
+        naive=rate(exact, epsilon, trials),
+        discreet=rate(mechanism, epsilon, trials),
+        allowed=best_guess(epsilon),
+    )
 
 
 def _count_rate(mechanism: Mechanism, epsilon: Fraction, trials: int) -> float:
