@@ -118,11 +118,12 @@ def body(**changed: Any) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def running(site: Served, limits: Limits = QUICK) -> Iterator[str]:
-    """The address of a real server in a thread."""
+def running(site: Served, limits: Limits = QUICK, make: Any = server, **place: Any) -> Iterator[str]:
+    """The address of a real server in a thread; the system takes little of an answer for it, so a reader is felt."""
     with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
         listener.bind(("127.0.0.1", 0))
-        made = server(site.app, place=Place(), limits=limits)
+        made = make(site.app, place=Place(**place), limits=limits)
         thread = threading.Thread(target=made.run, args=([listener],))
         thread.start()
         wait(lambda: made.started)

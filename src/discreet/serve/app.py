@@ -286,7 +286,8 @@ def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
             return
         if scope["type"] != "http":
             return
-        status, unread = 0, _has_body(scope)
+        refusal = _misdirected(scope, hosts)
+        status, unread = 0, refusal is not None or _has_body(scope)
 
         async def hear() -> Message:
             nonlocal unread
@@ -304,7 +305,6 @@ def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
 
         try:
             async with AsyncExitStack() as scope["discreet.exit"]:
-                refusal = _misdirected(scope, hosts)
                 await (app if refusal is None else told(refusal.body, refusal.status))(scope, hear, answer)
         except Exception as error:
             tell_operator(error, scope["path"])

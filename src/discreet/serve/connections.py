@@ -120,8 +120,8 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         known = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         headers = [*known, (b"connection", b"close"), *HEADERS]
         response = h11.Response(status_code=refusal.status, headers=headers, reason=b"")
-        for event in (response, h11.Data(data=body), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
+        events = response, h11.Data(data=body), h11.EndOfMessage()
+        self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))
         self.transport.close()
         if self.cycle is not None:
             self.cycle.disconnected = True

@@ -32,9 +32,9 @@ def configure(stream: Any = None) -> None:
     """Send everything that this process has to say through one handler."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(OneLine())
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    for name in ("sqlalchemy", "httpx"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("discreet").setLevel(logging.INFO)
+    logging.getLogger("sqlalchemy").setLevel(logging.CRITICAL)  # the request that failed is told
     logging.captureWarnings(True)
     threading.excepthook = lambda lost: tell_operator(lost.exc_value, "a thread")
     sys.unraisablehook = lambda lost: tell_operator(lost.exc_value, "a clean-up")
