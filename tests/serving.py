@@ -118,10 +118,13 @@ def body(**changed: Any) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def running(site: Served, limits: Limits = QUICK, make: Any = server, **place: Any) -> Iterator[str]:
-    """The address of a real server in a thread; the system takes little of an answer for it, so a reader is felt."""
+def running(
+    site: Served, limits: Limits = QUICK, *, make: Any = server, buffer: int | None = None, **place: Any
+) -> Iterator[str]:
+    """The address of a real server in a thread; the system takes `buffer` bytes of an answer before it is read."""
     with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
+        if buffer is not None:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
         listener.bind(("127.0.0.1", 0))
         made = make(site.app, place=Place(**place), limits=limits)
         thread = threading.Thread(target=made.run, args=([listener],))

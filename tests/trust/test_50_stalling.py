@@ -209,7 +209,7 @@ def big() -> Iterator[tuple[Served, str]]:
             tokens[name] = str(access.permit(name, role="analyst", study=study_key(study)))
         app = application({"people": study}, access, requests, limits=limits)
         site = Served(app, study, access, folder, tokens, None)  # type: ignore[arg-type]
-        with running(site, limits) as url:
+        with running(site, limits, buffer=8192) as url:
             connection = http.client.HTTPConnection("127.0.0.1", port_of(url))
             sql = "SELECT place, count(*) AS n FROM people GROUP BY place"
             asked = json.dumps(body(sql=sql, request_id="big"))
