@@ -70,6 +70,7 @@ def serving(policy: Path, allot: str = "1000") -> Iterator[tuple[str, str, int]]
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     run = [*program, str(policy), "--port", port, "--quantum", "0", "--rate", "1000000"]
+    run += ["--at-once", "100", "--releases-per-day", "1000000"]  # one token stands for many people
     server = subprocess.Popen(run, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:

@@ -25,11 +25,12 @@ from discreet import Policy, Study
 from discreet.serve.access import Access
 from discreet.serve.app import application
 from discreet.serve.command import app
+from discreet.serve.desk import study_key
 from discreet.serve.limits import Limits
 from discreet.serve.requests import Requests
 from discreet.serve.server import Place, server
 
-QUICK = Limits(quantum=0, rate=10**6, burst=10**6)
+QUICK = Limits(quantum=0, rate=10**6, burst=10**6, at_once=100, releases_per_day=10**6)
 COLUMNS = {"county": {"keys": ["Dukes", "Essex", "Suffolk"]}, "age": {"bounds": [0, 120]}}
 BY_COUNTY = "SELECT county, count(*) AS people, avg(age) AS age FROM people GROUP BY county ORDER BY people DESC"
 _ids = itertools.count()
@@ -74,7 +75,7 @@ class Client:
 
     def __init__(self, app: Any, portal: BlockingPortal, headers: dict[str, str]) -> None:
         transport = httpx.ASGITransport(app, raise_app_exceptions=True)
-        self._client = httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers)
+        self._client = httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers)
         self._portal = portal
 
     def request(self, method: str, path: str, **given: Any) -> httpx.Response:
@@ -99,8 +100,8 @@ def served(folder: Path, *, table: Any = None, limits: Limits = QUICK, **terms: 
     for name, role in (("ann", "analyst"), ("bob", "analyst"), ("cleo", "custodian")):
         if role == "analyst":
             study.ledger.allot(name, policy.epsilon * 6 / 10, study="people")
-        tokens[name] = str(access.permit(name, role=role, study="people"))
-    tokens["zoe"] = str(access.permit("zoe", role="custodian", study="other"))
+        tokens[name] = str(access.permit(name, role=role, study=study_key(study)))
+    tokens["zoe"] = str(access.permit("zoe", role="custodian", study=study_key(other)))
     requests = Requests(folder / "discreet.requests")
     made = application({"people": study, "other": other}, access, requests, limits=limits)
     with start_blocking_portal() as portal:
@@ -117,11 +118,15 @@ def body(**changed: Any) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def running(site: Served, limits: Limits = QUICK) -> Iterator[str]:
-    """The address of a real server in a thread."""
+def running(
+    site: Served, limits: Limits = QUICK, *, make: Any = server, buffer: int | None = None, **place: Any
+) -> Iterator[str]:
+    """The address of a real server in a thread; the system takes `buffer` bytes of an answer before it is read."""
     with socket.socket() as listener:
+        if buffer is not None:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
         listener.bind(("127.0.0.1", 0))
-        made = server(site.app, place=Place(), limits=limits)
+        made = make(site.app, place=Place(**place), limits=limits)
         thread = threading.Thread(target=made.run, args=([listener],))
         thread.start()
         wait(lambda: made.started)

@@ -15,6 +15,7 @@ from conftest import absent
 from discreet import Policy, Study
 from discreet.serve.access import Access
 from discreet.serve.app import application
+from discreet.serve.desk import study_key
 from discreet.serve.requests import Requests
 from serving import QUICK, folder_in_memory, running
 
@@ -39,7 +40,7 @@ class Site:
         """The token of a new analyst."""
         name = f"analyst{next(_names)}"
         self.study.ledger.allot(name, allot, study="people")
-        return str(self.access.permit(name, role="analyst", study="people"))
+        return str(self.access.permit(name, role="analyst", study=study_key(self.study)))
 
 
 @pytest.fixture(scope="module")

@@ -48,11 +48,62 @@ def test_the_whole_way_from_the_token_to_the_file(open_tab, site, tmp_path):
 
     page.get_by_role("button", name="SELECT count(*)").click()
     page.get_by_text("Opened again, free").wait_for()
-    assert page.evaluate("Object.keys(sessionStorage).includes('discreet.token')")
     page.get_by_role("button", name="Log out").click()
+    page.locator("#login").wait_for()
     assert page.evaluate("sessionStorage.length + localStorage.length") == 0
     assert token not in page.content()
     assert page.get_by_label("Your token").evaluate("field => field === document.activeElement")
+
+
+EVERYTHING = """() => [document.documentElement.outerHTML, document.title, location.href, JSON.stringify(history.state),
+    ...[...document.querySelectorAll("input, select, textarea")].map((field) => field.value)].join(" ")"""
+
+
+def test_log_out_leaves_nothing_of_the_study_in_the_page(open_tab, site):
+    tab = open_tab()
+    tab.enter(site.analyst("0.4375"))
+    tab.page.evaluate("location.hash = '#people'")
+    tab.write("SELECT region, avg(age) FROM people WHERE age > 17 GROUP BY region")
+    tab.release()
+    tab.answered()
+    secrets = ["region", "Dukes", "0.4375", "insured", "avg(age)", "SELECT", "±", "#people", "people · "]
+    before = tab.page.evaluate(EVERYTHING)
+    assert [word for word in secrets if word not in before] == []
+    tab.page.get_by_role("button", name="Log out").click()
+    tab.page.locator("#login").wait_for()
+    after = tab.page.evaluate(EVERYTHING)
+    assert [word for word in secrets if word in after] == []
+    tab.page.go_back()
+    tab.page.locator("#login").wait_for()
+
+
+def test_a_revoked_token_is_told_on_an_empty_page(open_tab, site):
+    tab = open_tab()
+    token = site.analyst()
+    tab.enter(token)
+    site.access.revoke(site.access.person(token).name)
+    tab.page.get_by_label("Price in ε").fill("0.02")
+    tab.page.get_by_role("alert").filter(has_text="unknown or revoked").wait_for()
+    assert "insured" not in tab.page.evaluate(EVERYTHING)
+
+
+def test_a_tab_opened_from_the_page_has_no_token(open_tab, site):
+    tab = open_tab()
+    tab.enter(site.analyst())
+    link = """() => {
+        const link = Object.assign(document.createElement("a"), { href: "/", target: "_blank", rel: "opener" });
+        document.body.append(link); link.click(); link.remove(); }"""
+    for opened in ("window.open('/')", link):
+        with tab.context.expect_page() as waiting:
+            tab.page.evaluate(opened)
+        other = waiting.value
+        other.locator("#login").wait_for()
+        assert other.evaluate("sessionStorage.getItem('discreet.token')") is None
+        other.close()
+    tab.page.reload()  # the tab itself stays where it was
+    tab.page.locator("#desk").wait_for()
+    tab.planned()
+    assert tab.page.evaluate("sessionStorage.getItem('discreet.token')") is None
 
 
 def test_a_wrong_token_opens_nothing(open_tab):

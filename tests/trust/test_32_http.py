@@ -154,7 +154,7 @@ def test_a_stream_without_a_length_is_cut(site, url):
 
     headers = {**site.headers("ann"), "content-type": JSON}
     with contextlib.suppress(httpx.WriteError):
-        assert httpx.post(url + "/release", content=parts(), headers=headers).status_code == 413
+        assert httpx.post(url + "/release", content=parts(), headers=headers).status_code == 411
     assert len(sent) < 1000
     assert httpx.get(url + "/health").status_code == 200
 
@@ -229,7 +229,7 @@ def failing(site: Served, place: str, error: Exception) -> Any:
         return mock.patch.object(site.study.engine, "fetch", side_effect=error)
     if place == "record":
         return mock.patch.object(site.study.ledger, "record", side_effect=error)
-    return mock.patch("discreet.serve.desk.answer_json", side_effect=error)
+    return mock.patch("discreet.serve.desk.answer_body", side_effect=error)
 
 
 def appearance(response: httpx.Response) -> tuple[Any, ...]:
@@ -304,7 +304,7 @@ def test_the_canary_is_in_no_response_header_or_log(tmp_path, caplog, capfd):
         with failing(site, "fetch", RuntimeError(f"{CANARY} 7319.0625")):
             told = site.client().post("/release", json=body(epsilon="0.011"))
         said.append(f"{told.status_code} {told.headers} {told.text}")
-        assert told.status_code == 500
+        assert told.status_code == 503
     printed = capfd.readouterr()
     logged = caplog.text + printed.out + printed.err
     assert len(said) > 60

@@ -68,7 +68,7 @@ def test_two_hundred_clients_on_one_budget():
     with folder_in_memory() as folder:
         policy = written(folder)
         tokens = [new_token(policy, name, "0.6") for name in ("ann", "bob")]
-        with process(policy, "--quantum", "0", "--rate", "1e6") as server:
+        with process(policy, "--quantum", "0", "--rate", "1e6", "--at-once", "100") as server:
             found = asyncio.run(ask_all(server.url, tokens * 100, rounds=2))
             assert len(found) == 400
             assert {status for _, status, _ in found} == {200, 403}
@@ -129,7 +129,7 @@ def test_a_server_that_is_killed_has_shown_nothing_that_is_not_spent():
         policy = written(folder, epsilon="100")
         token = new_token(policy, "ann", "100")
         for first, answers in ((0, 3), (10_000, 20)):
-            with process(policy, "--quantum", "0", "--rate", "1e6") as server:
+            with process(policy, "--quantum", "0", "--rate", "1e6", "--at-once", "100") as server:
                 ask_again(server.url, token, lost)
                 counted = itertools.count(1)
 

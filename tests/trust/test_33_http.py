@@ -67,7 +67,7 @@ def test_refusals_and_failures_leave_on_the_quantum_too():
                 ("/release", body(epsilon="99"), 403),
                 ("/release", body(sql="SELECT * FROM people"), 422),
                 ("/plan", body(epsilon="0", request_id=None), 400),
-                ("/release", body(), 500),
+                ("/release", body(), 503),
             ):
                 began = time.perf_counter()
                 assert client.post(path, json=asked).status_code == status

@@ -104,6 +104,11 @@ class Ledger:
             raise
         return ledger
 
+    @property
+    def id(self) -> str:
+        """The ledger's identity: random, made with it, the same in every copy of it."""
+        return self._book.id
+
     def close(self) -> None:
         """Let go of the database."""
         self._book.database.close()

@@ -1,8 +1,11 @@
-"""Which addresses reach this machine only, so that a token may travel to them in the clear."""
+"""Which addresses reach this machine only, so that a token may travel to them in the clear, and what a Host names."""
 
 from __future__ import annotations
 
 import ipaddress
+
+LOCAL = ("127.0.0.1", "::1", "localhost")
+"""The names of this machine for itself."""
 
 
 def is_local(host: str) -> bool:
@@ -15,3 +18,14 @@ def is_local(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def host_name(header: str) -> str:
+    """The name in a Host header, without its port.
+
+    >>> host_name("Data.example.org:8000"), host_name("[::1]:8000"), host_name("::1"), host_name("a:b:80")
+    ('data.example.org', '::1', '::1', 'a:b:80')
+    """
+    name, _, port = header.rpartition(":")
+    is_port = port.isdecimal() and (":" not in name or name.endswith("]"))
+    return (name if is_port else header).strip("[]").rstrip(".").lower()

@@ -5,16 +5,17 @@
     GET  /releases/{id}   an answer again: JSON, CSV, Parquet, PNG
     GET  /openapi.json    this, for programs                  GET  /          the page          GET /health
 
-Work that blocks runs in threads. No exception leaves the application, so no traceback reaches a log.
+Work that blocks runs in threads: plans and answers in some, what is short in others. No exception leaves the
+application, so no traceback reaches a log.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,13 +35,15 @@ from discreet.release.answer import Answer
 from discreet.release.study import Study
 from discreet.serve import strict
 from discreet.serve.access import Access, Person
-from discreet.serve.asked import asked
+from discreet.serve.address import LOCAL, host_name
+from discreet.serve.asked import Asked, asked
 from discreet.serve.desk import Desk
-from discreet.serve.limits import Limits, Rate, hold, read_body
+from discreet.serve.limits import Limits, Rate, Turns, hold, read_body
 from discreet.serve.openapi import document
 from discreet.serve.refusal import FAILURE, Refusal, log, tell_operator
 from discreet.serve.requests import Requests
-from discreet.serve.wire import answer_json
+from discreet.serve.responses import HEADERS, encoded, sent, told
+from discreet.serve.wire import answer_body
 
 PAGE = Path(__file__).with_name("page")
 
@@ -50,28 +53,13 @@ _FORMATS = {
     "parquet": "application/vnd.apache.parquet",
     "png": "image/png",
 }
-_POLICY = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; trusted-types; require-trusted-types-for 'script'"
-)
-"""What the page may load: its own files, and nothing that is written inside it; no text becomes markup."""
-
-_HEADERS = [
-    (b"cache-control", b"no-store"),
-    (b"content-security-policy", _POLICY),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-content-type-options", b"nosniff"),
-]
-_EXTRA = {
-    401: {"www-authenticate": "Bearer"},
-    408: {"connection": "close"},  # what is still to come of the body is not waited for
-    413: {"connection": "close"},
-    429: {"retry-after": "1"},
-}
+_EXTRA = {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "1"}}
 _WORDS = {
     404: ("There is nothing here.", "GET /openapi.json lists what there is."),
     405: ("This cannot be done here.", "GET /openapi.json lists what can."),
 }
+_CLOSE = (b"connection", b"close")
+_SHORT_THREADS = 4
 
 _drawing = threading.Lock()
 """The renderer draws one figure at a time."""
@@ -81,10 +69,16 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def application(
-    studies: Mapping[str, Study], access: Access, requests: Requests, *, limits: Limits | None = None
+    studies: Mapping[str, Study],
+    access: Access,
+    requests: Requests,
+    *,
+    limits: Limits | None = None,
+    hosts: Collection[str] = LOCAL,
 ) -> ASGIApp:
-    """The ASGI application that serves these studies to those who have a token."""
-    front = Front(Desk(studies, requests), access, limits or Limits())
+    """The ASGI application that serves these studies, under these host names, to those who have a token."""
+    limits = limits or Limits()
+    front = Front(Desk(studies, requests, limits), access, limits)
     routes = [
         Route("/", front.page),
         Route("/health", front.health),
@@ -97,7 +91,9 @@ def application(
         *([Mount("/page", StaticFiles(directory=PAGE))] if PAGE.is_dir() else []),
     ]
     handlers: Any = {Refusal: _refused, HTTPException: _foreign, Exception: _failed}
-    return guarded(Starlette(routes=routes, exception_handlers=handlers))
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    app.router.redirect_slashes = False  # a redirect would go to whatever host the client names
+    return guarded(app, hosts)
 
 
 class Front:
@@ -105,8 +101,11 @@ class Front:
 
     def __init__(self, desk: Desk, access: Access, limits: Limits) -> None:
         self._desk, self._access, self._limits = desk, access, limits
-        self._rate = Rate(limits)
-        self._threads: anyio.CapacityLimiter | None = None
+        self._rate = Rate(limits.rate, limits.burst)
+        self._releases = Rate(limits.releases_per_day / 86_400, limits.releases_per_day)
+        self._turns = Turns(limits.at_once)
+        self._long = anyio.CapacityLimiter(limits.threads)
+        self._short = anyio.CapacityLimiter(_SHORT_THREADS)
 
     async def page(self, _: Request) -> Response:
         """The page."""
@@ -126,42 +125,56 @@ class Front:
     async def studies(self, request: Request) -> Response:
         """What the token may ask about."""
         person = self._person(request)
-        return told({"studies": await self._blocking(self._desk.studies, person)})
+        return await self._worked(request, self._short, lambda: told({"studies": self._desk.studies(person)}))
 
     async def ledger(self, request: Request) -> Response:
         """What was spent."""
         person = self._person(request)
         _only(request, {"study"})
-        return told({"entries": await self._blocking(self._desk.entries, person, request.query_params.get("study"))})
+        study = request.query_params.get("study")
+        return await self._worked(
+            request, self._short, lambda: sent(encoded({"entries": self._desk.entries(person, study)}))
+        )
 
     async def plan(self, request: Request) -> Response:
         """What a question would cost and give."""
-        return await self._asked(request, self._desk.plan, release=False)
+        person = self._person(request)
+        return await self._asked(request, lambda question: encoded(self._desk.plan(person, question)), release=False)
 
     async def release(self, request: Request) -> Response:
         """The answer to a question."""
-        return await self._asked(request, self._desk.release, release=True)
+        person = self._person(request)
+        if not self._releases.take(person.name):
+            many = f"{self._limits.releases_per_day:,}"
+            raise Refusal(
+                429,
+                f"A person can ask for {many} releases a day.",
+                "GET /releases/{id} shows an answer again; nothing was spent.",
+            )
+        return await self._asked(request, lambda question: self._desk.release(person, question), release=True)
 
     async def released(self, request: Request) -> Response:
         """An answer again, in the format that the client likes best."""
         person = self._person(request)
         form = _format(request)
-        answer, kept = await self._blocking(self._desk.answer, person, request.path_params["id"])
-        if form == "json":
-            return told(answer_json(answer, kept.study, kept.view))
-        return Response(await self._blocking(_written, answer, form), media_type=_FORMATS[form])
 
-    async def _asked(self, request: Request, work: Callable[..., dict[str, Any]], *, release: bool) -> Response:
+        def work() -> Response:
+            answer, study, view = self._desk.answer(person, request.path_params["id"])
+            return sent(answer_body(answer, study, view) if form == "json" else _written(answer, form), _FORMATS[form])
+
+        return await self._worked(request, self._long, work)
+
+    async def _asked(self, request: Request, work: Callable[[Asked], bytes], *, release: bool) -> Response:
         """What the desk makes of a body; it leaves on the quantum, also if it is a refusal."""
-        person = self._person(request)
         _only(request, set())
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise Refusal(415, "The content type must be application/json.", "Send the question as JSON.")
-        body = await read_body(request, self._limits.patience)
+        body = await read_body(request)
         arrival = time.monotonic()
         try:
-            question = asked(strict.read(body), release=release)
-            response = told(await self._blocking(work, person, question))
+            response = await self._worked(
+                request, self._long, lambda: sent(work(asked(strict.read(body), release=release)))
+            )
         except Refusal as refusal:
             response = told(refusal.body, refusal.status)
         except Exception as error:
@@ -171,26 +184,21 @@ class Front:
         return response
 
     def _person(self, request: Request) -> Person:
-        """Whose token came with the request; it is one of their requests."""
+        """Whose token came with the request; it is one of their requests until its answer was sent."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         person = self._access.person(token.strip()) if scheme.lower() == "bearer" else None
         if person is None:
             raise Refusal(401, "A token is needed.", "Send the header Authorization: Bearer <your token>.")
-        self._rate.take(person.name)
-        request.scope["discreet"] = person.name
+        request.scope["discreet.name"] = person.name
+        if not self._rate.take(person.name):
+            raise Refusal(429, "Too many requests.", "Wait a second, then ask again; nothing was spent.")
+        request.scope["discreet.exit"].enter_context(self._turns.standing(person.name))
         return person
 
-    async def _blocking(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        if self._threads is None:
-            self._threads = anyio.CapacityLimiter(self._limits.threads)
-        found: Result = await anyio.to_thread.run_sync(partial(work, *arguments), limiter=self._threads)
-        return found
-
-
-def told(content: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A response in JSON."""
-    body = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    return Response(body, status, headers, "application/json")
+    async def _worked(self, request: Request, threads: anyio.CapacityLimiter, work: Callable[[], Result]) -> Result:
+        """What comes of blocking work, in a thread, when it is the person's turn; which lasts until all is sent."""
+        await request.scope["discreet.exit"].enter_async_context(self._turns.turn(request.scope["discreet.name"]))
+        return await anyio.to_thread.run_sync(partial(work), limiter=threads)
 
 
 async def _refused(_: Request, refusal: Refusal) -> Response:
@@ -269,7 +277,7 @@ def _drawn(answer: Answer) -> bytes:
         raise Refusal(406, str(error), "Ask for json, csv or parquet.") from None
 
 
-def guarded(app: ASGIApp) -> ASGIApp:
+def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
     """The application with our headers on every response, one line in the log for each, and no exception out of it."""
 
     async def guard(scope: Scope, receive: Receive, send: Send) -> None:
@@ -278,21 +286,53 @@ def guarded(app: ASGIApp) -> ASGIApp:
             return
         if scope["type"] != "http":
             return
-        status = 0
+        refusal = _misdirected(scope, hosts)
+        status, unread = 0, refusal is not None or _has_body(scope)
+
+        async def hear() -> Message:
+            nonlocal unread
+            message = await receive()
+            unread = message.get("more_body", False)
+            return message
 
         async def answer(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": [*message["headers"], *_HEADERS]}
+                closing = [_CLOSE] if unread else []  # what is still to come of a body is not waited for
+                message = {**message, "headers": [*message["headers"], *HEADERS, *closing]}
             await send(message)
 
         try:
-            await app(scope, receive, answer)
+            async with AsyncExitStack() as scope["discreet.exit"]:
+                await (app if refusal is None else told(refusal.body, refusal.status))(scope, hear, answer)
         except Exception as error:
             tell_operator(error, scope["path"])
             if not status:
-                await told(FAILURE.body, FAILURE.status)(scope, receive, answer)
-        log.info("%s %s %r %s", scope.get("discreet", "-"), scope["method"], scope["path"], status)
+                await told(FAILURE.body, FAILURE.status)(scope, hear, answer)
+        log.info("%s %s %r %s", scope.get("discreet.name", "-"), scope["method"], scope["path"], status)
 
     return guard
+
+
+def _has_body(scope: Scope) -> bool:
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0 "))
+        for name, value in scope["headers"]
+    )
+
+
+def _misdirected(scope: Scope, hosts: Collection[str]) -> Refusal | None:
+    """Why a request is none for this server, or one that a proxy in front may read differently."""
+    names = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+    if scope["http_version"] not in ("1.0", "1.1") or not scope["path"].startswith("/"):
+        return Refusal(400, "A request has a path and is in HTTP/1.1.", "GET /openapi.json lists the paths.")
+    if len(names) != 1 or host_name(names[0]) not in hosts:
+        return Refusal(
+            421,
+            "The header Host names another server than this one.",
+            "Use the address that the custodian gave; the custodian allows a name with --allowed-host.",
+        )
+    if any(name == b"transfer-encoding" for name, _ in scope["headers"]):
+        return Refusal(411, "A body must come with its length.", "Send Content-Length and no Transfer-Encoding.")
+    return None

@@ -58,29 +58,56 @@ def run(
         bool,
         typer.Option("--insecure-public", help="Listen at a public address without TLS, behind a proxy that has it."),
     ] = False,
+    allowed_host: Annotated[
+        list[str], typer.Option(help="A further name under which clients reach it; may be given several times.")
+    ] = [],  # noqa: B006 - typer copies it
     quantum: Annotated[float, typer.Option(help="Answers leave on multiples of so many seconds.")] = 0.25,
     rate: Annotated[float, typer.Option(help="Requests a second for each token.")] = 20.0,
+    at_once: Annotated[int, typer.Option(help="Requests of one token that are worked on at a time.")] = 2,
+    releases_per_day: Annotated[int, typer.Option(help="Releases a day for each token, free ones included.")] = 1_000,
+    most_numbers: Annotated[int, typer.Option(help="Numbers in an answer, each with its interval.")] = 100_000,
+    least_epsilon: Annotated[str, typer.Option(help="The least ε of a question.")] = "0.0001",
+    patience: Annotated[
+        float, typer.Option(help="Seconds in which a request must come whole, and a reader take something.")
+    ] = 10.0,
     access: _Access = None,
 ) -> None:
     """Serve studies: discreet serve study.toml."""
-    import logging
-
     _require_extra()
+    from discreet.calibrate.epsilon import exact_epsilon
     from discreet.serve.access import Access
     from discreet.serve.app import application
     from discreet.serve.limits import Limits
+    from discreet.serve.logs import configure
     from discreet.serve.requests import Requests
-    from discreet.serve.server import Place, files_of, opened, server
+    from discreet.serve.server import PER_ADDRESS, Place, files_of, opened, server
 
-    place = Place(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key, insecure_public=insecure_public)
-    limits = Limits(quantum=quantum, rate=rate, burst=max(1, round(2 * rate)))
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    place = Place(
+        host=host,
+        port=port,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        insecure_public=insecure_public,
+        allowed_hosts=tuple(allowed_host),
+    )
+    limits = Limits(
+        quantum=quantum,
+        rate=rate,
+        burst=max(1, round(2 * rate)),
+        at_once=at_once,
+        releases_per_day=releases_per_day,
+        most_numbers=most_numbers,
+        least_epsilon=exact_epsilon(least_epsilon),
+        patience=patience,
+        per_address=None if place.is_behind_proxy else PER_ADDRESS,
+    )
+    configure()
     tokens, requests = files_of(studies, access)
     known = Access(tokens, new=True)
     if not known.names():
         typer.echo(f"Nobody has a token yet: discreet serve token NAME --study {studies[0]} --allot 0.1", err=True)
     found, asked = opened(studies), Requests(requests)
-    made = application(found, known, asked, limits=limits)
+    made = application(found, known, asked, limits=limits, hosts=place.hosts)
     scheme = "https" if tls_cert else "http"
     typer.echo(f"{', '.join(found)} at {scheme}://{host}:{port} (Ctrl-C ends it)", err=True)
     try:
@@ -104,6 +131,7 @@ def token(
     from discreet.errors import InvalidParameter
     from discreet.release.study import open as open_study
     from discreet.serve.access import Access, require_name
+    from discreet.serve.desk import study_key
     from discreet.serve.server import files_of
 
     if role not in ("analyst", "custodian"):
@@ -114,7 +142,7 @@ def token(
     with open_study(study) as found:
         if allot is not None:
             found.ledger.allot(name, allot, study=found.name)
-        made = Access(files_of([study], access)[0], new=True).permit(name, role=role, study=found.name)  # type: ignore[arg-type]
+        made = Access(files_of([study], access)[0], new=True).permit(name, role=role, study=study_key(found))  # type: ignore[arg-type]
     share = "the study's ε" if allot is None else f"ε {allot}"
     typer.echo(f"{name} may ask about {found.name} and spend {share}.", err=True)
     if made is None:

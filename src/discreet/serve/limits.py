@@ -1,8 +1,9 @@
-"""How much a client may take: requests in a second, bytes and seconds of a body, and what the time of an answer tells.
+"""How much one client may take, so that others are served: requests, bytes, seconds, cells and ε.
 
     an answer leaves at  arrival + k·quantum,  with the least k for which it is ready
 
-so time tells k, and hardly more than that. A client that sends its headers or its body too slowly is let go of.
+so time tells k, and hardly more than that. `connections` keeps the limits of time and of connections; the desk keeps
+those of a question; the rest is here.
 """
 
 from __future__ import annotations
@@ -11,17 +12,20 @@ import asyncio
 import math
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
 
 import anyio
-import h11
 from starlette.requests import ClientDisconnect, Request
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from discreet.errors import InvalidParameter
 from discreet.serve.refusal import Refusal
 from discreet.serve.strict import LONGEST, too_long
+
+_WAITING = 4
+"""Requests of a person that wait, for each that is worked on: a page sends three at once when it opens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,60 +35,103 @@ class Limits:
     quantum: float = 0.25
     """Seconds; 0 lets answers leave when they are ready."""
     rate: float = 20.0
-    """Requests of one token in a second, on average."""
+    """Requests of one person in a second, on average."""
     burst: int = 40
-    """Requests of one token at once."""
+    """Requests of one person in an instant, after a rest."""
+    at_once: int = 2
+    """Requests of one person that are worked on or being sent at a time."""
+    releases_per_day: int = 1_000
+    """Releases of one person, free repeats included: each new id takes a row of `discreet.requests`."""
     patience: float = 10.0
-    """Seconds for the headers of a request, and as many for its body."""
+    """Seconds in which a request must come in whole, a reader must take something, and an idle connection ends."""
+    pace: int = 16 * 1024
+    """Bytes a second that a reader must take on average, after the first `patience`."""
+    connections: int = 500
+    """Open connections; one more closes the one that has waited longest for its request."""
+    per_address: int | None = None
+    """Open connections of one network address; None where a proxy in front has the addresses."""
     threads: int = 8
-    """Requests that are worked on at once; the ledger serves one at a time in any case."""
-    connections: int = 1_000
-    """Beyond this many at once, a request is told to come again."""
+    """Plans and releases that are worked on at a time; short work has threads of its own."""
+    most_numbers: int = 100_000
+    """Numbers in an answer, each with its interval."""
+    least_epsilon: Fraction = Fraction(1, 10_000)
+    """ε of a question that is charged: a total of 1 then pays for at most 10,000 of them."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.quantum <= 60:
             raise InvalidParameter(f"quantum must lie between 0 and 60 seconds, got {self.quantum}")
-        if not (self.rate > 0 and self.burst >= 1 and self.patience > 0 and self.threads >= 1):
-            raise InvalidParameter("rate, burst, patience and threads must be positive")
+        positive = ("rate", "burst", "at_once", "releases_per_day", "patience", "pace", "connections", "threads")
+        for name in (*positive, "most_numbers"):
+            if not getattr(self, name) > 0:
+                raise InvalidParameter(f"{name} must be positive, got {getattr(self, name)}")
+        if self.least_epsilon < 0:
+            raise InvalidParameter(f"least_epsilon must not be negative, got {self.least_epsilon}")
 
 
 class Rate:
-    """A bucket of requests for each token: it fills at the rate, and holds one burst."""
+    """A bucket of requests for each person: it fills at a rate, and holds one burst."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits, self._lock = limits, threading.Lock()
+    def __init__(self, rate: float, burst: int) -> None:
+        self._rate, self._burst, self._lock = rate, float(burst), threading.Lock()
         self._buckets: dict[str, tuple[float, float]] = {}
 
-    def take(self, name: str) -> None:
-        """One request of this name, or a `Refusal`."""
-        limits, now = self._limits, time.monotonic()
+    def take(self, name: str) -> bool:
+        """Whether this person may send one request more now."""
+        now = time.monotonic()
         with self._lock:
-            held, then = self._buckets.get(name, (float(limits.burst), now))
-            held = min(float(limits.burst), held + (now - then) * limits.rate)
-            if held >= 1:
-                self._buckets[name] = held - 1, now
-                return
-            self._buckets[name] = held, now
-        raise Refusal(429, "Too many requests.", "Wait a second, then ask again; nothing was spent.")
+            left, then = self._buckets.get(name, (self._burst, now))
+            left = min(self._burst, left + (now - then) * self._rate)
+            self._buckets[name] = (left - 1 if left >= 1 else left), now
+        return left >= 1
 
 
-async def read_body(request: Request, patience: float) -> bytes:
-    """The body, if it comes in time and is short enough."""
+class _Line:
+    """The requests of one person that are here."""
+
+    def __init__(self, at_once: int) -> None:
+        self.count, self.turn = 0, asyncio.Semaphore(at_once)
+
+
+class Turns:
+    """A few requests of each person are worked on at a time, a few more wait, and the rest are refused."""
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._lines: dict[str, _Line] = {}
+
+    @contextmanager
+    def standing(self, name: str) -> Iterator[None]:
+        """A place in the person's line for as long as the request is here, or a `Refusal`."""
+        line = self._lines.setdefault(name, _Line(self._at_once))
+        most = self._at_once * (1 + _WAITING)
+        if line.count >= most:
+            raise Refusal(
+                429,
+                f"{most} requests of this token are being answered or wait already.",
+                "Wait for their answers, then ask again; nothing was spent.",
+            )
+        line.count += 1
+        try:
+            yield
+        finally:
+            line.count -= 1
+            if not line.count:
+                del self._lines[name]
+
+    def turn(self, name: str) -> asyncio.Semaphore:
+        """The turns of a person who stands in line."""
+        return self._lines[name].turn
+
+
+async def read_body(request: Request) -> bytes:
+    """The body, if it is short enough; the connection ends one that does not come in time."""
     declared = request.headers.get("content-length", "0")
     if not declared.isdecimal() or len(declared) > 15 or int(declared) > LONGEST:
         raise too_long()
-    body = bytearray()
     try:
-        with anyio.fail_after(patience):
-            async for part in request.stream():
-                body += part
-                if len(body) > LONGEST:
-                    raise too_long()
-    except TimeoutError:
-        raise Refusal(408, "The body did not come in time.", "Send it again; nothing was spent.") from None
+        return await request.body()
     except ClientDisconnect:
-        raise Refusal(400, "The body did not come.", "Send it again; nothing was spent.") from None
-    return bytes(body)
+        raise Refusal(408, "The body did not come.", "Send it again; nothing was spent.") from None
 
 
 async def hold(arrival: float, quantum: float) -> None:
@@ -92,42 +139,3 @@ async def hold(arrival: float, quantum: float) -> None:
     if quantum > 0:
         passed = time.monotonic() - arrival
         await anyio.sleep(math.ceil(passed / quantum) * quantum - passed)
-
-
-def punctual(patience: float) -> type[H11Protocol]:
-    """The protocol of a server that waits so many seconds for the headers of a request, and no longer."""
-
-    class Punctual(H11Protocol):  # type: ignore[misc, unused-ignore]
-        """HTTP/1.1; a connection without a request in time is closed."""
-
-        _waiting: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._wait()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self.conn.their_state is not h11.IDLE:
-                self._stop()
-            elif self._waiting is None:  # a further request has begun
-                self._wait()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop()
-            super().connection_lost(exc)
-
-        def _wait(self) -> None:
-            self._waiting = self.loop.call_later(patience, self._late)
-
-        def _stop(self) -> None:
-            if self._waiting is not None:
-                self._waiting.cancel()
-                self._waiting = None
-
-        def _late(self) -> None:
-            self._waiting = None
-            if not self.transport.is_closing():
-                self.transport.abort()
-
-    return Punctual

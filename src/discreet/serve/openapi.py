@@ -24,13 +24,15 @@ _REFUSALS = {
     "403": "Too little ε is left; nothing was spent.",
     "404": "There is no such study or release, or it is another's.",
     "406": "The answer cannot be had in this format.",
-    "408": "The body did not come in time.",
+    "408": "The request did not come in time.",
     "409": "The request_id was used for another question; nothing was spent.",
+    "411": "The body came without its length.",
     "413": "The body is longer than 64 KiB.",
     "415": "The content type is not application/json.",
+    "421": "The header Host names another server.",
     "422": "The question is outside the language or the policy; nothing was spent.",
-    "429": "Too many requests of this token.",
-    "500": "The server could not answer; what was spent stays spent, and asking again costs nothing more.",
+    "429": "Too many requests of this token: a second, a day, or at a time.",
+    "503": "The server could not answer; what was spent stays spent, and asking again costs nothing more.",
 }
 
 
@@ -247,19 +249,19 @@ def _get(name: str, words: str, schema: Schema, *codes: str) -> Schema:
     return {
         "operationId": name,
         "summary": words,
-        "responses": {"200": good, **_refusals("400", "401", *codes, "429", "500")},
+        "responses": {"200": good, **_refusals("400", "401", *codes, "421", "429", "503")},
     }
 
 
 def _open(name: str, words: str, schema: Schema) -> Schema:
     """A GET that needs no token."""
     good = {"description": words, "content": {"application/json": {"schema": schema}}}
-    return {"operationId": name, "summary": words, "security": [], "responses": {"200": good}}
+    return {"operationId": name, "summary": words, "security": [], "responses": {"200": good, **_refusals("421")}}
 
 
 def _post(name: str, words: str, schema: str, body: str, codes: tuple[str, ...] = ()) -> Schema:
     return {
-        **_get(name, words, _named(schema), "404", "408", "413", "415", "422", *codes),
+        **_get(name, words, _named(schema), "404", "408", "411", "413", "415", "422", *codes),
         "requestBody": {"required": True, "content": {"application/json": {"schema": _named(body)}}},
     }
 

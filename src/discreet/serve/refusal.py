@@ -29,7 +29,7 @@ class Refusal(DiscreetError):
 
 
 FAILURE = Refusal(
-    500,
+    503,
     "The server could not answer.",
     "Ask again with the same request_id, which costs nothing more; if that fails too, tell the custodian.",
 )
@@ -51,9 +51,9 @@ def refusal_of(error: Exception) -> Refusal:
     return FAILURE
 
 
-def tell_operator(error: Exception, doing: str) -> None:
+def tell_operator(error: BaseException | None, doing: str) -> None:
     """Write an error to the operator's log: where it was and of which kind, and its words only if they are ours."""
-    at = extract_tb(error.__traceback__)[-1:]
+    at = extract_tb(getattr(error, "__traceback__", None))[-1:]
     place = f" at {Path(at[0].filename).name}:{at[0].lineno}" if at else ""
     words = f": {error}" if isinstance(error, DiscreetError) else ""
     log.error("%s failed with %s%s%s", doing, type(error).__name__, place, words)

@@ -1,6 +1,7 @@
 """What was asked under which id, so that an id means one question for ever and an answer can be fetched again.
 
-An id belongs to its owner: the ledger knows it as `<name>:<id>`, so nobody can take or probe another's. The first body
+An id belongs to its owner: the ledger knows it as `<name>:<id>`, so nobody can take or probe another's. A study is
+named by its ledger's identity and its own name, so that two studies of one file name do not mix. The first body
 under an id is the only one; the ledger then keeps the answer, and this file only how it is shown. If the machine dies
 and the file forgets the last ids, asking again tells it anew, and the ledger still charges once.
 """
@@ -35,10 +36,8 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,50}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A question under its id."""
+    """A question under its id: how its answer is shown."""
 
-    study: str
-    id: str
     view: dict[str, Any]
     content: bytes | None
     """The answer, where it is of public numbers only, which no ledger keeps."""
@@ -81,14 +80,12 @@ class Requests:
             row = file.execute("SELECT content FROM request WHERE study = ? AND id = ?", where).fetchone()
         return bytes(row[0])
 
-    def find(self, name: str) -> list[Request]:
-        """The requests of this id, in any study."""
+    def find(self, study: str, name: str) -> Request | None:
+        """The request of this id in a study."""
         with self._store.opened() as file:
-            rows = file.execute("SELECT study, id, view, content FROM request WHERE id = ? ORDER BY study", (name,))
-            return [
-                Request(study=study, id=identity, view=json.loads(view), content=content)
-                for study, identity, view, content in rows
-            ]
+            wanted = "SELECT view, content FROM request WHERE study = ? AND id = ?"
+            row = file.execute(wanted, (study, name)).fetchone()
+        return None if row is None else Request(view=json.loads(row[0]), content=row[1])
 
 
 def ledger_id(owner: str, request_id: object) -> str:

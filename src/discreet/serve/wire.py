@@ -23,6 +23,7 @@ from discreet.ask.query import Combined, Group, Named, Number, Output, Query, Te
 from discreet.errors import EngineFailed
 from discreet.release.answer import Answer
 from discreet.serve.refusal import Refusal
+from discreet.serve.responses import encoded
 
 KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in questions.Question.__args__}
 """The questions in Python, by name."""
@@ -60,19 +61,19 @@ def view_query(view: Mapping[str, Any], content: bytes) -> Query:
     )
 
 
-def answer_json(answer: Answer, study: str, view: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer with all that a client needs to make it again."""
-    return {
+def answer_body(answer: Answer, study: str, view: Mapping[str, Any]) -> bytes:
+    """An answer with all that a client needs to make it again, as JSON; the record is the very bytes of the ledger."""
+    known = {
         "id": answer.entry,
         "study": study,
         "epsilon": str(answer.epsilon),
         "remaining": str(answer.remaining),
         "columns": answer.columns,
-        "table": {name: [finite(item) for item in column] for name, column in answer.to_dict().items()},
-        "record": answer.record,
         "sha256": sha256(answer.content).hexdigest(),
         "view": view,
+        "table": {name: [finite(item) for item in column] for name, column in answer.to_dict().items()},
     }
+    return encoded(known)[:-1] + b',"record":' + answer.content + b"}"
 
 
 def answer_of(told: Mapping[str, Any]) -> Answer:

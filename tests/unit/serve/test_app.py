@@ -1,12 +1,13 @@
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from pyarrow import csv, parquet
 
 from discreet.serve.limits import Limits
 from discreet.serve.refusal import FAILURE
-from serving import BY_COUNTY, body, folder_in_memory, served
+from serving import BY_COUNTY, QUICK, body, folder_in_memory, served
 
 
 @pytest.fixture(scope="module")
@@ -217,14 +218,16 @@ def test_too_little_left_is_refused_and_the_id_stays_free(site):
     assert site.client().post("/release", json={**asked, "epsilon": "0.15"}).status_code == 200
 
 
-def test_an_answer_of_too_many_numbers_is_refused(site, monkeypatch):
+def test_an_answer_of_too_many_numbers_is_refused(site, tmp_path):
     many = {f"n{at}": {"kind": "Count", "of": f"age > {at}"} for at in range(101)}
     refused = site.client().post("/plan", json=body(request_id=None, sql=None, ask=many))
     assert (refused.status_code, "at most 100 statistics" in refused.json()["error"]) == (422, True)
-    monkeypatch.setattr("discreet.serve.desk.MOST_NUMBERS", 5)
-    assert site.client().post("/plan", json=body(request_id=None)).status_code == 422
-    monkeypatch.setattr("discreet.serve.desk.MOST_NUMBERS", 6)
-    assert site.client().post("/plan", json=body(request_id=None)).status_code == 200
+    shares = {"q": {"kind": "Quantile", "of": "age", "share": [f"{at}/102" for at in range(1, 102)]}}
+    assert site.client().post("/plan", json=body(request_id=None, sql=None, ask=shares)).status_code == 422
+    for most, status in ((5, 422), (6, 200)):
+        (tmp_path / str(most)).mkdir()
+        with served(tmp_path / str(most), limits=replace(QUICK, most_numbers=most)) as small:
+            assert small.client().post("/plan", json=body(request_id=None)).status_code == status
 
 
 def test_a_token_asks_only_so_often(tmp_path):
@@ -261,7 +264,7 @@ def test_a_failure_says_nothing(site, monkeypatch, caplog):
 
     monkeypatch.setattr("discreet.serve.desk.study_json", broken)
     failed = site.client("cleo").request("GET", "/studies")
-    assert (failed.status_code, json.loads(failed.content)) == (500, FAILURE.body)
+    assert (failed.status_code, json.loads(failed.content)) == (503, FAILURE.body)
     assert "RuntimeError" in caplog.text
     assert "7319" not in caplog.text
 
@@ -271,6 +274,6 @@ def test_nobody_gets_in_when_the_tokens_are_gone(tmp_path):
         assert site.client().get("/studies").status_code == 200
         (tmp_path / "discreet.access").unlink()
         failed = site.client().get("/studies")
-        assert (failed.status_code, failed.json()) == (500, FAILURE.body)
-        assert site.client().post("/release", json=body()).status_code == 500
+        assert (failed.status_code, failed.json()) == (503, FAILURE.body)
+        assert site.client().post("/release", json=body()).status_code == 503
         assert site.study.spent == 0

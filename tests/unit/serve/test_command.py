@@ -107,8 +107,8 @@ def test_a_public_address_needs_tls_or_a_word(host, tmp_path):
     with pytest.raises(InvalidParameter, match="--insecure-public"):
         said(written(tmp_path), "--host", host)
     assert not (tmp_path / "people.ledger").exists()
-    assert Place(host=host, insecure_public=True).host == host
-    assert Place(host=host, tls_cert=tmp_path, tls_key=tmp_path).host == host
+    for more in ({"insecure_public": True}, {"tls_cert": tmp_path, "tls_key": tmp_path}):
+        assert Place(host=host, allowed_hosts=("data.example.org",), **more).hosts == {host, "data.example.org"}
 
 
 def test_a_certificate_needs_its_key(tmp_path):

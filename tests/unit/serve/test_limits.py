@@ -1,25 +1,22 @@
 import socket
 import time
+from dataclasses import replace
 
 import pytest
 
 from discreet.errors import InvalidParameter
 from discreet.serve.limits import Limits, Rate
-from discreet.serve.refusal import Refusal
-from serving import running, served
+from serving import QUICK, running, served
 
-HASTY = Limits(quantum=0, rate=10**6, burst=10**6, patience=0.5)
+HASTY = replace(QUICK, patience=0.5)
 
 
 def test_a_bucket_fills_at_its_rate():
-    rate = Rate(Limits(rate=100, burst=2))
-    rate.take("ann")
-    rate.take("ann")
-    with pytest.raises(Refusal):
-        rate.take("ann")
-    rate.take("bob")
+    rate = Rate(100, 2)
+    assert [rate.take("ann") for _ in range(3)] == [True, True, False]
+    assert rate.take("bob")
     time.sleep(0.03)
-    rate.take("ann")
+    assert rate.take("ann")
 
 
 @pytest.mark.parametrize("wrong", [{"quantum": -1}, {"quantum": 61}, {"rate": 0}, {"burst": 0}, {"threads": 0}])
@@ -46,7 +43,7 @@ def closed_after(connection: socket.socket) -> float:
     return time.monotonic() - began
 
 
-@pytest.mark.parametrize("sent", [b"", b"POST /plan HT", b"GET /health HTTP/1.1\r\nhost: x\r\nx-slow: "])
+@pytest.mark.parametrize("sent", [b"", b"POST /plan HT", b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: "])
 def test_headers_that_do_not_come_are_not_waited_for(place, sent):
     with socket.create_connection(place[1]) as connection:
         connection.sendall(sent)
@@ -55,7 +52,7 @@ def test_headers_that_do_not_come_are_not_waited_for(place, sent):
 
 def test_a_slow_second_request_is_not_waited_for(place):
     with socket.create_connection(place[1]) as connection:
-        connection.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
+        connection.sendall(b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
         began = time.monotonic()
         connection.settimeout(5)
@@ -72,7 +69,7 @@ def test_a_slow_second_request_is_not_waited_for(place):
 
 def test_a_request_in_time_is_answered_however_long_it_takes(place):
     with socket.create_connection(place[1]) as connection:
-        connection.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\n")
+        connection.sendall(b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n")
         time.sleep(0.2)
         connection.sendall(b"\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
@@ -80,7 +77,7 @@ def test_a_request_in_time_is_answered_however_long_it_takes(place):
 
 def test_a_body_that_does_not_come_is_not_waited_for(place):
     site, address = place
-    head = f"POST /plan HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {site.tokens['ann']}\r\n"
+    head = f"POST /plan HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {site.tokens['ann']}\r\n"
     head += "content-type: application/json\r\ncontent-length: 50\r\n\r\n{"
     with socket.create_connection(address) as connection:
         connection.sendall(head.encode())

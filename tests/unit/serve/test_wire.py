@@ -7,7 +7,7 @@ import pytest
 import discreet
 from discreet.errors import EngineFailed
 from discreet.serve.refusal import Refusal
-from discreet.serve.wire import answer_json, answer_of, question_json, question_of, view_json
+from discreet.serve.wire import answer_body, answer_of, question_json, question_of, view_json
 
 TABLE = pa.table(
     {
@@ -45,7 +45,7 @@ def study(tmp_path_factory):
 def test_an_answer_is_the_same_on_the_other_side(study, sql, tmp_path):
     plan = study.sql(sql, epsilon=1)
     here = plan.release()
-    there = answer_of(json.loads(json.dumps(answer_json(here, "t", view_json(plan.query)))))
+    there = answer_of(json.loads(answer_body(here, "t", view_json(plan.query))))
     assert there == here
     assert there.content == here.content
     assert repr(there) == repr(here)
@@ -63,13 +63,13 @@ def test_the_figure_is_the_same_on_the_other_side(study, sql):
 
     plan = study.sql(sql, epsilon=1)
     here = plan.release()
-    there = answer_of(answer_json(here, "t", view_json(plan.query)))
+    there = answer_of(json.loads(answer_body(here, "t", view_json(plan.query))))
     assert figures.make("release", answer=there).to_dict() == figures.make("release", answer=here).to_dict()
 
 
 def test_a_changed_number_is_seen(study):
     plan = study.sql(QUESTIONS[0], epsilon=1)
-    told = json.loads(json.dumps(answer_json(plan.release(), "t", view_json(plan.query))))
+    told = json.loads(answer_body(plan.release(), "t", view_json(plan.query)))
     told["record"]["numbers"]["a1"]["value"][0] += 1
     with pytest.raises(EngineFailed, match="damaged"):
         answer_of(told)

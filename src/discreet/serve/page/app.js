@@ -9,10 +9,11 @@ import * as server from "./server.js";
 import * as studies from "./study.js";
 
 const UNKNOWN = "This token opens nothing: it is mistyped, unknown or revoked.";
+const SAID = "discreet.said"; // to the next load
 const REFUSED = "It will be refused, unless the same question was answered before: then it is free.";
 const state = { studies: [], study: null, entries: [], all: false };
 const question = new Question(() => state.study && plan.soon());
-const plan = new Plan(question, () => showBudget());
+const plan = new Plan(question, () => showBudget(), () => leave(UNKNOWN));
 
 const alertIn = (place, error) => {
   if (!(error instanceof server.Refusal)) throw error;
@@ -63,20 +64,11 @@ async function enter() {
   choose();
 }
 
+// A new page is loaded, so that nothing of the study stays in this one, hidden or in memory.
 function leave(words) {
-  plan.stop();
   server.forget();
-  Object.assign(state, { studies: [], study: null, entries: [], all: false });
-  fill(find("studies"));
-  fill(find("answer"));
-  fill(find("releases"));
-  find("sql").value = "";
-  document.title = "discreet";
-  for (const id of ["desk", "leave", "studies", "result"]) find(id).hidden = true;
-  find("login").hidden = false;
-  say(find("alert"), "");
-  say(find("login-alert"), words);
-  find("token").focus();
+  if (words) sessionStorage.setItem(SAID, words);
+  location.replace(location.pathname);
 }
 
 // The study that the address names, or the first.
@@ -221,5 +213,12 @@ function offerUnanswered() {
   find("release-alert").append(" The last question was not answered. Asking again is charged once at most. ", again);
 }
 
+function greet() {
+  find("login").hidden = false;
+  say(find("login-alert"), sessionStorage.getItem(SAID) ?? "");
+  sessionStorage.removeItem(SAID);
+  find("token").focus();
+}
+
 if (server.hasToken()) enter();
-else find("login").hidden = false;
+else greet();

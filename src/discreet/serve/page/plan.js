@@ -11,8 +11,8 @@ const DECADES = 3; // the slider reaches from a thousandth of the total to all o
 const [HEIGHT, TOP, SIDE] = [150, 24, 8]; // SIDE is half the thumb of the slider, so that the point stands above it
 
 export class Plan {
-  constructor(question, shown) {
-    Object.assign(this, { question, shown, timer: 0, sent: null, plan: null });
+  constructor(question, shown, revoked) {
+    Object.assign(this, { question, shown, revoked, timer: 0, sent: null, plan: null });
     this.price = find("epsilon");
     this.slider = find("slider");
     this.slider.addEventListener("input", () => {
@@ -86,17 +86,15 @@ export class Plan {
     } catch (error) {
       if (error.name === "AbortError" || sent !== this.sent) return;
       if (!(error instanceof server.Refusal)) throw error;
+      if (error.status === 401) {
+        this.revoked();
+        return;
+      }
       this.plan = this.drawn = null;
       this.refuse(error);
     }
     find("plan").removeAttribute("aria-busy");
     this.shown(this.plan);
-  }
-
-  stop() {
-    clearTimeout(this.timer);
-    this.sent?.abort();
-    this.sent = null;
   }
 
   refuse(error) {

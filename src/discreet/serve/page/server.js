@@ -1,4 +1,4 @@
-// The server: a token that lives in this tab, refusals as sentences, and ids that are kept until they are answered.
+// The server: a token that lives in this tab alone, refusals as sentences, and ids that are kept until they are answered.
 
 const TOKEN = "discreet.token";
 const PENDING = "discreet.pending";
@@ -21,16 +21,28 @@ export class Refusal extends Error {
   }
 }
 
-export const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
-export const keepToken = (token) => sessionStorage.setItem(TOKEN, token);
+// The token is in memory, and in storage only from one load of this tab to the next: a tab that is opened from here
+// gets a copy of the storage.
+let token = null;
+
+function takeToken() {
+  token = sessionStorage.getItem(TOKEN) ?? token;
+  sessionStorage.removeItem(TOKEN);
+}
+takeToken();
+addEventListener("pageshow", takeToken);
+addEventListener("pagehide", () => token !== null && sessionStorage.setItem(TOKEN, token));
+
+export const hasToken = () => token !== null;
+export const keepToken = (given) => (token = given);
 
 export function forget() {
-  sessionStorage.removeItem(TOKEN);
-  sessionStorage.removeItem(PENDING);
+  token = null;
+  sessionStorage.clear();
 }
 
 async function send(path, told = {}) {
-  const headers = { authorization: `Bearer ${sessionStorage.getItem(TOKEN) ?? ""}` };
+  const headers = { authorization: `Bearer ${token ?? ""}` };
   if (told.body !== undefined) headers["content-type"] = "application/json";
   let response;
   try {
