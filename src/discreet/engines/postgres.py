@@ -111,7 +111,7 @@ class PostgreSQL:
 
     def discover(self, column: str, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
         """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
-        table = self._run("discover", units_of_keys(column, unit, limit, self._schema, POSTGRESQL), None)
+        table = self._run("discover", units_of_keys(column, unit, limit, self._schema, POSTGRESQL).sql, None)
         keys, units = table.columns
         return Exact(dict(zip(keys.to_pylist(), units.to_pylist(), strict=True)))
 

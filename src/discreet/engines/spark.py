@@ -22,7 +22,7 @@ from sqlglot import exp
 
 from discreet.ask.expression import Kind
 from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
-from discreet.engines.dialect import KEYS, SOURCE
+from discreet.engines.dialect import KEYS, SOURCE, STORED
 from discreet.engines.dialect_spark import SPARK
 from discreet.engines.keys import units_of, units_of_keys
 from discreet.engines.statement import statement
@@ -78,7 +78,8 @@ class Spark:
 
     def discover(self, column: str, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
         """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
-        table = self._run("discover", units_of_keys(column, unit, limit, self._schema, SPARK), None)
+        wanted = units_of_keys(column, unit, limit, self._schema, SPARK)
+        table = self._run("discover", wanted.sql, None, wanted.stored)
         keys, units = table.columns
         return Exact(
             {key: number for key, number in zip(_keys(keys), units.to_pylist(), strict=True) if key is not None}
@@ -87,26 +88,37 @@ class Spark:
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:
         """For each measure, a list over all groups of integers (of int64 arrays for `Cells`), from one statement."""
         wanted = statement(request, self._schema, SPARK)
-        table = self._run("fetch", wanted.sql, wanted.keys)
+        table = self._run("fetch", wanted.sql, wanted.keys, wanted.stored)
         return Exact(self._guarded("fetch", lambda: wanted.answer(table)))
 
     def _guarded(self, name: str, work: Callable[[], Result]) -> Result:
         return guarded("Spark", name, work)
 
-    def _run(self, name: str, sql: str, keys: pa.Table | None) -> pa.Table:
+    def _run(self, name: str, sql: str, keys: pa.Table | None, stored: str | None = None) -> pa.Table:
         with self._lock:
-            return self._guarded(name, lambda: self._queried(sql, keys).toArrow())
+            return self._guarded(name, lambda: self._queried(sql, keys, stored).toArrow())
 
-    def _queried(self, sql: str, keys: pa.Table | None) -> Any:
-        """The statement over the rows and the declared keys, which Spark takes for the names in braces."""
+    def _queried(self, sql: str, keys: pa.Table | None, stored: str | None) -> Any:
+        """The statement over the rows, the declared keys, and what is stored first.
+
+        A checkpoint is kept by the executors until it is no longer used. It is never computed again, not even by tasks
+        that are tried again: where a part of it is lost, the statement fails.
+        """
         session = self._frame.sparkSession
-        text = sql.replace("{", "{{").replace("}", "}}")
         frames = {SOURCE: self._frame}
         if keys is not None:
             frames[KEYS] = session.createDataFrame(keys, schema=_key_types(keys))
-        for frame in frames:
-            text = re.sub(rf"\bFROM {frame}\b", f"FROM {{{frame}}}", text)
-        return session.sql(text, **frames)
+        if stored is not None:
+            frames[STORED] = _over(session, stored, frames).localCheckpoint()
+        return _over(session, sql, frames)
+
+
+def _over(session: Any, sql: str, frames: dict[str, Any]) -> Any:
+    """A statement over frames, which Spark takes for the names in braces."""
+    text = sql.replace("{", "{{").replace("}", "}}")
+    for frame in frames:
+        text = re.sub(rf"\bFROM {frame}\b", f"FROM {{{frame}}} AS {frame}", text)
+    return session.sql(text, **frames)
 
 
 def _opened(source: str) -> Any:
