@@ -172,8 +172,11 @@ def _version(schema: Schema) -> str:
     fields: list[Tree] = []
     for name, found in schema.items():
         here: Tree = exp.Column(this=outer(name))
-        # the text of a timestamp would depend on the session's zone
-        fields.append(SPARK.cast(call("unix_micros", here) if found.described == "timestamp" else here, "text"))
+        if found.kind == "text":
+            here = SPARK.text_column(here, found.described)
+        elif found.described == "timestamp":  # its text would depend on the session's zone
+            here = call("unix_micros", here)
+        fields.append(SPARK.cast(here, "text"))
     packed = call("to_json", call("array", *fields)) if fields else quoted("")
     hashed = select([alias(call("md5", packed), "digest")], table(SOURCE))
     halves = [
