@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -16,9 +17,11 @@ import duckdb as engine
 
 from discreet.ask.expression import Kind
 from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
+from discreet.engines.dialect_duckdb import DUCKDB
+from discreet.engines.expectations import check, known_rows
 from discreet.engines.keys import units_of, units_of_keys
 from discreet.engines.sources import opened
-from discreet.engines.statement import SOURCE, statement
+from discreet.engines.statement import SOURCE, Statement, statement
 
 _KINDS: Mapping[str, tuple[Kind, bool]] = {
     **dict.fromkeys(
@@ -58,9 +61,12 @@ class DuckDB:
     def __init__(self, source: Any) -> None:
         """Opens a source; what cannot be opened is refused."""
         self._lock = threading.Lock()
+        _guarded("check", _check_ours)
         self._connection = _connection()
         self._relation, self._content = _guarded("open", lambda: opened(source, self._connection))
         self._schema = _schema(self._relation)
+        if isinstance(source, engine.DuckDBPyRelation):  # whoever made it may have changed settings and functions
+            _guarded("check", lambda: _check(self._relation))
 
     def __repr__(self) -> str:
         return f"DuckDB({', '.join(self._schema)})"
@@ -112,6 +118,23 @@ class DuckDB:
 
 def _guarded(name: str, work: Callable[[], Result]) -> Result:
     return guarded("DuckDB", name, work)
+
+
+@cache
+def _check_ours() -> None:
+    """Ask a connection of ours, which are all alike, once."""
+    _check(_connection().sql("SELECT 1"))
+
+
+def _check(relation: engine.DuckDBPyRelation) -> None:
+    """Refuse a connection that does not do what we rely on."""
+    known: Any = relation.query(SOURCE, known_rows(DUCKDB))
+
+    def run(wanted: Statement) -> list[Any]:
+        return wanted.answered(_parts(_queried(known, wanted.sql, wanted.keys)))
+
+    advice = "install duckdb>=2.0,<2.1, and open the source where no setting or macro of DuckDB is changed"
+    check(f"DuckDB {engine.__version__}", advice, _schema(known), DUCKDB, run)
 
 
 def _queried(relation: engine.DuckDBPyRelation, sql: str, discreet_keys: Any) -> Any:  # noqa: ARG001

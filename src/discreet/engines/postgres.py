@@ -25,6 +25,7 @@ from discreet.ask.expression import Kind
 from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
 from discreet.engines.dialect import SOURCE
 from discreet.engines.dialect_postgres import POSTGRESQL
+from discreet.engines.expectations import check, known_rows
 from discreet.engines.keys import units_of, units_of_keys
 from discreet.engines.statement import statement
 from discreet.engines.trees import Tree, call, outer
@@ -85,7 +86,7 @@ class PostgreSQL:
         self._address = address
         self._running: psycopg.Connection[Any] | None = None
         self._table = self._guarded("open", lambda: self._qualified(table))
-        self._schema = self._guarded("open", lambda: self._within(self._read_schema))
+        self._schema = self._guarded("open", lambda: self._within(self._checked_schema))
 
     def __repr__(self) -> str:
         return f"PostgreSQL({', '.join(self._schema)})"
@@ -173,8 +174,22 @@ class PostgreSQL:
             raise InvalidParameter(f"the source must name a table or view that is there, got {names}")
         return ".".join(map(_identifier, rows[0]))
 
-    def _read_schema(self, connection: psycopg.Connection[Any]) -> Schema:
-        described = connection.execute(f"SELECT * FROM {self._table} LIMIT 0").description or []  # noqa: S608
+    def _checked_schema(self, connection: psycopg.Connection[Any]) -> Schema:
+        """The schema of the source, on a server that does what we rely on."""
+        known = f"({known_rows(POSTGRESQL)}) AS known"
+        server = f"PostgreSQL {connection.info.server_version // 10_000}"
+        advice = "use PostgreSQL 16 or 17 as it comes"
+        check(
+            server,
+            advice,
+            self._read_schema(connection, known),
+            POSTGRESQL,
+            lambda wanted: wanted.answer(_queried(connection, known, wanted.sql, wanted.keys)),
+        )
+        return self._read_schema(connection, self._table)
+
+    def _read_schema(self, connection: psycopg.Connection[Any], source: str) -> Schema:
+        described = connection.execute(f"SELECT * FROM {source} LIMIT 0").description or []  # noqa: S608
         asked = [column.type_code for column in described if column.type_code not in _KINDS]
         enumerations = connection.execute("SELECT oid FROM pg_type WHERE typtype = 'e' AND oid = ANY($1)", [asked])
         enumerated = {row[0] for row in enumerations}
@@ -190,14 +205,14 @@ class PostgreSQL:
         return MappingProxyType(columns)
 
     def _run(self, name: str, sql: str, keys: pa.Table | None) -> pa.Table:
-        whole = f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT * FROM {self._table}) {sql}"  # noqa: S608
-        values = [column.to_pylist() for column in keys.columns] if keys is not None else None
+        return self._guarded(name, lambda: self._within(lambda here: _queried(here, self._table, sql, keys)))
 
-        def work(connection: psycopg.Connection[Any]) -> pa.Table:
-            cursor = connection.execute(whole, values)
-            return _table([column.name for column in cursor.description or []], cursor.fetchall())
 
-        return self._guarded(name, lambda: self._within(work))
+def _queried(connection: psycopg.Connection[Any], source: str, sql: str, keys: pa.Table | None) -> pa.Table:
+    """A SELECT over a source, by the name SOURCE, with declared keys as parameters."""
+    whole = f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT * FROM {source}) {sql}"  # noqa: S608
+    cursor = connection.execute(whole, [column.to_pylist() for column in keys.columns] if keys is not None else None)
+    return _table([column.name for column in cursor.description or []], cursor.fetchall())
 
 
 def _identifier(name: str) -> str:

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakSet
 
 from sqlglot import exp
 
@@ -24,6 +25,7 @@ from discreet.ask.expression import Kind
 from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
 from discreet.engines.dialect import KEYS, SOURCE, STORED
 from discreet.engines.dialect_spark import SPARK
+from discreet.engines.expectations import QUESTIONS, check, known_rows
 from discreet.engines.keys import units_of, units_of_keys
 from discreet.engines.statement import statement
 from discreet.engines.trees import Tree, alias, call, cast, column, count, outer, quoted, select, subquery, table, whole
@@ -45,6 +47,9 @@ _KINDS: dict[str, tuple[Kind, bool]] = {
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".orc": "orc", ".csv": "csv", ".json": "json", ".jsonl": "json"}
 
+_CHECKED: WeakSet[Any] = WeakSet()
+"""The sessions that do what we rely on."""
+
 
 class Spark:
     """An engine over one DataFrame; see the module."""
@@ -55,6 +60,7 @@ class Spark:
         self._frame = self._guarded("open", lambda: _opened(source) if isinstance(source, str) else source)
         if not hasattr(self._frame, "sparkSession"):
             raise InvalidParameter(f"the source must be a DataFrame of Spark, got a {type(source).__name__}")
+        self._guarded("check", lambda: _check(self._frame.sparkSession))
         self._schema = self._guarded("schema", lambda: _schema(self._frame))
 
     def __repr__(self) -> str:
@@ -111,6 +117,24 @@ class Spark:
         if stored is not None:
             frames[STORED] = _over(session, stored, frames).localCheckpoint()
         return _over(session, sql, frames)
+
+
+def _check(session: Any) -> None:
+    """Refuse a session that does not do what we rely on; it is asked once, by one job."""
+    if session in _CHECKED:
+        return
+    known = {SOURCE: session.sql(known_rows(SPARK))}
+    schema = _schema(known[SOURCE])
+    advice = "use Spark 4 as it comes"
+    check(
+        f"Spark {session.version}",
+        advice,
+        schema,
+        SPARK,
+        lambda wanted: wanted.answer(_over(session, wanted.sql, known).toArrow()),
+        QUESTIONS[:1],
+    )
+    _CHECKED.add(session)
 
 
 def _over(session: Any, sql: str, frames: dict[str, Any]) -> Any:
