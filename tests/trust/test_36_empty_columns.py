@@ -4,8 +4,6 @@ DuckDB's `count_if` over NULLs is NULL, which was read as 0: one row moved a sum
 compared with the slow reference, and that of an empty column with that of its neighbour, which has one value.
 """
 
-from itertools import islice
-
 import pyarrow as pa
 import pytest
 
@@ -75,9 +73,12 @@ def test_empty_columns_have_the_integers_of_the_reference_and_one_row_moves_its_
     table = empty_columns(size)
     engine, rows = opened(table)
     measures = empty_measures(table)
-    few, shapes = (len(measures), 2) if type(engine).__name__ == "Spark" else (33, 5 if size == 10 else 3)
+    few, shapes = 33, slice(0, 5 if size == 10 else 3)
+    if type(engine).__name__ == "Spark":  # one statement, in groups: each takes seconds there
+        replaced = [one for one in measures if isinstance(one, Rows) or (isinstance(one, Total) and one.value.missing)]
+        measures, few, shapes = replaced, len(replaced), slice(1, 2)
     for start in range(0, len(measures), few):
-        for request in islice(empty_requests(tuple(measures[start : start + few])), shapes):
+        for request in [*empty_requests(tuple(measures[start : start + few]))][shapes]:
             answers = engine.fetch(request).reveal()
             assert same(answers, reference.fetch(request, rows))
             assert list(moved(request, answers, table.column_names)) == []

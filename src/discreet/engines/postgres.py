@@ -14,8 +14,7 @@ knows all rows but one could test guesses against it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,7 +26,7 @@ from discreet.engines.dialect import SOURCE
 from discreet.engines.dialect_postgres import POSTGRESQL
 from discreet.engines.expectations import check, known_rows
 from discreet.engines.keys import units_of, units_of_keys
-from discreet.engines.statement import statement
+from discreet.engines.statement import statement, table_of
 from discreet.engines.trees import Tree, call, outer
 from discreet.errors import InvalidParameter
 
@@ -178,7 +177,7 @@ class PostgreSQL:
         """The schema of the source, on a server that does what we rely on."""
         known = f"({known_rows(POSTGRESQL)}) AS known"
         server = f"PostgreSQL {connection.info.server_version // 10_000}"
-        advice = "use PostgreSQL 16 or 17 as it comes"
+        advice = "use PostgreSQL 16 to 18 as it comes"
         check(
             server,
             advice,
@@ -212,7 +211,7 @@ def _queried(connection: psycopg.Connection[Any], source: str, sql: str, keys: p
     """A SELECT over a source, by the name SOURCE, with declared keys as parameters."""
     whole = f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT * FROM {source}) {sql}"  # noqa: S608
     cursor = connection.execute(whole, [column.to_pylist() for column in keys.columns] if keys is not None else None)
-    return _table([column.name for column in cursor.description or []], cursor.fetchall())
+    return table_of([column.name for column in cursor.description or []], cursor.fetchall())
 
 
 def _identifier(name: str) -> str:
@@ -226,19 +225,3 @@ def _row(schema: Schema) -> str:
         here: Tree = exp.Column(this=outer(name))
         columns.append(POSTGRESQL.text_column(here, column.described) if column.kind == "text" else here)
     return call("row", *columns).sql("postgres")
-
-
-def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.Table:
-    """Rows of integers, or of texts, as an Arrow table."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    return pa.table([_column(values) for values in columns], names=list(names))
-
-
-def _column(values: Sequence[Any]) -> pa.Array:
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    if any(isinstance(value, Decimal) for value in values):
-        return pa.array(values, pa.decimal128(38, 0))
-    return pa.array(values, None if any(isinstance(value, str) for value in values) else pa.int64())

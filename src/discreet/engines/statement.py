@@ -9,9 +9,10 @@ never a key.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -312,6 +313,22 @@ def _integers(column: pa.ChunkedArray) -> NDArray[Any]:
     if not high.any() and not (low < 0).any():
         return low
     return np.array([(h << 64) + (w % 2**64) for w, h in zip(low.tolist(), high.tolist(), strict=True)], object)
+
+
+def table_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.Table:
+    """Rows of integers, or of texts, as an Arrow table."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    return pa.table([_arrow(values) for values in columns], names=list(names))
+
+
+def _arrow(values: Sequence[Any]) -> pa.Array:
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    if any(isinstance(value, Decimal) or (isinstance(value, int) and abs(value) >= 2**63) for value in values):
+        return pa.array(values, pa.decimal128(38, 0))
+    return pa.array(values, None if any(isinstance(value, str) for value in values) else pa.int64())
 
 
 def _size(group: Group) -> int:
