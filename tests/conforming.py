@@ -17,7 +17,7 @@ import reference
 from discreet.ask import expression as ask
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid, value_grid
-from discreet.engines.base import Cells, OnGrid, Present, Request, Rows, Squares, Total, Units
+from discreet.engines.base import Cells, Measure, OnGrid, Present, Request, Rows, Squares, Total, Units
 
 FIELDS = {
     "real": pa.float64(),
@@ -108,6 +108,13 @@ ODD_TEXTS = [
     "infinity",
     "epoch",
 ]
+LONG_TEXTS = ["a" * reference.LONGEST, "b" * (reference.LONGEST - 1) + "é", " " * 10 * reference.LONGEST]
+"""The longest text, and two that are too long."""
+PATTERNS = [
+    "_", "a%", "%\\%", "__", "a_b", "%", "", "%_%_%q", "%_%_%_%_%_%q", "a_", "%_", "_%", "%%", "%b%", "_%_", "%\n%",
+    "%a%b", "%a_b%", "a%b%c", "%a%a_b", "😀%", "%😀_", "_😀_", "%ab%", "%b_", "\\", "%\\", "_\n%", "%.%",
+    "[a]%", "%a%a%a%",
+]  # fmt: skip
 NAMES = ["a", "A", "b", "é", "", "\0"]
 
 reals = st.one_of(st.sampled_from(ODD_NUMBERS), st.floats(-100, 100), st.floats())
@@ -346,7 +353,9 @@ CORNERS = {
         decimal.Decimal("1234567890123.3000000000000000444"),
     ],
     "huge": [*map(decimal.Decimal, (71296689604804203156, -15969616019341834, -(2**100) - 1, 7))],
-    "text": [*ODD_TEXTS, "\u00a0a\u00a0", "\ta", "AbC", "ÉA", None],
+    "text": [
+        *ODD_TEXTS, "\u00a0a\u00a0", "\ta", "AbC", "ÉA", None, *LONG_TEXTS, "xq", "😀b", "a😀b", "aab\n", "ab😀aab",
+    ],
     "name": NAMES,
     "day": [date(1, 1, 1), date(9999, 12, 31), date(2020, 12, 31), date(2021, 1, 3), date(2024, 2, 29), None],
     "moment": [
@@ -367,6 +376,50 @@ def corners(size: int = 120) -> pa.Table:
             for name, values in CORNERS.items()
         }
     )
+
+
+EMPTY = {
+    "null": lambda _, size: [None] * size,
+    "but_one": lambda value, size: [None] * (size - 1) + [value],
+    "nan": lambda _, size: [float("nan")] * size,
+    "nan_but_one": lambda value, size: [float("nan")] * (size - 1) + [value],
+}
+"""Columns without values, and with one, in the last row."""
+
+
+def empty_columns(size: int) -> pa.Table:
+    """Columns of every type that are empty, or all but one row; and a column of persons, and one of two groups."""
+    columns = {}
+    for name, kind in FIELDS.items():
+        value = next(value for value in reversed(CORNERS[name]) if reference.plain(value) is not None)
+        for empty, values in EMPTY.items():
+            if "nan" not in empty or name in {"real", "single"}:
+                columns[f"{name}_{empty}"] = pa.array(values(value, size), kind)
+    people = [f"p{row % 7}" for row in range(size)]
+    return pa.table({**columns, "who": people, "half": [row % 2 for row in range(size)]})
+
+
+def empty_measures(table: pa.Table) -> list[Measure]:
+    """Counts and sums of such columns, where missing values are dropped and where they are replaced."""
+    kinds = {"person": "number", **{name: kind for kind, names in KINDS.items() for name in names}}
+    columns = [ask.Column(name, kinds[name.split("_")[0]]) for name in table.column_names if "_" in name]
+    numbers = [column for column in columns if column.kind == "number"]
+    on_grids = [OnGrid(column, GRIDS[1], missing) for column in numbers for missing in (None, GRIDS[1].upper)]
+    squares = [Squares(value) for value in on_grids if value.of.name.startswith("real")]
+    return [*map(Rows, columns), *map(Total, on_grids), *map(Present, on_grids[::2]), *squares]
+
+
+def empty_requests(measures: tuple[Measure, ...]):
+    """Requests of them: all rows, WHERE one is missing, in groups, within limits."""
+    hidden = ask.Missing(ask.Column("real_but_one", "number"))
+    seen = ask.Comparison(">=", ask.Column("real_but_one", "number"), ask.Constant(Fraction(1), "number"))
+    half = Group("half", ask.Column("half", "number"), (Fraction(0), Fraction(1), Fraction(2)))
+    empty = Group("empty", ask.Column("text_null", "text"), ("a",), "other")
+    yield Request(measures)
+    yield Request(measures, (half, empty))
+    yield Request(measures, where=ask.Some((hidden, seen)))
+    yield Request(measures, where=ask.Negation(hidden))
+    yield Request(measures, (half,), unit="who", max_rows=20, max_groups=1)
 
 
 def functions():
@@ -391,7 +444,7 @@ def functions():
             yield ask.Part(part, date_)
         for unit in ("year", "quarter", "month", "week", "day", "hour"):
             yield ask.Truncated(unit, date_)
-    yield from (ask.Likeness(text, pattern) for pattern in ("_", "a%", "%\\%", "__", "a_b", "%", ""))
+    yield from (ask.Likeness(text, pattern) for pattern in PATTERNS)
     yield from (ask.Comparison(sign, text, columns["text"][1]) for sign in ("=", "<>", "<", "<=", ">", ">="))
 
 

@@ -28,6 +28,10 @@ LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 UPPER = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
+LONGEST = 2**14
+"""The bytes of the longest text."""
+
+
 def limited(number: float) -> float:
     if abs(number) < 1e-100:
         return 0.0
@@ -51,7 +55,9 @@ def kind_of(value: Any) -> Kind | None:
 def plain(value: Any) -> Any:
     """A stored value as a value of the row language."""
     match value:
-        case None | bool() | str():
+        case str():
+            return value if len(value.encode()) <= LONGEST else None
+        case None | bool():
             return value
         case datetime():
             return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
@@ -96,9 +102,7 @@ def evaluate(expression: Expression, row: Row) -> Any:  # noqa: PLR0911, PLR0912
             return of(part) is None
         case ask.Likeness(part, pattern):
             value = of(part)
-            parts = {"%": ".*", "_": "."}
-            matcher = "".join(parts.get(character) or re.escape(character) for character in pattern)
-            return None if value is None else re.fullmatch(matcher, value, re.DOTALL) is not None
+            return None if value is None else like(value, pattern)
         case ask.Case(branches, otherwise):
             return next((of(value) for condition, value in branches if of(condition) is True), of(otherwise))
         case ask.Coalesce(parts):
@@ -117,6 +121,21 @@ def evaluate(expression: Expression, row: Row) -> Any:  # noqa: PLR0911, PLR0912
 
 
 FALSE = ask.Constant(False, "truth")
+
+
+def like(text: str, pattern: str) -> bool:
+    """By the set of places in the pattern that the text so far may have led to."""
+
+    def closed(places: set[int]) -> set[int]:
+        """With the places behind each % that is reached."""
+        more = {place + 1 for place in places if pattern[place : place + 1] == "%"} - places
+        return closed(places | more) if more else places
+
+    here = closed({0})
+    for character in text:
+        stay = {place for place in here if pattern[place : place + 1] == "%"}
+        here = closed(stay | {place + 1 for place in here if pattern[place : place + 1] in {"_", character} - {"%"}})
+    return len(pattern) in here
 
 
 def arithmetic(sign: str, a: float, b: float) -> float | None:
@@ -310,7 +329,7 @@ def fetch(request: Request, rows: Sequence[Row]) -> list[list[Any]]:
     groups = request.groups
     counted = [row for row in rows if request.where is None or evaluate(request.where, row) is True]
     if request.unit is not None:
-        counted = [row for row in counted if row[request.unit] is not None and row[request.unit] == row[request.unit]]
+        counted = [row for row in counted if plain(row[request.unit]) is not None]
     placed = []
     for row in counted:
         at = [position(group, row) for group in groups]

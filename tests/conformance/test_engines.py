@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import psycopg
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from conforming import (
     FIELDS,
     GRIDS,
     KINDS,
+    LONG_TEXTS,
     NAMES,
     corners,
     expressions,
@@ -26,6 +29,8 @@ from conforming import (
 from discreet.ask import expression as ask
 from discreet.ask.query import Group
 from discreet.engines.base import Cells, OnGrid, Request, Rows, Total, Units
+from discreet.engines.duckdb import DuckDB
+from discreet.engines.postgres import PostgreSQL
 
 
 @pytest.fixture(scope="module", params=["duckdb", "postgresql"])
@@ -93,3 +98,55 @@ def test_units_are_the_rows_or_the_values_that_are_there(opened, table, unit):
     engine, rows = opened(table)
     there = {row[unit] for row in rows if row[unit] is not None and row[unit] == row[unit]} if unit else rows
     assert engine.units(unit).reveal() == len(there)
+
+
+def test_far_and_infinite_dates_are_missing_and_name_units(request, opened):
+    """Beyond the years 1 to 9999, in every type that reaches there, up to its ends."""
+    kinds = {"date": 5874897, "timestamp": 294247, "timestamptz": 294247}
+    if opened is in_memory:
+        kinds |= {"date": 5881580, "timestamp_s": 290308, "timestamp_ms": 290308}
+    for kind, year in kinds.items():
+        days = [
+            "infinity",
+            "-infinity",
+            f"{year - 1}-01-01",
+            "10000-01-01",
+            "0044-03-15 (BC)",
+            "9999-12-31",
+            "0001-01-01",
+        ]
+        engine = far_dates(kind, days, None if opened is in_memory else request.getfixturevalue("postgres"))
+        there = ask.Column("x", "date")
+        parts = [ask.Part("year", there), ask.Truncated("week", there), ask.Cast(there, "text")]
+        measures = (Rows(there), *(Rows(ask.Negation(ask.Missing(part))) for part in parts))
+        assert engine.fetch(Request(measures)).reveal() == [[4]] * 4, kind
+        assert engine.fetch(Request((Rows(), Units()), unit="x", max_rows=1)).reveal() == [[7], [7]], kind
+        assert engine.units("x").reveal() == 7, kind
+        assert engine.discover("n", "x", 1).reveal() == {1: 7}, kind
+        assert engine.version() == engine.version()
+
+
+def far_dates(kind, days, server):
+    """An engine over two rows for each date."""
+    if server is None:
+        rows = ", ".join(f"(CAST('{day}' AS {kind}), 1)" for day in [*days, *days])
+        return DuckDB(f"SELECT * FROM (VALUES {rows}) AS t(x, n)")  # noqa: S608
+    rows = ", ".join(f"(CAST('{day.replace('(BC)', 'BC')}' AS {kind}), 1)" for day in [*days, *days])
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS far")
+        connection.execute(f"CREATE TABLE far AS SELECT * FROM (VALUES {rows}) AS t(x, n)")  # noqa: S608
+    return PostgreSQL(f"{server}#far")
+
+
+def test_texts_that_are_too_long_are_missing_and_nobody_s(opened):
+    engine, rows = opened(pa.table({"x": ["a", *LONG_TEXTS, *LONG_TEXTS], "n": [1] * 7}))
+    text = ask.Column("x", "text")
+    texts = [ask.Function(name, (text,)) for name in ("lower", "trim", "length")]
+    measures = tuple(map(Rows, [text, *texts, ask.Missing(text), ask.Likeness(text, "%a%"), ask.Cast(text, "number")]))
+    request = Request(measures, (Group("x", text, ("a", LONG_TEXTS[1]), "other"),), unit="x", max_rows=1)
+    assert engine.fetch(request).reveal() == reference.fetch(request, rows)
+    free = Request(measures)
+    assert engine.fetch(free).reveal() == reference.fetch(free, rows) == [[3], [3], [3], [3], [4], [3], [0]]
+    assert engine.units("x").reveal() == 2
+    assert engine.discover("x", "n", 5).reveal() == dict.fromkeys(["a", LONG_TEXTS[0]], 1)
+    assert engine.discover("n", "x", 5).reveal() == {1: 2}

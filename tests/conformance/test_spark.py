@@ -18,7 +18,19 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import reference
-from conforming import GRIDS, KINDS, NAMES, corners, expressions, functions, on_spark, requests, same, tables
+from conforming import (
+    GRIDS,
+    KINDS,
+    LONG_TEXTS,
+    NAMES,
+    corners,
+    expressions,
+    functions,
+    on_spark,
+    requests,
+    same,
+    tables,
+)
 from discreet.ask import expression as ask
 from discreet.ask.query import Group
 from discreet.engines.base import Cells, OnGrid, Present, Request, Rows, Squares, Total, Units
@@ -174,3 +186,26 @@ def test_a_statement_that_fails_is_told_without_sparks_words(spark):
     with pytest.raises(EngineFailed, match=r"^Spark could not do the statement 'fetch'$") as caught:
         Spark(frame).fetch(Request((Rows(ask.Column("name", "text")),)))
     assert caught.value.__context__ is None
+
+
+def test_far_dates_are_missing_and_name_units(spark):
+    days = ", ".join(f"({day})" for day in (2**31 - 1, -(2**31), 106_000_000, -107_000_000, 2_932_897, -719_163, 0))
+    frame = spark.sql(f"SELECT date_from_unix_date(x) AS x, 1 AS n FROM VALUES {days} AS t(x)")  # noqa: S608
+    engine, there = Spark(frame.union(frame)), ask.Column("x", "date")
+    parts = [ask.Part("year", there), ask.Truncated("week", there), ask.Cast(there, "text")]
+    measures = (Rows(), Units(), Rows(there), *(Rows(ask.Negation(ask.Missing(part))) for part in parts))
+    assert engine.fetch(Request(measures[2:])).reveal() == [[4]] * 4
+    assert engine.fetch(Request(measures, unit="x", max_rows=1)).reveal() == [[7], [7], *[[2]] * 4]
+    far = spark.sql(
+        "SELECT timestamp_micros(x) AS x FROM VALUES (9223372036854775807), (-9223372036854775808), (0) t(x)"
+    )
+    assert Spark(far).fetch(Request((Rows(there), Rows(parts[2])), unit="x", max_rows=1)).reveal() == [[1], [1]]
+
+
+def test_texts_that_are_too_long_are_missing_and_nobody_s(opened):
+    engine, rows = opened(pa.table({"x": ["a", *LONG_TEXTS, *LONG_TEXTS]}))
+    text = ask.Column("x", "text")
+    measures = (Rows(text), Rows(ask.Function("trim", (text,))), Rows(ask.Missing(text)), Units())
+    request = Request(measures, (Group("x", text, ("a", LONG_TEXTS[1]), "other"),), unit="x", max_rows=1)
+    assert engine.fetch(request).reveal() == reference.fetch(request, rows)
+    assert engine.discover("x", None, 5).reveal() == {"a": 1, LONG_TEXTS[0]: 2}

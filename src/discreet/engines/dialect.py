@@ -15,12 +15,21 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal, Protocol, TypeAlias
 
+from sqlglot import exp
+
 from discreet.ask.expression import DatePart
 from discreet.engines.base import ColumnType
-from discreet.engines.trees import Tree, call, quoted
+from discreet.engines.trees import Tree, call, quoted, when, whole
 
-SOURCE, KEYS = "discreet_rows", "discreet_keys"
-"""The names that the source and the table of declared keys have in a statement."""
+SOURCE, KEYS, STORED = "discreet_rows", "discreet_keys", "discreet_stored"
+"""The names that the source, the table of declared keys and rows that are read more than once have in a statement."""
+
+LONGEST_TEXT = 2**14
+"""The bytes of the longest text; a longer one is missing.
+
+A function or a pattern costs time for each byte, so this bounds what one row can add to the time of a question. Engines
+fail at some length: PostgreSQL's `btrim` at 128 MiB, `translate` at 256 MiB.
+"""
 
 _UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 """The letters that have a case."""
@@ -53,8 +62,8 @@ class Dialect(Protocol):
         """The type that a fact is cast to in a sum, so that the sum cannot overflow; None if it cannot anyway."""
 
     @property
-    def inlines(self) -> bool:
-        """Whether NOT MATERIALIZED says that a named SELECT is not kept as a table."""
+    def materializes(self) -> bool:
+        """Whether MATERIALIZED makes a named SELECT run once, however often it is read."""
 
     def cast(self, tree: Tree, word: Word) -> Tree:
         """CAST."""
@@ -120,16 +129,16 @@ class Dialect(Protocol):
         """A column as the nearest doubles, and whether they still need limits: NaN, infinite, tiny."""
 
     def text_column(self, here: Tree, described: str) -> Tree:
-        """A column as texts that compare by their bytes."""
+        """A column as texts of at most `LONGEST_TEXT` bytes that compare by their bytes; longer ones are missing."""
 
     def moment_column(self, here: Tree, described: str) -> Tree:
-        """A column as moments in UTC, in the years 1 to 9999 at least; others may be missing."""
+        """A column as moments in UTC, in the years 1 to 9999 at least; others may be missing, and raise nothing."""
 
     def named_unit(self, here: Tree, column: ColumnType) -> Tree:
-        """Whether a column's value names a unit: neither NULL nor NaN."""
+        """Whether a column's value, if it is no text, names a unit: neither NULL nor NaN."""
 
-    def moment_digits(self, here: Tree, described: str) -> Tree:
-        """The microseconds since 1970 in UTC of a column of dates, in digits; empty where they cannot be told."""
+    def microseconds(self, tree: Tree) -> Tree:
+        """The microseconds since 1970 of a moment in the years 1 to 9999, in digits."""
 
     def edges_below(self, here: Tree, edges: Sequence[float]) -> Tree | None:
         """How many of many edges are not above a number; None where an ASOF join with the edges is better."""
@@ -144,6 +153,11 @@ class Dialect(Protocol):
 def plain(value: datetime) -> str:
     """A moment as engines read it; one with a zone is taken in UTC."""
     return (value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value).isoformat(" ")
+
+
+def fitting(size: Tree, text: Tree) -> Tree:
+    """A text whose size in bytes is within the limit, else missing."""
+    return when([(exp.LTE(this=size, expression=whole(LONGEST_TEXT)), text)])
 
 
 def letter_by_letter(here: Tree, case: Literal["lower", "upper"]) -> Tree:

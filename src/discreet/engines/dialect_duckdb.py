@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from discreet.ask.expression import DatePart
 from discreet.engines.base import ColumnType
-from discreet.engines.dialect import KEYS, Word, letter_by_letter
-from discreet.engines.trees import Tree, call, cast, negated, paren, present, quoted, table, try_cast, when
+from discreet.engines.dialect import KEYS, Word, fitting, letter_by_letter
+from discreet.engines.trees import Tree, between, call, cast, negated, paren, present, quoted, table, try_cast, when
 
 _TYPES: dict[Word, str] = {
     "double": "DOUBLE",
@@ -33,7 +33,7 @@ class DuckDBDialect:
     doubles: Final[frozenset[str]] = frozenset(("DOUBLE",))
     counts_nan: Final[bool] = True
     sums: Final[Word | None] = None
-    inlines: Final[bool] = True
+    materializes: Final[bool] = True
 
     def cast(self, tree: Tree, word: Word) -> Tree:
         """CAST."""
@@ -130,23 +130,26 @@ class DuckDBDialect:
 
     def text_column(self, here: Tree, described: str) -> Tree:
         """Enumerations and UUIDs are texts, too."""
-        return self.by_bytes(here if described == "VARCHAR" else self.cast(here, "text"))
+        text = here if described == "VARCHAR" else self.cast(here, "text")
+        return self.by_bytes(fitting(call("strlen", text), text))
 
     def moment_column(self, here: Tree, described: str) -> Tree:
-        """In UTC; far dates are missing."""
+        """In UTC; far dates are missing, or infinite."""
         if described == "TIMESTAMP":
             return here
         if described == "TIMESTAMP WITH TIME ZONE":
-            return exp.Try(this=call("make_timestamp", call("epoch_us", here)))
+            first, last = "0001-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00"
+            ends = (cast(quoted(end), "TIMESTAMPTZ", self.name) for end in (first, last))
+            return when([(between(here, *ends), call("make_timestamp", call("epoch_us", here)))])
         return try_cast(here, _TYPES["moment"], self.name)
 
     def named_unit(self, here: Tree, column: ColumnType) -> Tree:
         """Neither NULL nor NaN."""
         return negated(self.is_nan(here)) if column.described in {"DOUBLE", "FLOAT"} else present(here)
 
-    def moment_digits(self, here: Tree, described: str) -> Tree:  # noqa: ARG002 - DuckDB knows the type
-        """Empty for infinite dates."""
-        return call("coalesce", self.cast(exp.Try(this=call("epoch_us", here)), "text"), quoted(""))
+    def microseconds(self, tree: Tree) -> Tree:
+        """An integer of 64 bits."""
+        return self.cast(call("epoch_us", tree), "text")
 
     def edges_below(self, here: Tree, edges: Sequence[float]) -> Tree | None:  # noqa: ARG002 - a join finds them
         """DuckDB has an ASOF join."""

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from discreet.ask.expression import DatePart
 from discreet.engines.base import ColumnType
-from discreet.engines.dialect import KEYS, Word, letter_by_letter
+from discreet.engines.dialect import KEYS, Word, fitting, letter_by_letter
 from discreet.engines.trees import Tree, between, call, cast, negated, paren, present, quoted, when, whole
 from discreet.errors import InvalidParameter
 
@@ -45,7 +45,7 @@ class PostgreSQLDialect:
     doubles: Final[frozenset[str]] = frozenset(("double precision",))
     counts_nan: Final[bool] = False
     sums: Final[Word | None] = None
-    inlines: Final[bool] = True
+    materializes: Final[bool] = True
 
     def cast(self, tree: Tree, word: Word) -> Tree:
         """CAST, of values that have one."""
@@ -154,7 +154,8 @@ class PostgreSQLDialect:
 
     def text_column(self, here: Tree, described: str) -> Tree:
         """Enumerations, UUIDs and padded texts are texts, too."""
-        return self.by_bytes(here if described == "text" else self.cast(here, "text"))
+        text = here if described == "text" else self.cast(here, "text")
+        return self.by_bytes(fitting(call("octet_length", text), text))
 
     def moment_column(self, here: Tree, described: str) -> Tree:
         """In UTC; far dates are missing, for which there is no timestamp."""
@@ -173,16 +174,10 @@ class PostgreSQLDialect:
             return exp.NEQ(this=here, expression=_numeric("NaN"))
         return negated(self.is_nan(self.cast(here, "double")))
 
-    def moment_digits(self, here: Tree, described: str) -> Tree:
-        """Empty for infinite dates."""
-        if described == "date":
-            days = exp.Sub(this=here, expression=cast(quoted("1970-01-01"), "DATE", self.name))
-            micros = exp.Mul(this=self.cast(days, "wide"), expression=whole(86_400_000_000))
-        else:
-            seconds = exp.Extract(this=exp.Var(this="epoch"), expression=here)
-            micros = exp.Mul(this=seconds, expression=whole(1_000_000))
-        digits = self.cast(call("trunc", micros), "text")
-        return when([(call("isfinite", here), digits)], quoted(""))
+    def microseconds(self, tree: Tree) -> Tree:
+        """A numeric until here."""
+        seconds = exp.Extract(this=exp.Var(this="epoch"), expression=tree)
+        return self.cast(call("trunc", exp.Mul(this=seconds, expression=whole(1_000_000))), "text")
 
     def edges_below(self, here: Tree, edges: Sequence[float]) -> Tree | None:
         """A search by halves in an array."""

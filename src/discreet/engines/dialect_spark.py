@@ -14,9 +14,10 @@ from sqlglot import exp
 
 from discreet.ask.expression import DatePart
 from discreet.engines.base import ColumnType
-from discreet.engines.dialect import KEYS, SOURCE, Word, letter_by_letter
+from discreet.engines.dialect import KEYS, SOURCE, STORED, Word, fitting, letter_by_letter
 from discreet.engines.trees import (
     Tree,
+    between,
     call,
     cast,
     column,
@@ -53,7 +54,7 @@ class SparkDialect:
     doubles: Final[frozenset[str]] = frozenset(("double",))
     counts_nan: Final[bool] = False
     sums: Final[Word | None] = "wide"
-    inlines: Final[bool] = False
+    materializes: Final[bool] = False
 
     def cast(self, tree: Tree, word: Word) -> Tree:
         """CAST, of values that have one."""
@@ -66,7 +67,7 @@ class SparkDialect:
     def text(self, value: str) -> Tree:
         """A text; in hexadecimal where a setting could change what a literal means."""
         literal = quoted(value)
-        if value.isprintable() and _ODD.isdisjoint(value) and SOURCE not in value and KEYS not in value:
+        if value.isprintable() and _ODD.isdisjoint(value) and not any(name in value for name in (SOURCE, KEYS, STORED)):
             return literal
         return call("decode", call("unhex", exp.Literal.string(value.encode().hex())), quoted("UTF-8"))
 
@@ -112,8 +113,16 @@ class SparkDialect:
         return exp.RegexpLike(this=here, expression=self.text(rf"\A({pattern})\z"))
 
     def like(self, tree: Tree, pattern: str) -> Tree:
-        """The escape is escaped."""
-        return exp.Like(this=paren(tree), expression=self.text(pattern.replace("\\", "\\\\")))
+        r"""By an expression that never goes back: each part between % is taken where it is found first, for good.
+
+        Spark's own LIKE puts .* for each % and tries all ways to share the text out among them. Here (?>.*?part) is one
+        try at each position, and the last part is looked for from the end.
+        """
+        first, *parts = (
+            "".join("." if c == "_" else rf"\x{{{ord(c):x}}}" for c in part) for part in pattern.split("%")
+        )
+        within, last = ("".join(f"(?>.*?{part})" for part in parts[:-1]), ".*" + parts[-1]) if parts else ("", "")
+        return exp.RegexpLike(this=paren(tree), expression=self.text(rf"(?s)\A{first}{within}{last}\z"))
 
     def part(self, name: DatePart, here: Tree) -> Tree:
         """WEEKDAY begins with Monday as 0."""
@@ -153,33 +162,34 @@ class SparkDialect:
 
     def text_column(self, here: Tree, described: str) -> Tree:
         """Spark's columns of texts may have a collation."""
-        return here if described == "string" else self.by_bytes(self.cast(here, "text"))
+        text = here if described == "string" else self.by_bytes(self.cast(here, "text"))
+        return fitting(call("octet_length", text), text)
 
     def moment_column(self, here: Tree, described: str) -> Tree:
-        """In UTC, by the microseconds since 1970."""
+        """In UTC, by the microseconds since 1970; far dates are missing."""
         if described == "timestamp":
             microsecond = exp.Interval(this=exp.Literal.string("0.000001"), unit=exp.Var(this="SECOND"))
             micros = exp.Mul(this=call("unix_micros", here), expression=microsecond)
             return exp.Add(this=self.cast(quoted("1970-01-01 00:00:00"), "moment"), expression=micros)
-        return self.cast(here, "moment") if described == "date" else here
+        if described == "date":  # the cast raises for dates beyond 290,000 years
+            first, last = (cast(quoted(day), "DATE", self.name) for day in ("0001-01-01", "9999-12-31"))
+            return when([(between(here, first, last), self.cast(here, "moment"))])
+        return here
 
     def named_unit(self, here: Tree, column: ColumnType) -> Tree:
         """Neither NULL nor NaN."""
         floating = column.described in {"double", "float"}
         return negated(self.is_nan(self.cast(here, "double"))) if floating else present(here)
 
-    def moment_digits(self, here: Tree, described: str) -> Tree:
-        """As decimals, since the farthest dates are beyond 64 bits."""
-        if described == "timestamp":
-            return self.cast(call("unix_micros", here), "text")
-        days = self.cast(call("unix_date", here if described == "date" else cast(here, "DATE", self.name)), "wide")
-        parts: list[Tree] = [exp.Mul(this=days, expression=_decimal(86_400_000_000))]
-        if described != "date":
-            for part, micros in (("hour", 3_600_000_000), ("minute", 60_000_000)):
-                parts.append(exp.Mul(this=self.cast(call(part, here), "wide"), expression=_decimal(micros)))
-            seconds = exp.Extract(this=exp.Var(this="SECOND"), expression=here)
-            parts.append(self.cast(exp.Mul(this=seconds, expression=whole(1_000_000)), "wide"))
-        return self.cast(self.cast(joined(exp.Add, parts), "wide"), "text")
+    def microseconds(self, tree: Tree) -> Tree:
+        """By dates and times of day, which know no zone."""
+        days = self.cast(call("unix_date", cast(tree, "DATE", self.name)), "long")
+        parts: list[Tree] = [exp.Mul(this=days, expression=whole(86_400_000_000))]
+        for part, micros in (("hour", 3_600_000_000), ("minute", 60_000_000)):
+            parts.append(exp.Mul(this=self.cast(call(part, tree), "long"), expression=whole(micros)))
+        seconds = exp.Extract(this=exp.Var(this="SECOND"), expression=tree)
+        parts.append(self.cast(exp.Mul(this=seconds, expression=whole(1_000_000)), "long"))
+        return self.cast(joined(exp.Add, parts), "text")
 
     def edges_below(self, here: Tree, edges: Sequence[float]) -> Tree | None:
         """A search by halves: from 0 on, the largest power of two is added that still leads to an edge not above."""
@@ -202,8 +212,3 @@ class SparkDialect:
 
 
 SPARK = SparkDialect()
-
-
-def _decimal(number: int) -> Tree:
-    """A whole decimal: a product of two wide ones would leave no room for all digits."""
-    return cast(whole(number), "DECIMAL(12, 0)", SPARK.name)

@@ -16,9 +16,11 @@ import duckdb as engine
 
 from discreet.ask.expression import Kind
 from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
+from discreet.engines.dialect_duckdb import DUCKDB
+from discreet.engines.expectations import check, known_rows
 from discreet.engines.keys import units_of, units_of_keys
 from discreet.engines.sources import opened
-from discreet.engines.statement import SOURCE, statement
+from discreet.engines.statement import SOURCE, statement, table_of
 
 _KINDS: Mapping[str, tuple[Kind, bool]] = {
     **dict.fromkeys(
@@ -46,6 +48,9 @@ _KINDS: Mapping[str, tuple[Kind, bool]] = {
 }
 """What DuckDB's types are in the row language."""
 
+_CHECKED: set[str] = set()
+"""The version of DuckDB, once it is known to do what we rely on."""
+
 _PART = 2**18
 """Rows of a result that are taken over at a time."""
 
@@ -59,8 +64,11 @@ class DuckDB:
         """Opens a source; what cannot be opened is refused."""
         self._lock = threading.Lock()
         self._connection = _connection()
+        _guarded("check", lambda: _check_ours(self._connection))
         self._relation, self._content = _guarded("open", lambda: opened(source, self._connection))
         self._schema = _schema(self._relation)
+        if isinstance(source, engine.DuckDBPyRelation):
+            _guarded("check", lambda: _check_relation(self._relation))
 
     def __repr__(self) -> str:
         return f"DuckDB({', '.join(self._schema)})"
@@ -93,7 +101,7 @@ class DuckDB:
 
     def discover(self, column: str, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
         """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
-        table = self._run("discover", units_of_keys(column, unit, limit, self._schema), None)
+        table = self._run("discover", units_of_keys(column, unit, limit, self._schema).sql, None)
         keys, units = table.columns
         return Exact(_guarded("discover", lambda: dict(zip(keys.to_pylist(), units.to_pylist(), strict=True))))
 
@@ -112,6 +120,39 @@ class DuckDB:
 
 def _guarded(name: str, work: Callable[[], Result]) -> Result:
     return guarded("DuckDB", name, work)
+
+
+def _check_ours(connection: engine.DuckDBPyConnection) -> None:
+    """Ask the first of our connections, which are all alike; without relations it takes a third of the time."""
+    if engine.__version__ in _CHECKED:
+        return
+    connection.execute(f"CREATE TEMP VIEW {SOURCE} AS {known_rows(DUCKDB)}")
+
+    def queried(sql: str, discreet_keys: Any) -> Any:  # noqa: ARG001 - DuckDB finds the keys by this name
+        rows = connection.execute(sql).fetchall()
+        return table_of([column[0] for column in connection.description or ()], rows)
+
+    _check(connection.table(SOURCE), queried)
+    connection.execute(f"DROP VIEW {SOURCE}")
+    _CHECKED.add(engine.__version__)
+
+
+def _check_relation(relation: engine.DuckDBPyRelation) -> None:
+    """Ask the connection of a relation, which has settings and functions of its maker."""
+    known: Any = relation.query(SOURCE, known_rows(DUCKDB))
+    _check(known, lambda sql, keys: _queried(known, sql, keys).to_arrow_table())
+
+
+def _check(known: engine.DuckDBPyRelation, queried: Callable[[str, Any], Any]) -> None:
+    """Refuse a connection that does not do what we rely on."""
+    advice = "install duckdb>=2.0,<2.1, and open the source where no setting or macro of DuckDB is changed"
+    check(
+        f"DuckDB {engine.__version__}",
+        advice,
+        _schema(known),
+        DUCKDB,
+        lambda wanted: wanted.answer(queried(wanted.sql, wanted.keys)),
+    )
 
 
 def _queried(relation: engine.DuckDBPyRelation, sql: str, discreet_keys: Any) -> Any:  # noqa: ARG001

@@ -9,18 +9,19 @@ the limit are sorted. Where each row is a unit, it has one key at most.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from sqlglot import exp
 
 from discreet.ask.expression import Column
 from discreet.engines.base import Schema
-from discreet.engines.dialect import SOURCE, Dialect
+from discreet.engines.dialect import SOURCE, STORED, Dialect
 from discreet.engines.dialect_duckdb import DUCKDB
-from discreet.engines.limits import digest
+from discreet.engines.limits import apart, digest, stored_before, within_limits
 from discreet.engines.translate import Translator, is_whole
 from discreet.engines.trees import (
     Tree,
     alias,
-    beside,
     column,
     count,
     present,
@@ -28,15 +29,20 @@ from discreet.engines.trees import (
     select,
     subquery,
     table,
-    union,
     when,
     whole,
-    with_tables,
 )
 from discreet.engines.units import unit_text, unit_value
 
 
-def units_of_keys(name: str, unit: str | None, limit: int, schema: Schema, dialect: Dialect = DUCKDB) -> str:
+class KeyStatement(NamedTuple):
+    """A SELECT, and the one whose rows must be stored by the name STORED before, if it cannot do so itself."""
+
+    sql: str
+    stored: str | None
+
+
+def units_of_keys(name: str, unit: str | None, limit: int, schema: Schema, dialect: Dialect = DUCKDB) -> KeyStatement:
     """The SELECT of all keys of a column, each with its number of units."""
     translator = Translator(schema, dialect)
     term = translator.term(Column(name, schema[name].kind))
@@ -53,10 +59,11 @@ def units_of_keys(name: str, unit: str | None, limit: int, schema: Schema, diale
     rows = select(named, subquery(translator.rows(SOURCE), "source"), where=conditions)
     there = present(column("key"))
     pairs = select(values, subquery(rows, "facts"), where=[there], distinct=unit is not None)
+    stored = None
     if unit is not None:
-        pairs = _limited(pairs, limit, unit_text(column("unit"), schema[unit], dialect), dialect)
+        stored, pairs = pairs, _limited(pairs, limit, unit_text(column("unit"), schema[unit], dialect), dialect)
     counted = select(["key", alias(count(), "units")], subquery(pairs, "pairs"), by=["key"])
-    return counted.sql(dialect.name, copy=False)
+    return KeyStatement(counted.sql(dialect.name, copy=False), stored_before(stored, dialect))
 
 
 def units_of(unit: str | None, schema: Schema, dialect: Dialect = DUCKDB) -> str:
@@ -70,17 +77,14 @@ def units_of(unit: str | None, schema: Schema, dialect: Dialect = DUCKDB) -> str
     return select([count()], subquery(values, "units")).sql(dialect.name, copy=False)
 
 
-def _limited(pairs: Tree, limit: int, unit: Tree, dialect: Dialect) -> exp.Select:
+def _limited(pairs: exp.Select, limit: int, unit: Tree, dialect: Dialect) -> exp.Select:
     """The pairs of which each unit has at most `limit`."""
     many = exp.GT(this=count(), expression=whole(limit))
-    heavy = select(["unit"], table("all_pairs"), by=["unit"], having=many)
-    both = [column(name, "all_pairs") for name in ("unit", "key")]
-    light = select(both, table("all_pairs"), joins=[beside("ANTI", "unit", "all_pairs", "heavy")])
-    over = select(both, table("all_pairs"), joins=[beside("SEMI", "unit", "all_pairs", "heavy")])
+    heavy = select(["unit"], table(STORED), by=["unit"], having=many)
+    light, over = apart(["unit", "key"])
     hashed = digest([unit, dialect.cast(column("key"), "text")], dialect)
     rank = ranked("row_number", ["unit"], hashed, column("key"))
     numbered = select(["unit", "key", alias(rank, "rank")], subquery(over, "over_limit"))
     within = exp.LTE(this=column("rank"), expression=whole(limit))
     chosen = select(["unit", "key"], subquery(numbered, "ranked"), where=[within])
-    kept = select(["key"], subquery(union(light, chosen), "kept"))
-    return with_tables(kept, {"all_pairs": (pairs, None), "heavy": (heavy, None)})
+    return within_limits(["key"], light, chosen, pairs, heavy, dialect)

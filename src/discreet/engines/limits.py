@@ -4,6 +4,10 @@ A unit with more than max_rows rows keeps those with the smallest MD5 of "unit|g
 the rows of the unit that are equal in all of that; of more than max_groups groups, those with the smallest MD5 of
 "unit|group", before its rows are counted. Both are functions of the unit's own rows and nothing else, the same on
 every engine and in any order. Only units above a limit are sorted.
+
+The rows are read three times: to find the units above a limit, to take the others, to rank those. A source may be
+another one each time (a sample, a random number, a table that changes), so that it is read once, and its facts are
+stored: whatever that scan gave, no unit passes its limits.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from discreet.engines.base import Request, Schema
-from discreet.engines.dialect import Dialect
+from discreet.engines.dialect import STORED, Dialect
 from discreet.engines.trees import (
     Tree,
     alias,
@@ -38,8 +42,8 @@ _MOST_ARGUMENTS = 90
 
 
 def limited_facts(
-    request: Request, schema: Schema, dialect: Dialect, names: Sequence[str], unplaced: Tree, facts: Tree
-) -> Tree:
+    request: Request, schema: Schema, dialect: Dialect, names: Sequence[str], facts: exp.Select
+) -> exp.Select:
     """The rows of `facts` that count, with their unit, their group's place, and the facts of these names."""
     columns = ["unit", "place", *names]
     over: list[Tree] = []
@@ -49,12 +53,8 @@ def limited_facts(
         many = exp.GT(this=count(), expression=whole(request.max_groups))
         several = exp.NEQ(this=call("min", column("place")), expression=call("max", column("place")))
         over.append(joined(exp.And, [many, several]))
-    # without max_groups the groups can wait: who has few rows in all groups has few in the declared ones
-    rows = subquery(unplaced, "unplaced") if request.max_groups is None else table("facts")
-    heavy = select(["unit"], rows, by=["unit"], having=joined(exp.Or, over))
-    of_facts = [column(name, "facts") for name in columns]
-    light = select(of_facts, table("facts"), joins=[beside("ANTI", "unit", "facts", "heavy")])
-    chosen = select(of_facts, table("facts"), joins=[beside("SEMI", "unit", "facts", "heavy")])
+    heavy = select(["unit"], table(STORED), by=["unit"], having=joined(exp.Or, over))
+    light, chosen = apart(columns)
     unit = unit_text(column("unit"), schema[request.unit or ""], dialect)
     place = dialect.cast(column("place"), "text")
     if request.max_groups is not None:
@@ -67,8 +67,29 @@ def limited_facts(
         hashed = digest([unit, place, *facts_text, dialect.cast(column("copy"), "text")], dialect)
         rank = ranked("row_number", ["unit"], hashed)
         chosen = _first(request.max_rows, rank, subquery(copies, "copies"), columns)
-    kept = select(columns, subquery(union(light, chosen), "kept"))
-    return with_tables(kept, {"facts": (facts, False if dialect.inlines else None), "heavy": (heavy, None)})
+    return within_limits(columns, light, chosen, facts, heavy, dialect)
+
+
+def apart(columns: Sequence[str]) -> tuple[exp.Select, exp.Select]:
+    """The stored rows of units that are not in the table `heavy`, and of those that are."""
+    names = [column(name, STORED) for name in columns]
+    light, heavy = (
+        select(names, table(STORED), joins=[beside(kind, "unit", STORED, "heavy")]) for kind in ("ANTI", "SEMI")
+    )
+    return light, heavy
+
+
+def within_limits(
+    columns: Sequence[str], light: Tree, chosen: Tree, rows: exp.Select, heavy: exp.Select, dialect: Dialect
+) -> exp.Select:
+    """The light rows and the chosen ones, with the tables that they are made of."""
+    stored = {STORED: (rows, True)} if dialect.materializes else {}
+    return with_tables(select(columns, subquery(union(light, chosen), "kept")), {**stored, "heavy": (heavy, None)})
+
+
+def stored_before(rows: exp.Select | None, dialect: Dialect) -> str | None:
+    """The SELECT whose rows must be stored by the name STORED before the statement, if it cannot do so itself."""
+    return None if rows is None or dialect.materializes else rows.sql(dialect.name, copy=False)
 
 
 def digest(parts: Sequence[Tree], dialect: Dialect) -> Tree:

@@ -1,19 +1,20 @@
 """PostgreSQL where the data is: a table or a view, by an address such as postgresql://host/database#schema.table.
 
 Nothing is written: each statement has a connection and a transaction of its own, read only, on one snapshot, with UTC
-and ISO dates for itself alone. Declared keys come as parameters. The server must be version 16 or
-newer and hold UTF-8. Arrays, JSON, money, times of day, intervals and bytes cannot be asked for.
+and ISO dates for itself alone. Declared keys come as parameters. The table is looked for by the reader's search_path
+once, when it is opened; from then on names mean what pg_catalog has, so that no function or operator of another schema
+is called in place of it. The server must be version 16 or newer and hold UTF-8. Arrays, JSON, money, times of day,
+intervals and bytes cannot be asked for.
 
 `version` is a SHA-256 of the columns' names and types, of the number of rows, and of the sums of both halves of the MD5
-of each row's text, in any order. It is for the custodian's ledger: whoever knows all rows but one could test guesses
-against it.
+of each row's text, in any order, over the columns that can be asked for. It is for the custodian's ledger: whoever
+knows all rows but one could test guesses against it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,8 +24,10 @@ from discreet.ask.expression import Kind
 from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
 from discreet.engines.dialect import SOURCE
 from discreet.engines.dialect_postgres import POSTGRESQL
+from discreet.engines.expectations import check, known_rows
 from discreet.engines.keys import units_of, units_of_keys
-from discreet.engines.statement import statement
+from discreet.engines.statement import statement, table_of
+from discreet.engines.trees import Tree, call, outer
 from discreet.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -53,6 +56,7 @@ _KINDS: Mapping[int, tuple[Kind, bool, str]] = {
 
 _NUMERIC = 1700
 _SETTINGS = {
+    "search_path": "pg_catalog, pg_temp",
     "TimeZone": "UTC",
     "DateStyle": "ISO",
     "IntervalStyle": "iso_8601",
@@ -62,6 +66,12 @@ _SETTINGS = {
     "jit": "off",  # a long CASE takes longer to compile than to run
 }
 """For one transaction: so that texts of rows, and literals, are the same on every server."""
+
+_FIND = """SELECT schemas.nspname, tables.relname
+    FROM pg_catalog.pg_class AS tables
+    JOIN pg_catalog.pg_namespace AS schemas ON schemas.oid OPERATOR(pg_catalog.=) tables.relnamespace
+    WHERE tables.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(CAST($1 AS pg_catalog.text))"""
+"""A table by its name."""
 
 
 class PostgreSQL:
@@ -74,9 +84,8 @@ class PostgreSQL:
             raise InvalidParameter("the source must name a table, as in postgresql://host/database#schema.table")
         self._address = address
         self._running: psycopg.Connection[Any] | None = None
-        names = [exp.Identifier(this=name, quoted=True).sql("postgres") for name in table.split(".", 1)]
-        self._table = ".".join(names)
-        self._schema = self._guarded("open", lambda: self._within(self._read_schema))
+        self._table = self._guarded("open", lambda: self._qualified(table))
+        self._schema = self._guarded("open", lambda: self._within(self._checked_schema))
 
     def __repr__(self) -> str:
         return f"PostgreSQL({', '.join(self._schema)})"
@@ -99,7 +108,7 @@ class PostgreSQL:
         """A text that changes when the content does."""
         sql = f"""SELECT COUNT(*), SUM(CAST(CAST('x' || SUBSTR(digest, 1, 16) AS BIT(64)) AS BIGINT)),
             SUM(CAST(CAST('x' || SUBSTR(digest, 17, 16) AS BIT(64)) AS BIGINT))
-            FROM (SELECT MD5(CAST({SOURCE} AS TEXT)) AS digest FROM {SOURCE}) AS digests"""  # noqa: S608
+            FROM (SELECT MD5(CAST({_row(self._schema)} AS TEXT)) AS digest FROM {SOURCE}) AS digests"""  # noqa: S608
         found = [column[0].as_py() for column in self._run("version", sql, None).columns]
         columns = [(name, column.described) for name, column in self._schema.items()]
         return hashlib.sha256(repr((columns, [int(one or 0) for one in found])).encode()).hexdigest()
@@ -111,7 +120,7 @@ class PostgreSQL:
 
     def discover(self, column: str, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
         """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
-        table = self._run("discover", units_of_keys(column, unit, limit, self._schema, POSTGRESQL), None)
+        table = self._run("discover", units_of_keys(column, unit, limit, self._schema, POSTGRESQL).sql, None)
         keys, units = table.columns
         return Exact(dict(zip(keys.to_pylist(), units.to_pylist(), strict=True)))
 
@@ -149,19 +158,37 @@ class PostgreSQL:
 
     def _within(self, work: Callable[[psycopg.Connection[Any]], Result]) -> Result:
         """The result of work on a connection and in a transaction of its own."""
-        calls = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in _SETTINGS.items())
+        calls = ", ".join(f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in _SETTINGS.items())
         with self._connected() as connection, connection.transaction():
             self._running = connection
             connection.execute(f"SELECT {calls}")
             return work(connection)
 
-    def _read_schema(self, connection: psycopg.Connection[Any]) -> Schema:
-        import psycopg
+    def _qualified(self, table: str) -> str:
+        """The table with its schema, as the reader's search_path finds it; nothing else is looked for by that."""
+        names = ".".join(_identifier(name) for name in table.split(".", 1))
+        with self._connected() as connection:
+            rows = connection.execute(_FIND, [names]).fetchall()
+        if not rows:
+            raise InvalidParameter(f"the source must name a table or view that is there, got {names}")
+        return ".".join(map(_identifier, rows[0]))
 
-        try:
-            described = connection.execute(f"SELECT * FROM {self._table} LIMIT 0").description or []  # noqa: S608
-        except psycopg.errors.UndefinedTable:
-            raise InvalidParameter(f"the source must name a table or view that is there, got {self._table}") from None
+    def _checked_schema(self, connection: psycopg.Connection[Any]) -> Schema:
+        """The schema of the source, on a server that does what we rely on."""
+        known = f"({known_rows(POSTGRESQL)}) AS known"
+        server = f"PostgreSQL {connection.info.server_version // 10_000}"
+        advice = "use PostgreSQL 16 to 18 as it comes"
+        check(
+            server,
+            advice,
+            self._read_schema(connection, known),
+            POSTGRESQL,
+            lambda wanted: wanted.answer(_queried(connection, known, wanted.sql, wanted.keys)),
+        )
+        return self._read_schema(connection, self._table)
+
+    def _read_schema(self, connection: psycopg.Connection[Any], source: str) -> Schema:
+        described = connection.execute(f"SELECT * FROM {source} LIMIT 0").description or []  # noqa: S608
         asked = [column.type_code for column in described if column.type_code not in _KINDS]
         enumerations = connection.execute("SELECT oid FROM pg_type WHERE typtype = 'e' AND oid = ANY($1)", [asked])
         enumerated = {row[0] for row in enumerations}
@@ -177,27 +204,24 @@ class PostgreSQL:
         return MappingProxyType(columns)
 
     def _run(self, name: str, sql: str, keys: pa.Table | None) -> pa.Table:
-        whole = f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT * FROM {self._table}) {sql}"  # noqa: S608
-        values = [column.to_pylist() for column in keys.columns] if keys is not None else None
-
-        def work(connection: psycopg.Connection[Any]) -> pa.Table:
-            cursor = connection.execute(whole, values)
-            return _table([column.name for column in cursor.description or []], cursor.fetchall())
-
-        return self._guarded(name, lambda: self._within(work))
+        return self._guarded(name, lambda: self._within(lambda here: _queried(here, self._table, sql, keys)))
 
 
-def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.Table:
-    """Rows of integers, or of texts, as an Arrow table."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+def _queried(connection: psycopg.Connection[Any], source: str, sql: str, keys: pa.Table | None) -> pa.Table:
+    """A SELECT over a source, by the name SOURCE, with declared keys as parameters."""
+    whole = f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT * FROM {source}) {sql}"  # noqa: S608
+    cursor = connection.execute(whole, [column.to_pylist() for column in keys.columns] if keys is not None else None)
+    return table_of([column.name for column in cursor.description or []], cursor.fetchall())
 
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    return pa.table([_column(values) for values in columns], names=list(names))
+
+def _identifier(name: str) -> str:
+    return outer(name).sql("postgres")
 
 
-def _column(values: Sequence[Any]) -> pa.Array:
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    if any(isinstance(value, Decimal) for value in values):
-        return pa.array(values, pa.decimal128(38, 0))
-    return pa.array(values, None if any(isinstance(value, str) for value in values) else pa.int64())
+def _row(schema: Schema) -> str:
+    """A row of what can be asked for; by each column, since a column may have the name of the table."""
+    columns = []
+    for name, column in schema.items():
+        here: Tree = exp.Column(this=outer(name))
+        columns.append(POSTGRESQL.text_column(here, column.described) if column.kind == "text" else here)
+    return call("row", *columns).sql("postgres")

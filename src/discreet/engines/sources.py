@@ -362,7 +362,10 @@ def _arrow_hash(table: Any) -> str:
 
 def _rows_hash(relation: engine.DuckDBPyRelation, text: str) -> str:
     """A hash of the rows in any order."""
-    sql = f"SELECT COUNT(*), SUM(CAST(HASH({SOURCE}) AS HUGEINT)), BIT_XOR(HASH({SOURCE})) FROM {SOURCE}"  # noqa: S608
+    row = "row_"  # no column's name: that would be hashed in place of the row
+    while row in map(str.lower, relation.columns):
+        row += "_"
+    sql = f"SELECT COUNT(*), SUM(CAST(HASH({row}) AS HUGEINT)), BIT_XOR(HASH({row})) FROM {SOURCE} AS {row}"  # noqa: S608
     found = relation.query(SOURCE, sql).fetchall()  # type: ignore[union-attr, unused-ignore]
     columns = list(zip(relation.columns, map(str, relation.types), strict=True))
     return hashlib.sha256(repr((text, columns, found)).encode()).hexdigest()

@@ -17,13 +17,15 @@ import threading
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakSet
 
 from sqlglot import exp
 
 from discreet.ask.expression import Kind
 from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
-from discreet.engines.dialect import KEYS, SOURCE
+from discreet.engines.dialect import KEYS, SOURCE, STORED
 from discreet.engines.dialect_spark import SPARK
+from discreet.engines.expectations import QUESTIONS, check, known_rows
 from discreet.engines.keys import units_of, units_of_keys
 from discreet.engines.statement import statement
 from discreet.engines.trees import Tree, alias, call, cast, column, count, outer, quoted, select, subquery, table, whole
@@ -45,6 +47,9 @@ _KINDS: dict[str, tuple[Kind, bool]] = {
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".orc": "orc", ".csv": "csv", ".json": "json", ".jsonl": "json"}
 
+_CHECKED: WeakSet[Any] = WeakSet()
+"""The sessions that do what we rely on."""
+
 
 class Spark:
     """An engine over one DataFrame; see the module."""
@@ -55,6 +60,7 @@ class Spark:
         self._frame = self._guarded("open", lambda: _opened(source) if isinstance(source, str) else source)
         if not hasattr(self._frame, "sparkSession"):
             raise InvalidParameter(f"the source must be a DataFrame of Spark, got a {type(source).__name__}")
+        self._guarded("check", lambda: _check(self._frame.sparkSession))
         self._schema = self._guarded("schema", lambda: _schema(self._frame))
 
     def __repr__(self) -> str:
@@ -78,7 +84,8 @@ class Spark:
 
     def discover(self, column: str, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
         """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
-        table = self._run("discover", units_of_keys(column, unit, limit, self._schema, SPARK), None)
+        wanted = units_of_keys(column, unit, limit, self._schema, SPARK)
+        table = self._run("discover", wanted.sql, None, wanted.stored)
         keys, units = table.columns
         return Exact(
             {key: number for key, number in zip(_keys(keys), units.to_pylist(), strict=True) if key is not None}
@@ -87,26 +94,55 @@ class Spark:
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:
         """For each measure, a list over all groups of integers (of int64 arrays for `Cells`), from one statement."""
         wanted = statement(request, self._schema, SPARK)
-        table = self._run("fetch", wanted.sql, wanted.keys)
+        table = self._run("fetch", wanted.sql, wanted.keys, wanted.stored)
         return Exact(self._guarded("fetch", lambda: wanted.answer(table)))
 
     def _guarded(self, name: str, work: Callable[[], Result]) -> Result:
         return guarded("Spark", name, work)
 
-    def _run(self, name: str, sql: str, keys: pa.Table | None) -> pa.Table:
+    def _run(self, name: str, sql: str, keys: pa.Table | None, stored: str | None = None) -> pa.Table:
         with self._lock:
-            return self._guarded(name, lambda: self._queried(sql, keys).toArrow())
+            return self._guarded(name, lambda: self._queried(sql, keys, stored).toArrow())
 
-    def _queried(self, sql: str, keys: pa.Table | None) -> Any:
-        """The statement over the rows and the declared keys, which Spark takes for the names in braces."""
+    def _queried(self, sql: str, keys: pa.Table | None, stored: str | None) -> Any:
+        """The statement over the rows, the declared keys, and what is stored first.
+
+        A checkpoint is kept by the executors until it is no longer used. It is never computed again, not even by tasks
+        that are tried again: where a part of it is lost, the statement fails.
+        """
         session = self._frame.sparkSession
-        text = sql.replace("{", "{{").replace("}", "}}")
         frames = {SOURCE: self._frame}
         if keys is not None:
             frames[KEYS] = session.createDataFrame(keys, schema=_key_types(keys))
-        for frame in frames:
-            text = re.sub(rf"\bFROM {frame}\b", f"FROM {{{frame}}}", text)
-        return session.sql(text, **frames)
+        if stored is not None:
+            frames[STORED] = _over(session, stored, frames).localCheckpoint()
+        return _over(session, sql, frames)
+
+
+def _check(session: Any) -> None:
+    """Refuse a session that does not do what we rely on; it is asked once, by one job."""
+    if session in _CHECKED:
+        return
+    known = {SOURCE: session.sql(known_rows(SPARK))}
+    schema = _schema(known[SOURCE])
+    advice = "use Spark 4 as it comes"
+    check(
+        f"Spark {session.version}",
+        advice,
+        schema,
+        SPARK,
+        lambda wanted: wanted.answer(_over(session, wanted.sql, known).toArrow()),
+        QUESTIONS[:1],
+    )
+    _CHECKED.add(session)
+
+
+def _over(session: Any, sql: str, frames: dict[str, Any]) -> Any:
+    """A statement over frames, which Spark takes for the names in braces."""
+    text = sql.replace("{", "{{").replace("}", "}}")
+    for frame in frames:
+        text = re.sub(rf"\bFROM {frame}\b", f"FROM {{{frame}}} AS {frame}", text)
+    return session.sql(text, **frames)
 
 
 def _opened(source: str) -> Any:
@@ -160,8 +196,11 @@ def _version(schema: Schema) -> str:
     fields: list[Tree] = []
     for name, found in schema.items():
         here: Tree = exp.Column(this=outer(name))
-        # the text of a timestamp would depend on the session's zone
-        fields.append(SPARK.cast(call("unix_micros", here) if found.described == "timestamp" else here, "text"))
+        if found.kind == "text":
+            here = SPARK.text_column(here, found.described)
+        elif found.described == "timestamp":  # its text would depend on the session's zone
+            here = call("unix_micros", here)
+        fields.append(SPARK.cast(here, "text"))
     packed = call("to_json", call("array", *fields)) if fields else quoted("")
     hashed = select([alias(call("md5", packed), "digest")], table(SOURCE))
     halves = [

@@ -9,9 +9,10 @@ never a key.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from discreet.engines.dialect import KEYS, SOURCE, Dialect
 from discreet.engines.dialect_duckdb import DUCKDB
 from discreet.engines.facts import Facts
 from discreet.engines.integers import column as column_of
-from discreet.engines.limits import limited_facts
+from discreet.engines.limits import limited_facts, stored_before
 from discreet.engines.translate import Term, Translator, limited
 from discreet.engines.trees import (
     Tree,
@@ -39,11 +40,12 @@ from discreet.engines.trees import (
     present,
     select,
     subquery,
+    total,
     when,
     whole,
 )
 from discreet.engines.units import unit_value
-from discreet.errors import InvalidParameter
+from discreet.errors import EngineFailed, InvalidParameter
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
@@ -71,6 +73,8 @@ class Statement:
     cells: tuple[str, ...]
     """The facts that are counted cell by cell."""
     groups: int
+    stored: str | None
+    """The SELECT whose rows must be stored by the name STORED before, if the statement cannot do so itself."""
 
     def answer(self, *tables: pa.Table) -> list[Any]:
         """For each measure, a list over all groups of integers, or of arrays for cells; 0 where there was no row."""
@@ -85,9 +89,10 @@ class Statement:
             for index, (measure, fact) in enumerate(zip(self.measures, self.facts, strict=True)):
                 values = _integers(table.column(f"m{index}"))
                 if isinstance(measure, Cells):
-                    cell = table.column(fact)
+                    cell = table.column(fact)  # NULL for missing values, and in the rows of other levels
                     chosen = (level == self.cells.index(fact)) & cell.is_valid().to_numpy()
-                    answers[index][place[chosen], _integers(cell)[chosen].astype(np.int64)] = values[chosen]
+                    cells = _integers(cell.filter(chosen)).astype(np.int64)
+                    answers[index][place[chosen], cells] = values[chosen]
                 else:
                     chosen = level == len(self.cells)
                     if values.dtype == object:
@@ -123,17 +128,18 @@ class _Builder:
         aliases = [alias(tree, name) for tree, name in zip(aggregates, sums, strict=True)]
         facts = self._select_facts()
         rows = [*self.facts.trees, *(["unit"] if request.unit is not None else [])]
+        stored: exp.Select | None = None
         if self.limits:
-            placed = self._placed(facts, rows)
-            kept = limited_facts(request, self.schema, self.dialect, list(self.facts.trees), facts, placed)
-            tree = _aggregated(kept, ["place"], cells, aliases)
+            stored = self._placed(facts, rows)
+            within = limited_facts(request, self.schema, self.dialect, list(self.facts.trees), stored)
+            tree = _aggregated(within, ["place"], cells, aliases)
         elif self.asof or Units() in request.measures:
             tree = _aggregated(self._placed(facts, rows), ["place"], cells, aliases)
         else:
             # by the key's own value first, then its place: a join of groups instead of rows
             by = [f"k{index}" for index in range(len(request.groups))]
             found = self._placed(_aggregated(facts, by, cells, aliases), ["level", *cells, *sums])
-            totals = [alias(call("sum", column(name)), name) for name in sums]
+            totals = [alias(total(column(name)), name) for name in sums]
             by = ["place", "level", *cells]
             tree = select([*by, *totals], subquery(found, "found"), by=by)
         return Statement(
@@ -143,6 +149,7 @@ class _Builder:
             facts=tuple(names),
             cells=tuple(cells),
             groups=math.prod(map(_size, request.groups)),
+            stored=stored_before(stored, self.dialect),
         )
 
     def _select_facts(self) -> exp.Select:
@@ -293,18 +300,35 @@ def _key_value(key: object, kind: Kind, name: str) -> Any:
 
 
 def _integers(column: pa.ChunkedArray) -> NDArray[Any]:
-    """A column of 64-bit integers or of 128-bit ones (as decimals without a fraction), exactly; 0 where it is NULL."""
+    """A column of 64-bit integers or of 128-bit ones (as decimals without a fraction), exactly; NULL is refused."""
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
+    if column.null_count:
+        raise EngineFailed("the engine gave NULL in place of an integer, so nothing is released; try another version")
     array = column.combine_chunks()
-    there = array.is_valid().to_numpy(zero_copy_only=False)
     if not pa.types.is_decimal128(array.type):
-        return np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+        return np.asarray(array.to_numpy(zero_copy_only=False), np.int64)
     words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)[array.offset : array.offset + len(array)]
-    low, high = np.where(there, words[:, 0], 0), np.where(there, words[:, 1], 0)
+    low, high = words[:, 0], words[:, 1]
     if not high.any() and not (low < 0).any():
         return low
     return np.array([(h << 64) + (w % 2**64) for w, h in zip(low.tolist(), high.tolist(), strict=True)], object)
+
+
+def table_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.Table:
+    """Rows of integers, or of texts, as an Arrow table."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    return pa.table([_arrow(values) for values in columns], names=list(names))
+
+
+def _arrow(values: Sequence[Any]) -> pa.Array:
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    if any(isinstance(value, Decimal) or (isinstance(value, int) and abs(value) >= 2**63) for value in values):
+        return pa.array(values, pa.decimal128(38, 0))
+    return pa.array(values, None if any(isinstance(value, str) for value in values) else pa.int64())
 
 
 def _size(group: Group) -> int:

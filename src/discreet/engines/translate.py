@@ -6,8 +6,9 @@ what was asked, however deep it is nested. What engines write differently is in 
     columns    whole numbers and decimals become the nearest double; ±inf is ±10¹⁰⁰; NaN is missing; texts compare by
                their bytes, whatever collation the column has; moments with a zone are taken in UTC
     dates      in the years 1 to 9999, else missing
-    texts      lower and upper change A–Z and a–z alone, trim takes spaces, length counts code points: every engine can
-               do the same; substring needs 1 ≤ from ≤ 10⁶ and 0 ≤ length ≤ 10⁶, else missing
+    texts      of at most 16,384 bytes, else missing; lower and upper change A–Z and a–z alone, trim takes spaces,
+               length counts code points: every engine can do the same; substring needs 1 ≤ from ≤ 10⁶ and
+               0 ≤ length ≤ 10⁶, else missing
     casts      number → text for whole numbers below 2⁵³ in size; text → number for plain decimals of 40 digits before
                and after the point and an exponent of two; date → text as 2024-02-29, with 23:59:59 behind it unless at
                midnight, and back; text → truth from true, t, yes, y, 1 and their opposites; all else is missing
@@ -74,7 +75,7 @@ TYPES: dict[Kind, Word] = {"number": "double", "text": "text", "date": "moment",
 
 TRUE_WORDS, FALSE_WORDS = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 
-_FIRST, _LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001
+FIRST, LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001
 _LONGEST = 10.0**6
 _COMPARISONS: dict[str, type[exp.Binary]] = {
     "=": exp.EQ, "<>": exp.NEQ, "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE,
@@ -219,7 +220,7 @@ class Translator:
     def _dated(self, term: Term) -> Term:
         """A date in the years 1 to 9999, else missing; infinite ones are beyond."""
         term = self.named(term)
-        first, last = (constant(moment, "date", self.dialect) for moment in (_FIRST, _LAST))
+        first, last = (constant(moment, "date", self.dialect) for moment in (FIRST, LAST))
         return Term(when([(between(term.tree, first, last), term.tree)]), "date", term.level)
 
     def _limited(self, term: Term) -> Term:

@@ -116,6 +116,12 @@ def count(tree: Tree | None = None) -> Tree:
     return exp.Count(this=exp.Star() if tree is None else tree)
 
 
+def total(tree: Tree) -> Tree:
+    """SUM, with 0 for no values: NULL is left to what has gone wrong."""
+    nothing = exp.EQ(this=count(tree), expression=whole(0))
+    return when([(nothing, whole(0))], call("sum", tree))
+
+
 def ranked(function: str, by: Iterable[str], *order: Tree) -> Tree:
     """A number among the rows that agree in some columns, in an order."""
     ordered = exp.Order(expressions=[exp.Ordered(this=tree) for tree in order]) if order else None
@@ -166,10 +172,10 @@ def everything(source: Tree, *more: Tree) -> exp.Select:
 
 
 def with_tables(tree: exp.Select, tables: dict[str, tuple[Tree, bool | None]]) -> exp.Select:
-    """A SELECT with named SELECTs before it, each to be kept as a table or not, or as the engine likes."""
+    """A SELECT with named SELECTs before it, each to be run once or not, or as the engine likes."""
     named = [
-        exp.CTE(this=made, alias=exp.TableAlias(this=exp.Identifier(this=name)), materialized=kept)
-        for name, (made, kept) in tables.items()
+        exp.CTE(this=rows, alias=exp.TableAlias(this=exp.Identifier(this=name)), materialized=once)
+        for name, (rows, once) in tables.items()
     ]
     tree.set("with_", exp.With(expressions=named))
     return tree

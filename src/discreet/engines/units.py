@@ -8,14 +8,16 @@ from sqlglot import exp
 
 from discreet.engines.base import ColumnType
 from discreet.engines.dialect import Dialect
-from discreet.engines.translate import digits
-from discreet.engines.trees import Tree, call, quoted, when
+from discreet.engines.translate import FIRST, LAST, constant, digits
+from discreet.engines.trees import Tree, between, call, present, quoted, when
 
 
 def unit_value(here: Tree, column: ColumnType, dialect: Dialect) -> tuple[Tree, Tree]:
     """The value that names a unit, exactly as it is in the source, and the condition that there is one."""
-    value = dialect.text_column(here, column.described) if column.kind == "text" else here
-    return value, dialect.named_unit(here, column)
+    if column.kind == "text":
+        text = dialect.text_column(here, column.described)
+        return text, present(text)
+    return here, dialect.named_unit(here, column)
 
 
 def unit_text(here: Tree, column: ColumnType, dialect: Dialect) -> Tree:
@@ -26,7 +28,9 @@ def unit_text(here: Tree, column: ColumnType, dialect: Dialect) -> Tree:
         case "truth":
             return when([(here, quoted("1"))], quoted("0"))
         case "date":
-            return dialect.moment_digits(here, column.described)
+            moment = dialect.moment_column(here, column.described)
+            inside = between(moment, *(constant(end, "date", dialect) for end in (FIRST, LAST)))
+            return when([(inside, dialect.microseconds(moment))], quoted(""))
         case "number" if column.whole:
             return dialect.cast(here, "text")
         case "number":  # the whole part of those that 64 bits can hold

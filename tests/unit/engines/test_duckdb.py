@@ -365,3 +365,12 @@ def test_quotes_and_new_lines_inside_quoted_cells_are_fine(tmp_path):
     rows = [f'{at},"a ""quoted"" word, and\nanother line",{at % 7}' for at in range(5_000)]
     (tmp_path / "rows.csv").write_text("who,place,x\n" + "\n".join(rows) + "\n")
     assert DuckDB(str(tmp_path / "rows.csv")).units(None).reveal() == 5_000
+
+
+@pytest.mark.parametrize("name", ["discreet_rows", "row_", "ROW_"])
+def test_a_column_of_any_name_hides_no_change_from_the_version(name):
+    versions = {
+        DuckDB(duckdb.sql(f"SELECT i * {factor} AS n, 7 AS {name} FROM range(9) AS rows(i)")).version()  # noqa: S608
+        for factor in (1, 2)
+    }
+    assert len(versions) == 2

@@ -152,3 +152,56 @@ def test_a_server_that_is_not_there_is_told_without_its_address():
     with pytest.raises(EngineFailed, match="'open'") as caught:
         engine_of("postgresql://someone:canary@127.0.0.1:1/nowhere#t")
     assert "canary" not in str(caught.value)
+
+
+def test_a_cell_of_256_mib_raises_nothing_and_is_missing(made):
+    """There btrim fails from 128 MiB on, translate, a cast and a row's text from 256 MiB on."""
+    values = "repeat('x', 256 * 1024 * 1024), 1), ('a', 1), ('a ', 2"
+    engine = PostgreSQL(made(f"CREATE TABLE t (x text, n int); INSERT INTO t VALUES ({values})", "t"))
+    text = ask.Column("x", "text")
+    functions = [ask.Function(name, (text,)) for name in ("trim", "lower", "length")]
+    request = Request((*map(Rows, functions), Rows(ask.Cast(text, "date")), Rows(ask.Missing(text))))
+    assert engine.fetch(request).reveal() == [[2], [2], [2], [0], [1]]
+    assert engine.fetch(Request((Rows(), Units()), unit="x", max_rows=1)).reveal() == [[2], [2]]
+    assert engine.discover("x", "n", 1).reveal() == {"a": 1, "a ": 1}
+    assert len(engine.version()) == 64
+
+
+HOSTILE = """
+    CREATE FUNCTION noted() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'called'; END $$;
+    CREATE FUNCTION width_bucket(double precision, double precision[]) RETURNS int LANGUAGE sql AS
+        $$ SELECT length(noted()) $$;
+    CREATE FUNCTION floor(float8) RETURNS float8 LANGUAGE sql AS $$ SELECT length(noted())::float8 $$;
+    CREATE FUNCTION md5(text) RETURNS text LANGUAGE sql AS $$ SELECT noted() $$;
+    CREATE FUNCTION set_config(text, text, boolean) RETURNS text LANGUAGE sql AS $$ SELECT noted() $$;
+    CREATE FUNCTION to_regclass(text) RETURNS oid LANGUAGE sql AS $$ SELECT 1::oid $$;
+    CREATE FUNCTION less(double precision, double precision) RETURNS boolean LANGUAGE sql AS $$ SELECT noted() = '' $$;
+    CREATE OPERATOR < (LEFTARG = double precision, RIGHTARG = double precision, FUNCTION = less);
+    CREATE FUNCTION same(oid, oid) RETURNS boolean LANGUAGE sql AS $$ SELECT noted() = '' $$;
+    CREATE OPERATOR = (LEFTARG = oid, RIGHTARG = oid, FUNCTION = same);
+    CREATE TABLE t AS SELECT i::float8 AS x, i AS who FROM generate_series(0, 99) AS i"""
+
+
+def test_functions_and_operators_of_other_schemas_are_never_called(made, postgres):
+    source = made(HOSTILE, "t")
+    schema = source.partition("#")[2].partition(".")[0]
+    joint = "&" if "?" in postgres else "?"
+    found = f"{postgres}{joint}options=-csearch_path%3D{schema},pg_catalog#t"
+    edges = tuple(Fraction(edge) for edge in range(0, 101, 2))
+    bins = Group("x", ask.Column("x", "number"), tuple(map(str, edges[:-1])), None, edges)
+    for address in (source, found):
+        engine = PostgreSQL(address)
+        total = Total(OnGrid(ask.Column("x", "number"), TEN, None))
+        assert engine.fetch(Request((Rows(), total), (bins,), unit="who", max_rows=1)).reveal()[0] == [2] * 50
+        assert len(engine.version()) == 64
+    with psycopg.connect(found.partition("#")[0]) as connection, pytest.raises(psycopg.errors.RaiseException):
+        connection.execute("SELECT width_bucket(1::float8, '{1}'::float8[])")  # a careless statement would call it
+
+
+@pytest.mark.parametrize("name", ["discreet_rows", "digests", "digest", "known"])
+def test_a_column_of_any_name_hides_no_change_from_the_version(made, postgres, name):
+    source = made(f"CREATE TABLE t AS SELECT i AS n, 7 AS {name} FROM generate_series(1, 9) AS i", "t")
+    before = PostgreSQL(source).version()
+    with psycopg.connect(postgres) as connection:
+        connection.execute(f"UPDATE {source.partition('#')[2]} SET n = 10 WHERE n = 9")
+    assert PostgreSQL(source).version() != before

@@ -11,6 +11,9 @@ from discreet.ask import expression as ask
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.engines.base import Cells, ColumnType, OnGrid, Present, Request, Rows, Squares, Total, Units
+from discreet.engines.dialect_duckdb import DUCKDB
+from discreet.engines.dialect_postgres import POSTGRESQL
+from discreet.engines.dialect_spark import SPARK
 from discreet.engines.statement import KEYS, SOURCE, statement
 from discreet.errors import InvalidParameter
 
@@ -134,3 +137,26 @@ def test_rows_of_undeclared_groups_do_not_use_up_the_limit():
 def test_what_cannot_be_fetched_is_refused_before_a_row_is_read(request_, message):
     with pytest.raises(InvalidParameter, match=message):
         statement(request_, SCHEMA)
+
+
+@pytest.mark.parametrize("dialect", [DUCKDB, POSTGRESQL, SPARK], ids=lambda dialect: dialect.name)
+def test_no_aggregate_hands_null_to_arithmetic(dialect):
+    """Each sum stands in a CASE that says 0 for no values; all else is counted, or compared in HAVING."""
+    types = {"duckdb": ("DOUBLE", "VARCHAR"), "postgres": ("double precision", "text"), "spark": ("double", "string")}
+    double, text = types[dialect.name]
+    schema = {"age": ColumnType("number", False, double), "person": ColumnType("text", False, text)}
+    values = [OnGrid(AGE.of, AGE.grid, missing) for missing in (None, 5)]
+    small = ValueGrid(exponent=0, lower=0, upper=3, exact=True)
+    measures = (Rows(), Units(), *(kind(value) for value in values for kind in (Total, Squares, Present)))
+    group = Group("person", ask.Column("person", "text"), ("a",), "other")
+    for more in ({}, {"groups": (group,)}, {"unit": "person", "max_rows": 2, "max_groups": 1}):
+        for asked in (measures, (*measures, Cells(OnGrid(AGE.of, small, None)))):
+            tree = sqlglot.parse_one(statement(Request(asked, **more), schema, dialect).sql, dialect=dialect.name)
+            for found in tree.find_all(sqlglot.exp.AggFunc):
+                if isinstance(found, sqlglot.exp.Sum):
+                    empty = f"CASE WHEN COUNT({found.this.sql()}) = 0 THEN 0 ELSE"
+                    assert found.find_ancestor(sqlglot.exp.Case).sql().startswith(empty)
+                elif isinstance(found, sqlglot.exp.Min | sqlglot.exp.Max):
+                    assert found.find_ancestor(sqlglot.exp.Having)
+                else:
+                    assert found.key in {"count", "rownumber", "denserank", "grouping"}
