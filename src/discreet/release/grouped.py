@@ -128,10 +128,11 @@ class Private:
         size = sums.sum(axis=0)
         match statistic:
             case "count":
-                return size
+                count: Floats = size
+                return count
             case "sum":
-                found: Floats = self._sum_weights() @ sums * step
-                return found
+                total: Floats = self._sum_weights() @ sums * step
+                return total
         u = _share(self._part(sums), size)
         if statistic == "mean":
             means: Floats = (float(self.grid.lower) + u * width) * step

@@ -107,7 +107,7 @@ def noisy_counts(counts: Exact[NDArray[np.int64]], scale: Fraction) -> NDArray[n
         fill(noise, scale)
         return np.add(exact, noise, noise)
 
-    return np.asarray(drawn(lambda: draw().tolist(), "counts", scale) if on_tape() else draw(), np.int64)
+    return np.asarray(drawn(lambda: draw().tolist() if on_tape() else draw(), "counts", scale), np.int64)
 
 
 def noisy_tree(counts: Exact[NDArray[np.int64]], tree: Tree) -> tuple[NDArray[np.int64], ...]:

@@ -20,17 +20,21 @@ from discreet.errors import QueryRefused
 class Tape:
     """Draws in their order, each with its terms."""
 
+    kept = True
+    """Whether draws are to be written down, and so must be in JSON's types."""
+
     def __init__(self, written: bytes | None = None) -> None:
         self._old: Iterator[Any] | None = None if written is None else iter(_entries(written))
         self._new: list[Any] = []
 
-    def next(self, draw: Callable[[], Any], terms: list[str]) -> Any:
+    def next(self, draw: Callable[[], Any], terms: tuple[object, ...]) -> Any:
         """The next draw: a new one, written down, or the old one, if it was drawn on these terms."""
+        told = [str(term) for term in terms]
         if self._old is None:
-            self._new.append([terms, draw()])
+            self._new.append([told, draw()])
             return self._new[-1][1]
         match next(self._old, None):
-            case [known, drawn] if known == terms:
+            case [known, drawn] if known == told:
                 return drawn
         raise _other()
 
@@ -75,9 +79,10 @@ def taping(tape: Tape) -> Iterator[None]:
 def drawn(draw: Callable[[], Any], *terms: object) -> Any:
     """A draw on these terms, by way of the tape if there is one; `draw` gives JSON's types."""
     tape = _current.get()
-    return draw() if tape is None else tape.next(draw, [str(term) for term in terms])
+    return draw() if tape is None else tape.next(draw, terms)
 
 
 def on_tape() -> bool:
-    """Whether there is a tape."""
-    return _current.get() is not None
+    """Whether there is a tape that draws are kept on."""
+    tape = _current.get()
+    return tape is not None and tape.kept
