@@ -34,6 +34,7 @@ from discreet.release.quantile import (
 )
 from discreet.release.question import Question
 from discreet.release.result import Cumulative, Ends, Histogram, Release, Spread, as_float, fields_of
+from discreet.release.tape import marked
 from discreet.release.tree import quantile_interval, quantiles_from, tree_design
 
 TREE_BITS = 10
@@ -92,7 +93,8 @@ def _design(ask: Question, statistic: str) -> MomentDesign:
 
 
 def _moments(ask: Question, design: MomentDesign) -> Exact[tuple[int, ...]]:
-    return engine.moments(ask.data, design.grid, ask.missing_on(design.grid), squares=design.squares)
+    grid = marked(design.grid)
+    return engine.moments(ask.data, grid, ask.missing_on(grid), squares=design.squares)
 
 
 def _estimate(ask: Question, design: MomentDesign) -> Estimate:

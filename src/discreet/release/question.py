@@ -16,6 +16,7 @@ from discreet.release.design import Terms
 from discreet.release.mechanism import NoisySum
 from discreet.release.result import Ends, Release, Spread, as_float, readable
 from discreet.release.spread import radius
+from discreet.release.tape import marked
 
 _LARGEST_RANGE = Fraction(10**150)
 """Its square is a float, and so is that of its inverse."""
@@ -92,7 +93,7 @@ class Question:
 
     def grid(self, bits: int) -> ValueGrid:
         """The grid of the values: a function of the bounds and of the type of the column."""
-        return value_grid(self.bounds, bits=bits, whole=self.data.whole)
+        return marked(value_grid(self.bounds, bits=bits, whole=self.data.whole))
 
     def square_grid(self, bits: int) -> ValueGrid:
         """The same for statistics of squares, which must be floats, too."""

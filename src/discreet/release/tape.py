@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from discreet.calibrate.grid import ValueGrid
 from discreet.errors import QueryRefused
 
 
@@ -80,6 +81,12 @@ def drawn(draw: Callable[[], Any], *terms: object) -> Any:
     """A draw on these terms, by way of the tape if there is one; `draw` gives JSON's types."""
     tape = _current.get()
     return draw() if tape is None else tape.next(draw, terms)
+
+
+def marked(grid: ValueGrid) -> ValueGrid:
+    """The grid that the next draws are read on, written down with them."""
+    drawn(lambda: None, "grid", grid)
+    return grid
 
 
 def on_tape() -> bool:

@@ -59,6 +59,8 @@ class Recorder(Tape):
     def next(self, draw: Callable[[], Any], terms: tuple[object, ...]) -> Any:
         """The draw, made; and written down with the samplers' notes of it."""
         self.loose()
+        if terms[0] == "grid":  # nothing is drawn
+            return draw()
         found = draw()
         self.draws.append(Draw(str(terms[0]), terms[1:], tuple(self._notes)))
         self._notes.clear()
