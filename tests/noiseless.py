@@ -65,7 +65,7 @@ def no_noise() -> Iterator[Record]:
     """Every draw is 0, every choice is the first of the best cells; the record is filled meanwhile."""
     record = Record()
     note = record.events.append
-    real_sums, real_textbook = mechanism.noisy_sums, mechanism.textbook
+    real_columns, real_textbook = mechanism.noisy_columns, mechanism.textbook
 
     def draw_one(_scale: Fraction, **_: Any) -> int:
         record.draws += 1
@@ -81,10 +81,10 @@ def no_noise() -> Iterator[Record]:
         note(Event(("choice", unit, exponents.size), least))
         return int(np.argmin(exponents))
 
-    def sums(*given: Any, **named: Any) -> Any:
-        found = real_sums(*given, **named)
+    def columns(*given: Any, **named: Any) -> Any:
+        found = real_columns(*given, **named)
         scales, steps = tuple(one.scale for one in found), tuple(one.step for one in found)
-        whole = np.array([one.value // one.step for one in found], object)
+        whole = np.array([one.values[0] // one.step for one in found], object)  # an array is one group
         note(Event(("sums", scales, steps), whole))
         return found
 
@@ -108,7 +108,7 @@ def no_noise() -> Iterator[Record]:
         "draw_one": draw_one,
         "fill": fill,
         "choose": choose,
-        "noisy_sums": sums,
+        "noisy_columns": columns,
         "noisy_counts": counts,
         "noisy_tree": nodes,
         "textbook": textbook,
@@ -124,7 +124,7 @@ def no_noise() -> Iterator[Record]:
 @cache
 def _places() -> list[tuple[ModuleType, str]]:
     """Where the functions that draw are used, by whatever module has imported them."""
-    originals = {name: getattr(mechanism, name) for name in ("draw_one", "fill", "choose", "noisy_sums")}
+    originals = {name: getattr(mechanism, name) for name in ("draw_one", "fill", "choose", "noisy_columns")}
     originals |= {name: getattr(mechanism, name) for name in ("noisy_counts", "noisy_tree", "textbook")}
     modules = [module for name, module in sys.modules.items() if re.match(r"discreet\.(?!draw)", name)]
     return [(module, name) for module in modules for name, one in originals.items() if vars(module).get(name) is one]

@@ -4,9 +4,10 @@
 
 One value is one unit. `neighbors` is "change-one" (a person's value may change; how many people there are is public)
 or "add-remove" (a person may be absent; the number is private). `method="laplace"` is the textbook's form: Algorithm 1
-on the plain statistic. Values outside the bounds are clamped; missing ones (None, NaN, texts that are no number) count
-as the middle of the bounds, or as `missing=`. Nothing in the data raises. Each call is ε-differentially private; calls
-add up, and with `ledger=` and `study=` they are charged before the data is looked at (`release.account`).
+on the plain statistic. Values outside the bounds are clamped. Missing ones (None, NaN, texts that are no number) are
+dropped, and how many are left is then private, too; with `missing=` they count as that number. A column of integers or
+truth values has none. Nothing in the data raises. Each call is ε-differentially private; calls add up, and with
+`ledger=` and `study=` they are charged before the data is looked at (`release.account`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter
 from discreet.release import estimators, textbook
 from discreet.release.account import Account, charged
+from discreet.release.design import SQUARE_BITS, SUM_BITS
 from discreet.release.quantile import EXTREME_BITS
 from discreet.release.question import Question, question
 from discreet.release.result import Cumulative, Histogram, Release, Releases, together
@@ -52,7 +54,7 @@ def count(x: Any, *, epsilon: Any, neighbors: Any = "change-one", **account: Unp
 def sum(
     x: Any, *, bounds: Any, epsilon: Any, neighbors: Any = "change-one", missing: Any = None, **account: Unpack[Account]
 ) -> Release:
-    """The sum of the values."""
+    """The sum of the values; missing ones are dropped, or count as `missing`."""
     ask = question("sum", x, bounds, epsilon, neighbors, missing=missing)
     return _run(ask, account, lambda: estimators.total(ask))
 
@@ -67,16 +69,23 @@ def mean(
     method: Any = "best",
     **account: Unpack[Account],
 ) -> Release:
-    """The mean: Σx/n with noise R/(nε) where n is public, from a joint pair of sums where it is not."""
+    """The mean: Σx/n with noise R/(nε) where n is public, from a joint pair of sums where it is not.
+
+    Missing values are dropped, or count as `missing`; n is public under change-one if none can be missing.
+    """
     ask = question("mean", x, bounds, epsilon, neighbors, missing=missing, method=method)
-    estimate = textbook.mean if ask.textbook and not ask.public_size else estimators.mean
-    return _run(ask, account, lambda: estimate(ask), least=1)
+    if ask.textbook and not ask.public_size:
+        return _run(ask, account, lambda: textbook.mean(ask), least=1)
+    return _run(ask, account, lambda: estimators.moment(ask, "mean"), least=1)
 
 
-def proportion(x: Any, *, epsilon: Any, neighbors: Any = "change-one", **account: Unpack[Account]) -> Release:
-    """The share of values that are true; missing values are not."""
-    ask = question("proportion", x, (0, 1), epsilon, neighbors)
-    return _run(ask, account, lambda: estimators.mean(ask.with_truth()), least=1)
+def proportion(
+    x: Any, *, epsilon: Any, neighbors: Any = "change-one", missing: Any = None, **account: Unpack[Account]
+) -> Release:
+    """The share of values that are true; missing ones are dropped, or count as `missing`: True or False."""
+    truth = int(missing) if isinstance(missing, bool) else missing
+    ask = question("proportion", x, (0, 1), epsilon, neighbors, missing=truth).with_truth()
+    return _run(ask, account, lambda: estimators.moment(ask, "mean"), least=1)
 
 
 def variance(
@@ -234,7 +243,8 @@ def histogram(
 ) -> Histogram:
     """How many values lie in each bin: `bins` edges, or so many equal bins between the bounds.
 
-    What lies outside counts in the first or the last bin. Every bin gets noise, also an empty one.
+    What lies outside counts in the first or the last bin; missing values are in none, or in that of `missing`. Every
+    bin gets noise, also an empty one.
     """
     edges, even = _edges(bins, bounds)
     ask = question("histogram", x, (edges[0], edges[-1]), epsilon, neighbors, missing=missing)
@@ -272,20 +282,19 @@ def summary(
 
 def _spread(ask: Question, account: Account, sample: bool, *, root: bool) -> Release:
     if ask.textbook:
-        textbook.refuse_add_remove(ask)
+        textbook.refuse_private_size(ask)
         estimate = textbook.std if root else textbook.variance
         return _run(
             ask,
             account,
-            lambda: estimate(ask, ask.square_grid(estimators.SQUARE_BITS), sample),
+            lambda: estimate(ask, ask.square_grid(SQUARE_BITS), sample),
             least=2,
             squares=True,
             sample=sample,
         )
 
-    def work() -> Release:
-        return estimators.variance(ask, estimators.second_moments(ask, ask.epsilon), sample=sample, root=root)
-
+    statistic = ("std" if root else "variance") + ("+" if sample else "")
+    work = lambda: estimators.moment(ask, statistic)  # noqa: E731
     return _run(ask, account, work, least=1, squares=True, sample=sample)
 
 
@@ -295,7 +304,7 @@ def _quantile(ask: Question, account: Account, share: Fraction, level: Any) -> R
         return _run(
             ask,
             account,
-            lambda: textbook.quantile(ask, ask.grid(estimators.SUM_BITS), share),
+            lambda: textbook.quantile(ask, ask.grid(SUM_BITS), share),
             least=1,
             q=share,
         )
@@ -304,9 +313,7 @@ def _quantile(ask: Question, account: Account, share: Fraction, level: Any) -> R
 
 def _extreme(ask: Question, account: Account, side: Literal["min", "max"]) -> Release:
     if ask.textbook:
-        return _run(
-            ask, account, lambda: textbook.extreme(ask, ask.grid(estimators.SUM_BITS), last=side == "max"), least=0
-        )
+        return _run(ask, account, lambda: textbook.extreme(ask, ask.grid(SUM_BITS), last=side == "max"), least=0)
     return _run(ask, account, lambda: estimators.extreme(ask, ask.grid(EXTREME_BITS), side))
 
 
@@ -322,7 +329,7 @@ def _run(
     """The work on the account, after everything that could refuse it: nothing is refused once ε is spent."""
     ask.require(least)
     if squares:
-        ask.square_grid(estimators.SQUARE_BITS)
+        ask.square_grid(SQUARE_BITS)
     return charged(account, ask.statistic, {**ask.parameters, **parameters}, ask.epsilon, work)
 
 

@@ -277,7 +277,7 @@ def verify(
     else:
         certificate = report.check_file(file)
         good = certificate.holds
-        line = report.certificate_line(Path(file).name, certificate)
+        line = report.certificate_line(Path(file).name, certificate.neighbors, certificate)
         typer.echo(json.dumps(certificate.to_dict(), ensure_ascii=False) if as_json else line)
     if not good:
         raise typer.Exit(1)

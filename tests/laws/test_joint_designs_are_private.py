@@ -16,6 +16,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import combinations_with_replacement, pairwise, product
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from hypothesis import strategies as st
 import discreet
 from discreet.engines.base import Exact
 from discreet.release import mechanism, moments
+from discreet.release.question import Question
 from noiseless import Record, recorded
 
 RELATIONS = ["change-one", "add-remove"]
@@ -58,9 +60,9 @@ CALLS: dict[str, Call] = {
     "textbook max": partial(discreet.max, method="laplace"),
 }
 CHANGE_ONE_ONLY: dict[str, Call] = {
-    "textbook variance": partial(discreet.variance, method="laplace"),
-    "textbook std": partial(discreet.std, method="laplace"),
-    "textbook sample std": partial(discreet.std, method="laplace", sample=True),
+    "textbook variance": partial(discreet.variance, method="laplace", missing=1),
+    "textbook std": partial(discreet.std, method="laplace", missing=1),
+    "textbook sample std": partial(discreet.std, method="laplace", sample=True, missing=1),
 }
 UNBOUNDED: dict[str, Call] = {
     "count": lambda x, **given: discreet.count(x, **without_bounds(given)),
@@ -99,7 +101,11 @@ def relations_of(name: str) -> list[str]:
     return ["change-one"] if name in CHANGE_ONE_ONLY else RELATIONS
 
 
-def neighbours(people: tuple[int, ...], values: range, relation: str) -> Iterator[tuple[int, ...]]:
+MISSING = -100
+"""Stands for a missing value among whole numbers."""
+
+
+def neighbours(people: tuple[int, ...], values: list[int], relation: str) -> Iterator[tuple[int, ...]]:
     for index in range(len(people)):
         others = people[:index] + people[index + 1 :]
         if relation == "add-remove":
@@ -108,23 +114,27 @@ def neighbours(people: tuple[int, ...], values: range, relation: str) -> Iterato
             yield from (tuple(sorted((*others, value))) for value in values)
 
 
-def worst_loss(name: str, values: range, relation: str, sizes: range, epsilon: Fraction = EPSILON) -> Fraction:
-    """The largest cost over all data sets of these sizes and all their neighbours."""
+def worst_loss(
+    name: str, values: range, relation: str, sizes: range, epsilon: Fraction = EPSILON, *, nullable: bool = False
+) -> Fraction:
+    """The largest cost over all data sets of these sizes and all their neighbours; `nullable` ones have holes, too."""
     records: dict[tuple[int, ...], Record] = {}
+    possible = [MISSING, *values] if nullable else list(values)
 
     def record(people: tuple[int, ...]) -> Record:
         if people not in records:
             column = np.array(people, np.int8)
+            masked = np.ma.MaskedArray(column, column == MISSING) if nullable else column
             records[people] = recorded(
-                lambda: ALL[name](column, bounds=(values[0], values[-1]), epsilon=epsilon, neighbors=relation)
+                lambda: ALL[name](masked, bounds=(values[0], values[-1]), epsilon=epsilon, neighbors=relation)
             )
         return records[people]
 
     losses = [
         record(people).loss(record(other))
         for size in sizes
-        for people in combinations_with_replacement(values, size)
-        for other in neighbours(people, values, relation)
+        for people in combinations_with_replacement(possible, size)
+        for other in neighbours(people, possible, relation)
     ]
     return max(losses)
 
@@ -138,11 +148,29 @@ def test_all_small_data_sets_cost_at_most_epsilon(name, relation):
         assert worst_loss(name, values, relation, range(2, 3)) <= EPSILON
 
 
+@pytest.mark.parametrize(("name", "relation"), [(name, relation) for name in ALL for relation in relations_of(name)])
+def test_all_small_data_sets_with_missing_values_cost_at_most_epsilon(name, relation):
+    sizes = range(2, 4) if name in CHANGE_ONE_ONLY else range(1, 4)
+    for values in (range(2), range(-1, 3)):
+        assert worst_loss(name, values, relation, sizes, nullable=True) <= EPSILON
+    for values in (range(-3, 6), range(100, 105)):
+        assert worst_loss(name, values, relation, range(2, 3), nullable=True) <= EPSILON
+
+
+@pytest.mark.parametrize("nullable", [False, True])
 @pytest.mark.parametrize(
     ("name", "relation"), [(name, relation) for name, reached in REACHED.items() for relation in reached]
 )
-def test_the_bound_is_reached_where_the_design_says_so(name, relation):
-    assert worst_loss(name, range(5), relation, range(1, 4)) == EPSILON
+def test_the_bound_is_reached_where_the_design_says_so(name, relation, nullable):
+    assert worst_loss(name, range(5), relation, range(1, 4 - nullable), nullable=nullable) == EPSILON
+
+
+def test_a_private_number_of_values_that_is_taken_for_public_is_caught():
+    """The control: holes in a column that is taken for one without them, in bounds far from 0."""
+    rows = [np.ma.MaskedArray([100, 100], [False, hole]) for hole in (False, True)]
+    with mock.patch.object(Question, "dropped", False):
+        here, there = (recorded(lambda x=x: discreet.sum(x, bounds=(100, 101), epsilon=EPSILON)) for x in rows)
+    assert here.loss(there) == 100 * EPSILON
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name.startswith("textbook")])
@@ -181,14 +209,18 @@ DESIGNS = {
     "pair": ("add-remove", lambda a, r: moments.pair_totals(1, a, r), moments.pair_scales),
     "joint": ("change-one", lambda a, r: moments.joint_totals(a, a * a, r), moments.joint_scales),
     "Bernstein": ("add-remove", lambda a, r: moments.bernstein_totals(1, a, a * a, r), moments.bernstein_scales),
+    "centred": ("either", lambda a, r: moments.centred_totals(1, a, r), moments.centred_scales),
+    "squares": ("either", lambda a, r: moments.centred_square_totals(1, a, a * a, r), moments.centred_square_scales),
 }
+"""Between two values that count (change-one), between a value and none (add-remove), or between any of these."""
 
 
 def design_loss(name: str, width: int, shrink: Fraction = Fraction(1)) -> Fraction:
     """The largest cost on a grid of this width; the totals are sums over units, so that one unit is enough."""
     relation, totals, scales = DESIGNS[name]
     found = [totals(a, width) for a in range(width + 1)]
-    others = found if relation == "change-one" else [[0] * len(found[0])]
+    nobody = [[0] * len(found[0])]
+    others = {"change-one": found, "add-remove": nobody, "either": [*found, *nobody]}[relation]
     divisors = [scale * shrink for scale in scales(width, EPSILON)]
     return max(
         sum(abs(one - two) / scale for one, two, scale in zip(mine, theirs, divisors, strict=True))

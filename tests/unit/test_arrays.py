@@ -28,9 +28,9 @@ BOUNDED: dict[str, Callable[..., Any]] = {
     "mean": discreet.mean,
     "textbook mean": partial(discreet.mean, method="laplace"),
     "variance": discreet.variance,
-    "textbook variance": partial(discreet.variance, method="laplace"),
+    "textbook variance": partial(discreet.variance, method="laplace", missing=50),
     "std": discreet.std,
-    "textbook std": partial(discreet.std, method="laplace"),
+    "textbook std": partial(discreet.std, method="laplace", missing=50),
     "median": discreet.median,
     "textbook median": partial(discreet.median, method="laplace"),
     "quantile": lambda x, **given: discreet.quantile(x, "0.9", **given),
@@ -153,7 +153,9 @@ def test_truth_values_are_the_same_in_every_container():
     }
     for kind, column in columns.items():
         assert exact(discreet.count, column, epsilon=1).value == 3, kind
-        assert exact(discreet.proportion, column, epsilon=1).value == 3 / 5, kind
+        assert exact(discreet.proportion, column, epsilon=1).value == 3 / 4, kind
+        assert exact(discreet.proportion, column, epsilon=1, missing=False).value == 3 / 5, kind
+        assert exact(discreet.proportion, column, epsilon=1, missing=1).value == 4 / 5, kind
     full = np.array([True, False, True])
     assert exact(discreet.count, full, epsilon=1).value == 2
     assert exact(discreet.mean, full, bounds=(0, 1), epsilon=1).value == pytest.approx(2 / 3)
@@ -162,7 +164,7 @@ def test_truth_values_are_the_same_in_every_container():
 def test_count_counts_what_is_there_and_proportion_what_is_not_zero():
     mixed = [0, 3, None, math.nan, -0.0, "word", False, True, math.inf]
     assert exact(discreet.count, mixed, epsilon=1).value == 6
-    assert exact(discreet.proportion, mixed, epsilon=1).value == pytest.approx(3 / 9)
+    assert exact(discreet.proportion, mixed, epsilon=1).value == pytest.approx(3 / 6)
     assert exact(discreet.count, np.array([0.0, math.nan, 2.0]), epsilon=1).value == 2
     assert exact(discreet.count, np.array([0, 0, 2]), epsilon=1).value == 3
 
@@ -402,9 +404,11 @@ def test_the_textbook_has_no_spread_of_one_record_nor_under_add_remove():
     for call in (discreet.variance, discreet.std):
         for sample in (False, True):
             with pytest.raises(InvalidParameter, match="at least"):
-                call([5.0], bounds=(0, 10), epsilon=1, method="laplace", sample=sample)
+                call([5.0], bounds=(0, 10), epsilon=1, method="laplace", missing=0, sample=sample)
         with pytest.raises(InvalidParameter, match="add-remove"):
             call(AGES, bounds=(0, 100), epsilon=1, method="laplace", neighbors="add-remove")
+        with pytest.raises(InvalidParameter, match="give missing="):
+            call(AGES, bounds=(0, 100), epsilon=1, method="laplace")
 
 
 # Values
@@ -416,8 +420,8 @@ def test_values_are_clamped_before_they_are_summed():
     assert exact(discreet.sum, np.array([-100, 3, 100]), bounds=(-1, 7), epsilon=1).value == -1 + 3 + 7
 
 
-@pytest.mark.parametrize(("missing", "expected"), [(None, 5), (0, 0), (10, 10), (99, 10), (-3, 0), ("2.5", 2.5)])
-def test_missing_values_are_the_middle_or_what_is_declared(missing, expected):
+@pytest.mark.parametrize(("missing", "expected"), [(0, 0), (10, 10), (99, 10), (-3, 0), ("2.5", 2.5)])
+def test_missing_values_are_what_is_declared(missing, expected):
     given = {"bounds": (0, 10), "epsilon": 1, "missing": missing}
     for column in ([None, math.nan, "word"], np.full(3, math.nan)):
         assert exact(discreet.sum, column, **given).value == pytest.approx(3 * expected, abs=1e-4)
@@ -462,11 +466,13 @@ def test_the_textbook_forms_at_a_huge_epsilon_are_those_of_numpy(n):
     for found, expected in (
         (discreet.mean(x, **given), x.mean()),
         (discreet.mean(x, neighbors="add-remove", **given), x.mean()),
-        (discreet.variance(x, **given), x.var()),
-        (discreet.variance(x, sample=True, **given), x.var(ddof=1)),
-        (discreet.std(x, **given), x.std()),
-        (discreet.std(x, sample=True, **given), x.std(ddof=1)),
+        (discreet.mean(x, missing=0, **given), x.mean()),
+        (discreet.variance(x, missing=0, **given), x.var()),
+        (discreet.variance(x, missing=0, sample=True, **given), x.var(ddof=1)),
+        (discreet.std(x, missing=0, **given), x.std()),
+        (discreet.std(x, missing=0, sample=True, **given), x.std(ddof=1)),
         (discreet.median(x, **given), np.median(x)),
+        (discreet.median(x, missing=0, **given), np.median(x)),
         (discreet.median(x, neighbors="add-remove", **given), np.median(x)),
         (discreet.quantile(x, "0.9", **given), np.quantile(x, 0.9, method="inverted_cdf")),
         (discreet.quantile(x, "1e-9", **given), x.min()),
@@ -532,19 +538,23 @@ def test_edges_may_be_texts_and_fractions():
     ("bins", "relation", "scale"), [(1, "add-remove", 1), (2, "change-one", 1), (3, "change-one", 2)]
 )
 def test_the_noise_of_a_histogram_is_as_small_as_it_may_be(bins, relation, scale):
-    found = discreet.histogram(AGES, bins=bins, bounds=(0, 100), epsilon="0.5", neighbors=relation)
+    given = {"bins": bins, "bounds": (0, 100), "epsilon": "0.5", "neighbors": relation}
+    found = discreet.histogram(np.array(AGES), **given)
     assert found.scale == scale * 2
     assert found.sensitivity == scale
-    if bins == 2:
+    if bins == 2:  # the rest is n minus the first, if nobody can be in neither
         assert found.value.sum() == len(AGES)
+        assert discreet.histogram(AGES, missing=0, **given).value.sum() == len(AGES)
+        assert discreet.histogram(AGES, **given).sensitivity == 2
 
 
 def test_a_projected_histogram_is_not_negative_and_adds_up():
-    found = discreet.histogram(AGES, bins=20, bounds=(0, 100), epsilon="0.05")
+    given = {"bins": 20, "bounds": (0, 100), "epsilon": "0.05"}
+    found = discreet.histogram(np.array(AGES), **given)
     assert found.projected().min() >= 0
     assert found.projected().sum() == pytest.approx(len(AGES))
-    found = discreet.histogram(AGES, bins=20, bounds=(0, 100), epsilon="0.05", neighbors="add-remove")
-    assert found.projected().sum() == pytest.approx(max(0, found.value.sum()))
+    for found in (discreet.histogram(AGES, **given), discreet.histogram(AGES, **given, neighbors="add-remove")):
+        assert found.projected().sum() == pytest.approx(max(0, found.value.sum()))
 
 
 def test_a_bracket_costs_a_quarter_and_without_it_the_note_tells_the_ranks():
@@ -573,12 +583,20 @@ def test_a_summary_spends_half_on_the_moments_and_a_sixth_on_each_quartile(relat
 
 def test_a_release_reads_as_a_number_with_its_error():
     with no_noise():
-        found = discreet.mean(AGES, bounds=(0, 100), epsilon="0.1")
+        found = discreet.mean(np.array(AGES), bounds=(0, 100), epsilon="0.1")
         assert repr(found) == "46 (0 to 100, 95 %)   ε 0.1 · Δ 12.5 · change-one"  # the bounds cut the interval
+        assert found.note == ""
+        found = discreet.mean(AGES, bounds=(0, 100), epsilon="0.1")
+        assert repr(found) == "46 (0 to 100, 95 %)   ε 0.1 · Δ 100 · change-one · missing values dropped"
+        assert found.note == "missing values dropped"
+        found = discreet.mean(AGES, bounds=(0, 100), epsilon="0.1", missing="12.5")
+        assert repr(found).endswith(" · Δ 12.5 · change-one · missing values count as 12.5")
+        found = discreet.max(AGES, bounds=(0, 100), epsilon=1)
+        assert found.note == "about 6 records lie above; missing values dropped"
         total = discreet.sum(np.array(AGES), bounds=(0, 100), epsilon=1, neighbors="add-remove")
     assert repr(total) == "368 ± 300 (95 %)   ε 1 · Δ 100 · add-remove"
-    fine = discreet.mean(np.full(10**4, 54.3), bounds=(0, 120), epsilon="0.1")
-    whole = r"\d+\.\d+ ± 0\.\d+ \(95 %\)   ε 0\.1 · Δ 0\.012 · change-one"
+    fine = discreet.mean(np.full(10**4, 54.3), bounds=(0, 120), epsilon="0.1", missing=0)
+    whole = r"\d+\.\d+ ± 0\.\d+ \(95 %\)   ε 0\.1 · Δ 0\.012 · change-one · missing values count as 0"
     assert re.fullmatch(whole, repr(fine))
     several = repr(discreet.histogram(AGES, bins=9, bounds=(0, 100), epsilon=1))
     assert "… 9 numbers" in several
@@ -695,7 +713,7 @@ def test_simultaneous_intervals_are_wider(relation):
 
 
 def test_joint_releases_are_a_mapping():
-    found = discreet.summary(AGES, bounds=(0, 100), epsilon=1)
+    found = discreet.summary(np.array(AGES), bounds=(0, 100), epsilon=1)
     assert list(found) == ["count", "mean", "std", "lower_quartile", "median", "upper_quartile"]
     assert len(found) == 6
     assert found["mean"] is found.mean
@@ -712,8 +730,10 @@ def test_joint_releases_are_a_mapping():
     lines = repr(found).splitlines()
     assert len(lines) == 7
     assert lines[-1] == "ε 1 in all · change-one"
-    private = discreet.summary(AGES, bounds=(0, 100), epsilon=1, neighbors="add-remove")
-    assert private.count.scale > 0
+    for relation in RELATIONS:
+        private = discreet.summary(AGES, bounds=(0, 100), epsilon=1, neighbors=relation)
+        assert private.count.scale > 0
+        assert repr(private).endswith(f"ε 1 in all · {relation} · missing values dropped")
     assert list(discreet.mean_and_std(AGES, bounds=(0, 100), epsilon=1)) == ["mean", "std"]
 
 

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from discreet.calibrate.ball import nearest
 from discreet.draw.coin import below, decide, exponential, flip
 from discreet.draw.entropy import Entropy, keystream
+from discreet.draw.noted import note
 from discreet.errors import EngineFailed, InvalidParameter
 
 _BLOCK = 2**15
@@ -51,6 +52,7 @@ def choose(exponents: NDArray[np.int64], unit: Fraction, *, entropy: Entropy | N
 
     Exponents are any int64; only their distance from the smallest counts.
     """
+    note("choice", unit)
     entropy = entropy or keystream()
     indices = np.flatnonzero(survivors(exponents, unit, entropy=entropy))
     return int(indices[below(indices.size, entropy)])

@@ -17,6 +17,7 @@ What it does not do: hide how long it takes; a tie asks for more bits.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 
 from discreet.calibrate.ball import ball
 from discreet.draw.entropy import Entropy, keystream
+from discreet.draw.noted import note
 from discreet.errors import InvalidParameter
 
 Chance: TypeAlias = Fraction | Callable[[], arb]
@@ -49,9 +51,20 @@ def exponential(exponent: Fraction) -> Chance:
     return (lambda: arb.exp(-ball(exponent))) if exponent else Fraction(1)
 
 
+@dataclass(frozen=True, slots=True)
+class Logistic:
+    """The chance e^x/(1+e^x), of which x is the logarithm of the odds."""
+
+    exponent: Fraction
+
+    def __call__(self) -> arb:
+        """The chance as a ball."""
+        return 1 / (1 + (-ball(self.exponent)).exp())
+
+
 def logistic(epsilon: Fraction) -> Chance:
     """The chance e^ε/(1+e^ε), of any sign of ε: what randomized response tells the truth with."""
-    return (lambda: 1 / (1 + (-ball(epsilon)).exp())) if epsilon else Fraction(1, 2)
+    return Logistic(epsilon) if epsilon else Fraction(1, 2)
 
 
 def flip(chance: Chance, entropy: Entropy) -> bool:
@@ -63,6 +76,7 @@ def flip(chance: Chance, entropy: Entropy) -> bool:
 
 def flips(chance: Chance, count: int, *, entropy: Entropy | None = None) -> NDArray[np.bool_]:
     """So many independent exact tosses of one coin."""
+    note("coin", chance, count)
     entropy = entropy or keystream()
     edge = threshold(chance, _WORD)
     heads = np.empty(count, np.bool_)

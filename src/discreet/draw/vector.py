@@ -29,6 +29,7 @@ from discreet.calibrate.ball import ball, nearest
 from discreet.calibrate.grid import floor_log2
 from discreet.draw.entropy import Entropy, keystream
 from discreet.draw.laplace import from_word
+from discreet.draw.noted import note
 from discreet.errors import EngineFailed, InvalidParameter
 
 Integers = NDArray[np.int64]
@@ -94,7 +95,11 @@ def sample(scale: Fraction, size: Any = None) -> Any:
 
 def draw_one(scale: Fraction, entropy: Entropy | None = None) -> int:
     """One exact draw, of any size: the same filter on Python floats, without the cost of arrays."""
-    entropy = entropy or keystream()
+    note("laplace", scale)
+    return _one(scale, entropy or keystream())
+
+
+def _one(scale: Fraction, entropy: Entropy) -> int:
     word = entropy.more()
     word -= (word >> 63) << 64  # as int64
     if not _exact_only(scale):
@@ -118,8 +123,9 @@ def beyond_int64(scale: Fraction) -> bool:
 
 def fill(out: Integers, scale: Fraction, *, entropy: Entropy | None = None, threads: int | None = None) -> None:
     """Overwrite the contiguous int64 array `out` with exact draws, on several threads where that pays."""
+    note("laplace", scale, out.size)
     if out.size <= _FEW and entropy is None:
-        out[:] = [draw_one(scale) for _ in range(out.size)]
+        out[:] = [_one(scale, keystream()) for _ in range(out.size)]
         return
     if threads is None:
         threads = min(_cores(), out.size // _THREAD_SHARE)

@@ -4,9 +4,10 @@ A value becomes an integer of the public grid, ⌊clamp(x)·2^(−e) + ½⌋, bl
 two is exact, and so are sums of a block, whose parts are integers below 2⁵³. Sums of blocks are Python integers:
 nothing wraps.
 
-Nothing in the data raises or shows. NaN, None and whatever is no number are missing; ±inf is clamped; −0.0 is 0. In a
-list or an array of objects, a text that writes a plain decimal is that number (`patterns`), any other is missing.
-Whether a column is of integers is read from its type where it has one; a list has none: its grid is that of reals.
+Nothing in the data raises, warns or shows. NaN, None and whatever is no number are missing; ±inf is clamped; −0.0 is 0.
+In a list or an array of objects, a text that writes a plain decimal is that number (`patterns`), any other is missing.
+Whether a column is of integers, and whether a value of it can be missing, is read from its type; a list has none: its
+grid is that of reals, and anything in it can be missing.
 """
 
 from __future__ import annotations
@@ -46,15 +47,17 @@ class Column:
     """Whether the type of the column is one of integers or truth values."""
     truth: bool
     """Whether the type of the column is that of truth values."""
+    nullable: bool
+    """Whether the type of the column allows for missing values."""
     counted: NDArray[np.bool_] | None = None
     """Where the items have types of their own: which of them are there and not the truth value False."""
 
     def truths(self) -> Column:
-        """Whether each value is true: neither 0 nor missing."""
+        """Whether each value is true, that is, not 0; what is missing stays missing."""
         true = self.values != 0
         if self.values.dtype.kind == "f":
-            true &= ~np.isnan(self.values)
-        return Column(values=true, whole=True, truth=True)
+            true = np.where(np.isnan(self.values), np.nan, true)
+        return Column(values=true, whole=True, truth=True, nullable=self.nullable)
 
     def __len__(self) -> int:
         return int(self.values.size)
@@ -76,7 +79,8 @@ def column(data: Any) -> Column:
     if isinstance(data, Column):
         return data
     try:
-        return _column(data)
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            return _column(data)
     except InvalidParameter:
         raise
     except Exception:  # noqa: S110 - whatever a strange container says may be of its data: no `__context__` keeps it
@@ -87,14 +91,15 @@ def column(data: Any) -> Column:
 def _column(data: Any) -> Column:
     if isinstance(data, np.ma.MaskedArray):
         kind = data.dtype.kind
-        return _of_numbers(np.ma.filled(data.astype(np.float64), np.nan) if kind in "biuf" else data.data, kind)
+        array = np.ma.filled(data.astype(np.float64), np.nan) if kind in "biuf" else data.data
+        return _of_numbers(array, kind, nullable=True)
     if not isinstance(data, np.ndarray) and hasattr(data, "to_numpy"):
         return _series(data)
     array = data if isinstance(data, np.ndarray) else _as_numpy(data)
     return _of_numbers(array, array.dtype.kind)
 
 
-def _of_numbers(array: NDArray[Any], kind: str) -> Column:
+def _of_numbers(array: NDArray[Any], kind: str, *, nullable: bool = False) -> Column:
     """A column of this kind: "b", "i", "u", "f", or "O" for items with types of their own."""
     if array.ndim != 1:
         raise InvalidParameter(f"the data must be one column of values, got {array.ndim} dimensions")
@@ -105,9 +110,10 @@ def _of_numbers(array: NDArray[Any], kind: str) -> Column:
         values = np.array([_number(item) for item in items], np.float64)
         false = np.array([isinstance(item, bool | np.bool_) and not item for item in items], np.bool_)
         texts = np.array([isinstance(item, str) for item in items], np.bool_)
-        return Column(values=values, whole=False, truth=False, counted=~false & (texts | ~np.isnan(values)))
+        counted = ~false & (texts | ~np.isnan(values))
+        return Column(values=values, whole=False, truth=False, nullable=True, counted=counted)
     values = array.astype(np.float64) if array.dtype == object else array  # None becomes NaN
-    return Column(values=values, whole=kind in "biu", truth=kind == "b")
+    return Column(values=values, whole=kind in "biu", truth=kind == "b", nullable=nullable or kind == "f")
 
 
 def count(data: Column) -> Exact[list[int]]:
@@ -120,34 +126,32 @@ def count(data: Column) -> Exact[list[int]]:
     return Exact([len(data) - missing])
 
 
-def size(data: Column) -> Exact[list[int]]:
-    """How many values there are, missing ones too."""
-    return Exact([len(data)])
+def moments(data: Column, grid: ValueGrid, missing: int | None, *, squares: bool) -> Exact[tuple[int, ...]]:
+    """(n, Σa) or (n, Σa, Σa²) with a = x − lower in steps; squares need grids of 2²³ steps at most.
 
+    Missing values lie at `missing`, or are dropped where that is None: then n is the number of the others.
+    """
 
-def moments(data: Column, grid: ValueGrid, missing: int, *, squares: bool) -> Exact[tuple[int, int, int]]:
-    """(n, Σa, Σa²) with a = x − lower in steps; Σa² only if asked for. Squares need grids of 2²³ steps at most."""
-
-    def sums(values: NDArray[Any]) -> tuple[int, int]:
-        total = squared = 0
+    def sums(values: NDArray[Any]) -> list[int]:
+        size = total = squared = 0
         for block, subtotal in _steps(values, grid, missing):
+            size += block.size
             total += int(subtotal)
             if squares:
                 whole = block.astype(np.int64)
                 squared += int(np.add.reduce(np.multiply(whole, whole, out=whole)))
-        return total, squared
+        return [size, total, squared] if squares else [size, total]
 
     threads = max(1, min(_cores(), len(data) // _THREAD_SHARE))
     if threads == 1:
-        return Exact((len(data), *sums(data.values)))
+        return Exact(tuple(sums(data.values)))
     share = -(-len(data) // threads)
     with ThreadPoolExecutor(threads) as pool:
         parts = list(pool.map(sums, [data.values[start : start + share] for start in range(0, len(data), share)]))
-    total, squared = (sum(part) for part in zip(*parts, strict=True))
-    return Exact((len(data), total, squared))
+    return Exact(tuple(sum(part) for part in zip(*parts, strict=True)))
 
 
-def counts(data: Column, grid: ValueGrid, missing: int) -> Exact[NDArray[np.int64]]:
+def counts(data: Column, grid: ValueGrid, missing: int | None) -> Exact[NDArray[np.int64]]:
     """How many values lie on each point of the grid, from lower to upper."""
     found = np.zeros(grid.width + 1, np.int64)
     for block, _ in _steps(data.values, grid, missing, size=max(_BLOCK, found.size)):
@@ -155,46 +159,46 @@ def counts(data: Column, grid: ValueGrid, missing: int) -> Exact[NDArray[np.int6
     return Exact(found)
 
 
-def binned(data: Column, edges: Reals, missing: int, *, even: bool) -> Exact[NDArray[np.int64]]:
+def binned(data: Column, edges: Reals, missing: int | None, *, even: bool) -> Exact[NDArray[np.int64]]:
     """How many values lie in each bin [edge, next edge); what lies outside counts in the first or the last bin.
 
-    With `even` the edges are those of `numpy.linspace`.
+    With `even` the edges are those of `numpy.linspace`. Missing values are in the bin `missing`, or in none.
     """
     bins = edges.size - 1
     with np.errstate(all="ignore"):
         width = (edges[-1] - edges[0]) / bins
         # an edge, and a value's distance from the first, are rounded by far less than a bin
         quick = even and width >= 16 * np.spacing(np.abs(edges).max()) and np.isfinite(1 / width)
-    found = np.zeros(bins, np.int64)
-    for start in range(0, len(data), max(_BLOCK, bins)):
-        block = data.values[start : start + max(_BLOCK, bins)].astype(np.float64)
-        index = _even_bins(block, edges, 1 / width) if quick else np.searchsorted(edges[1:-1], block, side="right")
-        nan = np.isnan(block)
-        if nan.any():
-            index[nan] = missing
-        found += np.bincount(index, minlength=bins)
-    return Exact(found)
+        found = np.zeros(bins + 1, np.int64)  # and one for those in none
+        for start in range(0, len(data), max(_BLOCK, bins)):
+            block = data.values[start : start + max(_BLOCK, bins)].astype(np.float64)
+            index = _even_bins(block, edges, 1 / width) if quick else np.searchsorted(edges[1:-1], block, side="right")
+            nan = np.isnan(block)
+            if nan.any():
+                index[nan] = bins if missing is None else missing
+            found += np.bincount(index, minlength=bins + 1)
+    return Exact(found[:bins])
 
 
-def sorted_steps(data: Column, grid: ValueGrid, missing: int) -> Exact[NDArray[np.int64]]:
+def sorted_steps(data: Column, grid: ValueGrid, missing: int | None) -> Exact[NDArray[np.int64]]:
     """All values in steps above lower, in order: for the textbook's median, minimum and maximum."""
     blocks = [block.astype(np.int64) for block, _ in _steps(data.values, grid, missing)]
     return Exact(np.sort(np.concatenate(blocks)) if blocks else np.empty(0, np.int64))
 
 
 def _steps(
-    values: NDArray[Any], grid: ValueGrid, missing: int, size: int = _BLOCK
+    values: NDArray[Any], grid: ValueGrid, missing: int | None, size: int = _BLOCK
 ) -> Iterator[tuple[Reals, np.float64]]:
     """Blocks of a = ⌊clamp(x)/step + ½⌋ − lower as doubles that are integers, each with its sum.
 
-    Missing values are `missing`. The sum is of integers, below 2⁵³ for a block: exact in any order.
+    Missing values are `missing`, or left out. The sum is of integers, below 2⁵³ for a block: exact in any order.
     """
     lower, upper, scale = float(grid.lower), float(grid.upper), 2.0**-grid.exponent
     work = np.empty(min(size, max(1, values.size)))
-    with np.errstate(all="ignore"):
-        for start in range(0, values.size, size):
-            source = values[start : start + size]
-            block = work[: source.size]
+    for start in range(0, values.size, size):
+        source = values[start : start + size]
+        block = work[: source.size]
+        with np.errstate(all="ignore"):
             np.multiply(source, scale, out=block, dtype=np.float64)  # not in the shorter floats of the source
             np.clip(block, lower, upper, out=block)
             np.add(block, 0.5, out=block)
@@ -203,9 +207,13 @@ def _steps(
                 np.subtract(block, lower, out=block)
             total = np.add.reduce(block)
             if np.isnan(total):
-                block[np.isnan(block)] = missing - grid.lower
+                nan = np.isnan(block)
+                if missing is None:
+                    block = block[~nan]
+                else:
+                    block[nan] = missing - grid.lower
                 total = np.add.reduce(block)
-            yield block, total
+        yield block, total
 
 
 def _even_bins(block: Reals, edges: Reals, per_unit: float) -> NDArray[np.int64]:
@@ -214,14 +222,13 @@ def _even_bins(block: Reals, edges: Reals, per_unit: float) -> NDArray[np.int64]
     The guess is off by less than a quarter of a bin, and rounding: at most one bin to either side.
     """
     last = edges.size - 2
-    with np.errstate(all="ignore"):
-        guess = np.subtract(block, edges[0])
-        np.multiply(guess, per_unit, out=guess)
-        np.clip(guess, 0.0, last, out=guess)
-        index: NDArray[np.int64] = guess.astype(np.int64)
-        index[index < 0] = 0  # what NaN became
-        index -= (block < edges[index]) & (index > 0)
-        index += (block >= edges[index + 1]) & (index < last)
+    guess = np.subtract(block, edges[0])
+    np.multiply(guess, per_unit, out=guess)
+    np.clip(guess, 0.0, last, out=guess)
+    index: NDArray[np.int64] = guess.astype(np.int64)
+    index[index < 0] = 0  # what NaN became
+    index -= (block < edges[index]) & (index > 0)
+    index += (block >= edges[index + 1]) & (index < last)
     return index
 
 
@@ -254,9 +261,9 @@ def _series(data: Any) -> Column:
     module = type(data).__module__.partition(".")[0]
     if module == "pyarrow" and hasattr(data, "type"):
         array = data.to_numpy(zero_copy_only=False) if hasattr(data, "offset") else data.to_numpy()
-        return _of_numbers(array, _kind(str(data.type)))
+        return _of_numbers(array, _kind(str(data.type)), nullable=True)
     if module == "polars" and hasattr(data, "dtype"):
-        return _of_numbers(data.to_numpy(), _kind(str(data.dtype)))
+        return _of_numbers(data.to_numpy(), _kind(str(data.dtype)), nullable=True)
     if module == "pandas" and hasattr(data, "dtype"):
         return _of_pandas(data)
     array = np.asarray(data.to_numpy())
@@ -269,7 +276,7 @@ def _of_pandas(data: Any) -> Column:
         return _of_numbers(data.to_numpy(), kind)
     if kind not in "biuf":
         raise InvalidParameter(f"the data must be numbers, got a column of {data.dtype}")
-    return _of_numbers(data.to_numpy(dtype="float64", na_value=float("nan")), kind)
+    return _of_numbers(data.to_numpy(dtype="float64", na_value=float("nan")), kind, nullable=True)
 
 
 def _kind(name: str) -> str:

@@ -54,7 +54,7 @@ def laplace_mechanism(
     `sensitivity` is Δ, the most that one unit can move the answer, summed over its coordinates. `changes` is the
     number of coordinates that one unit can move (all of them, if not given); it matters for floats only. `out`
     receives the result of an array in place; it may be the answer itself. With `ledger` and `study` the call is charged
-    before anything is drawn.
+    before anything is drawn, and `out` is filled after the record is on disk.
 
     >>> noisy = laplace_mechanism([120, 80, 0], sensitivity=2, epsilon="0.1")
     >>> [type(count).__name__ for count in noisy]
@@ -67,14 +67,23 @@ def laplace_mechanism(
     if isinstance(answer, int | float) and out is None:
         if not account:
             return _noisy_number(answer, delta, exact, changes)
-        parameters = {"sensitivity": delta, "changes": changes, "whole": isinstance(answer, int)}
-        work = lambda: drawn(lambda: _noisy_number(answer, delta, exact, changes))  # noqa: E731
+        whole = isinstance(answer, int)
+        parameters = {"sensitivity": delta, "changes": changes, "whole": whole}
+        terms = "answer", grid_of(whole, delta, exact, changes or 1)
+        work = lambda: drawn(lambda: _noisy_number(answer, delta, exact, changes), *terms)  # noqa: E731
         return charged(account, "laplace_mechanism", parameters, exact, work)
     array = answer if isinstance(answer, np.ndarray) else _array(answer)
-    task = _Task(array, delta, exact, changes, out)
-    parameters = {"sensitivity": delta, "changes": changes, "whole": task.whole, "shape": list(array.shape)}
+    task = _Task(array, delta, exact, changes)
+    if out is not None:
+        _check_out(out, array.shape, task.dtype)
+    parameters = {"sensitivity": delta, "changes": changes, "type": task.dtype.name, "shape": list(array.shape)}
+    if not account and out is not None:
+        return task.run(out)
     result = charged(account, "laplace_mechanism", parameters, exact, task.run if not account else task.taped)
-    return result.tolist() if out is None and (array.ndim == 0 or isinstance(answer, list | tuple)) else result
+    if out is not None:  # after the record is on disk: before it, a caller could see a draw that nobody remembers
+        out[...] = result
+        return out
+    return result.tolist() if array.ndim == 0 or isinstance(answer, list | tuple) else result
 
 
 def _noisy_number(answer: float, delta: Fraction, epsilon: Fraction, changes: int | None) -> int | float:
@@ -87,36 +96,36 @@ def _noisy_number(answer: float, delta: Fraction, epsilon: Fraction, changes: in
 class _Task:
     """Noise on an array, with all that can be refused refused."""
 
-    def __init__(self, array: NDArray[Any], delta: Fraction, epsilon: Fraction, changes: int | None, out: Any) -> None:
+    def __init__(self, array: NDArray[Any], delta: Fraction, epsilon: Fraction, changes: int | None) -> None:
         self.array = array
         self.whole = _is_whole(array)
         self.grid = grid_of(self.whole, delta, epsilon, changes or max(1, array.size))
         self.big = array.dtype == object or beyond_int64(self.grid.scale)
-        dtype = np.dtype(object if self.big and self.whole else np.int64 if self.whole else np.float64)
-        self.result = np.empty(array.shape, dtype) if out is None else _checked_out(out, array.shape, dtype)
+        self.dtype = np.dtype(object if self.big and self.whole else np.int64 if self.whole else np.float64)
 
-    def run(self) -> NDArray[Any]:
+    def run(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """The result, drawn in chunks."""
+        result = np.empty(self.array.shape, self.dtype) if out is None else out
         if self.array.size == 0:
-            return self.result
+            return result
         if self.big:
-            for source, target in _chunks(self.array, self.result):
+            for source, target in _chunks(self.array, result):
                 target[...] = [_noisy_item(item, self.whole, self.grid) for item in source.tolist()]
-            return self.result
+            return result
         noise = np.empty(min(self.array.size, _CHUNK), np.int64)
-        for source, target in _chunks(self.array, self.result):
+        for source, target in _chunks(self.array, result):
             part = noise[: source.size]
             fill(part, self.grid.scale)
             if self.whole:
                 add(source, part, target)
             else:
                 _add_real(source, part, target, self.grid)
-        return self.result
+        return result
 
     def taped(self) -> NDArray[Any]:
         """The same by way of the tape."""
-        self.result[...] = np.array(drawn(lambda: self.run().tolist()), self.result.dtype).reshape(self.result.shape)
-        return self.result
+        found = drawn(lambda: self.run().tolist(), "answer", self.grid, self.dtype.name, *self.array.shape)
+        return np.array(found, self.dtype).reshape(self.array.shape)
 
 
 def _chunks(array: NDArray[Any], result: NDArray[Any]) -> Any:
@@ -200,7 +209,6 @@ def _is_whole(array: NDArray[Any]) -> bool:
     return array.dtype.kind != "f"
 
 
-def _checked_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype or not out.flags.writeable:
         raise InvalidParameter(f"out must be a writeable array of {dtype} with the shape {shape}")
-    return out

@@ -6,15 +6,15 @@ either side. One unit has up to max_rows rows, in all groups together; under cha
     a design at rate ε/factor a row loses at most ε,     factor = max_rows (add-remove) or 2·max_rows (change-one)
 
 In an answer without groups the rows that go and those that come meet in one number, which cannot move by both: a count
-moves by max_rows, a sum by max_rows·(max(H, 0) − min(L, 0)), a gap by one to either side a row. And where the number of
-contributing rows is public (change-one, each row a unit, no WHERE, no groups, missing values replaced) one row is
-replaced by one row, and the sharper designs serve: a sum moves by R, a mean needs no count, a variance is joint.
+moves by max_rows, a sum by max_rows·(max(H, 0) − min(L, 0)), a gap by one to either side a row, and means and variances
+have the centred designs at rate ε/max_rows. And where the number of contributing rows is public (change-one, each row a
+unit, no WHERE, no groups, missing values replaced) one row is replaced by one row, and the sharper designs serve: a sum
+moves by R, a mean needs no count, a variance is joint. `moments` has the designs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
@@ -29,13 +29,14 @@ from discreet.calibrate.lemma import half_width
 from discreet.engines.base import Exact, Measure, OnGrid, Present, Rows, Squares, Total, Units
 from discreet.engines.integers import Integers, roomy
 from discreet.release import moments
-from discreet.release.grouped import Pairs, Triples
-from discreet.release.mechanism import NoisySum, noisy_columns, public_count, public_step
+from discreet.release.grouped import BERNSTEIN, CENTRED_BERNSTEIN, CENTRED_PAIR, PAIR, Lone, Partition, Private, around
+from discreet.release.mechanism import NoisyColumn, noisy_columns, public_count, public_step
 from discreet.release.result import readable
-from discreet.release.spread import combined_radius, radius
+from discreet.release.spread import radius
 
 SUM_BITS = 30
 SQUARE_BITS = 22
+"""Steps of the grids: a sum's rounding vanishes beside any noise; the squares of a block stay within int64."""
 
 Secret: TypeAlias = Exact[list[list[Any]]]
 """For each measure of a design, a list over all groups."""
@@ -45,6 +46,9 @@ Item: TypeAlias = tuple[Any, Any, Any]
 
 Columns: TypeAlias = tuple[Any, Any, Any]
 """The numbers of all groups, and the lower and upper ends of their intervals: arrays, or lists of a few."""
+
+Estimate: TypeAlias = Lone | moments.Known | Private
+"""Noisy sums of all groups, and the statistics that follow from them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +80,11 @@ class Terms:
     def touched(self) -> int:
         """How many groups one unit can change."""
         return min(self.cells, self.spread * (2 if self.replaced else 1))
+
+    @property
+    def meets(self) -> bool:
+        """Whether a row that goes and one that comes in its place are in the same group."""
+        return self.replaced and self.cells == 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +161,7 @@ class CountDesign:
     def columns(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> dict[str, Columns]:
         """The same, column by column."""
         [noisy] = noisy_columns(exact, [self._moved(terms) / epsilon], epsilon, terms.touched)
-        return {self.name: _around(noisy.values, radius(noisy[0], confidence), 1)}
+        return {self.name: around(noisy.values, radius(noisy[0], confidence), 1)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,69 +233,91 @@ class MomentDesign:
 
     def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
         """Scales of the sums, in grid units."""
-        grid, each = self.grid, epsilon / terms.factor
+        grid, each = self.grid, epsilon / (terms.rows if terms.meets else terms.factor)
         if terms.public:
             return moments.joint_scales(grid.width, epsilon) if self.squares else [grid.width / epsilon]
+        if self.alone:  # 0 is what a row that does not count has
+            moved = max(grid.upper, 0) - min(grid.lower, 0) if terms.meets else max(abs(grid.lower), abs(grid.upper))
+            return [moved / each]
         if self.squares:
-            return moments.bernstein_scales(grid.width, each)
-        if not self.alone:
-            return moments.pair_scales(grid.width, each)
-        if terms.cells == 1 and terms.replaced:  # 0 is what a row that does not count has
-            return [terms.rows * (max(grid.upper, 0) - min(grid.lower, 0)) / epsilon]
-        return [max(abs(grid.lower), abs(grid.upper)) / each]
+            found = moments.centred_square_scales if terms.meets else moments.bernstein_scales
+        else:
+            found = moments.centred_scales if terms.meets else moments.pair_scales
+        return found(grid.width, each)
+
+    def partition(self, terms: Terms) -> Partition:
+        """How the number, the mean and the variance of a private number of rows follow from the totals."""
+        if self.squares:
+            return CENTRED_BERNSTEIN if terms.meets else BERNSTEIN
+        return CENTRED_PAIR if terms.meets else PAIR
 
     def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
         """The widest that an interval can be; a std is taken of data whose std is a quarter of the range."""
-        scale, unit = self.scales(terms, epsilon)[-1], self.grid.step ** (2 if self.squares else 1)
         found = []
         for name, statistic in self.wanted:
+            scale, step = self.noise(statistic, terms, epsilon)
             reach = self._reach(statistic, terms, epsilon, confidence)
             sizes = [1] if statistic == "sum" else [size] if size is not None else [1_000, 10_000]
             shown = [f"± {readable(reach / rows, 3)}" + (f" at {rows:,} rows" if rows > 1 else "") for rows in sizes]
             found.append(
                 Line(
                     name=name,
-                    sensitivity=scale * epsilon * unit,
-                    scale=scale * unit,
+                    sensitivity=scale * epsilon,
+                    scale=scale,
                     within=", ".join(shown),
                     reach=reach / sizes[0] if size is not None or statistic == "sum" else None,
                     sized=True,
-                    step=public_step(scale, epsilon, terms.touched) * unit,
+                    step=step,
                     noise=self._sum_noise(terms, epsilon) if statistic == "sum" else (),
                 )
             )
         return found
 
+    def noise(self, statistic: str, terms: Terms, epsilon: Fraction) -> tuple[Fraction, Fraction]:
+        """The scale and the step of the noise that a statistic rests on: on a count, a sum or a sum of squares.
+
+        In the units of the data, before a division by the number of rows.
+        """
+        at, power = {"count": (-1, 0), "sum": (0, 1), "mean": (0, 1)}.get(statistic, (1, 2))
+        factor, degree = (((1, 1), (1, 2)) if terms.public or self.alone else self.partition(terms).units)[at]
+        scale, width = self.scales(terms, epsilon)[at], self.grid.width
+        unit = (width * self.grid.step) ** power / (factor * width**degree)
+        return scale * unit, public_step(scale, epsilon, terms.touched) * unit
+
     def _sum_noise(self, terms: Terms, epsilon: Fraction) -> tuple[Fraction, ...]:
         """The scales of the draws in a sum: each the scale of a released total times its weight in the sum."""
         grid, scales = self.grid, self.scales(terms, epsilon)
-        high, low, width = grid.upper, grid.lower, grid.width
-        match len(scales), terms.public:
-            case (1, _) | (_, True):
-                weights = [Fraction(1)]
-            case (2, _):
-                weights = [Fraction(abs(high), width), Fraction(abs(low), width)]
-            case _:
-                weights = [Fraction(abs(part), 2 * width**2) for part in (2 * low, high + low, 2 * high)]
-        return tuple(scale * weight * grid.step for scale, weight in zip(scales, weights, strict=False) if weight)
+        if terms.public or self.alone:
+            return (scales[0] * grid.step,)
+        partition = self.partition(terms)
+        ends = [grid.lower + Fraction(value) * grid.width for value in partition.values]
+        found = []
+        for scale, (factor, power), *column in zip(scales, partition.units, *partition.matrix, strict=True):
+            weight = sum((end * Fraction(part) for end, part in zip(ends, column, strict=True)), Fraction())
+            found.append(scale * abs(weight) / (factor * grid.width**power) * grid.step)
+        return tuple(scale for scale in found if scale)
 
     def _reach(self, statistic: str, terms: Terms, epsilon: Fraction, confidence: Fraction) -> float:
         """The half-width of a sum; of a mean, variance or std, times the number of rows."""
-        grid, scales, level = self.grid, [float(scale) for scale in self.scales(terms, epsilon)], float(confidence)
+        grid, scales, level = self.grid, self.scales(terms, epsilon), float(confidence)
         width, step = float(grid.width), float(grid.step)
-        lone, joint = len(scales) == 1, terms.public and self.squares
-        if lone:
-            return half_width(self.scales(terms, epsilon)[0], confidence) * step
-        if statistic in ("sum", "mean") and joint:
-            return scales[0] * -math.log(1 - level) * step
-        ends = [width + grid.lower, float(grid.lower)] if statistic == "sum" else [width, 0.0]  # (H, L), or (R, 0)
-        if statistic in ("sum", "mean"):
-            weights = [ends[0], (ends[0] + ends[1]) / 2, ends[1]] if self.squares else ends
-            # a discrete draw is within one grid unit of the continuous one
-            reach = scales[0] * float(combined_radius(np.array(weights), level)) + float(np.abs(weights).sum())
-            return reach * step / width ** (len(scales) - 1)
-        half = -math.log((1 - level) / 2)  # variances give half of the error to the mean
-        found = (scales[0] * width + scales[1] if joint else scales[0]) * half * step**2
+        if len(scales) == 1:
+            return half_width(scales[0], confidence) * step
+        if terms.public and statistic in ("sum", "mean"):
+            return float(scales[0]) * -math.log(1 - level) * step
+        half = (1 + level) / 2  # variances give half of the error to the mean
+        if terms.public:
+            found = (float(scales[0]) * width + float(scales[1])) * -math.log(1 - half) * step**2
+        else:
+            totals = [NoisyColumn(values=[0], step=1, scale=scale) for scale in scales]
+            partition = self.partition(terms)
+            noise = Private(grid=grid, partition=partition, totals=totals)
+            values = np.array(partition.values)
+            if statistic == "sum":
+                return float(noise.reach(grid.lower + values * width, level)) * step
+            if statistic == "mean":  # an end of the bounds is worst
+                return float(noise.reach(values, level)) * width * step
+            found = float(noise.reach(values == 1, half)) * (width * step) ** 2
         return found / (width * step / 2) if statistic.startswith("std") else found
 
     def release(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> dict[str, list[Item]]:
@@ -295,46 +326,43 @@ class MomentDesign:
 
     def columns(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> dict[str, Columns]:
         """The same, column by column."""
-        grid, wanted = self.grid, self.wanted
-        totals = exact.map(lambda found: self._totals(found, terms.public))
-        sums = noisy_columns(totals, self.scales(terms, epsilon), epsilon, terms.touched)
+        noisy = self.estimate(exact, terms, epsilon)
+        return {name: (noisy.value(statistic), *noisy.ends(statistic, confidence)) for name, statistic in self.wanted}
+
+    def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction) -> Estimate:
+        """The joint release: noisy sums of all groups, from which the statistics follow at any confidence."""
+        grid = self.grid
+        totals = noisy_columns(
+            exact.map(lambda found: self._totals(found, terms)), self.scales(terms, epsilon), epsilon, terms.touched
+        )
         n = public_count(exact.map(lambda found: int(found[0][0]))) if terms.public else 0
         if self.alone:
-            reach, unit = radius(sums[0][0], confidence), 1 if grid.exact else float(grid.step)
-            centres = [value + grid.lower * n for value in sums[0].values] if n else sums[0].values
-            return {name: _around(centres, reach, unit) for name, _ in wanted}
-        if terms.public:
-            one = self._estimator([column[0] for column in sums], n)
-            found = {name: _statistic(one, statistic, confidence) for name, statistic in wanted}
-            return {name: ([item[0]], [item[1]], [item[2]]) for name, item in found.items()}
-        many = Triples(grid=grid, sums=sums) if self.squares else Pairs(grid=grid, above=sums[0], below=sums[1])
-        return {name: _statistics(many, statistic, confidence) for name, statistic in wanted}
+            return Lone(grid=grid, n=n, total=totals[0])
+        if not terms.public:
+            return Private(grid=grid, partition=self.partition(terms), totals=totals)
+        first, *second = (column[0] for column in totals)
+        return moments.Known(grid=grid, n=max(n, 1), total=first, mixed=second[0] if second else None)
 
-    def _totals(self, found: list[Any], public: bool) -> list[Any]:
+    def _totals(self, found: list[Any], terms: Terms) -> list[Any]:
         """The sums of the design, for every group, from n, Σa and Σa²."""
         width, lower = self.grid.width, self.grid.lower
-        if all(isinstance(column, Integers) for column in found) and not public:
+        if not terms.meets and not terms.public and all(isinstance(column, Integers) for column in found):
             factors = [width**2, 2 * width, 2] if self.squares else [max(width, abs(lower)), 1]
-            n, total, *squared = roomy([column.array for column in found], factors)
-            if self.alone:
-                return [Integers(total + lower * n)]
-            pairs: Any = moments.bernstein_totals if self.squares else moments.pair_totals
-            return [Integers(made) for made in pairs(n, total, *squared, width)]
-        rows = zip(*found, strict=True)
-        if public:
-            made = [moments.joint_totals(row[1], row[2], width) if self.squares else [row[1]] for row in rows]
-        elif self.squares:
-            made = [moments.bernstein_totals(row[0], row[1], row[2], width) for row in rows]
-        elif self.alone:
-            made = [[row[1] + lower * row[0]] for row in rows]
-        else:
-            made = [moments.pair_totals(row[0], row[1], width) for row in rows]
-        return [list(column) for column in zip(*made, strict=True)]
+            return [Integers(column) for column in self._sums(terms, *roomy([one.array for one in found], factors))]
+        rows = [self._sums(terms, *row) for row in zip(*found, strict=True)]
+        return [list(column) for column in zip(*rows, strict=True)]
 
-    def _estimator(self, sums: list[NoisySum], n: int) -> moments.Lone | moments.Joint:
-        if not self.squares:
-            return moments.Lone(grid=self.grid, n=max(n, 1), total=sums[0])
-        return moments.Joint(grid=self.grid, n=max(n, 1), total=sums[0], mixed=sums[1])
+    def _sums(self, terms: Terms, n: Any, total: Any, squared: Any = None) -> list[Any]:
+        """The same of one group, or of arrays of them."""
+        width = self.grid.width
+        if terms.public:
+            return moments.joint_totals(total, squared, width) if self.squares else [total]
+        if self.alone:
+            return [total + self.grid.lower * n]
+        if self.squares:
+            found = moments.centred_square_totals if terms.meets else moments.bernstein_totals
+            return found(n, total, squared, width)
+        return (moments.centred_totals if terms.meets else moments.pair_totals)(n, total, width)
 
 
 def as_number(of: Expression) -> Expression:
@@ -347,14 +375,6 @@ def grid_point(missing: Fraction | None, grid: ValueGrid) -> int | None:
     return None if missing is None else grid.point(missing)
 
 
-def _around(centres: Sequence[int], reach: int, unit: float) -> Columns:
-    """Numbers and the ends of their intervals, (centre ± reach)·unit; arrays of many, lists of a few."""
-    if isinstance(centres, Integers):
-        [middle] = roomy([centres.array], [1 if reach < 2**60 else 2**61])
-        return middle * unit, (middle - reach) * unit, (middle + reach) * unit
-    return tuple([(centre + end) * unit for centre in centres] for end in (0, -reach, reach))  # type: ignore[return-value]
-
-
 def _items(columns: dict[str, Columns]) -> dict[str, list[Item]]:
     """Row by row, as Python's own numbers."""
     plain = {
@@ -362,27 +382,3 @@ def _items(columns: dict[str, Columns]) -> dict[str, list[Item]]:
         for name, three in columns.items()
     }
     return {name: list(zip(*three, strict=True)) for name, three in plain.items()}
-
-
-def _statistics(many: Pairs | Triples, statistic: str, confidence: Fraction) -> Columns:
-    """One statistic of the joint releases of many groups."""
-    if statistic == "sum":
-        found = many.sum(confidence)
-    elif statistic == "mean" or isinstance(many, Pairs):
-        found = many.mean(confidence)
-    else:
-        found = many.variance(confidence, sample=statistic.endswith("+"))
-    value, low, high = map(np.sqrt, found) if statistic.startswith("std") else found
-    return value, low, high
-
-
-def _statistic(one: moments.Lone | moments.Joint, statistic: str, confidence: Fraction) -> Item:
-    """One statistic of a joint release."""
-    if statistic == "sum":
-        return (one.sum(), *one.sum_interval(confidence))
-    if statistic == "mean" or isinstance(one, moments.Lone):
-        return (one.mean(), *one.mean_interval(confidence))
-    factor = one.sample_factor() if statistic.endswith("+") else 1.0
-    values = [value * factor for value in (one.variance(), *one.variance_interval(confidence))]
-    value, low, high = (math.sqrt(value) for value in values) if statistic.startswith("std") else values
-    return value, low, high

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Literal
@@ -11,10 +10,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.ask.expression import Column
+from discreet.ask.query import Moment
+from discreet.calibrate import sensitivity
 from discreet.calibrate.grid import ValueGrid
 from discreet.calibrate.lemma import half_width
 from discreet.engines import array as engine
-from discreet.release import moments
+from discreet.engines.base import Exact
+from discreet.release.design import Estimate, MomentDesign
+from discreet.release.grouped import Private
 from discreet.release.mechanism import noisy_counts, noisy_sums, noisy_tree
 from discreet.release.quantile import (
     BRACKET_BITS,
@@ -29,16 +33,16 @@ from discreet.release.quantile import (
     rank_rate,
 )
 from discreet.release.question import Question
-from discreet.release.result import Cumulative, Ends, Histogram, Release, as_float, fields_of
+from discreet.release.result import Cumulative, Ends, Histogram, Release, Spread, as_float, fields_of
+from discreet.release.tape import marked
 from discreet.release.tree import quantile_interval, quantiles_from, tree_design
 
-SUM_BITS = 30
-SQUARE_BITS = 22
 TREE_BITS = 10
-"""Steps of the grids: a sum's rounding vanishes beside any noise; the squares of a block stay within int64; a tree
-tells values apart to a thousandth of the range."""
+"""A tree tells values apart to a thousandth of the range."""
 
 _HALF = Fraction(1, 2)
+
+_VALUES = Column("values", "number")
 
 
 def count(ask: Question) -> Release:
@@ -48,121 +52,72 @@ def count(ask: Question) -> Release:
 
 
 def total(ask: Question) -> Release:
-    """Σx: under change-one one unit moves it by R, under add-remove by max(|L|, |H|)."""
-    grid = ask.grid(SUM_BITS)
-    exact = engine.moments(ask.data, grid, ask.missing_on(grid), squares=False)
-    moved = grid.width if ask.public_size else max(abs(grid.lower), abs(grid.upper))
-    totals = exact.map(lambda found: [found[1] + grid.lower * found[0]])
-    [noisy] = noisy_sums(totals, [moved / ask.epsilon], ask.epsilon)
-    # each value is rounded by half a step at most; how many there are is only public under change-one
+    """Σx: one unit moves it by R where n is public, else by max(H, 0) − min(L, 0), or by max(|L|, |H|) (add-remove)."""
+    design = _design(ask, "sum")
+    grid = design.grid
+    totals = _moments(ask, design).map(lambda found: [found[1] + grid.lower * found[0]])
+    [scale] = design.scales(ask.terms, ask.epsilon)
+    [noisy] = noisy_sums(totals, [scale], ask.epsilon)
+    # each value is rounded by half a step at most; how many there are is known where it is public
     slack = Fraction(0) if grid.exact or not ask.public_size else len(ask.data) * grid.step / 2
-    return ask.of_sum(noisy, sensitivity=moved * grid.step, unit=grid.step, whole=grid.exact, slack=slack)
+    return ask.of_sum(noisy, sensitivity=scale * ask.epsilon * grid.step, unit=grid.step, whole=grid.exact, slack=slack)
 
 
-def mean(ask: Question) -> Release:
-    """Σa/n where n is public, the pair where it is not."""
-    if ask.public_size:
-        return lone_mean(ask, _lone(ask, ask.grid(SUM_BITS)))
-    grid = ask.grid(SUM_BITS)
-    exact = engine.moments(ask.data, grid, ask.missing_on(grid), squares=False)
-    scales = moments.pair_scales(grid.width, ask.epsilon)
-    sums = noisy_sums(exact.map(lambda found: moments.pair_totals(found[0], found[1], grid.width)), scales, ask.epsilon)
-    pair = moments.Pair(grid=grid, above=sums[0], below=sums[1])
-    return ask.release(
-        pair.mean(),
-        lambda confidence, _: pair.mean_interval(confidence),
-        sensitivity=grid.width * grid.step,
-        scale=sums[0].spread * grid.step,
-        step=sums[0].step * grid.step,
-    )
-
-
-def lone_mean(ask: Question, lone: moments.Lone) -> Release:
-    """The release of a mean whose n is public."""
-    grid, n = lone.grid, lone.n
-    return ask.release(
-        lone.mean(),
-        lambda confidence, _: lone.mean_interval(confidence),
-        sensitivity=grid.width * grid.step / n,
-        scale=lone.total.spread * grid.step / n,
-        step=lone.total.step * grid.step / n,
-    )
-
-
-def _lone(ask: Question, grid: ValueGrid) -> moments.Lone:
-    exact = engine.moments(ask.data, grid, ask.missing_on(grid), squares=False)
-    n = ask.n
-    [noisy] = noisy_sums(exact.map(lambda found: [found[1]]), [grid.width / ask.epsilon], ask.epsilon)
-    return moments.Lone(grid=grid, n=n, total=noisy)
-
-
-def second_moments(ask: Question, epsilon: Fraction) -> moments.Joint | moments.Bernstein:
-    """Mean and variance in one: the joint design where n is public, Bernstein's three sums where it is not."""
-    grid = ask.square_grid(SQUARE_BITS)
-    exact = engine.moments(ask.data, grid, ask.missing_on(grid), squares=True)
-    if ask.public_size:
-        n = ask.n
-        totals = exact.map(lambda found: moments.joint_totals(found[1], found[2], grid.width))
-        first, second = noisy_sums(totals, moments.joint_scales(grid.width, epsilon), epsilon)
-        return moments.Joint(grid=grid, n=n, total=first, mixed=second)
-    totals = exact.map(lambda found: moments.bernstein_totals(*found, grid.width))
-    b0, b1, b2 = noisy_sums(totals, moments.bernstein_scales(grid.width, epsilon), epsilon)
-    return moments.Bernstein(grid=grid, sums=(b0, b1, b2))
-
-
-def variance(ask: Question, found: moments.Joint | moments.Bernstein, *, sample: bool, root: bool) -> Release:
-    """The variance or its root from either design; a sample's is n/(n−1) times the population's."""
-    grid = found.grid
-    noisy = found.mixed if isinstance(found, moments.Joint) else found.sums[0]
-    size = found.n if isinstance(found, moments.Joint) else max(found.count(), 2.0)
-    factor = size / (size - 1) if sample and size > 1 else 1.0
-    shape: Callable[[float], float] = math.sqrt if root else float
-
-    def spread(confidence: Fraction, _: bool) -> Ends:
-        low, high = found.variance_interval(confidence)
-        return shape(low * factor), shape(high * factor)
-
-    unit = grid.step**2 / (found.n if isinstance(found, moments.Joint) else 1)
-    return ask.release(
-        shape(found.variance() * factor),
-        spread,
-        sensitivity=grid.width**2 * unit,
-        scale=noisy.spread * unit,
-        step=noisy.step * unit,
-    )
+def moment(ask: Question, statistic: str) -> Release:
+    """Mean, variance or std, or a sample's variance+ or std+."""
+    design = _design(ask, statistic)
+    return _of_moments(ask, design, _estimate(ask, design), statistic)
 
 
 def joint_parts(ask: Question) -> dict[str, Release]:
-    """Number of records, mean and std from one joint release."""
-    found = second_moments(ask, ask.epsilon)
-    about_count, about_mean = replace(ask, statistic="count"), replace(ask, statistic="mean")
-    if isinstance(found, moments.Joint):
-        n = found.n  # public: there is no error and no cost
+    """Number of values, mean and std from one joint release."""
+    design = _design(ask, "std")
+    found = _estimate(ask, design)
+    about_count = replace(ask, statistic="count")
+    if isinstance(found, Private):
+        scale, step = design.noise("count", ask.terms, ask.epsilon)
+        count = about_count.release(*_numbers(found, "count"), sensitivity=Fraction(1), scale=scale, step=step)
+    else:
+        n = ask.n  # public: there is no error and no cost
         count = replace(about_count, epsilon=Fraction(0)).release(
             n, lambda _confidence, _: (n, n), sensitivity=Fraction(0), scale=Fraction(0), step=Fraction(1)
         )
-        mean = lone_mean(about_mean, found.lone())
-    else:
-        grid, noisy = found.grid, found.sums[0]
-        count = about_count.release(
-            found.count(),
-            lambda confidence, _: found.count_interval(confidence),
-            sensitivity=Fraction(1),
-            scale=noisy.spread / grid.width**2,
-            step=Fraction(noisy.step, grid.width**2),
-        )
-        mean = about_mean.release(
-            found.mean(),
-            lambda confidence, _: found.mean_interval(confidence),
-            sensitivity=grid.width * grid.step,
-            scale=noisy.spread / grid.width * grid.step,
-            step=noisy.step * grid.step / grid.width,
-        )
-    return {
-        "count": count,
-        "mean": mean,
-        "std": variance(replace(ask, statistic="std"), found, sample=False, root=True),
-    }
+    parts = {name: _of_moments(replace(ask, statistic=name), design, found, name) for name in ("mean", "std")}
+    return {"count": count, **parts}
+
+
+def _design(ask: Question, statistic: str) -> MomentDesign:
+    """The design of a study for the one group of all values."""
+    of = Moment("mean", _VALUES, *ask.bounds, ask.data.whole, ask.missing)
+    return MomentDesign(wanted=(("value", statistic),), of=of)
+
+
+def _moments(ask: Question, design: MomentDesign) -> Exact[tuple[int, ...]]:
+    grid = marked(design.grid)
+    return engine.moments(ask.data, grid, ask.missing_on(grid), squares=design.squares)
+
+
+def _estimate(ask: Question, design: MomentDesign) -> Estimate:
+    secret = _moments(ask, design).map(lambda found: [[number] for number in found])
+    return design.estimate(secret, ask.terms, ask.epsilon)
+
+
+def _numbers(found: Estimate, statistic: str) -> tuple[float, Spread]:
+    """The value of the one group, and its interval at any confidence."""
+
+    def spread(confidence: Fraction, _: bool) -> Ends:
+        low, high = found.ends(statistic, confidence)
+        return float(low[0]), float(high[0])
+
+    return float(found.value(statistic)[0]), spread
+
+
+def _of_moments(ask: Question, design: MomentDesign, found: Estimate, statistic: str) -> Release:
+    """One statistic of a joint release; where n is public, in terms of the mean rather than of the sum."""
+    scale, step = design.noise(statistic, ask.terms, ask.epsilon)
+    size = (design.grid.width * design.grid.step) ** (1 if statistic == "mean" else 2)
+    n = ask.n if ask.public_size else 1
+    return ask.release(*_numbers(found, statistic), sensitivity=size / n, scale=scale / n, step=step / n)
 
 
 def cells(ask: Question, grid: ValueGrid) -> Counts:
@@ -177,9 +132,9 @@ def quantile(ask: Question, share: Fraction, bracket: Fraction | None) -> Releas
     epsilon = ask.epsilon if bracket is None else ask.epsilon * VALUE_PART
     rate = rank_rate(share, ask.neighbors, epsilon)
     point = find(cells(ask, grid), grid, share, rate) * grid.step
-    note = ""
+    error = ""
     if bracket is None:
-        note = f"within {float(rank_error(grid.width + 1, rate, Fraction(1, 20))):,.0f} ranks, 95 %"
+        error = f"within {float(rank_error(grid.width + 1, rate, Fraction(1, 20))):,.0f} ranks, 95 %"
         ends = whole  # only the bounds are certain
     else:
         coarse = ask.grid(BRACKET_BITS)
@@ -193,7 +148,7 @@ def quantile(ask: Question, share: Fraction, bracket: Fraction | None) -> Releas
         return float(low), float(high)
 
     value = int(point) if grid.exact else float(point)
-    return ask.release(value, spread, sensitivity=Fraction(1), scale=1 / rate, step=grid.step, note=note)
+    return ask.release(value, spread, sensitivity=Fraction(1), scale=1 / rate, step=grid.step, error=error)
 
 
 def extreme(ask: Question, grid: ValueGrid, side: Literal["min", "max"]) -> Release:
@@ -208,18 +163,18 @@ def extreme(ask: Question, grid: ValueGrid, side: Literal["min", "max"]) -> Rele
         sensitivity=Fraction(1),
         scale=1 / ask.epsilon,
         step=grid.step,
-        note=f"about {beyond:,} records lie {'above' if side == 'max' else 'below'}",
+        error=f"about {beyond:,} records lie {'above' if side == 'max' else 'below'}",
     )
 
 
 def histogram(ask: Question, edges: NDArray[np.float64], *, even: bool) -> Histogram:
     """Every bin with noise: 2/ε where a unit may change its bin, 1/ε where it may only come or go."""
     bins = edges.size - 1
-    middle = ask.missing if ask.missing is not None else (ask.bounds[0] + ask.bounds[1]) / 2
-    home = int(np.searchsorted(edges[1:-1], as_float(middle), side="right"))
+    home = None if ask.missing is None else int(np.searchsorted(edges[1:-1], as_float(ask.missing), side="right"))
     exact = engine.binned(ask.data, edges, home, even=even)
     halves = ask.public_size and bins == 2
-    scale = Fraction(2 if ask.public_size and not halves else 1) / ask.epsilon
+    delta = Fraction(1) if halves else sensitivity.histogram(bins=bins, neighbors=ask.neighbors)
+    scale = delta / ask.epsilon
     if halves:  # one count, and the rest of n: half the noise
         [first] = noisy_counts(exact.map(lambda found: found[:1]), scale).tolist()
         noisy = np.array([first, len(ask.data) - first])
@@ -237,7 +192,7 @@ def histogram(ask: Question, edges: NDArray[np.float64], *, even: bool) -> Histo
 
 def cumulative(ask: Question, grid: ValueGrid) -> Cumulative:
     """How many values lie at or below each point of a grid, from a tree of counts."""
-    tree = tree_design(grid.width + 1, ask.neighbors, ask.epsilon)
+    tree = tree_design(grid.width + 1, ask.neighbors, ask.epsilon, dropped=ask.dropped)
     public = len(ask.data) if ask.public_size else None
     below = tree.cumulative(noisy_tree(cells(ask, grid), tree), public)
 
@@ -252,7 +207,7 @@ def cumulative(ask: Question, grid: ValueGrid) -> Cumulative:
 
 def quantiles_of_tree(ask: Question, grid: ValueGrid, shares: Sequence[Fraction]) -> Release:
     """Any number of quantiles from one tree, with intervals from its band."""
-    tree = tree_design(grid.width + 1, ask.neighbors, ask.epsilon)
+    tree = tree_design(grid.width + 1, ask.neighbors, ask.epsilon, dropped=ask.dropped)
     public = len(ask.data) if ask.public_size else None
     below = tree.cumulative(noisy_tree(cells(ask, grid), tree), public)
     step, lower, half = float(grid.step), grid.lower, 0.0 if grid.exact else 0.5

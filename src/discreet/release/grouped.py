@@ -1,9 +1,15 @@
-"""Means, variances and sums of many groups at once: what `moments` finds for one group, in one pass over arrays.
+"""Means, variances and sums of many groups at once whose numbers of values are private, from noisy sums.
 
-All groups share their scales, so how far the noise of a combination Σ wᵢXᵢ can reach is a function of its weights
-alone. It is tabulated at public points, a hair too wide, and taken as linear between them. Then the set of all z with
+A value spreads its weight over the sums of a *partition*: the pair (u, 1−u) or Bernstein's ((1−u)², 2u(1−u), u²), with
+u = a/R. All statistics follow from these. The noise lies on them, or on centred totals of which they are combinations:
 
-    |numerator − z·denominator| ≤ reach(z)
+    pair        as drawn      |  Σu = S + N/2, Σ(1−u) = N/2 − S                           S = Σ(u − ½)
+    Bernstein   as drawn      |  3N/8 − S − Q,   2Q + N/4,   3N/8 + S − Q                 Q = Σ(u(1−u) − ⅛)
+
+All groups share their scales, so how far the noise of a combination can reach is a function of its weights alone. It is
+tabulated at public points, a hair too wide, and taken as linear between them. Then the set of all z with
+
+    |numerator − z·denominator| ≤ reach(z)                                                                 (Fieller)
 
 is found without iteration: left of numerator/denominator and right of it both sides are linear between two points, and
 so are the edges' equations. Floats may be: this is post-processing of released numbers.
@@ -16,17 +22,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.calibrate.grid import ValueGrid
+from discreet.engines.integers import Integers, roomy
 from discreet.release.mechanism import NoisyColumn
-from discreet.release.spread import SMALL_SCALE, Floats, combined_radius, discrete_radius, slack_of
+from discreet.release.spread import SMALL_SCALE, Floats, combined_radius, discrete_radius, radius, slack_of
 
-Table: TypeAlias = tuple[Floats, Floats, Floats]
-"""Values, and the lower and upper ends of their intervals."""
+Ends: TypeAlias = tuple[Floats, Floats]
+"""The lower and the upper ends of intervals."""
 
 _POINTS, _VARIANCES, _MEANS = 129, 33, 17
 """Points of a share in [0, 1], of a variance in [0, 1/4], and of the interval of a mean for that of a variance."""
@@ -44,92 +51,178 @@ _ROWS = 256
 """Rows of edges that are found at a time: they stay in the caches."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Partition:
+    """Sums over which a value spreads its weight, and the totals that are drawn for them."""
+
+    values: tuple[float, ...]
+    """Of a value that is wholly in one of the sums, what it is as a share of the range: Σu = Σ values·sums."""
+    units: tuple[tuple[int, int], ...]
+    """For each total (f, p): it is drawn in units of 1/(f·R^p)."""
+    matrix: tuple[tuple[float, ...], ...]
+    """For each sum its coefficients: sum = Σ coefficient·total/(f·R^p)."""
+    scales: tuple[float, ...]
+    """For each total, in those units, the scale of its noise; up to a common factor."""
+
+    def mixed(self, weights: Floats) -> Floats:
+        """What a combination of the sums is, as a combination of the totals in their units."""
+        found: Floats = np.asarray(weights, np.float64) @ np.array(self.matrix)
+        return found
+
+    def radius(self, weights: Floats, confidence: float) -> Floats:
+        """How far the noise of combinations of the sums reaches, at the scales above."""
+        return combined_radius(self.mixed(weights) * np.array(self.scales), confidence)
+
+
+PAIR = Partition((1, 0), ((1, 1), (1, 1)), ((1, 0), (0, 1)), (1, 1))
+CENTRED_PAIR = Partition((1, 0), ((2, 1), (1, 0)), ((1, 1 / 2), (-1, 1 / 2)), (1, 2))
+BERNSTEIN = Partition((0, 1 / 2, 1), ((1, 2), (1, 2), (1, 2)), ((1, 0, 0), (0, 1, 0), (0, 0, 1)), (1, 1, 1))
+CENTRED_BERNSTEIN = Partition(
+    (0, 1 / 2, 1),
+    ((2, 1), (8, 2), (1, 0)),
+    ((-1, -1, 3 / 8), (0, 2, 1 / 4), (1, -1, 3 / 8)),
+    (9 / 8, 9 / 16, 3),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pairs:
-    """`moments.Pair` for many groups."""
+class Lone:
+    """Noisy sums alone: of a = x − L where the number n of rows is public, of x where it is not."""
 
     grid: ValueGrid
-    above: NoisyColumn
-    below: NoisyColumn
+    n: int
+    total: NoisyColumn
 
-    def sum(self, confidence: Fraction) -> Table:
-        """(H·A + L·B)/R."""
-        weights = np.array([self.grid.upper, self.grid.lower], np.float64) / self.grid.width
-        above, below = _floats(self.above), _floats(self.below)
-        reach = _reach(self.above, weights, float(confidence)).item()
-        return _around((above * weights[0] + below * weights[1]) * float(self.grid.step), reach * float(self.grid.step))
+    def value(self, _statistic: str) -> Any:
+        """The sums of all groups: whole numbers where the values are."""
+        return self._around(0)[0]
 
-    def mean(self, confidence: Fraction) -> Table:
-        """L + R·A/(A+B), the middle where the noise has swallowed everybody."""
-        above, size = _floats(self.above), _floats(self.above) + _floats(self.below)
-        one, level = self.above[0], float(confidence)
-        if one.step == 1 and one.scale <= SMALL_SCALE:
-            reach = _small_reaches(float(one.scale), level)
-        else:
-            reach = float(one.spread) * _pair_reaches(level) + slack_of(one)
-        low, high = edges(above, size, np.linspace(0, 1, reach.size), reach[None, :])
-        return _means(self.grid, _share(above, size), low, high)
+    def ends(self, _statistic: str, confidence: Fraction) -> tuple[Any, Any]:
+        """The ends of their intervals, of one discrete Laplace draw each, exactly."""
+        return self._around(radius(self.total[0], confidence))[1:]
+
+    def _around(self, reach: int) -> tuple[Any, Any, Any]:
+        values, unit = self.total.values, 1 if self.grid.exact else float(self.grid.step)
+        return around([value + self.grid.lower * self.n for value in values] if self.n else values, reach, unit)
+
+
+def around(centres: Sequence[int], reach: int, unit: float) -> tuple[Any, Any, Any]:
+    """Numbers and the ends of their intervals, (centre ± reach)·unit; arrays of many, lists of a few."""
+    if isinstance(centres, Integers):
+        [middle] = roomy([centres.array], [1 if reach < 2**60 else 2**61])
+        return middle * unit, (middle - reach) * unit, (middle + reach) * unit
+    return tuple([(centre + end) * unit for centre in centres] for end in (0, -reach, reach))  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Triples:
-    """`moments.Bernstein` for many groups."""
+class Private:
+    """Number, sum, mean and variance of the values of many groups, from the noisy totals of a partition."""
 
     grid: ValueGrid
-    sums: Sequence[NoisyColumn]
-    """Three."""
+    partition: Partition
+    totals: Sequence[NoisyColumn]
 
-    def sum(self, confidence: Fraction) -> Table:
-        """Σa + L·N."""
-        width, lower, step = float(self.grid.width), float(self.grid.lower), float(self.grid.step)
-        weights = np.array([0.0, 0.5, 1.0]) / width + lower / width**2
-        found = np.tensordot(weights, np.stack(self._values()[:3]), axes=1)
-        return _around(found * step, _reach(self.sums[0], weights, float(confidence)).item() * step)
-
-    def mean(self, confidence: Fraction) -> Table:
-        """L + R·u."""
-        _, b1, b2, size = self._values()
-        return _means(self.grid, _share(b1 / 2 + b2, size), *self._shares(float(confidence)))
-
-    def variance(self, confidence: Fraction, *, sample: bool = False) -> Table:
-        """First the u at half of the error, then for each of them the v at the other half; a sample's over N − 1."""
-        each = (1 + float(confidence)) / 2
-        _, b1, b2, size = self._values()
-        low, high = self._shares(each)
-        u = _share(b1 / 2 + b2, size)
+    def value(self, statistic: str) -> Floats:
+        """For all groups: count, sum, mean, variance or std, or the sample forms variance+ and std+."""
+        sums, width, step = self._sums(), float(self.grid.width), float(self.grid.step)
+        size = sums.sum(axis=0)
+        match statistic:
+            case "count":
+                count: Floats = size
+                return count
+            case "sum":
+                total: Floats = self._sum_weights() @ sums * step
+                return total
+        u = _share(self._part(sums), size)
+        if statistic == "mean":
+            means: Floats = (float(self.grid.lower) + u * width) * step
+            return means
         with np.errstate(divide="ignore", invalid="ignore"):
-            v = np.where(size > 0, np.clip(b2 / size - u * u, 0.0, u * (1 - u)), 0.0)
-        ends = [self._variances(slice(at, at + _BLOCK), low, high, each) for at in range(0, len(u), _BLOCK)]
+            v = np.where(size > 0, np.clip(sums[2] / size - u * u, 0.0, u * (1 - u)), 0.0)
+        return _shaped(statistic, v * (width * step) ** 2 * _sample_factor(statistic, size))
+
+    def ends(self, statistic: str, confidence: Fraction) -> Ends:
+        """The ends of their intervals, before any cut but that of a mean or variance to what is possible."""
+        level, step = float(confidence), float(self.grid.step)
+        match statistic:
+            case "count" | "sum":
+                weights = np.ones(len(self.totals)) if statistic == "count" else self._sum_weights() * step
+                value, reach = self.value(statistic), self.reach(weights, level).item()
+                return value - reach, value + reach
+            case "mean":  # half a step wider for the grid's rounding
+                low, high = self._shares(level)
+                width, half, lower = float(self.grid.width), 0.0 if self.grid.exact else 0.5, float(self.grid.lower)
+                ends = np.clip(low * width - half, 0, width), np.clip(high * width + half, 0, width)
+                return (lower + ends[0]) * step, (lower + ends[1]) * step
+        factor = _sample_factor(statistic, self._sums().sum(axis=0))
+        low, high = self._variance_ends((1 + level) / 2)
+        return _shaped(statistic, low * factor), _shaped(statistic, high * factor)
+
+    def reach(self, weights: Floats, confidence: float) -> Floats:
+        """How far the noise of a combination of the sums reaches."""
+        return self._factor() * self.partition.radius(weights, confidence) + self._slack(weights)
+
+    def _units(self) -> Floats:
+        return np.array([factor * float(self.grid.width) ** power for factor, power in self.partition.units])
+
+    def _sums(self) -> Floats:
+        """The sums of the partition, for all groups."""
+        drawn = np.stack([np.array(total.values, np.float64) for total in self.totals])
+        found: Floats = np.array(self.partition.matrix) @ (drawn / self._units()[:, None])
+        return found
+
+    def _part(self, sums: Floats) -> Floats:
+        """Σu."""
+        found: Floats = np.array(self.partition.values) @ sums
+        return found
+
+    def _sum_weights(self) -> Floats:
+        return float(self.grid.lower) + np.array(self.partition.values) * float(self.grid.width)
+
+    def _factor(self) -> float:
+        """What the scales of the partition are multiplied by: that of the total for which it is largest."""
+        spreads = np.array([float(total[0].spread) for total in self.totals])
+        return float((spreads / self._units() / np.array(self.partition.scales)).max())
+
+    def _slack(self, weights: Floats) -> Floats:
+        """How far a combination of discrete draws can be from that of continuous ones."""
+        slack = np.array([slack_of(total[0]) for total in self.totals]) / self._units()
+        found: Floats = np.abs(self.partition.mixed(weights)) @ slack
+        return found
+
+    def _shares(self, confidence: float) -> Ends:
+        """The u for which Σu − u·N is within its noise."""
+        sums, one = self._sums(), self.totals[0]
+        small = len(sums) == 2 and all(total.step == 1 and total.scale == one.scale for total in self.totals)
+        if small and one.scale <= SMALL_SCALE:
+            reach = _small_reaches(self.partition, self.grid.width, float(one.scale), confidence)
+        else:
+            reach = self._factor() * _mean_reaches(self.partition, confidence)
+            reach = reach + self._slack(_mean_weights(self.partition, _POINTS))
+        return edges(self._part(sums), sums.sum(axis=0), np.linspace(0, 1, reach.size), reach[None, :])
+
+    def _variance_ends(self, confidence: float) -> Ends:
+        """First the u at half of the error, then for each of them the v at the other half."""
+        low, high = self._shares(confidence)
+        sums, blocks = self._sums(), (slice(at, at + _BLOCK) for at in range(0, len(low), _BLOCK))
+        ends = [self._variances(sums, block, low, high, confidence) for block in blocks]
         lows, highs = (np.concatenate(side) for side in zip(*ends, strict=True))
         width, half = float(self.grid.width * self.grid.step), 0.0 if self.grid.exact else float(self.grid.step) / 2
         first = np.maximum(np.sqrt(lows) * width - half, 0.0) ** 2
-        last = np.minimum(np.sqrt(highs) * width + half, width / 2) ** 2
-        count = np.maximum(size / float(self.grid.width) ** 2, 2.0)
-        factor = count / (count - 1) if sample else np.ones_like(count)
-        return v * width**2 * factor, first * factor, last * factor
+        return first, np.minimum(np.sqrt(highs) * width + half, width / 2) ** 2
 
-    def _values(self) -> tuple[Floats, Floats, Floats, Floats]:
-        b0, b1, b2 = map(_floats, self.sums)
-        return b0, b1, b2, b0 + b1 + b2
-
-    def _shares(self, confidence: float) -> tuple[Floats, Floats]:
-        _, b1, b2, size = self._values()
-        one, u = self.sums[0][0], np.linspace(0, 1, _POINTS)
-        weights = np.stack([u, 0.5 - u, 1 - u], axis=-1)
-        reach = float(one.spread) * _triple_reaches(confidence) + slack_of(one) * np.abs(weights).sum(axis=-1)
-        return edges(b1 / 2 + b2, size, u, reach[None, :])
-
-    def _variances(self, some: slice, low: Floats, high: Floats, confidence: float) -> tuple[Floats, Floats]:
-        """The ends of the union of all v, over the u of each of some groups."""
-        b0, b1, b2, size = (values[some, None] for values in self._values())
+    def _variances(self, sums: Floats, some: slice, low: Floats, high: Floats, confidence: float) -> Ends:
+        """The ends of the union of all v for which Σ(uᵢ−u)² − v·N is within its noise, over the u of some groups."""
+        b0, b1, b2 = (values[some, None] for values in sums)
         u = low[some, None] + (high - low)[some, None] * np.linspace(0, 1, _MEANS)
         known = u * u * b0 + (u * u - u) * b1 + (1 - u) ** 2 * b2
-        one, v = self.sums[0][0], np.linspace(0, 0.25, _VARIANCES)
         at = np.minimum((u * (_POINTS - 1)).astype(np.int64), _POINTS - 2)
         part = (u * (_POINTS - 1) - at)[..., None]
-        table = float(one.spread) * _variance_reaches(confidence) + slack_of(one) * np.abs(_variance_weights()).sum(-1)
+        table = self._factor() * _variance_reaches(self.partition, confidence) + self._slack(_variance_weights())
         reach = table[at] * (1 - part) + table[at + 1] * part
-        found = edges(known.ravel(), np.broadcast_to(size, u.shape).ravel(), v, reach.reshape(-1, _VARIANCES))
+        size = np.broadcast_to(b0 + b1 + b2, u.shape)
+        v = np.linspace(0, 0.25, _VARIANCES)
+        found = edges(known.ravel(), size.ravel(), v, reach.reshape(-1, _VARIANCES))
         return found[0].reshape(u.shape).min(axis=1), found[1].reshape(u.shape).max(axis=1)
 
 
@@ -172,59 +265,50 @@ def _crossed(heights: Floats, fallen: NDArray[np.bool_], points: Floats) -> Floa
     return found
 
 
-def _floats(column: NoisyColumn) -> Floats:
-    return np.array(column.values, np.float64)
-
-
 def _share(part: Floats, whole: Floats) -> Floats:
+    """The share, the middle where the noise has swallowed everybody."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(whole > 0, np.clip(part / whole, 0.0, 1.0), 0.5)
 
 
-def _around(values: Floats, reach: float) -> Table:
-    return values, values - reach, values + reach
+def _shaped(statistic: str, variance: Floats) -> Floats:
+    return np.sqrt(variance) if statistic.startswith("std") else variance
 
 
-def _means(grid: ValueGrid, share: Floats, low: Floats, high: Floats) -> Table:
-    """In the units of the data, the ends half a step wider for the grid's rounding, cut at the bounds."""
-    width, half = float(grid.width), 0.0 if grid.exact else 0.5
-    ends = np.clip(low * width - half, 0, width), np.clip(high * width + half, 0, width)
-    lower, step = float(grid.lower), float(grid.step)
-    return (lower + share * width) * step, (lower + ends[0]) * step, (lower + ends[1]) * step
+def _sample_factor(statistic: str, size: Floats) -> Floats:
+    """What a sample's variance is multiplied by."""
+    count = np.maximum(size, 2.0)
+    return count / (count - 1) if statistic.endswith("+") else np.ones_like(count)
 
 
-def _reach(column: NoisyColumn, weights: Floats, confidence: float) -> Floats:
-    one = column[0]
-    found: Floats = float(one.spread) * combined_radius(weights, confidence) + slack_of(one) * np.abs(weights).sum(-1)
-    return found
-
-
-@lru_cache(maxsize=32)
-def _pair_reaches(confidence: float) -> Floats:
-    u = np.linspace(0, 1, _POINTS)
-    return combined_radius(np.stack([1 - u, u], axis=-1), confidence) * _WIDER
-
-
-@lru_cache(maxsize=32)
-def _small_reaches(scale: float, confidence: float) -> Floats:
-    """Two draws of up to k steps have a sum that moves by at most 2k·du, half a distance from the nearer point."""
-    u = np.linspace(0, 1, _FINE_POINTS)
-    largest = math.ceil(scale * (8 - math.log1p(-confidence)))
-    return discrete_radius(np.stack([1 - u, u], axis=-1), scale, confidence) + largest / (_FINE_POINTS - 1)
-
-
-@lru_cache(maxsize=32)
-def _triple_reaches(confidence: float) -> Floats:
-    u = np.linspace(0, 1, _POINTS)
-    return combined_radius(np.stack([u, 0.5 - u, 1 - u], axis=-1), confidence) * _WIDER
-
-
-@lru_cache(maxsize=32)
-def _variance_reaches(confidence: float) -> Floats:
-    return combined_radius(_variance_weights(), confidence) * _WIDER
+def _mean_weights(partition: Partition, points: int) -> Floats:
+    """The weights of Σu − u·N, for each u."""
+    return np.array(partition.values) - np.linspace(0, 1, points)[:, None]
 
 
 @lru_cache(maxsize=1)
 def _variance_weights() -> Floats:
+    """The weights of Σ(uᵢ−u)² − v·N, for each u and v."""
     u, v = np.linspace(0, 1, _POINTS)[:, None], np.linspace(0, 0.25, _VARIANCES)
     return np.stack([u * u - v, u * u - u - v, (1 - u) ** 2 - v], axis=-1)
+
+
+@lru_cache(maxsize=64)
+def _mean_reaches(partition: Partition, confidence: float) -> Floats:
+    return partition.radius(_mean_weights(partition, _POINTS), confidence) * _WIDER
+
+
+@lru_cache(maxsize=64)
+def _variance_reaches(partition: Partition, confidence: float) -> Floats:
+    return partition.radius(_variance_weights(), confidence) * _WIDER
+
+
+@lru_cache(maxsize=64)
+def _small_reaches(partition: Partition, width: int, scale: float, confidence: float) -> Floats:
+    """Of draws of up to k steps a combination moves by at most k·Σ|Δw|, half of it from the nearer point."""
+    units = np.array([factor * float(width) ** power for factor, power in partition.units])
+    weights = partition.mixed(_mean_weights(partition, _FINE_POINTS)) / units
+    largest = math.ceil(scale * (8 - math.log1p(-confidence)))
+    moved = np.abs(weights[1] - weights[0]).sum() / 2
+    found: Floats = discrete_radius(weights, scale, confidence) + largest * moved
+    return found

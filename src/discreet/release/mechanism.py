@@ -94,7 +94,7 @@ def noisy_columns(totals: Exact[Any], scales: list[Fraction], epsilon: Fraction,
 
     return [
         NoisyColumn(values=values, step=step, scale=scale)
-        for values, step, scale in zip(drawn(draw), steps, widened, strict=True)
+        for values, step, scale in zip(drawn(draw, "sums", *steps, *widened), steps, widened, strict=True)
     ]
 
 
@@ -107,12 +107,12 @@ def noisy_counts(counts: Exact[NDArray[np.int64]], scale: Fraction) -> NDArray[n
         fill(noise, scale)
         return np.add(exact, noise, noise)
 
-    return _drawn_array(draw)
+    return np.asarray(drawn(lambda: draw().tolist() if on_tape() else draw(), "counts", scale), np.int64)
 
 
 def noisy_tree(counts: Exact[NDArray[np.int64]], tree: Tree) -> tuple[NDArray[np.int64], ...]:
     """The sums of the nodes of a tree over the counts, each with exact noise."""
-    levels = drawn(lambda: [level.tolist() for level in tree.noisy(counts.reveal())])
+    levels = drawn(lambda: [level.tolist() for level in tree.noisy(counts.reveal())], "tree", tree)
     return tuple(np.array(level, np.int64) for level in levels)
 
 
@@ -146,7 +146,7 @@ def choose_cell(
         gaps = np.maximum(begun, ended)
         return choose(np.maximum(gaps, 0, out=gaps), unit / shared)
 
-    return int(drawn(draw))
+    return int(drawn(draw, "choice", share, offset, over, under, beyond))
 
 
 def textbook(
@@ -154,7 +154,7 @@ def textbook(
 ) -> tuple[Fraction, Grid]:
     """An answer by Algorithm 1, on a public grid that pays for its rounding; the answer gives its floor in steps."""
     grid = grid_of(False, sensitivity, epsilon, 1)
-    return drawn(lambda: answer.reveal()(grid.step) + draw_one(grid.scale)) * grid.step, grid
+    return drawn(lambda: answer.reveal()(grid.step) + draw_one(grid.scale), "answer", grid) * grid.step, grid
 
 
 def _nearest_multiple(total: int, step: int) -> int:
@@ -168,7 +168,7 @@ def _rounded_up(scale: Fraction) -> Fraction:
 
 def public_count(count: Exact[int]) -> int:
     """A number that the relation makes public: of all units under change-one, and of nothing else."""
-    return count.reveal()
+    return int(drawn(count.reveal, "public"))
 
 
 def _noisy_array(totals: Integers, step: int, scale: Fraction) -> Integers:
@@ -187,12 +187,6 @@ def _many(scale: Fraction, count: int) -> NDArray[Any]:
     return noise
 
 
-def _drawn_array(draw: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
-    """An array by way of the tape: a list there, an array here."""
-    found = drawn(lambda: draw().tolist()) if on_tape() else draw()
-    return np.asarray(found, np.int64)
-
-
 def kept_keys(units: Exact[dict[str | int, int]], chance: Callable[[int], Chance]) -> list[str | int]:
     """The keys that are told, sorted: one with n units by an exact coin with the probability `chance(n)`."""
 
@@ -206,5 +200,5 @@ def kept_keys(units: Exact[dict[str | int, int]], chance: Callable[[int], Chance
             kept += [key for key, told in zip(keys, heads, strict=True) if told]
         return sorted(kept)
 
-    found: list[str | int] = drawn(draw)
+    found: list[str | int] = drawn(draw, "keys")
     return found

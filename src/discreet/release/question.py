@@ -12,9 +12,11 @@ from discreet.calibrate.epsilon import exact_epsilon, quote
 from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.engines.array import Column, column
 from discreet.errors import InvalidParameter
+from discreet.release.design import Terms
 from discreet.release.mechanism import NoisySum
-from discreet.release.result import Ends, Release, Spread, as_float
+from discreet.release.result import Ends, Release, Spread, as_float, readable
 from discreet.release.spread import radius
+from discreet.release.tape import marked
 
 _LARGEST_RANGE = Fraction(10**150)
 """Its square is a float, and so is that of its inverse."""
@@ -33,32 +35,56 @@ class Question:
     missing: Fraction | None
 
     @property
+    def dropped(self) -> bool:
+        """Whether missing values are left out; decided by the type of the column, never by its values."""
+        return self.data.nullable and self.missing is None
+
+    @property
     def public_size(self) -> bool:
-        """Whether the number of units is public."""
-        return self.neighbors == "change-one"
+        """Whether the number of values that count is public: under change-one, and if none can be missing."""
+        return self.neighbors == "change-one" and not self.dropped
 
     @property
     def n(self) -> int:
-        """The number of units, at least 1; only change-one makes it public."""
+        """The number of values that count, at least 1."""
         if not self.public_size:
-            raise TypeError("the number of units is private under add-remove")
+            raise TypeError("the number of values is private under add-remove, and where missing ones are dropped")
         return max(1, len(self.data))
+
+    @property
+    def terms(self) -> Terms:
+        """What holds for the design of a release: one row a unit, one group."""
+        replaced = self.neighbors == "change-one"
+        return Terms(rows=1, spread=1, replaced=replaced, public=self.public_size, cells=1)
 
     def require(self, least: int) -> None:
         """Refuse fewer units than a statistic needs, where their number is public."""
-        if self.public_size and len(self.data) < least:
+        if self.neighbors == "change-one" and len(self.data) < least:
             records = "one record" if least == 1 else f"{least} records"
             raise InvalidParameter(f"{self.statistic} needs at least {records} under change-one, got {len(self.data)}")
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What makes this question another one, but for ε and the data."""
+        """All that the release depends on, but for ε, its draws, and what the statistic adds."""
         return {
             "bounds": list(self.bounds),
             "neighbors": self.neighbors,
             "missing": self.missing,
             "textbook": self.textbook,
+            "whole": self.data.whole,
+            "truth": self.data.truth,
+            "nullable": self.data.nullable,
+            "size": len(self.data) if self.neighbors == "change-one" else None,
         }
+
+    @property
+    def missing_note(self) -> str:
+        """What was done with missing values; empty where there can be none."""
+        if not self.data.nullable:
+            return ""
+        if self.missing is None:
+            return "missing values dropped"
+        return f"missing values count as {readable(as_float(self.missing), 6)}"
 
     @property
     def range(self) -> Fraction:
@@ -67,7 +93,7 @@ class Question:
 
     def grid(self, bits: int) -> ValueGrid:
         """The grid of the values: a function of the bounds and of the type of the column."""
-        return value_grid(self.bounds, bits=bits, whole=self.data.whole)
+        return marked(value_grid(self.bounds, bits=bits, whole=self.data.whole))
 
     def square_grid(self, bits: int) -> ValueGrid:
         """The same for statistics of squares, which must be floats, too."""
@@ -75,18 +101,19 @@ class Question:
             raise InvalidParameter(f"{self.statistic} needs bounds that are between 1e-150 and 1e150 apart")
         return self.grid(bits)
 
-    def missing_on(self, grid: ValueGrid) -> int:
-        """Where a missing value lies on the grid."""
-        return grid.middle if self.missing is None else grid.point(self.missing)
+    def missing_on(self, grid: ValueGrid) -> int | None:
+        """Where a missing value lies on the grid; None drops it."""
+        return None if self.missing is None else grid.point(self.missing)
 
     def with_truth(self) -> Question:
-        """The same about whether the values are true."""
-        return replace(self, data=self.data.truths())
+        """The same about whether the values are true, that is, not 0."""
+        truth = None if self.missing is None else Fraction(self.missing != 0)
+        return replace(self, data=self.data.truths(), missing=truth)
 
     def release(
-        self, value: Any, spread: Spread, *, sensitivity: Fraction, scale: Fraction, step: Fraction, note: str = ""
+        self, value: Any, spread: Spread, *, sensitivity: Fraction, scale: Fraction, step: Fraction, error: str = ""
     ) -> Release:
-        """The answer, with what it cost."""
+        """The answer, with what it cost; `error` is what is known of its error where an interval tells nothing."""
         return Release(
             value=value,
             epsilon=self.epsilon,
@@ -95,7 +122,8 @@ class Question:
             step=step,
             neighbors=self.neighbors,
             statistic=self.statistic,
-            note=note,
+            missing=self.missing_note,
+            error=error,
             _spread=spread,
         )
 

@@ -57,8 +57,16 @@ class Release:
     """Released numbers are multiples of this before any rounding to decimals."""
     neighbors: str
     statistic: str
-    note: str = ""
+    missing: str = ""
+    """What was done with missing values; empty where there can be none."""
+    error: str = ""
+    """What is known of the error where the interval tells nothing: in ranks, or in records beyond."""
     _spread: Spread = field(kw_only=True)
+
+    @property
+    def note(self) -> str:
+        """What a reader should know besides the numbers: of their error, and of missing values."""
+        return "; ".join(filter(None, (self.error, self.missing)))
 
     def interval(self, confidence: Any = _USUAL, *, simultaneous: bool = False) -> Ends:
         """The lower and the upper end of the interval."""
@@ -101,12 +109,12 @@ class Release:
 
     def __repr__(self) -> str:
         cost = f"ε {shown(self.epsilon)} · Δ {shown(self.sensitivity)} · {self.neighbors}"
-        return f"{self._shown_value()}   {cost}"
+        return f"{self._shown_value()}   {cost}" + (f" · {self.missing}" if self.missing else "")
 
     def _shown_value(self) -> str:
         low, high = self.interval()
-        if self.note:
-            return f"{self.value:,.6g} ({self.note})"
+        if self.error:
+            return f"{self.value:,.6g} ({self.error})"
         if isinstance(self.value, np.ndarray):
             reach = float(np.max(np.maximum(self.value - low, high - self.value), initial=0))
             some = ", ".join(rounded(number, reach) for number in self.value[:6].tolist())
@@ -142,7 +150,8 @@ class Release:
             sensitivity=self.sensitivity + other.sensitivity,
             scale=self.scale + other.scale,
             statistic=f"{self.statistic} {name} {other.statistic}",
-            note="",
+            missing=self.missing if self.missing == other.missing else "",
+            error="",
             _spread=spread,
         )
 
@@ -264,7 +273,8 @@ class Releases(Mapping[str, Release]):
         width = max(map(len, self.parts))
         lines = [f"{name:<{width}}  {part._shown_value()}" for name, part in self.parts.items()]
         one = next(iter(self.parts.values()))
-        return "\n".join([*lines, f"ε {shown(self.epsilon)} in all · {one.neighbors}"])
+        end = f"ε {shown(self.epsilon)} in all · {one.neighbors}"
+        return "\n".join([*lines, f"{end} · {one.missing}" if one.missing else end])
 
 
 def fields_of(release: Release) -> dict[str, Any]:
@@ -351,4 +361,4 @@ def together(parts: Sequence[Release], epsilon: Fraction, statistic: str) -> Rel
         return np.sort(lows), np.sort(highs)
 
     value = np.sort([part.value for part in parts])
-    return replace(parts[0], value=value, epsilon=epsilon, statistic=statistic, note="", _spread=spread)
+    return replace(parts[0], value=value, epsilon=epsilon, statistic=statistic, error="", _spread=spread)

@@ -1,8 +1,9 @@
 """What was drawn, kept so that a release can be shown again without drawing anew.
 
 A release is a function of public parameters and of what was drawn. Inside `taping` every draw of `release.mechanism` is
-written down in JSON's types, or, on a tape that was written before, read from it: the same release comes back, and its
-data is not looked at again.
+written down in JSON's types with its *terms*, the scales, steps and rates that it is drawn with; or, on a tape that was
+written before, read from it: the same release comes back, and its data is not looked at again. A draw whose terms are
+not those on the tape is refused: numbers are never read on another grid than the one they were drawn on.
 """
 
 from __future__ import annotations
@@ -13,24 +14,53 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from discreet.calibrate.grid import ValueGrid
+from discreet.errors import QueryRefused
+
 
 class Tape:
-    """Draws in their order."""
+    """Draws in their order, each with its terms."""
+
+    kept = True
+    """Whether draws are to be written down, and so must be in JSON's types."""
 
     def __init__(self, written: bytes | None = None) -> None:
-        self._old: Iterator[Any] | None = None if written is None else iter(json.loads(written))
+        self._old: Iterator[Any] | None = None if written is None else iter(_entries(written))
         self._new: list[Any] = []
 
-    def next(self, draw: Callable[[], Any]) -> Any:
-        """The next draw: a new one, written down, or the old one."""
-        if self._old is not None:
-            return next(self._old)
-        self._new.append(draw())
-        return self._new[-1]
+    def next(self, draw: Callable[[], Any], terms: tuple[object, ...]) -> Any:
+        """The next draw: a new one, written down, or the old one, if it was drawn on these terms."""
+        told = [str(term) for term in terms]
+        if self._old is None:
+            self._new.append([told, draw()])
+            return self._new[-1][1]
+        match next(self._old, None):
+            case [known, drawn] if known == told:
+                return drawn
+        raise _other()
+
+    def end(self) -> None:
+        """Refuse a tape of which something is left."""
+        if self._old is not None and next(self._old, None) is not None:
+            raise _other()
 
     def written(self) -> bytes:
         """The draws as bytes for the ledger."""
         return json.dumps(self._new, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _entries(written: bytes) -> list[Any]:
+    entries = json.loads(written)
+    if not isinstance(entries, list):  # such as the record of a file
+        raise _other()
+    return entries
+
+
+def _other() -> QueryRefused:
+    return QueryRefused(
+        "the answer recorded for this question was drawn on another grid or with other noise, so it cannot be shown; "
+        "ask with another data_version or request_id, which is a new charge"
+    )
 
 
 _current: ContextVar[Tape | None] = ContextVar("tape", default=None)
@@ -38,20 +68,28 @@ _current: ContextVar[Tape | None] = ContextVar("tape", default=None)
 
 @contextmanager
 def taping(tape: Tape) -> Iterator[None]:
-    """Write every draw to the tape, or read it from there."""
+    """Write every draw to the tape, or read it from there, to its end."""
     token = _current.set(tape)
     try:
         yield
+        tape.end()
     finally:
         _current.reset(token)
 
 
-def drawn(draw: Callable[[], Any]) -> Any:
-    """A draw, by way of the tape if there is one; `draw` gives JSON's types."""
+def drawn(draw: Callable[[], Any], *terms: object) -> Any:
+    """A draw on these terms, by way of the tape if there is one; `draw` gives JSON's types."""
     tape = _current.get()
-    return draw() if tape is None else tape.next(draw)
+    return draw() if tape is None else tape.next(draw, terms)
+
+
+def marked(grid: ValueGrid) -> ValueGrid:
+    """The grid that the next draws are read on, written down with them."""
+    drawn(lambda: None, "grid", grid)
+    return grid
 
 
 def on_tape() -> bool:
-    """Whether there is a tape."""
-    return _current.get() is not None
+    """Whether there is a tape that draws are kept on."""
+    tape = _current.get()
+    return tape is not None and tape.kept

@@ -18,6 +18,7 @@ from discreet.engines import array as engine
 from discreet.engines.base import Exact
 from discreet.errors import InvalidParameter
 from discreet.release import mechanism
+from discreet.release.design import SUM_BITS
 from discreet.release.estimators import total
 from discreet.release.question import Question
 from discreet.release.result import Ends, Release, as_float
@@ -26,9 +27,11 @@ Floor = Callable[[Fraction], int]
 
 
 def mean(ask: Question) -> Release:
-    """Under add-remove: half of ε for the sum, half for the count, and their quotient."""
+    """Of a private number of values: half of ε for the sum, half for the count, and their quotient."""
     half = replace(ask, epsilon=ask.epsilon / 2)
-    [noisy] = mechanism.noisy_sums(engine.size(ask.data), [1 / half.epsilon], half.epsilon)
+    grid = ask.grid(SUM_BITS)
+    size = engine.moments(ask.data, grid, ask.missing_on(grid), squares=False).map(lambda found: [found[0]])
+    [noisy] = mechanism.noisy_sums(size, [1 / half.epsilon], half.epsilon)
     count = half.of_sum(noisy, sensitivity=Fraction(1), unit=Fraction(1), whole=True)
     return replace(total(half) / count, statistic="mean")
 
@@ -40,7 +43,7 @@ def variance(ask: Question, grid: ValueGrid, sample: bool) -> Release:
     unit = grid.step**2
     delta = sensitivity.variance(n=n, bounds=(0, grid.width), sample=sample) * unit
 
-    def floor(found: tuple[int, int, int]) -> Floor:
+    def floor(found: tuple[int, ...]) -> Floor:
         squares = Fraction(n * found[2] - found[1] ** 2, max(below, 1)) * unit
         return lambda step: math.floor(squares / step)
 
@@ -54,7 +57,7 @@ def std(ask: Question, grid: ValueGrid, sample: bool) -> Release:
     delta = sensitivity.std(n=n, bounds=(0, grid.width), sample=sample) * grid.step
     unit = grid.step**2
 
-    def floor(found: tuple[int, int, int]) -> Floor:
+    def floor(found: tuple[int, ...]) -> Floor:
         squares = Fraction(n * found[2] - found[1] ** 2, max(below, 1)) * unit
         # ⌊√x⌋ is the integer root of ⌊x⌋
         return lambda step: math.isqrt(math.floor(squares / step**2))
@@ -106,7 +109,7 @@ def _release(ask: Question, exact: Exact[Floor], delta: Fraction) -> Release:
     return ask.release(as_float(value), spread, sensitivity=delta, scale=grid.scale * grid.step, step=grid.step)
 
 
-def _moments(ask: Question, grid: ValueGrid) -> Exact[tuple[int, int, int]]:
+def _moments(ask: Question, grid: ValueGrid) -> Exact[tuple[int, ...]]:
     return engine.moments(ask.data, grid, ask.missing_on(grid), squares=True)
 
 
@@ -114,9 +117,14 @@ def _sorted(ask: Question, grid: ValueGrid) -> Exact[list[int]]:
     return engine.sorted_steps(ask.data, grid, ask.missing_on(grid)).map(lambda steps: steps.tolist())
 
 
-def refuse_add_remove(ask: Question) -> None:
-    """Variance and std of a private number of units have no textbook form."""
-    if not ask.public_size:
+def refuse_private_size(ask: Question) -> None:
+    """Variance and std of a private number of values have no textbook form."""
+    if ask.public_size:
+        return
+    if ask.neighbors == "change-one":
         raise InvalidParameter(
-            f"the textbook has no {ask.statistic} under add-remove; leave method out or use neighbors='change-one'"
+            f"the textbook has no {ask.statistic} where missing values are dropped; leave method out, or give missing="
         )
+    raise InvalidParameter(
+        f"the textbook has no {ask.statistic} under add-remove; leave method out or use neighbors='change-one'"
+    )

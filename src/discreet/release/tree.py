@@ -66,6 +66,7 @@ class Tree:
 
     cells: int
     neighbors: Neighbors
+    """Which relation it is estimated for: with "add-remove" the number of records is private."""
     height: int
     branching: int
     scale: Fraction
@@ -141,15 +142,18 @@ class Tree:
         return np.cumsum(parents, axis=0)
 
 
-def tree_design(cells: int, neighbors: Neighbors, epsilon: Fraction) -> Tree:
+def tree_design(cells: int, neighbors: Neighbors, epsilon: Fraction, *, dropped: bool = False) -> Tree:
     """The tree for so many ordered cells: its shape, and the exact scale of its noise.
+
+    With `dropped` a record may be in no cell, so that its number of records is private under change-one, too.
 
     >>> tree_design(1000, "change-one", Fraction(1, 2))
     Tree(cells=1000, neighbors='change-one', height=2, branching=32, scale=Fraction(8, 1))
     """
-    size, relation = exact_count("cells", cells), exact_neighbors(neighbors)
+    size, moves = exact_count("cells", cells), 2 if exact_neighbors(neighbors) == "change-one" else 1
+    relation: Neighbors = "add-remove" if dropped else neighbors
     height = 1 if size <= _FLAT[relation] else next((levels for most, levels in _HEIGHTS if size <= most), 4)
-    scale = Fraction(2 * height if relation == "change-one" else height) / exact_epsilon(epsilon)
+    scale = Fraction(moves * height) / exact_epsilon(epsilon)
     return Tree(cells=size, neighbors=relation, height=height, branching=_root_up(size, height), scale=scale)
 
 

@@ -107,7 +107,7 @@ def _release(release: Release) -> str:
     numbers = zip(release.value.tolist(), low.tolist(), high.tolist(), strict=True)
     rows = [[name, *_written(*item)] for name, item in zip(_places(release), numbers, strict=True)]
     made = table([_place(release), release.statistic, "95 % interval"], rows, most=_SHOWN_ROWS)
-    return _box(made, line(_cost(release)))
+    return _box(made, line(release.note), line(_cost(release)))
 
 
 def _releases(found: Releases) -> str:

@@ -5,10 +5,12 @@
     certificate = certify(release, bounds=(0, 120), n=1000)              a release that was made
     certificate.save("mean.certificate.json"); check("mean.certificate.json")
 
-The bound is Σ over all parts of `Part.loss`, in fractions, from scales, steps and what one unit can do; ε is only
-compared with it. `check` starts from the inputs in the file and computes everything else again: a file that says
-anything else, or whose bound exceeds its ε, is refused. What it does not do: look at the sampler (tests do that) or at
-the engine (`replay` does), or vouch for who wrote the file.
+The bound is Σ over all parts of `Part.loss`, in fractions, from what one unit can do and from the scales, steps and
+rates that the code which releases draws with: it is run on zeros, and its draws are written down. ε is only compared
+with the bound. `check` starts from the inputs in the file and computes everything else again: a file that says anything
+else, or whose bound exceeds its ε, is refused. It covers the noise and the designs. It does not cover the engine, which
+turns rows into integers: that is what `replay` and the engine's own checks look at; nor the sampler, which tests hold
+against its law word by word; nor who wrote the file.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -26,13 +29,16 @@ from discreet.errors import InvalidParameter
 from discreet.release.plan import Plan
 from discreet.release.result import Release, shown
 from discreet.verify.loss import Part, fields_of, part_from
-from discreet.verify.parts import parts_of_plan, parts_of_statistic
+from discreet.verify.parts import STATISTICS, certified_twin, parts_of_plan, parts_of_statistic
 
 _FORMAT = 1
 _BITS = 192
 """Of the balls that are shown: 57 digits."""
 
 _LARGEST_FILE = 10**8
+
+COVERS = "the noise and the designs, as the code that releases draws them; not the engine, which a replay looks at"
+"""What is proved, and what is not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -84,6 +90,7 @@ class Certificate:
             "slack": str(self.slack),
             "log_ratio": self.log_ratio,
             "holds": self.holds,
+            "covers": COVERS,
             "parts": [fields_of(part) for part in self.parts],
         }
 
@@ -105,7 +112,7 @@ class Certificate:
         word = "proved" if self.holds else "NOT proved"
         below = "exactly ε" if self.slack == 0 else f"{float(self.slack):.2g} below ε"
         head = f"ε {shown(self.epsilon)} {word}: loss at most {float(self.loss):.9g}, {below} · {self.neighbors}"
-        return "\n".join([head, *lines])
+        return "\n".join([head, *lines, f"  covers {COVERS}"])
 
 
 def certify(subject: Plan | Release | str, **given: Any) -> Certificate:
@@ -206,32 +213,23 @@ def _where(name: str, stated: Any, computed: Any) -> str:
 
 def _of_release(release: Release, *, n: Any = None, **given: Any) -> Certificate:
     """By the parameters of the call; a twin of it on zeros must have been drawn with the same scale and step."""
-    import numpy as np
-
-    from discreet import arrays
-    from discreet.calibrate.bounds import exact_count
-
-    statistic = release.statistic
-    if not hasattr(arrays, statistic):
-        raise InvalidParameter(f"a release of a {statistic} is certified by its parts: certify them one by one")
+    if release.statistic not in STATISTICS:
+        raise InvalidParameter(f"a release of a {release.statistic} is certified by its parts: certify them one by one")
     if n is None and release.neighbors == "change-one":
         raise InvalidParameter(
             "n must be given for a release under change-one: it is public, and the scale depends on it"
         )
-    zeros = np.zeros(1 if n is None else exact_count("n", n), np.int8 if given.get("whole") else np.float64)
-    named = {name: value for name, value in given.items() if name not in ("whole", "q")}
-    more = () if "q" not in given else (given["q"],)
-    twin = getattr(arrays, statistic)(zeros, *more, **named, epsilon=release.epsilon, neighbors=release.neighbors)
-    for name in ("scale", "step", "sensitivity"):
+    given = {**given, "n": 1 if n is None else n, "neighbors": release.neighbors}
+    twin, _ = certified_twin(release.statistic, **given, epsilon=release.epsilon)
+    for name in ("scale", "step", "sensitivity", "missing"):
         if getattr(twin, name) != getattr(release, name):
             raise InvalidParameter(
-                f"these parameters are not those of the release: its {name} is {getattr(release, name)}"
+                f"these parameters are not those of the release: its {name} is {getattr(release, name) or 'impossible'}"
             )
-    if statistic == "histogram":
-        given = {**given, "bins": len(release.value), "bounds": None}
-    return certify(statistic, **given, epsilon=release.epsilon, neighbors=release.neighbors)
+    return certify(release.statistic, **given, epsilon=release.epsilon)
 
 
+@cache
 def _version() -> str:
     from importlib.metadata import version
 

@@ -6,6 +6,7 @@ integers that move by kᵢ costs Σ kᵢ/tᵢ, as P(k)/P(k + m) ≤ e^(m/t), wit
     rows, units   1                                   sum        x in [L, H], or nothing where the row does not count
     lone          a in [0, R], always                 pair       (a, R−a)
     joint         (a, a(R−a)), always                 bernstein  ((R−a)², 2a(R−a), a²)
+    centred       (2a−R, 1)                           squares    (2a−R, 8a(R−a)−R², 1)
     tree          1 in each of H levels               answer     Δ in all, as its caller declares
 
 A unit has up to `rows` of them in up to `spread` of the `cells` groups. A total that is first rounded to a step c moves
@@ -30,10 +31,10 @@ from discreet.errors import InvalidParameter
 
 Vector = tuple[Fraction, ...]
 
-NOISE = ("rows", "units", "sum", "lone", "pair", "joint", "bernstein", "tree", "answer")
+NOISE = ("rows", "units", "sum", "lone", "pair", "joint", "bernstein", "centred", "squares", "tree", "answer")
 OTHER = ("choice", "coin", "public")
 
-_COORDINATES = {"pair": 2, "joint": 2, "bernstein": 3}
+_COORDINATES = {"pair": 2, "joint": 2, "bernstein": 3, "centred": 2, "squares": 3}
 ALWAYS = ("lone", "joint")
 """Laws in which one row is replaced by one row that counts, too."""
 
@@ -43,6 +44,8 @@ _FACTS = {
     "pair": {"lower", "upper"},
     "joint": {"lower", "upper"},
     "bernstein": {"lower", "upper"},
+    "centred": {"lower", "upper"},
+    "squares": {"lower", "upper"},
     "tree": {"height"},
     "answer": {"sensitivity", "changes"},
     "choice": {"share", "over", "under"},
@@ -190,7 +193,23 @@ class Part:
                     tuple(x + y for x, y in zip(one, two, strict=True)) for one in ones for two in ones
                 ]
                 return ones, both
+            case "centred":  # at either end 2a − R is as far from 0 as it can be
+                return [(width, Fraction(1))], [(2 * width, zero), (width, Fraction(1))]
+            case "squares":  # with z = |2a − R| the second is R² − 2z²; two rows that differ by d move it by 8d(R−d)
+                comes: list[Vector] = [(z, abs(width**2 - 2 * z**2), Fraction(1)) for z in self._distances(weights)]
+                tops = _tops(width, 2 * weights[0] + 8 * width * weights[1], -8 * weights[1])
+                return comes, [*comes, *((2 * d, 8 * d * (width - d), zero) for d in tops)]
         return [(Fraction(1),)], [(Fraction(1),)]
+
+    def _distances(self, weights: list[Fraction]) -> list[Fraction]:
+        """The z = |2a − R|, from 0 or 1 to R in steps of 2, where w₀·z + w₁·|R² − 2z²| can be largest.
+
+        Beyond R/√2 it rises, so that R is best; before, it is a parabola with its top at w₀/4w₁.
+        """
+        width = self.facts["upper"] - self.facts["lower"]
+        least, top = int(width) % 2, math.floor(weights[0] / (4 * weights[1]))
+        near = (z for z in range(top - 2, top + 4) if z % 2 == least and least <= z < width)
+        return [width, Fraction(least), *map(Fraction, near)]
 
     def _choice(self) -> Fraction:
         share = self.facts["share"]

@@ -1,32 +1,37 @@
-"""The parts of a release as they will be drawn: of a plan, of a statistic of an array, of Algorithm 1.
+"""The parts of a release as they are drawn: of a plan, of a statistic of an array, of Algorithm 1.
 
-Scales and steps come from the code that releases (its designs, its rounding of large totals, run on zeros); the laws,
-and who may do what, come from the policy and the question alone, so that a wrong scale cannot excuse itself. No data is
-read.
+The code that releases is run on zeros, and what it asks of the samplers is written down (`recorded`): scales, steps and
+rates are those. The laws, and who may do what, come from the policy and the question alone, so that a wrong scale
+cannot excuse itself. No data is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import inspect
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from discreet.ask.policy import Policy
+import numpy as np
+
+from discreet import arrays
 from discreet.ask.query import Count, CountUnits
-from discreet.calibrate.bounds import exact_bounds, exact_chance, exact_count, exact_neighbors
+from discreet.calibrate.bounds import exact_bounds, exact_count, exact_neighbors
 from discreet.calibrate.epsilon import exact_epsilon, exact_sensitivity, quote
 from discreet.calibrate.grid import ValueGrid, grid_of, value_grid
-from discreet.engines.base import Exact
+from discreet.draw.coin import Logistic
+from discreet.engines.base import Cells, Exact
+from discreet.engines.integers import column
 from discreet.errors import InvalidParameter
-from discreet.release import estimators, moments, quantile
-from discreet.release.design import CountDesign, KnownCount, MomentDesign, Terms
-from discreet.release.mechanism import noisy_columns
+from discreet.release.algorithm import laplace_mechanism
+from discreet.release.design import SQUARE_BITS, SUM_BITS, CountDesign, KnownCount, MomentDesign
 from discreet.release.plan import Plan
-from discreet.release.ranks import ExtremeDesign, QuantileDesign, rank_rate
+from discreet.release.quantile import VALUE_PART
+from discreet.release.ranks import ExtremeDesign, QuantileDesign
+from discreet.release.response import randomized_response
 from discreet.release.shares import Share
-from discreet.release.tree import tree_design
 from discreet.verify.loss import Part
+from discreet.verify.recorded import Draw, recording
 
 STATISTICS = (
     "count",
@@ -35,9 +40,11 @@ STATISTICS = (
     "proportion",
     "variance",
     "std",
-    "mean and std",
+    "mean_and_std",
+    "summary",
     "median",
     "quantile",
+    "quantiles",
     "min",
     "max",
     "histogram",
@@ -45,6 +52,9 @@ STATISTICS = (
     "randomized_response",
     "laplace_mechanism",
 )
+
+About = dict[str, Any]
+"""The fields that all parts of a release share."""
 
 
 def parts_of_plan(plan: Plan) -> list[Part]:
@@ -55,195 +65,236 @@ def parts_of_plan(plan: Plan) -> list[Part]:
 def parts_by_share(plan: Plan) -> list[list[Part]]:
     """For each design of a plan its parts."""
     titles = plan.titles()
-    return [_parts_of_share(share, plan.study.policy, plan, titles) for share in plan.shares]
+    return [_parts_of_share(share, plan, titles) for share in plan.shares]
 
 
-def _parts_of_share(share: Share, policy: Policy, plan: Plan, titles: dict[str, str]) -> list[Part]:
-    design, terms, epsilon = share.design, share.terms, share.epsilon
+def _parts_of_share(share: Share, plan: Plan, titles: dict[str, str]) -> list[Part]:
+    design, policy, query = share.design, plan.study.policy, plan.query
     rows = 1 if policy.unit_column is None else policy.max_rows or 1
-    about: dict[str, Any] = {
+    about: About = {
         "statistic": ", ".join(titles[name] for name in design.names),
         "neighbors": policy.neighbors,
-        "epsilon": epsilon,
+        "epsilon": share.epsilon,
         "rows": rows,
         "spread": min(rows, policy.max_groups or rows),
         "cells": plan.cells,
     }
-    everybody = policy.neighbors == "change-one" and plan.query.where is None and not plan.query.groups
+    everybody = policy.neighbors == "change-one" and query.where is None and not query.groups
     each = policy.unit_column is None
+    draws = _drawn_by(share, plan)
+    known = any(draw.kind == "public" for draw in draws)
+    parts: list[Part]
     match design:
         case KnownCount():
             _require(everybody and (each or isinstance(design.of, CountUnits)) and _of_all(design.of), about)
-            return [Part(**about, law="public", facts={})]
+            parts = [Part(**about, law="public", facts={})]
         case CountDesign():
-            law = "units" if isinstance(design.of, CountUnits) else "rows"
-            moved = terms.touched if law == "units" else terms.steps  # what the design divides by ε
-            return [_noisy(about, law, {}, [moved / epsilon], terms.touched)]
+            parts = [_noisy(draws, about, "units" if isinstance(design.of, CountUnits) else "rows", {})]
         case MomentDesign():
-            _require(not terms.public or (everybody and each and design.of.missing is not None), about)
-            law = _moment_law(design, terms)
-            return [_noisy(about, law, _ends(design.grid), design.scales(terms, epsilon), terms.touched)]
+            _require(not known or (everybody and each and design.of.missing is not None), about)
+            law = _moment_law(design, known=known, meets=policy.neighbors == "change-one" and plan.cells == 1)
+            parts = [_noisy(draws, about, law, _ends(design.grid))]
         case QuantileDesign():
-            return _quantile_parts(about, design, terms, titles)
+            epsilon = share.epsilon / len(design.names)
+            named = [{**about, "statistic": titles[name], "epsilon": epsilon} for name in design.names]
+            parts = [part for one in named for part in _choices(draws, one, 3, groups=plan.cells)]
         case ExtremeDesign():
-            return [_extreme(about, design.of.side, epsilon / terms.steps)]
-    raise InvalidParameter(f"a certificate knows no law for a {type(design).__name__}")
+            parts = _choices(draws, about, 1, groups=plan.cells)
+        case _:
+            raise InvalidParameter(f"a certificate knows no law for a {type(design).__name__}")
+    _nothing_more(draws, about, public=known and isinstance(design, KnownCount | MomentDesign))
+    return parts
+
+
+def _drawn_by(share: Share, plan: Plan) -> list[Draw]:
+    """What a design draws in a release, here of zeros."""
+    zeros = column(np.zeros(plan.cells, np.int64))
+    secret: list[Any] = [
+        [np.zeros(measure.value.grid.width + 1, np.int64)] * plan.cells if isinstance(measure, Cells) else zeros
+        for measure in share.design.measures()
+    ]
+    with recording() as draws:
+        share.design.release(Exact(secret), share.terms, share.epsilon, plan.level)
+    return draws
 
 
 def _of_all(of: Count | CountUnits) -> bool:
     return isinstance(of, CountUnits) or of.of is None
 
 
-def _require(holds: bool, about: dict[str, Any]) -> None:
+def _require(holds: bool, about: About) -> None:
     if not holds:
         raise InvalidParameter(f"{about['statistic']} takes a number of rows as public that is private here")
 
 
-def _moment_law(design: MomentDesign, terms: Terms) -> str:
-    if terms.public:
+def _nothing_more(draws: list[Draw], about: About, *, public: bool = False) -> None:
+    """Refuse a release that draws, or opens, more than its parts."""
+    if [draw.kind for draw in draws] != ["public"] * public:
+        raise InvalidParameter(f"{about['statistic']} draws more than its law knows of")
+
+
+def _next(draws: list[Draw], kind: str, about: About) -> Draw:
+    if not draws or draws[0].kind != kind:
+        raise InvalidParameter(f"{about['statistic']} does not draw what its law asks for")
+    return draws.pop(0)
+
+
+def _moment_law(design: MomentDesign, *, known: bool, meets: bool) -> str:
+    """What the totals of a joint release are."""
+    if known:
         return "joint" if design.squares else "lone"
-    if design.squares:
-        return "bernstein"
-    return "sum" if design.alone else "pair"
+    if design.alone:
+        return "sum"
+    if meets:
+        return "squares" if design.squares else "centred"
+    return "bernstein" if design.squares else "pair"
 
 
-def _quantile_parts(about: dict[str, Any], design: QuantileDesign, terms: Terms, titles: dict[str, str]) -> list[Part]:
-    """A choice for the value, and two for its bracket, of each quantile."""
-    each = about["epsilon"] / len(design.names)
+def _noisy(draws: list[Draw], about: About, law: str, facts: dict[str, Fraction]) -> Part:
+    """Totals with noise of their own."""
+    draw = _next(draws, "sums", about)
+    columns = len(draw.terms) // 2
+    scales, size = draw.scales(columns)
+    if size != about.get("cells", 1):
+        raise InvalidParameter(f"{about['statistic']} must have noise on the total of each group")
+    steps = tuple(Fraction(step) for step in draw.terms[:columns])
+    return Part(**about, law=law, facts=facts, scales=scales, steps=steps)
+
+
+def _choices(draws: list[Draw], about: About, kinds: int, groups: int = 1) -> list[Part]:
+    """A choice alone, or one for a value and two for its bracket; the same in every group."""
+    rates = [[_next(draws, "choice", about).rates() for _ in range(kinds)] for _ in range(groups)]
+    share = Fraction(1) if kinds == 1 else VALUE_PART
+    named = [("", share), *((f", {side} end", (1 - share) / 2) for side in ("lower", "upper"))][:kinds]
     found = []
-    for name, share in zip(design.names, design.of.shares, strict=True):
-        rate = rank_rate(share, terms, each * quantile.VALUE_PART)
-        found += _rank_choices({**about, "statistic": titles[name], "epsilon": each}, share, rate, bracket=True)
+    for (what, part), of_groups in zip(named, zip(*rates, strict=True), strict=True):
+        rank, over, under = zip(*of_groups, strict=True)
+        facts = {"share": rank[0], "over": max(over), "under": max(under)}
+        fields = {**about, "statistic": f"{about['statistic']}{what}", "epsilon": about["epsilon"] * part}
+        found.append(Part(**fields, law="choice", facts=facts))
     return found
-
-
-def _rank_choices(about: dict[str, Any], share: Fraction, rate: Fraction, *, bracket: bool) -> list[Part]:
-    def choice(what: str, at: Fraction, part: Fraction) -> Part:
-        named = {**about, "statistic": f"{about['statistic']}{what}", "epsilon": about["epsilon"] * part}
-        return Part(**named, law="choice", facts={"share": share, "over": at, "under": at})
-
-    if not bracket:
-        return [choice("", rate, Fraction(1))]
-    end = (1 - quantile.VALUE_PART) / 2
-    ends = [choice(f", {side} end", rate * quantile.END_RATE, end) for side in ("lower", "upper")]
-    return [choice("", rate, quantile.VALUE_PART), *ends]
-
-
-def _extreme(about: dict[str, Any], side: str, epsilon: Fraction) -> Part:
-    far, near = quantile._OVER * epsilon, quantile._UNDER * epsilon
-    over, under, share = (far, near, Fraction(1)) if side == "max" else (near, far, Fraction(0))
-    return Part(**about, law="choice", facts={"share": share, "over": over, "under": under})
-
-
-def _noisy(
-    about: dict[str, Any], law: str, facts: dict[str, Fraction], scales: Sequence[Fraction], changes: int = 1
-) -> Part:
-    """A part with the steps and scales that the mechanism draws with."""
-    columns = noisy_columns(Exact([[0]] * len(scales)), list(scales), about["epsilon"], changes)
-    steps = tuple(Fraction(column.step) for column in columns)
-    return Part(**about, law=law, facts=facts, scales=tuple(column.scale for column in columns), steps=steps)
 
 
 def _ends(grid: ValueGrid) -> dict[str, Fraction]:
     return {"lower": Fraction(grid.lower), "upper": Fraction(grid.upper)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
-    """A statistic of an array by its public parameters."""
-
-    statistic: str
-    epsilon: Fraction
-    neighbors: str
-    bounds: tuple[Fraction, Fraction]
-    whole: bool
-    share: Fraction
-    bracket: bool
-    cells: int
-
-    def grid(self, bits: int) -> ValueGrid:
-        """The grid of the values."""
-        return value_grid(self.bounds, bits=bits, whole=self.whole)
-
-
 def parts_of_statistic(statistic: str, *, epsilon: Any, **given: Any) -> list[Part]:
     """The parts of a statistic of an array, as `discreet.mean` and the like release it with `method="best"`."""
+    return certified_twin(statistic, epsilon=epsilon, **given)[1]
+
+
+def certified_twin(statistic: str, *, epsilon: Any, **given: Any) -> tuple[Any, list[Part]]:
+    """A release of zeros with these parameters, and its parts."""
     exact = exact_epsilon(epsilon)
-    if statistic == "laplace_mechanism":
-        return [_algorithm(exact, **given)]
-    known = {"bounds", "neighbors", "whole", "q", "confidence", "bins", "cells"}
-    if unknown := set(given) - known:
-        raise InvalidParameter(f"a statistic is described by {', '.join(sorted(known))}, got {quote(unknown.pop())}")
     if statistic not in STATISTICS:
         raise InvalidParameter(f"a statistic must be one of {', '.join(STATISTICS)}, got {quote(statistic)}")
-    truths = statistic in ("count", "proportion", "randomized_response")
-    if not truths and statistic != "histogram" and given.get("bounds") is None:
+    if statistic == "laplace_mechanism":
+        return _algorithm(exact, **given)
+    call = randomized_response if statistic == "randomized_response" else getattr(arrays, statistic)
+    known = set(inspect.signature(call).parameters) - {"x", "bits", "epsilon", "account", "method"}
+    given, shape = _split(given)
+    given = {"bounds": (0, 1), **given} if statistic == "histogram" else given
+    if unknown := set(given) - known:
+        names = ", ".join(sorted({*known, *_SHAPE}))
+        raise InvalidParameter(f"a {statistic} is described by {names}, got {quote(unknown.pop())}")
+    if "bounds" in known and given.get("bounds") is None:
         raise InvalidParameter(f"the certificate of a {statistic} needs bounds=, the declared ones")
-    asked = Described(
-        statistic=statistic,
-        epsilon=exact,
-        neighbors=exact_neighbors(given.get("neighbors", "change-one")),
-        bounds=exact_bounds((0, 1) if truths or statistic == "histogram" else given["bounds"]),
-        whole=truths or bool(given.get("whole", False)),
-        share=exact_chance("q", given["q"]) if "q" in given else Fraction(1, 2),
-        bracket=given.get("confidence", "0.95") is not None,
-        cells=exact_count("cells", given.get("bins", given.get("cells", 1024))),
-    )
-    return _parts_of_array(asked)
+    data = _zeros(**shape)
+    with recording() as draws:
+        release = call(data, epsilon=exact, **given)
+    neighbors = exact_neighbors(given.get("neighbors", "change-one"))
+    about: About = {"statistic": statistic, "neighbors": neighbors, "epsilon": exact}
+    dropped = given.get("missing") is None and (isinstance(data, np.ma.MaskedArray) or data.dtype.kind == "f")
+    bounds = (0, 1) if statistic in ("count", "proportion") else given.get("bounds")
+    whole = statistic in ("count", "proportion") or data.dtype.kind == "i"
+    parts = list(_parts(draws, about, dropped=dropped, bounds=bounds, whole=whole))
+    _nothing_more(draws, about)
+    return release, parts
 
 
-def _parts_of_array(asked: Described) -> list[Part]:  # noqa: PLR0911 - one case for each statistic
-    epsilon, public = asked.epsilon, asked.neighbors == "change-one"
-    about: dict[str, Any] = {"statistic": asked.statistic, "neighbors": asked.neighbors, "epsilon": epsilon}
-    one = (Fraction(1),)
-    match asked.statistic:
+_SHAPE = {"n", "whole", "nullable"}
+"""What is told of a column: its length, whether it is of integers, and whether a value can be missing."""
+
+
+def _split(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {k: v for k, v in given.items() if k not in _SHAPE}, {k: v for k, v in given.items() if k in _SHAPE}
+
+
+def _zeros(*, n: Any = 1, whole: bool = False, nullable: bool | None = None) -> Any:
+    """A column of zeros of this type."""
+    size = exact_count("n", n)
+    if not whole and nullable is False:
+        raise InvalidParameter("a column of floats can have missing values: give missing=, or whole=True for integers")
+    zeros = np.zeros(size, np.int8 if whole else np.float64)
+    return np.ma.MaskedArray(zeros) if whole and nullable else zeros
+
+
+def _parts(draws: list[Draw], about: About, *, dropped: bool, bounds: Any, whole: bool) -> Iterator[Part]:
+    """The parts of a statistic of an array, one draw after the other."""
+    replaced, epsilon, statistic = about["neighbors"] == "change-one", about["epsilon"], about["statistic"]
+    public = replaced and not dropped
+    match statistic:
         case "randomized_response":
-            return [Part(**about, law="coin", facts={"exponent": epsilon})]
+            yield _coin(_next(draws, "loose", about), about)
         case "count":
-            return [_noisy(about, "rows", {}, [1 / epsilon])]
+            yield _noisy(draws, about, "rows", {})
         case "histogram":
-            noised = (
-                1 if public and asked.cells == 2 else asked.cells
-            )  # of two bins one is noised, the other is the rest
-            scale = Fraction(2 if public and asked.cells != 2 else 1) / epsilon
-            return [Part(**about, law="rows", facts={}, scales=(scale,), steps=one, cells=noised)]
-        case "cdf":
-            grid = asked.grid(asked.cells.bit_length() - 1)
-            tree = tree_design(grid.width + 1, exact_neighbors(asked.neighbors), epsilon)
-            return [Part(**about, law="tree", facts={"height": Fraction(tree.height)}, scales=(tree.scale,), steps=one)]
+            [scale], cells = _next(draws, "counts", about).scales(1)
+            yield Part(**about, law="rows", facts={}, scales=(scale,), steps=(Fraction(1),), cells=cells)
         case "median" | "quantile":
-            value = epsilon * quantile.VALUE_PART if asked.bracket else epsilon
-            rate = quantile.rank_rate(asked.share, exact_neighbors(asked.neighbors), value)
-            return _rank_choices(about, asked.share, rate, bracket=asked.bracket)
+            yield from _choices(draws, about, len(draws) if len(draws) in (1, 3) else 3)
+        case "quantiles" if draws and draws[0].kind == "choice":
+            each = max(1, len(draws) // 3)
+            for _ in range(each):
+                yield from _choices(draws, {**about, "epsilon": epsilon / each}, 3)
+        case "cdf" | "quantiles":
+            draw = _next(draws, "tree", about)
+            [scale], _ = draw.scales(1)
+            height = Fraction(draw.terms[0].height)
+            yield Part(**about, law="tree", facts={"height": height}, scales=(scale,), steps=(Fraction(1),))
         case "min" | "max":
-            return [_extreme(about, asked.statistic, epsilon)]
-    return [_moments(asked, about, public)]
+            yield from _choices(draws, about, 1)
+        case "summary":
+            yield _moments(draws, {**about, "epsilon": epsilon / 2}, "std", public, bounds, whole)
+            for name in ("lower quartile", "median", "upper quartile"):
+                yield from _choices(draws, {**about, "statistic": name, "epsilon": epsilon / 6}, 3)
+        case _:
+            yield _moments(draws, about, statistic, public, bounds, whole)
 
 
-def _moments(asked: Described, about: dict[str, Any], public: bool) -> Part:
-    epsilon = asked.epsilon
-    if asked.statistic in ("variance", "std", "mean and std"):
-        grid = asked.grid(estimators.SQUARE_BITS)
-        scales = (moments.joint_scales if public else moments.bernstein_scales)(grid.width, epsilon)
-        return _noisy(about, "joint" if public else "bernstein", _ends(grid), scales)
-    grid = asked.grid(estimators.SUM_BITS)
-    if public:
-        return _noisy(about, "lone", _ends(grid), [grid.width / epsilon])
-    if asked.statistic == "sum":
-        return _noisy(about, "sum", _ends(grid), [max(abs(grid.lower), abs(grid.upper)) / epsilon])
-    return _noisy(about, "pair", _ends(grid), moments.pair_scales(grid.width, epsilon))
+def _moments(draws: list[Draw], about: About, statistic: str, public: bool, bounds: Any, whole: bool) -> Part:
+    squares = statistic in ("variance", "std", "mean_and_std")
+    replaced = about["neighbors"] == "change-one"
+    if statistic == "sum":
+        law = "lone" if public else "sum"
+    elif squares:
+        law = "joint" if public else "squares" if replaced else "bernstein"
+    else:
+        law = "lone" if public else "centred" if replaced else "pair"
+    grid = value_grid(exact_bounds(bounds), bits=SQUARE_BITS if squares else SUM_BITS, whole=whole)
+    found = _noisy(draws, about, law, _ends(grid))
+    if public and statistic != "sum":
+        _next(draws, "public", about)
+    return found
 
 
-def _algorithm(epsilon: Fraction, *, sensitivity: Any, changes: Any = 1, whole: bool = False) -> Part:
+def _coin(draw: Draw, about: About) -> Part:
+    chances = {note.parameter for note in draw.notes}
+    if len(chances) != 1 or not isinstance(chance := chances.pop(), Logistic):
+        raise InvalidParameter("a randomized response must toss one coin, with odds of e^ε")
+    return Part(**about, law="coin", facts={"exponent": chance.exponent})
+
+
+def _algorithm(epsilon: Fraction, *, sensitivity: Any, changes: Any = 1, whole: bool = False) -> tuple[Any, list[Part]]:
     """Algorithm 1 on integers (`whole`) or on floats, of which one unit changes so many."""
     delta, many = exact_sensitivity(sensitivity), exact_count("changes", changes)
-    grid = grid_of(whole, delta, epsilon, many)
-    return Part(
-        statistic="laplace_mechanism",
-        law="answer",
-        neighbors="change-one",
-        epsilon=epsilon,
-        facts={"sensitivity": delta, "changes": Fraction(0 if whole else many)},
-        scales=(grid.scale,),
-        steps=(grid.step,),
-    )
+    about: About = {"statistic": "laplace_mechanism", "neighbors": "change-one", "epsilon": epsilon}
+    with recording() as draws:
+        zeros = np.zeros(1, np.int64 if whole else np.float64)
+        release = laplace_mechanism(zeros, sensitivity=delta, epsilon=epsilon, changes=many)
+    scales, _ = _next(draws, "loose", about).scales(1)
+    _nothing_more(draws, about)
+    facts = {"sensitivity": delta, "changes": Fraction(0 if whole else many)}
+    step = grid_of(whole, delta, epsilon, many).step
+    return release, [Part(**about, law="answer", facts=facts, scales=scales, steps=(step,))]

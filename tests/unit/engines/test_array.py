@@ -66,7 +66,11 @@ def test_moments_are_exact_sums():
     whole = engine.moments(column(values), grid, 0, squares=True).reveal()
     parts = [engine.moments(column(part), grid, 0, squares=True).reveal() for part in np.array_split(values, 7)]
     assert whole == tuple(map(sum, zip(*parts, strict=True)))
-    assert engine.moments(column(values), grid, 0, squares=False).reveal()[2] == 0
+    assert engine.moments(column(values), grid, 0, squares=False).reveal() == whole[:2]
+    holes = np.where(np.arange(200_000) % 3 == 0, np.nan, values)
+    dropped = engine.moments(column(holes), grid, None, squares=True).reveal()
+    assert dropped == engine.moments(column(holes[~np.isnan(holes)]), grid, None, squares=True).reveal()
+    assert dropped[0] == 133_333
 
 
 def test_squares_of_the_widest_grid_do_not_wrap():
@@ -85,7 +89,11 @@ def test_nobody_has_no_sum():
     assert engine.moments(column([]), UNIT, 0, squares=True).reveal() == (0, 0, 0)
     assert steps([], UNIT) == []
     assert engine.count(column([])).reveal() == [0]
-    assert engine.size(column([])).reveal() == [0]
+    assert engine.moments(column([math.nan, None]), UNIT, None, squares=True).reveal() == (0, 0, 0)
+    assert engine.binned(column([math.nan, None]), np.array([0.0, 1.0, 2.0]), None, even=True).reveal().tolist() == [
+        0,
+        0,
+    ]
 
 
 @pytest.mark.parametrize("even", [True, False])
@@ -205,9 +213,12 @@ def test_what_a_strange_container_says_is_kept_nowhere():
     assert caught.value.__context__ is None
 
 
-def test_truths_are_what_is_neither_zero_nor_missing():
-    assert column([0, -0.0, 1, math.nan, None, math.inf]).truths().values.tolist() == [0, 0, 1, 0, 0, 1]
+def test_truths_are_what_is_not_zero_and_missing_stays_missing():
+    found = column([0, -0.0, 1, math.nan, None, math.inf]).truths()
+    assert np.array_equal(found.values, [0, 0, 1, math.nan, math.nan, 1], equal_nan=True)
+    assert found.nullable
     assert column(np.array([0, 2])).truths().truth
+    assert not column(np.array([0, 2])).truths().nullable
 
 
 def test_two_dimensions_are_refused():

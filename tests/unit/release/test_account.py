@@ -21,7 +21,7 @@ CALLS = {
     "proportion": lambda **a: discreet.proportion(AGES > 50, epsilon="0.1", **a),
     "variance": lambda **a: discreet.variance(AGES, **BOUNDED, **a),
     "std": lambda **a: discreet.std(AGES, **BOUNDED, neighbors="add-remove", **a),
-    "std textbook": lambda **a: discreet.std(AGES, **BOUNDED, method="laplace", **a),
+    "std textbook": lambda **a: discreet.std(AGES, **BOUNDED, method="laplace", missing=0, **a),
     "median": lambda **a: discreet.median(AGES, **BOUNDED, **a),
     "quantile": lambda **a: discreet.quantile(AGES, 0.9, **BOUNDED, **a),
     "quantiles": lambda **a: discreet.quantiles(AGES, [0.25, 0.5], **BOUNDED, **a),

@@ -7,8 +7,9 @@ import pytest
 
 from discreet.calibrate.grid import value_grid
 from discreet.release import moments
-from discreet.release.grouped import Pairs, Triples, edges
+from discreet.release.grouped import BERNSTEIN, CENTRED_BERNSTEIN, CENTRED_PAIR, PAIR, Private, edges
 from discreet.release.mechanism import NoisyColumn
+from one_group import Group
 
 LEVEL = Fraction(19, 20)
 GROUPS = 60
@@ -38,6 +39,10 @@ def agree(many, alone, width):
         assert found[2] - found[1] <= (high - low) * 1.04 + 1e-9 * width
 
 
+def table(many, statistic):
+    return many.value(statistic), *many.ends(statistic, LEVEL)
+
+
 PAIRS = [
     (0, 120, True, 4800, 1),
     (0, 1, True, 2, 1),
@@ -47,40 +52,54 @@ PAIRS = [
 ]
 
 
+@pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize(("lower", "upper", "whole", "scale", "step"), PAIRS)
-def test_means_and_sums_from_pairs_are_those_of_each_group(lower, upper, whole, scale, step):
+def test_means_and_sums_from_pairs_are_those_of_each_group(lower, upper, whole, scale, step, centred):
     rng = np.random.default_rng(1)
     grid = grid_of(lower, upper, whole=whole, bits=30)
     rows, shares = sizes(rng), rng.random(GROUPS) ** 2
-    above = [int(n * share * grid.width) for n, share in zip(rows, shares, strict=True)]
-    below = [n * grid.width - total for n, total in zip(rows, above, strict=True)]
-    columns = [noisy(rng, totals, Fraction(scale), step) for totals in (above, below)]
-    many = Pairs(grid=grid, above=columns[0], below=columns[1])
-    alone = [moments.Pair(grid=grid, above=columns[0][at], below=columns[1][at]) for at in range(GROUPS)]
-    agree(many.mean(LEVEL), [(one.mean(), *one.mean_interval(LEVEL)) for one in alone], upper - lower)
-    agree(many.sum(LEVEL), [(one.sum(), *one.sum_interval(LEVEL)) for one in alone], 1e6 * max(abs(lower), abs(upper)))
+    totals_of = moments.centred_totals if centred else moments.pair_totals
+    totals = [totals_of(n, int(n * share * grid.width), grid.width) for n, share in zip(rows, shares, strict=True)]
+    first, second = zip(*totals, strict=True)
+    columns = [noisy(rng, first, Fraction(scale), step)]
+    # of centred totals the second is a number of rows, with a scale of its own
+    columns.append(
+        noisy(rng, second, Fraction(scale) * step / grid.width if centred else Fraction(scale), 1 if centred else step)
+    )
+    many = Private(grid=grid, partition=CENTRED_PAIR if centred else PAIR, totals=columns)
+    alone = [Group(grid=grid, totals=[column[at] for column in columns], centred=centred) for at in range(GROUPS)]
+    agree(table(many, "mean"), [(one.mean(), *one.mean_interval(LEVEL)) for one in alone], upper - lower)
+    agree(table(many, "count"), [(one.count(), *one.count_interval(LEVEL)) for one in alone], 1e6)
+    agree(
+        table(many, "sum"), [(one.sum(), *one.sum_interval(LEVEL)) for one in alone], 1e6 * max(abs(lower), abs(upper))
+    )
 
 
+@pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize(("lower", "upper", "whole"), [(0, 120, True), (-3, 5, False), (100, 140, False)])
-def test_variances_means_and_sums_from_triples_are_those_of_each_group(lower, upper, whole):
+def test_variances_means_and_sums_from_triples_are_those_of_each_group(lower, upper, whole, centred):
     rng = np.random.default_rng(2)
     grid = grid_of(lower, upper, whole=whole, bits=22)
     width = grid.width
+    totals_of = moments.centred_square_totals if centred else moments.bernstein_totals
     sums = []
     for n in sizes(rng):
         values = np.rint(rng.beta(2, 5, min(n, 2000)) * width).astype(int).tolist()
-        sums.append(moments.bernstein_totals(len(values), sum(values), sum(value * value for value in values), width))
-    columns = [noisy(rng, totals, Fraction(width**2 * 4)) for totals in zip(*sums, strict=True)]
-    many = Triples(grid=grid, sums=columns)
-    alone = [moments.Bernstein(grid=grid, sums=tuple(column[at] for column in columns)) for at in range(GROUPS)]
-    agree(many.mean(LEVEL), [(one.mean(), *one.mean_interval(LEVEL)) for one in alone], upper - lower)
-    agree(many.sum(LEVEL), [(one.sum(), *one.sum_interval(LEVEL)) for one in alone], 1e6)
-    agree(
-        many.variance(LEVEL), [(one.variance(), *one.variance_interval(LEVEL)) for one in alone], (upper - lower) ** 2
-    )
-    sample = many.variance(LEVEL, sample=True)[0] / np.maximum(many.variance(LEVEL)[0], 1e-300)
+        sums.append(totals_of(len(values), sum(values), sum(value * value for value in values), width))
+    scales = (moments.centred_square_scales if centred else moments.bernstein_scales)(width, Fraction(1, 4))
+    columns = [noisy(rng, totals, scale) for totals, scale in zip(zip(*sums, strict=True), scales, strict=True)]
+    many = Private(grid=grid, partition=CENTRED_BERNSTEIN if centred else BERNSTEIN, totals=columns)
+    alone = [Group(grid=grid, totals=[column[at] for column in columns], centred=centred) for at in range(GROUPS)]
+    agree(table(many, "mean"), [(one.mean(), *one.mean_interval(LEVEL)) for one in alone], upper - lower)
+    agree(table(many, "sum"), [(one.sum(), *one.sum_interval(LEVEL)) for one in alone], 1e6)
+    agree(table(many, "count"), [(one.count(), *one.count_interval(LEVEL)) for one in alone], 1e6)
+    spread = [(one.variance(), *one.variance_interval(LEVEL)) for one in alone]
+    agree(table(many, "variance"), spread, (upper - lower) ** 2)
+    agree(table(many, "std"), np.sqrt(spread), upper - lower)
+    variance = many.value("variance")
+    sample = many.value("variance+") / np.maximum(variance, 1e-300)
     factors = np.array([one.sample_factor() for one in alone])
-    seen = many.variance(LEVEL)[0] > 0
+    seen = variance > 0
     assert seen.any()
     np.testing.assert_allclose(sample[seen], factors[seen])
 

@@ -1,24 +1,16 @@
 """Estimates from joint sums: without noise they are the statistics, and intervals hold them."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 from discreet.calibrate.grid import value_grid
-from discreet.release.mechanism import NoisySum
-from discreet.release.moments import (
-    Bernstein,
-    Joint,
-    Lone,
-    Pair,
-    bernstein_scales,
-    bernstein_totals,
-    joint_scales,
-    joint_totals,
-    pair_scales,
-    pair_totals,
-)
+from discreet.release import moments
+from discreet.release.grouped import BERNSTEIN, CENTRED_BERNSTEIN, CENTRED_PAIR, PAIR, Private
+from discreet.release.mechanism import NoisyColumn, NoisySum
+from discreet.release.moments import Known
 from discreet.release.spread import radius
 
 GRID = value_grid((Fraction(-2), Fraction(6)), bits=30, whole=True)
@@ -28,80 +20,106 @@ N, TOTAL, SQUARED = len(A), sum(A), sum(a * a for a in A)
 LEVEL = Fraction(19, 20)
 
 
-def without_noise(totals: list[int], scales: list[Fraction]) -> list[NoisySum]:
-    return [NoisySum(value=total, step=1, scale=scale) for total, scale in zip(totals, scales, strict=True)]
+PRIVATE = {
+    "pair": (PAIR, moments.pair_totals(N, TOTAL, GRID.width), moments.pair_scales),
+    "centred": (CENTRED_PAIR, moments.centred_totals(N, TOTAL, GRID.width), moments.centred_scales),
+    "Bernstein": (
+        BERNSTEIN,
+        moments.bernstein_totals(N, TOTAL, SQUARED, GRID.width),
+        moments.bernstein_scales,
+    ),
+    "squares": (
+        CENTRED_BERNSTEIN,
+        moments.centred_square_totals(N, TOTAL, SQUARED, GRID.width),
+        moments.centred_square_scales,
+    ),
+}
+TRUTH = {"count": N, "sum": sum(VALUES), "mean": np.mean(VALUES), "variance": np.var(VALUES), "std": np.std(VALUES)}
 
 
-def pair(epsilon: Fraction = Fraction(1), moved: tuple[int, int] = (0, 0)) -> Pair:
-    totals = [total + more for total, more in zip(pair_totals(N, TOTAL, GRID.width), moved, strict=True)]
-    above, below = without_noise(totals, pair_scales(GRID.width, epsilon))
-    return Pair(grid=GRID, above=above, below=below)
+def private(name: str, epsilon: Fraction = Fraction(1), moved: tuple[int, ...] = (0, 0, 0)) -> Private:
+    """Without noise, but for what is moved."""
+    partition, totals, scales = PRIVATE[name]
+    columns = [
+        NoisyColumn(values=[total + more], step=1, scale=scale)
+        for total, more, scale in zip(totals, moved, scales(GRID.width, epsilon), strict=False)
+    ]
+    return Private(grid=GRID, partition=partition, totals=columns)
 
 
-def joint(epsilon: Fraction = Fraction(1)) -> Joint:
-    total, mixed = without_noise(joint_totals(TOTAL, SQUARED, GRID.width), joint_scales(GRID.width, epsilon))
-    return Joint(grid=GRID, n=N, total=total, mixed=mixed)
-
-
-def bernstein(epsilon: Fraction = Fraction(1), totals: list[int] | None = None) -> Bernstein:
-    found = bernstein_totals(N, TOTAL, SQUARED, GRID.width) if totals is None else totals
-    first, second, third = without_noise(found, bernstein_scales(GRID.width, epsilon))
-    return Bernstein(grid=GRID, sums=(first, second, third))
-
-
-def test_without_noise_the_estimates_are_the_statistics():
-    assert pair().mean() == pytest.approx(np.mean(VALUES))
-    assert pair().count() == N
-    assert joint().lone().mean() == pytest.approx(np.mean(VALUES))
-    assert joint().variance() == pytest.approx(np.var(VALUES))
-    assert bernstein().mean() == pytest.approx(np.mean(VALUES))
-    assert bernstein().variance() == pytest.approx(np.var(VALUES))
-    assert bernstein().count() == N
-
-
-@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(1000)])
-def test_intervals_hold_the_estimate_and_shrink_with_the_noise(epsilon):
-    wide, narrow = (
-        [design(at).mean_interval(LEVEL) for design in (pair, bernstein, lambda at: joint(at).lone())]
-        + [design(at).variance_interval(LEVEL) for design in (joint, bernstein)]
-        + [design(at).count_interval(LEVEL) for design in (pair, bernstein)]
-        for at in (epsilon, 10 * epsilon)
+def joint(epsilon: Fraction = Fraction(1)) -> Known:
+    totals = moments.joint_totals(TOTAL, SQUARED, GRID.width)
+    total, mixed = (
+        NoisySum(value=total, step=1, scale=scale)
+        for total, scale in zip(totals, moments.joint_scales(GRID.width, epsilon), strict=True)
     )
-    truths = [np.mean(VALUES)] * 3 + [np.var(VALUES)] * 2 + [N] * 2
-    for (low, high), (lower, higher), truth in zip(wide, narrow, truths, strict=True):
-        assert low <= lower <= truth + 1e-9
-        assert truth - 1e-9 <= higher <= high
+    return Known(grid=GRID, n=N, total=total, mixed=mixed)
 
 
-def test_intervals_stay_within_what_is_possible():
-    for design in (pair(Fraction(1, 100)), bernstein(Fraction(1, 100)), joint(Fraction(1, 100)).lone()):
-        low, high = design.mean_interval(LEVEL)
-        assert -2 <= low <= high <= 6
-    for found in (joint(Fraction(1, 100)), bernstein(Fraction(1, 100))):
-        low, high = found.variance_interval(LEVEL)
-        assert 0 <= low <= high <= 16
+def statistics(name: str) -> list[str]:
+    found = list(TRUTH) if name in ("Bernstein", "squares") else ["count", "sum", "mean"]
+    return found[1:] if name == "joint" else found
 
 
-def test_where_the_noise_has_swallowed_everybody_the_mean_is_the_middle():
-    swallowed = pair(moved=(-1000, -1000))
-    assert swallowed.mean() == 2
-    assert swallowed.count() < 0
-    assert bernstein(totals=[-5, -5, -5]).mean() == 2
-    assert bernstein(totals=[-5, -5, -5]).variance() == 0
-    low, high = swallowed.mean_interval(LEVEL)
+def estimate(name: str, *given: Any) -> Known | Private:
+    return joint(*given) if name == "joint" else private(name, *given)
+
+
+@pytest.mark.parametrize("name", [*PRIVATE, "joint"])
+def test_without_noise_the_estimates_are_the_statistics(name):
+    for statistic in statistics(name):
+        assert estimate(name).value(statistic)[0] == pytest.approx(TRUTH[statistic]), statistic
+    if "variance" in statistics(name):
+        assert estimate(name).value("variance+")[0] == pytest.approx(np.var(VALUES, ddof=1))
+        assert estimate(name).value("std+")[0] == pytest.approx(np.std(VALUES, ddof=1))
+
+
+@pytest.mark.parametrize("name", [*PRIVATE, "joint"])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(1000)])
+def test_intervals_hold_the_estimate_and_shrink_with_the_noise(name, epsilon):
+    for statistic in statistics(name):
+        (low, high), (lower, higher) = (
+            (ends[0][0], ends[1][0])
+            for ends in (estimate(name, at).ends(statistic, LEVEL) for at in (epsilon, 10 * epsilon))
+        )
+        assert low <= lower <= TRUTH[statistic] + 1e-9
+        assert TRUTH[statistic] - 1e-9 <= higher <= high
+
+
+@pytest.mark.parametrize("name", [*PRIVATE, "joint"])
+def test_intervals_stay_within_what_is_possible(name):
+    found = estimate(name, Fraction(1, 100))
+    for statistic, least, most in (("mean", -2, 6), ("variance", 0, 16), ("std", 0, 4)):
+        if statistic in statistics(name):
+            [low], [high] = found.ends(statistic, LEVEL)
+            assert least <= low <= high <= most
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_where_the_noise_has_swallowed_everybody_the_mean_is_the_middle(name):
+    moved = {"pair": (-1000, -1000), "centred": (0, -100), "squares": (0, 0, -100)}.get(name, (-1000,) * 3)
+    swallowed = private(name, Fraction(1), moved)
+    assert swallowed.value("count")[0] < 0
+    assert swallowed.value("mean")[0] == 2
+    if "variance" in statistics(name):
+        assert swallowed.value("variance")[0] == 0
+    [low], [high] = swallowed.ends("mean", LEVEL)
     assert -2 <= low <= high <= 6
 
 
 def test_estimates_are_held_within_their_bounds():
-    assert pair(moved=(10**4, -30)).mean() == 6
-    assert pair(moved=(-1000, 10**4)).mean() == -2
-    far = Lone(grid=GRID, n=3, total=NoisySum(value=10**6, step=1, scale=Fraction(1)))
-    assert far.mean() == 6
-    assert far.mean_interval(LEVEL) == (6, 6)
+    assert private("pair", Fraction(1), (10**4, -30)).value("mean") == 6
+    assert private("pair", Fraction(1), (-1000, 10**4)).value("mean") == -2
+    assert private("centred", Fraction(1), (10**4, 0)).value("mean") == 6
+    far = Known(grid=GRID, n=3, total=NoisySum(value=10**6, step=1, scale=Fraction(1)))
+    assert far.value("mean") == [6]
+    assert far.ends("mean", LEVEL) == ([6], [6])
+    with pytest.raises(TypeError, match="squares"):
+        far.value("variance")
     mixed = NoisySum(value=10**6, step=1, scale=Fraction(1))
-    assert Joint(grid=GRID, n=3, total=far.total, mixed=mixed).variance() == 0
+    assert Known(grid=GRID, n=3, total=far.total, mixed=mixed).variance() == 0
     mixed = NoisySum(value=-(10**6), step=1, scale=Fraction(1))
-    assert Joint(grid=GRID, n=3, total=far.total, mixed=mixed).variance() == 16
+    assert Known(grid=GRID, n=3, total=far.total, mixed=mixed).variance() == 16
 
 
 def test_the_interval_of_the_joint_variance_is_the_image_of_the_box():
@@ -119,4 +137,4 @@ def test_the_interval_of_the_joint_variance_is_the_image_of_the_box():
 def test_half_a_step_is_added_where_values_are_rounded():
     rounded = value_grid((Fraction(0), Fraction(1)), bits=3)
     one = NoisySum(value=4, step=1, scale=Fraction(1, 1000))
-    assert Lone(grid=rounded, n=1, total=one).mean_interval(LEVEL) == (0.5 - 1 / 16, 0.5 + 1 / 16)
+    assert Known(grid=rounded, n=1, total=one).mean_interval(LEVEL) == (0.5 - 1 / 16, 0.5 + 1 / 16)

@@ -80,7 +80,8 @@ def test_an_epsilon_below_one_over_n_is_warned_about():
         ("sum(age)", "", "change-one", 40),
         ("sum(age)", BY_PLACE, "change-one", 80),
         ("sum(age)", BY_PLACE, "add-remove", 40),
-        ("avg(age)", "", "change-one", 80),
+        ("avg(age)", "", "change-one", 40),
+        ("avg(age)", BY_PLACE, "change-one", 80),
         ("avg(age)", "", "add-remove", 40),
         ("stddev(age)", BY_PLACE, "add-remove", 400),
         ("median(age)", "", "change-one", 4),
@@ -99,7 +100,7 @@ def test_where_sizes_are_public_one_row_is_replaced_by_one_row():
     scales = {asked: here.sql(select(asked), epsilon=1).lines[0].scale for asked in ("sum(age)", "avg(age)")}
     assert scales == {"sum(age)": 1, "avg(age)": 1}
     assert here.sql(select("sum(age)", "WHERE well"), epsilon=1).lines[0].scale == 101
-    assert here.sql(select("avg(age)", "WHERE well"), epsilon=1).lines[0].scale == 2
+    assert here.sql(select("avg(age)", "WHERE well"), epsilon=1).lines[0].scale == 1
 
 
 def test_statistics_of_one_expression_share_one_release_and_the_rest_shares_epsilon():
@@ -133,7 +134,8 @@ def test_within_for_a_mean_takes_the_public_number_of_units_or_a_size():
     assert plan.size == 50
     assert plan.lines[0].reach == pytest.approx(0.5, rel=1e-6)
     sized = here.sql(select("avg(age)", BY_PLACE), within="0.5", size=100)
-    assert sized.epsilon == pytest.approx(plan.epsilon / 2, rel=0.03)  # a step of slack is less there
+    # twice the rows, but a row that leaves a group enters another: ln 20 · 2 instead of 4.74, but for a step of slack
+    assert plan.epsilon / 2 < sized.epsilon < plan.epsilon / 2 * Fraction(127, 100)
     with pytest.raises(InvalidParameter, match="within needs size="):
         here.sql(select("avg(age)", BY_PLACE), within="0.5")
     with pytest.raises(InvalidParameter, match="m has none: give epsilon"):

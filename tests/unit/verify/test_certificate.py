@@ -82,8 +82,7 @@ def test_a_statistic_of_an_array_is_proved_by_the_noise_that_it_draws(statistic,
     more = (given["q"],) if "q" in given else ()
     call = lambda: getattr(discreet, statistic)(column, *more, **named, epsilon="1/3", neighbors=neighbors)  # noqa: E731
     record = recorded(call)
-    described = {} if statistic in ("count", "proportion") else {"whole": whole}
-    certificate = certify(statistic, **given, **described, epsilon="1/3", neighbors=neighbors)
+    certificate = certify(statistic, **given, whole=whole, epsilon="1/3", neighbors=neighbors)
     assert certificate.holds
     assert 0 <= certificate.slack < Fraction(1, 10**5)  # of a joint variance, where four does not divide the width
     scales = [scale for part in certificate.parts for scale in part.scales]
@@ -104,11 +103,16 @@ def test_a_histogram_is_proved(neighbors, bins):
 
 
 def test_a_release_is_certified_with_the_parameters_of_its_call_and_no_others():
-    release = discreet.mean([1.0, 2.0, 3.0], bounds=(0, 10), epsilon="0.1")
-    certificate = certify(release, bounds=(0, 10), n=3)
+    release = discreet.mean([1.0, 2.0, 3.0], bounds=(0, 10), epsilon="0.1", missing=5)
+    certificate = certify(release, bounds=(0, 10), n=3, missing=5)
     assert certificate.holds
     assert certificate.epsilon == Fraction(1, 10)
-    for wrong in ({"bounds": (0, 10), "n": 4}, {"bounds": (0, 9), "n": 3}):
+    assert [part.law for part in certificate.parts] == ["lone"]
+    dropped = certify(discreet.mean([1.0, None, 3.0], bounds=(0, 10), epsilon=1), bounds=(0, 10), n=3)
+    assert dropped.holds
+    assert [part.law for part in dropped.parts] == ["centred"]
+    right = {"bounds": (0, 10), "n": 3, "missing": 5}
+    for wrong in ({**right, "n": 4}, {**right, "bounds": (0, 9)}, {**right, "missing": None}, {**right, "missing": 6}):
         with pytest.raises(InvalidParameter, match="not those of the release"):
             certify(release, **wrong)
     with pytest.raises(InvalidParameter, match="n must be given"):
@@ -148,6 +152,10 @@ def test_control_a_plan_with_too_little_noise_is_not_proved(policy, changed):
     assert certify(plan_of(policy, " GROUP BY place", asked=asked)).holds
     with terms_with(**changed):
         plan = plan_of(policy, " GROUP BY place", asked=asked)
+    if "cells" in changed:  # noise on one group alone
+        with pytest.raises(InvalidParameter, match="does not draw what its law asks for"):
+            certify(plan)
+        return
     found = certify(plan)
     assert not found.holds
     assert found.loss > found.epsilon

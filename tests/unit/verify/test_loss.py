@@ -19,8 +19,14 @@ VECTORS = {
     "pair": lambda x, lower, upper: (x - lower, upper - x),
     "joint": lambda x, lower, upper: (x - lower, (x - lower) * (upper - x)),
     "bernstein": lambda x, lower, upper: ((upper - x) ** 2, 2 * (x - lower) * (upper - x), (x - lower) ** 2),
+    "centred": lambda x, lower, upper: (2 * x - lower - upper, 1),
+    "squares": lambda x, lower, upper: (
+        2 * x - lower - upper,
+        8 * (x - lower) * (upper - x) - (upper - lower) ** 2,
+        1,
+    ),
 }
-SCALES = {1: [(Fraction(7, 3),)], 2: [(3, 3), (2, 7)], 3: [(5, 5, 5), (4, 9, 6), (9, 2, 9)]}
+SCALES = {1: [(Fraction(7, 3),)], 2: [(3, 3), (2, 7)], 3: [(5, 5, 5), (4, 9, 6), (9, 2, 9), (2, 30, 1)]}
 
 
 def part_of(law, neighbors, scales, *, lower=0, upper=4, rows=1, cells=1, steps=None):

@@ -1,0 +1,83 @@
+"""What a release draws, written down while the code that releases runs: on zeros, and without an account.
+
+A draw has its *terms*, as `release.mechanism` names them (steps, rates, shapes), and the samplers' own notes of what
+was asked of them (`draw.noted`). Scales are read from the notes alone: they are what is drawn, whatever anybody says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+from discreet.draw.choice import common_unit
+from discreet.draw.noted import Noted, noting
+from discreet.errors import InvalidParameter
+from discreet.release.tape import Tape, taping
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One draw of the mechanism: what kind it is, its terms, and what the samplers were asked for."""
+
+    kind: str
+    terms: tuple[Any, ...]
+    notes: tuple[Noted, ...]
+
+    def scales(self, columns: int) -> tuple[tuple[Fraction, ...], int]:
+        """The scale of the noise on each of so many columns, and on how many numbers of each it lies."""
+        each = [note.parameter for note in self.notes for _ in range(note.count) if note.law == "laplace"]
+        size, rest = divmod(len(each), columns)
+        found = tuple(min(each[at * size : (at + 1) * size], default=Fraction(0)) for at in range(columns))
+        if rest or not size or any(note.law != "laplace" for note in self.notes):
+            raise InvalidParameter(f"a draw of {self.kind} must have noise on each of its numbers")
+        return found, size
+
+    def rates(self) -> tuple[Fraction, Fraction, Fraction]:
+        """Of a choice its share, and what it pays for each rank beyond its aim and short of it."""
+        share, offset, over, under, _ = self.terms
+        _, above, below = common_unit(over, under)
+        if [note.law for note in self.notes] != ["choice"]:
+            raise InvalidParameter("a draw of a choice must be one exact choice")
+        rank = self.notes[0].parameter * lcm(share.denominator, offset.denominator)
+        return share, rank * above, rank * below
+
+
+class Recorder(Tape):
+    """A tape that keeps what is asked for, not what is drawn."""
+
+    kept = False
+
+    def __init__(self, notes: list[Noted]) -> None:
+        super().__init__()
+        self.draws: list[Draw] = []
+        self._notes = notes
+
+    def next(self, draw: Callable[[], Any], terms: tuple[object, ...]) -> Any:
+        """The draw, made; and written down with the samplers' notes of it."""
+        self.loose()
+        if terms[0] == "grid":  # nothing is drawn
+            return draw()
+        found = draw()
+        self.draws.append(Draw(str(terms[0]), terms[1:], tuple(self._notes)))
+        self._notes.clear()
+        return found
+
+    def loose(self) -> None:
+        """Keep the notes of draws that went past the mechanism as a draw without terms."""
+        if self._notes:
+            self.draws.append(Draw("loose", (), tuple(self._notes)))
+            self._notes.clear()
+
+
+@contextmanager
+def recording() -> Iterator[list[Draw]]:
+    """The draws of the releases that are made meanwhile."""
+    with noting() as notes:
+        recorder = Recorder(notes)
+        with taping(recorder):
+            yield recorder.draws
+        recorder.loose()

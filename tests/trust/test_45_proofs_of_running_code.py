@@ -1,0 +1,184 @@
+"""TRUST 45: a certificate is about the code that runs. With half of its noise every statistic loses it.
+
+Each mutant halves the noise somewhere on the way of a release, from the scales of a design down to the argument of the
+sampler; a choice that pays twice for each rank has half of its noise, too. The certificates of all statistics that the
+mutant touches must be lost, `discreet verify` must fail, and all others must hold: a proof that fails for any change
+would prove nothing.
+"""
+
+from fractions import Fraction
+from functools import cache
+from unittest import mock
+
+import pytest
+from typer.testing import CliRunner
+
+from discreet import cli
+from discreet.draw.coin import Logistic
+from discreet.errors import InvalidParameter
+from discreet.release import algorithm, design, estimators, mechanism, moments, quantile, ranks, response, tree
+from discreet.verify import certify, report
+
+HALF = Fraction(1, 2)
+
+
+def halved(module, name):
+    """A function of scales that gives half of them."""
+    real = getattr(module, name)
+    return mock.patch.object(module, name, lambda *given: [scale * HALF for scale in real(*given)])
+
+
+def with_scale(module, name, at):
+    """A function that is given half of its scale, or half of each of its scales."""
+    real = getattr(module, name)
+
+    def wrong(*given, **named):
+        changed = list(given)
+        changed[at] = [one * HALF for one in given[at]] if isinstance(given[at], list) else given[at] * HALF
+        return real(*changed, **named)
+
+    return mock.patch.object(module, name, wrong)
+
+
+def with_rates(module, name="choose_cell", factor=2):
+    """A choice that pays so many times as much for each rank."""
+    real = getattr(module, name)
+
+    def wrong(counts, **given):
+        return real(counts, **{**given, "over": given["over"] * factor, "under": given["under"] * factor})
+
+    return mock.patch.object(module, name, wrong)
+
+
+MOMENTS = {"sum", "mean", "proportion", "variance", "std", "mean_and_std", "summary"}
+SUMS = {"sum(", "avg(", "variance(", "stddev("}
+RANKS = {"median", "quantile", "quantiles", "min", "max", "summary"}
+ASKED_RANKS = {"median(", "quantile(", "min(", "max("}
+MUTANTS = {
+    "the scales of joint designs": (lambda: halved(design.MomentDesign, "scales"), MOMENTS, SUMS),
+    "the scales of arrays": (lambda: with_scale(estimators, "noisy_sums", 1), {"count", "sum"}, set()),
+    "the scales of designs": (lambda: with_scale(design, "noisy_columns", 1), MOMENTS - {"sum"}, SUMS | {"count("}),
+    "the scale of a histogram": (lambda: with_scale(estimators, "noisy_counts", 1), {"histogram"}, set()),
+    "the noise on totals": (lambda: with_scale(mechanism, "_many", 0), MOMENTS | {"count"}, SUMS | {"count("}),
+    "the sampler's argument": (
+        lambda: with_scale(mechanism, "fill", 1),
+        MOMENTS | {"count", "histogram"},
+        SUMS | {"count("},
+    ),
+    "the noise of a tree": (lambda: with_scale(tree, "fill", 1), {"cdf", "quantiles"}, set()),
+    "the rates of choices": (lambda: with_rates(quantile), RANKS, ASKED_RANKS),
+    "the unit of choices": (
+        lambda: mock.patch.object(mechanism, "choose", lambda gaps, unit, real=mechanism.choose: real(gaps, 2 * unit)),
+        RANKS,
+        ASKED_RANKS,
+    ),
+    "the rate of quantiles of studies": (
+        lambda: mock.patch.object(ranks, "rank_rate", lambda *given, real=ranks.rank_rate: 2 * real(*given)),
+        set(),
+        {"median(", "quantile("},
+    ),
+    "the coin of a response": (
+        lambda: mock.patch.object(response, "logistic", lambda epsilon: Logistic(2 * epsilon)),
+        {"randomized_response"},
+        set(),
+    ),
+    "the noise of Algorithm 1": (lambda: with_scale(algorithm, "fill", 1), {"laplace_mechanism"}, set()),
+    **{
+        f"moments.{name}": (lambda name=name: halved(moments, name), statistics, asked)
+        for name, statistics, asked in (
+            ("joint_scales", {"variance", "std", "mean_and_std", "summary"}, {"variance(", "stddev("}),
+            ("centred_scales", {"mean", "proportion"}, {"avg("}),
+            ("centred_square_scales", {"variance", "std", "mean_and_std", "summary"}, {"variance(", "stddev("}),
+            ("pair_scales", {"mean", "proportion"}, {"avg("}),
+            ("bernstein_scales", {"variance", "std", "mean_and_std", "summary"}, {"variance(", "stddev("}),
+        )
+    },
+}
+
+
+@cache
+def certificates():
+    """Everything that the report certifies: its plans are made once, as they were before any mutant."""
+    return list(report._certificates())
+
+
+def lost(some=None) -> set[str]:
+    """The certificates that do not hold, by name."""
+    found = ((name, report._made(make)) for name, _, make in some or certificates())
+    return {name for name, certificate in found if isinstance(certificate, str) or not certificate.holds}
+
+
+def touched(name: str, mutant: str) -> bool:
+    _, statistics, asked = MUTANTS[mutant]
+    return name.partition(" of ")[0] in statistics or any(name.startswith(one) for one in asked)
+
+
+def near(mutant: str) -> list:
+    """What a mutant touches, and some of the rest."""
+    rest = [one for one in certificates() if not touched(one[0], mutant)]
+    return [*(one for one in certificates() if touched(one[0], mutant)), *rest[::8]]
+
+
+def test_all_certificates_hold():
+    assert lost() == set()
+
+
+def test_every_statistic_is_halved_by_some_mutant():
+    for name, _, _ in certificates():
+        assert any(touched(name, mutant) for mutant in MUTANTS), name
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_with_half_of_its_noise_a_statistic_loses_its_certificate(mutant):
+    patch, statistics, asked = MUTANTS[mutant]
+    some = near(mutant)
+    with patch():
+        found = lost(some)
+    assert all(touched(name, mutant) for name in found)
+    assert {name.partition(" of ")[0] for name in found} >= statistics
+    assert all(any(name.startswith(one) for name in found) for one in asked)
+
+
+@pytest.mark.parametrize("mutant", ["the scales of arrays", "the scale of a histogram", "the scales of joint designs"])
+def test_with_half_of_its_noise_verify_fails(mutant):
+    quick = dict.fromkeys(("subjects", "controls", "_replays"), mock.Mock(return_value=[]))
+    with mock.patch.multiple(report, **quick, _certificates=mock.Mock(return_value=near(mutant))):
+        right = CliRunner().invoke(cli.app, ["verify"])
+        with MUTANTS[mutant][0]():
+            wrong = CliRunner().invoke(cli.app, ["verify"])
+    assert (right.exit_code, wrong.exit_code) == (0, 1)
+    assert "✗" in wrong.output
+    assert "SOMETHING IS WRONG" in wrong.output
+
+
+def test_no_noise_at_all_is_no_proof():
+    def silent(out, _scale, **_):
+        out.fill(0)
+
+    with mock.patch.object(mechanism, "fill", silent), pytest.raises(InvalidParameter, match="noise on each"):
+        certify("sum", bounds=(0, 1), epsilon=1)
+
+
+def test_a_number_that_is_opened_without_noise_is_no_proof():
+    real = estimators._estimate
+
+    def leaking(ask, of):
+        mechanism.public_count(estimators._moments(ask, of).map(lambda found: found[1]))
+        return real(ask, of)
+
+    with mock.patch.object(estimators, "_estimate", leaking), pytest.raises(InvalidParameter, match="draw"):
+        certify("mean", bounds=(0, 1), epsilon=1)
+
+
+def test_a_certificate_says_what_it_covers():
+    certificate = certify("mean", bounds=(0, 120), epsilon=1)
+    for text in (repr(certificate), certificate.to_json()):
+        assert "the noise and the designs" in text
+        assert "not the engine" in text
+
+
+@pytest.mark.parametrize("neighbors", report.RELATIONS)
+def test_replays_of_columns_that_are_missing_throughout_are_part_of_the_report(neighbors):
+    found = [(name, work()) for name, relation, work in report._replays() if relation == neighbors]
+    assert {name.rpartition(", ")[2] for name, _ in found} == {"dropped", "replaced"}
+    assert [name for name, one in found if not one.passed] == []
