@@ -191,7 +191,9 @@ class Book:
             self._identify(connection, anchor)
             studies = self._studies(connection)
             for study in dict.fromkeys((*anchor.heads, *studies)):
-                self.find(connection, study, anchor)
+                self.find(connection, study, anchor).analyst("")
+        if not set(anchor.heads) <= set(studies):
+            raise _unnamed()
         return {study: self._opened(study, anchor) for study in studies}
 
     def _opened(self, study: str, anchor: Anchor) -> Head:
@@ -226,7 +228,7 @@ class Book:
             studies = self._studies(connection)
             named = set(connection.execute(select(ENTRY.c.study).union(select(ANALYST.c.study))).scalars())
         if named != set(studies):
-            raise LedgerDamaged("the ledger names a study that it does not hold: put back a copy that is whole")
+            raise _unnamed()
         return {study: self._verified(study, anchor) for study in dict.fromkeys((*(anchor or _NONE).heads, *studies))}
 
     def _verified(self, study: str, anchor: Anchor | None) -> Head:
@@ -319,6 +321,10 @@ def foreign(study: str) -> LedgerDamaged:
 def swapped() -> LedgerDamaged:
     """The refusal of an anchor of another ledger."""
     return LedgerDamaged("the anchor belongs to another ledger: put the ledger and its own anchor together again")
+
+
+def _unnamed() -> LedgerDamaged:
+    return LedgerDamaged("the ledger names a study that it does not hold: put back a copy that is whole")
 
 
 def _head(row: Any) -> Head:
