@@ -47,11 +47,12 @@ def changed_everywhere(tmp_path, kind):
     for folder in folders:
         folder.mkdir()
         shutil.copy(place.anchor, folder)
-    changes = [(kind, index) for index in range(len(whole))]
+    every = sorted({*range(100), *range(0, len(whole), 3), len(whole) - 1})  # all of the header, every third byte
+    changes = [(kind, index) for index in every]
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         work = [(str(folder), whole, export, changes[number::2]) for number, folder in enumerate(folders)]
         wrong = [item for found in pool.starmap(damaged, work) for item in found]
-    assert len(changes) > 5000
+    assert len(changes) > 2000
     return wrong
 
 
@@ -129,7 +130,7 @@ def test_another_database_is_refused(file_place):
         ("DELETE FROM discreet_entry WHERE number = 6", "do not contain the anchored one"),
         ("DELETE FROM discreet_entry", "do not contain the anchored one"),
         ("DELETE FROM discreet_study", "names a study that it does not hold"),
-        ("DROP TABLE discreet_analyst", "not a whole ledger|tables are not the ones"),
+        ("DROP TABLE discreet_analyst", "no whole ledger|tables are not the ones"),
     ],
 )
 def test_a_change_of_what_the_budget_rests_on_is_refused(place, statement, words):

@@ -29,7 +29,18 @@ from sqlalchemy import URL, Connection, insert, select, update
 from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter, LedgerDamaged
 from discreet.release.anchor import Anchor, AnchorFile, Head, Point
-from discreet.release.ledger_chain import COLUMNS, START, Balance, Entry, changed, checked, digest, replay, sha256_of
+from discreet.release.ledger_chain import (
+    COLUMNS,
+    START,
+    Balance,
+    Entry,
+    changed,
+    checked,
+    digest,
+    replay,
+    sha256_of,
+    whole_rows,
+)
 from discreet.release.ledger_database import Database, server_of
 from discreet.release.ledger_schema import ANALYST, ENTRY, LEDGER, STUDY, VERSION
 from discreet.release.ledger_statements import ADD, APPEND, APPEND_SHARED, FIND, POINT, REPEATED, SHARE, WALK
@@ -77,6 +88,8 @@ class Page:
     def analyst(self, name: str) -> Any:
         """An analyst's share, or None if they have none."""
         rows = self._book.database.run(self.connection, SHARE, study=self.head.study, analyst=name)
+        if rows and not (isinstance(rows[0].allotted, int) and isinstance(rows[0].spent, int)):
+            raise LedgerDamaged("the ledger's file is damaged: put back a copy that is whole")
         return rows[0] if rows else None
 
     def share(self, name: str, *, allotted: int, spent: int) -> None:
@@ -136,6 +149,10 @@ class Book:
 
     def find(self, connection: Connection, study: str, anchor: Anchor | None, **request: str) -> Page:
         """What is known of a study and a request; refused if the anchor knows more, or the server is another one."""
+        with whole_rows():
+            return self._find(connection, study, anchor, **request)
+
+    def _find(self, connection: Connection, study: str, anchor: Anchor | None, **request: str) -> Page:
         known = None if anchor is None else anchor.heads.get(study)
         request = {"request_id": "", "question": "", "epsilon": "", **request}
         rows = self.database.run(connection, FIND, study=study, anchored=known.count if known else 0, **request)
@@ -201,8 +218,9 @@ class Book:
         if known is not None:
             with self.database.reading() as connection:
                 (row,) = self.database.run(connection, WALK, study=study, after=known.count - 1, most=1)
-            if digest(self.id, row, row.answer_hash) != known.hash:
-                raise changed(study, known.count)
+            with whole_rows():
+                if digest(self.id, row, row.answer_hash) != known.hash:
+                    raise changed(study, known.count)
             balance = Balance(total=row.total, spent=row.spent, count=row.number, head=row.hash, paid=None)
         self._walk(study, balance)
         head = _reached(study, balance)
@@ -328,6 +346,8 @@ def _unnamed() -> LedgerDamaged:
 
 
 def _head(row: Any) -> Head:
+    if not (isinstance(row.spent, int) and isinstance(row.total, int)):
+        raise changed(row.study, row.number)
     return Head(study=row.study, count=row.number, hash=row.hash, spent=row.spent, total=row.total)
 
 

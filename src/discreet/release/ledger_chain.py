@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from hashlib import sha256
@@ -21,7 +22,7 @@ from operator import attrgetter
 from typing import Any
 
 from discreet.calibrate.epsilon import UNIT, charge
-from discreet.errors import LedgerDamaged
+from discreet.errors import DiscreetError, LedgerDamaged
 
 START = "0" * 64
 """The hash before the first entry."""
@@ -69,9 +70,21 @@ def sha256_of(answer: bytes | None) -> bytes | None:
 
 def checked(ledger: str, row: Any) -> Any:
     """The row of an entry with its answer; `LedgerDamaged` if its hash is another one."""
-    if digest(ledger, row, sha256_of(row.answer)) != row.hash:
-        raise changed(row.study, row.number)
+    with whole_rows():
+        if digest(ledger, row, sha256_of(row.answer)) != row.hash:
+            raise changed(row.study, row.number)
     return row
+
+
+@contextmanager
+def whole_rows() -> Iterator[None]:
+    """Refuse rows that no ledger has written: where a file is damaged, a number may have become a text, or nothing."""
+    try:
+        yield
+    except DiscreetError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError):
+        raise LedgerDamaged("the ledger's file is damaged: put back a copy that is whole") from None
 
 
 def changed(study: str, number: int) -> LedgerDamaged:
@@ -108,13 +121,14 @@ def replay(ledger: str, study: str, rows: Iterable[Any], balance: Balance) -> No
 
     A row has the `answer_hash` in place of the answer.
     """
-    for row in rows:
-        balance.count += 1
-        good = (row.study, row.number, row.before) == (study, balance.count, balance.head)
-        good = good and digest(ledger, row, row.answer_hash) == row.hash and _adds_up(balance, row)
-        if not good or (row.spent, row.total) != (balance.spent, balance.total):
-            raise changed(study, balance.count)
-        balance.head = row.hash
+    with whole_rows():
+        for row in rows:
+            balance.count += 1
+            good = (row.study, row.number, row.before) == (study, balance.count, balance.head)
+            good = good and digest(ledger, row, row.answer_hash) == row.hash and _adds_up(balance, row)
+            if not good or (row.spent, row.total) != (balance.spent, balance.total):
+                raise changed(study, balance.count)
+            balance.head = row.hash
 
 
 def _adds_up(balance: Balance, row: Any) -> bool:

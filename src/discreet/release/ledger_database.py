@@ -174,7 +174,7 @@ class Database:
         except self._driver.Error as failure:
             raise self._translated(failure) from None
         except UnicodeError:  # what comes in was checked, so this is what is stored
-            raise _not_a_ledger() from None
+            raise _damaged_file() from None
 
     def _execute(self, connection: PoolProxiedConnection, statement: ReturnsRows, values: dict[str, Any]) -> Any:
         """A cursor, and the type of its rows."""
@@ -255,7 +255,10 @@ def _of_server(failure: BaseException | None, driver: Any) -> DiscreetError:
         return EngineFailed(
             "the ledger's server did not answer: nothing is released; ask again with the same request id"
         )
-    return _not_a_ledger()
+    return LedgerDamaged(
+        "this database has no whole ledger that this user can see: connect to the right one as the right user, "
+        "or put back a copy"
+    )
 
 
 _IOERR = 10

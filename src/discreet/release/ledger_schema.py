@@ -124,8 +124,15 @@ Index(
     postgresql_where=QUESTIONS,
 )
 
-ERAS = text("kind IN ('create', 'restore')")
-Index("discreet_eras", ENTRY.c.study, ENTRY.c.number, sqlite_where=ERAS, postgresql_where=ERAS)
+RESTORES = text("kind = 'restore'")
+Index(
+    "discreet_restores",
+    ENTRY.c.study,
+    ENTRY.c.kind,  # so that SQLite prefers it to the key
+    ENTRY.c.number,
+    sqlite_where=RESTORES,
+    postgresql_where=RESTORES,
+)
 
 REPEATS = text("kind = 'repeat'")
 BY_WHOM: ColumnElement[str] = literal_column("coalesce(analyst, '')")

@@ -38,7 +38,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from discreet.release.ledger_chain import COLUMNS
-from discreet.release.ledger_schema import ANALYST, BY_WHOM, ENTRY, ERAS, QUESTIONS, REPEATS, REQUESTS, STUDY
+from discreet.release.ledger_schema import ANALYST, BY_WHOM, ENTRY, QUESTIONS, REPEATS, REQUESTS, RESTORES, STUDY
 
 _OF_STUDY = ENTRY.c.study == bindparam("study")
 _NUMBER_OF_LAST = select(func.max(ENTRY.c.number)).where(_OF_STUDY).scalar_subquery()
@@ -53,11 +53,11 @@ def _part(
 
 
 _NO_ANSWER = cast(null(), LargeBinary)
-_NUMBER_OF_ERA = select(func.max(ENTRY.c.number)).where(_OF_STUDY, ERAS).scalar_subquery()
+_LAST_RESTORE = select(func.max(ENTRY.c.number)).where(_OF_STUDY, RESTORES).scalar_subquery()
 FIND = union_all(
     _part("head", _NO_ANSWER, ENTRY.c.number == _NUMBER_OF_LAST),
     _part("anchored", _NO_ANSWER, ENTRY.c.number == bindparam("anchored")),
-    _part("era", _NO_ANSWER, ENTRY.c.number == _NUMBER_OF_ERA),
+    _part("era", _NO_ANSWER, ENTRY.c.number == func.coalesce(_LAST_RESTORE, literal_column("1"))),
     _part("request", _NO_ANSWER, ENTRY.c.request_id == bindparam("request_id"), REQUESTS),
     _part(
         "question",
