@@ -22,7 +22,7 @@ from typing import Any
 from weakref import WeakSet
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError, TimeoutError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 from sqlalchemy.sql.selectable import ReturnsRows
 
@@ -171,6 +171,8 @@ class Database:
             yield
         except DBAPIError as failure:
             raise self._translated(failure.orig) from None
+        except TimeoutError:  # all connections to the server are in use
+            raise _busy() from None
         except self._driver.Error as failure:
             raise self._translated(failure) from None
         except UnicodeError:  # what comes in was checked, so this is what is stored
@@ -337,7 +339,11 @@ def _postgresql(url: URL) -> Engine:
     keepalive = {name: value for name, value in _KEEPALIVE.items() if name not in url.query}
     try:
         engine = create_engine(
-            url.set(drivername="postgresql+psycopg"), connect_args=keepalive, pool_size=4, max_overflow=-1
+            url.set(drivername="postgresql+psycopg"),
+            connect_args=keepalive,
+            pool_size=4,
+            max_overflow=12,
+            pool_timeout=_PATIENCE,
         )
     except (ImportError, NoSuchModuleError):
         raise InvalidParameter("a PostgreSQL ledger needs psycopg: pip install 'discreet[postgres]'") from None
