@@ -110,15 +110,19 @@ def damaged(folder: str, whole: bytes, export: str, changes: list[tuple[str, int
     """The changes of a ledger's file that were neither refused nor without any effect."""
     place = sqlite_place(Path(folder))
     wrong = []
+    last = json.loads(export)["entry"][-1]
+    remaining = (last["total"] - last["spent"]) * UNIT
     for change in changes:
         Path(place.where).write_bytes(change_of(whole, *change))
         Path(place.where + "-journal").unlink(missing_ok=True)
         try:
             with place.open() as ledger:
-                if ledger.export() != export:
-                    wrong.append((*change, "opened with other content"))
-                elif change[0] == "cut":
+                if change[0] == "cut":
                     wrong.append((*change, "opened"))
+                elif ledger.remaining("s") != remaining:
+                    wrong.append((*change, "opened with another budget"))
+                elif ledger.verify() and ledger.export() != export:
+                    wrong.append((*change, "opened with other content"))
         except LedgerDamaged as refusal:
             if not any(word in str(refusal) for word in ("put", "make", "open")):
                 wrong.append((*change, f"does not say what to do: {refusal}"))

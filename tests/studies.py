@@ -102,6 +102,12 @@ class Paper(Ledger):
     def record(self, _grant: Grant, answer: bytes) -> bytes:
         return answer
 
+    def promise(self, *_: Any) -> dict[str, Any]:
+        return {}
+
+    def keyed(self, version: str) -> str:
+        return version
+
 
 @dataclass
 class Event:

@@ -109,6 +109,11 @@ class Policy:
         """The column that names the unit, or None where each row is one."""
         return None if self.unit == "row" else self.unit
 
+    @property
+    def promise(self) -> dict[str, object]:
+        """What ε stands for: it cannot change once some is spent. Bounds, keys and missing are of each question."""
+        return {name: getattr(self, name) for name in ("unit", "max_rows", "max_groups", "neighbors")}
+
     def with_keys(self, found: Mapping[str, Iterable[Key]]) -> Policy:
         """The policy with the keys that were discovered, in those columns that leave them to a discovery."""
         columns = {

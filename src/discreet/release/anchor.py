@@ -5,10 +5,14 @@ chain (how many entries, the hash of the last, ε spent, ε in total) is written
 does not contain that head is refused. After a crash between the commit and this write, the ledger is ahead of its
 anchor, which is fine; it can never be behind.
 
-The file is text, in lines of 1 KiB, each with its own hash: one line for the ledger, then two for each study. An
+The file is text, in lines of 4 KiB, each with its own hash: one line for the ledger, then two for each study. An
 advance overwrites the older of the two; a torn write leaves the other. Whatever else changes (a new study, a restored
 ledger) replaces the whole file in one rename. A spend writes its head at once and does not wait for the disk; `record`
 does, for both, before anything is shown: so a power failure can cost the anchor a spend, but never a release.
+
+A line also holds some earlier heads, ever fewer with their age. Where the ledger has lost the newest, they tell from
+which entry on the anchor has seen what the ledger has not. The first line holds the key under which the ledger keeps
+the versions of the data.
 
 What it cannot do: help where ledger and anchor are both put back. Keep the anchor where the ledger's copies are not.
 """
@@ -20,14 +24,22 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from discreet.draw.entropy import keystream
 from discreet.errors import EngineFailed, LedgerDamaged
 
-_LINE = 1024
+_LINE = 4096
 """Bytes in a line: a whole number of sectors, so that no write touches two lines; names stay below 400 bytes."""
+
+_DIGITS = 32
+"""Of the hash of an earlier head: 128 bits, so that 40 of them fit a line."""
+
+_EARLIER = 40
+"""Earlier heads in a line: enough for 10⁶ advances."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +53,44 @@ class Head:
     total: int
 
 
+class Point(NamedTuple):
+    """A head that the anchor has seen."""
+
+    advance: int
+    """How many it had seen before."""
+    number: int
+    hash: str
+    """Its first digits."""
+    spent: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """What the file says: which ledger, and the head of each of its studies."""
+    """What the file says: which ledger, the head of each of its studies, and some earlier heads, the oldest first."""
 
     ledger: str
     schema: str
+    key: str = field(default="", repr=False)
     heads: dict[str, Head] = field(default_factory=dict)
+    points: dict[str, tuple[Point, ...]] = field(default_factory=dict)
+
+    def advanced(self, head: Head) -> Anchor:
+        """The same with another head of a study; the one before becomes an earlier one."""
+        points = _thinned((*self.points.get(head.study, ()), head))
+        return replace(self, heads={**self.heads, head.study: head}, points={**self.points, head.study: points})
+
+
+def _thinned(points: tuple[Any, ...]) -> tuple[Point, ...]:
+    """The points with the last, a head, numbered, and only some of the older ones.
+
+    The m-th advance is kept while fewer than 4·2ᵏ have followed, where 2ᵏ is the largest power of 2 that divides m. So
+    for each d there is a point that is d to 2d advances old, and there are about 2·log₂(n) points of n.
+    """
+    *older, head = points
+    newest = older[-1].advance + 1 if older else 0
+    kept = [point for point in older[1:] if newest - point.advance < 4 * (point.advance & -point.advance)]
+    last = Point(newest, head.count, head.hash[:_DIGITS], head.spent)
+    return (*older[:1], *kept[2 - _EARLIER :], last)
 
 
 class AnchorFile:
@@ -74,17 +117,17 @@ class AnchorFile:
     def create(self, anchor: Anchor) -> None:
         """Write a first anchor; FileExistsError if there is a file, so that only one ledger is made."""
         with self._failing():
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-            _write(descriptor, _content(anchor))
+            _write(private_file(self.path), _content(anchor))
             sync_folder(self.path.parent)
 
     def replace(self, anchor: Anchor) -> None:
         """Write the whole file anew, in one step: there is the old one or the new one."""
         with self._failing():
-            new = self.path.with_name(self.path.name + ".new")
-            _write(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), _content(anchor))
-            os.replace(new, self.path)
-            sync_folder(self.path.parent)
+            target = self.path.resolve()  # the anchor may be a link to another disk, and stays one
+            new = building_name(target)
+            _write(private_file(new), _content(anchor))
+            os.replace(new, target)
+            sync_folder(target.parent)
 
     def advance(self, head: Head, *, durable: bool = True) -> None:
         """Move a study's head forward, never back; if durable, the file is on the disk when this returns."""
@@ -93,15 +136,12 @@ class AnchorFile:
             anchor, older = self._parsed(content)
             now = anchor.heads.get(head.study)
             if now is None:
-                self.replace(
-                    Anchor(ledger=anchor.ledger, schema=anchor.schema, heads={**anchor.heads, head.study: head})
-                )
+                self.replace(anchor.advanced(head))
             elif now.count < head.count:
-                start, line = _LINE * older[head.study], _line(_values(head))
+                anchor = anchor.advanced(head)
+                start, line = _LINE * older[head.study], _line(_values(anchor, head.study))
                 if os.pwrite(descriptor, line, start) != _LINE:
                     raise OSError
-                heads = {**anchor.heads, head.study: head}
-                anchor = Anchor(ledger=anchor.ledger, schema=anchor.schema, heads=heads)
                 older = {**older, head.study: _other(older[head.study])}
                 self._known = content[:start] + line + content[start + _LINE :], anchor, older
             if durable:
@@ -120,14 +160,16 @@ class AnchorFile:
         first = _value(content, 0)
         if rest or count % 2 == 0 or first is None:
             raise self._damaged()
-        heads, older = {}, {}
+        heads, older, points = {}, {}, {}
         for number in range(1, count, 2):
-            pair = [(line, head) for line in (number, number + 1) if (head := _head(content, line)) is not None]
-            if not pair or pair[0][1].study != pair[-1][1].study:
+            pair = [(line, value) for line in (number, number + 1) if (value := _value(content, line)) is not None]
+            if not pair or pair[0][1]["study"] != pair[-1][1]["study"]:
                 raise self._damaged()
-            line, newest = max(pair, key=lambda found: found[1].count)
-            heads[newest.study], older[newest.study] = newest, _other(line)
-        return Anchor(ledger=str(first["ledger"]), schema=str(first["schema"]), heads=heads), older
+            line, newest = max(pair, key=lambda numbered: int(numbered[1]["count"]))
+            study = newest["study"]
+            points[study] = tuple(Point(*point) for point in newest.pop("points"))
+            heads[study], older[study] = Head(**newest), _other(line)
+        return Anchor(**first, heads=heads, points=points), older
 
     def _damaged(self) -> LedgerDamaged:
         return LedgerDamaged(
@@ -168,6 +210,18 @@ _sync = getattr(os, "fdatasync", os.fsync)  # the same for a line that is overwr
 _OR_RESTORE = ", or, to go on without it on purpose, use Ledger.restore"
 
 
+def building_name(path: Path) -> Path:
+    """A name beside the path that nobody else has or can guess, for a file that will be renamed to it."""
+    return path.with_name(f"{path.name}.{os.getpid()}.{keystream().more():016x}.new")
+
+
+def private_file(path: Path) -> int:
+    """A new file for its owner alone, open for writing; FileExistsError if the name is taken, be it by a link."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    os.fchmod(descriptor, 0o600)  # whatever the umask takes away
+    return descriptor
+
+
 def sync_folder(folder: Path) -> None:
     """Have the names in a folder on the disk, after a file was made or renamed."""
     descriptor = os.open(folder, os.O_RDONLY)
@@ -188,8 +242,8 @@ def _write(descriptor: int, content: bytes) -> None:
 
 
 def _content(anchor: Anchor) -> bytes:
-    first = _line({"ledger": anchor.ledger, "schema": anchor.schema})
-    return first + b"".join(2 * _line(_values(head)) for head in anchor.heads.values())
+    first = _line({"ledger": anchor.ledger, "schema": anchor.schema, "key": anchor.key})
+    return first + b"".join(2 * _line(_values(anchor, study)) for study in anchor.heads)
 
 
 def _other(line: int) -> int:
@@ -204,11 +258,11 @@ def _other(line: int) -> int:
 _NAMES = tuple(part.name for part in fields(Head))
 
 
-def _values(head: Head) -> dict[str, object]:
-    return {name: getattr(head, name) for name in _NAMES}
+def _values(anchor: Anchor, study: str) -> dict[str, object]:
+    return {**{name: getattr(anchor.heads[study], name) for name in _NAMES}, "points": anchor.points[study]}
 
 
-_encode = json.JSONEncoder(ensure_ascii=False).encode
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def _line(value: dict[str, object]) -> bytes:
@@ -216,16 +270,11 @@ def _line(value: dict[str, object]) -> bytes:
     return (sha256(text).hexdigest().encode() + b" " + text).ljust(_LINE - 1) + b"\n"
 
 
-def _value(content: bytes, number: int) -> dict[str, object] | None:
+def _value(content: bytes, number: int) -> dict[str, Any] | None:
     """What a line says; None if its hash is wrong."""
     mark, _, text = content[_LINE * number : _LINE * (number + 1)].partition(b" ")
     text = text.rstrip()
     if sha256(text).hexdigest().encode() != mark:
         return None
-    value: dict[str, object] = json.loads(text)
+    value: dict[str, Any] = json.loads(text)  # the hash vouches for the names and types
     return value
-
-
-def _head(content: bytes, number: int) -> Head | None:
-    value = _value(content, number)
-    return None if value is None else Head(**value)  # type: ignore[arg-type]  # the hash vouches for the types

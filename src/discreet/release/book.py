@@ -1,4 +1,4 @@
-"""The machinery under `Ledger`: how a ledger is made, checked, opened and written to.
+"""The machinery under `Ledger`: how a ledger is opened, checked and written to.
 
 Every change runs through `Book.page`, which holds the one safe order,
 
@@ -6,32 +6,44 @@ Every change runs through `Book.page`, which holds the one safe order,
 
 or, for most spends on PostgreSQL, through `Book.append_at_once`: the same order, with the middle in one statement. The
 anchor is read before the lock, so it can only be older than what the lock shows: a study that lacks the anchored head
-was rolled back. A new ledger is built under another name and put in place whole, after its anchor, so a crash
-leaves no ledger that looks new.
+was rolled back.
+
+`open` checks what the budget rests on: the anchored entry, the entries since, the tables. What lies before was checked
+when the anchor passed it. `verify` walks everything, in short pieces, so that spends go on meanwhile.
 """
 
 from __future__ import annotations
 
-import os
+import json
 import re
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from threading import get_ident
 from typing import Any
 
-from sqlalchemy import URL, Connection, bindparam, func, insert, inspect, select, tuple_, update
+from sqlalchemy import URL, Connection, insert, select, update
 
 from discreet.calibrate.epsilon import quote
-from discreet.draw.entropy import keystream
 from discreet.errors import InvalidParameter, LedgerDamaged
-from discreet.release.anchor import Anchor, AnchorFile, Head, sync_folder
-from discreet.release.ledger_chain import COLUMNS, START, Balance, Entry, digest, replay
-from discreet.release.ledger_schema import ANALYST, ENTRY, LEDGER, STUDY, VERSION, Database
-from discreet.release.ledger_statements import ADD, APPEND, APPEND_SHARED, FIND, SHARE
+from discreet.release.anchor import Anchor, AnchorFile, Head, Point
+from discreet.release.ledger_chain import (
+    COLUMNS,
+    START,
+    Balance,
+    Entry,
+    changed,
+    checked,
+    digest,
+    replay,
+    sha256_of,
+    whole_rows,
+)
+from discreet.release.ledger_database import Database, server_of
+from discreet.release.ledger_schema import ANALYST, ENTRY, LEDGER, STUDY, VERSION
+from discreet.release.ledger_statements import ADD, APPEND, APPEND_SHARED, FIND, POINT, REPEATED, SHARE, WALK
 
 _NAME = 100
 """Characters of a study's or an analyst's name, a request id or a data version: a name fits a line of the anchor."""
@@ -39,35 +51,31 @@ _NAME = 100
 _PRINTABLE = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]*")
 """No control characters, which PostgreSQL or a terminal cannot take, and no half of a surrogate pair."""
 
+_BATCH = 250
+"""Entries that are read at a time: some MB with their questions, and a writer waits for no more than that."""
+
 _ENTRY = [ENTRY.c[name] for name in COLUMNS]
 
-_IDENTITY, _STUDIES, _SHARES = select(LEDGER), select(STUDY), select(ANALYST)
-_ENDS = select(ENTRY.c.study, func.max(ENTRY.c.number)).group_by(ENTRY.c.study).subquery()
-_HEADS = select(*_ENTRY).join(_ENDS, tuple_(ENTRY.c.study, ENTRY.c.number) == tuple_(*_ENDS.c))
-_HASH = select(ENTRY.c.hash).where(ENTRY.c.study == bindparam("study"), ENTRY.c.number == bindparam("number"))
-
-_Run = Callable[..., list[Any]]
-"""`Database.run` on some connection."""
+_IDENTITY, _STUDIES, _SHARES = select(LEDGER), select(STUDY).order_by(STUDY.c.name), select(ANALYST)
 
 
 class Page:
-    """A study's part of the ledger while its lock is held, and what is known of one request."""
+    """A study's part of the ledger at one moment, locked if it may change, and what is known of one request."""
 
     def __init__(self, book: Book, connection: Connection, head: Head, rows: list[Any]) -> None:
         self._book, self.connection, self.head = book, connection, head
-        self.request: Any = None
+        parts = {row.part if row.part != "question" else row.kind: row for row in rows}
+        self.request: Any = parts.get("request")
         """The entry of the same request id, or None."""
-        self.asked = False
+        self.era: Any = parts["era"]
+        """The entry that created the study, or restored it the last time."""
+        paid, answer = parts.get("spend"), parts.get("answer")
+        self.asked = paid is not None
         """Whether the question was paid for."""
-        self.answer: bytes | None = None
+        self.answer = None if answer is None else bytes(checked(book.id, answer).answer)
         """Its stored answer, or None."""
-        for row in rows:
-            if row.part == "request":
-                self.request = row
-            elif row.part == "question" and row.kind == "spend":
-                self.asked = True
-            elif row.part == "question":
-                self.answer = bytes(row.answer)
+        self.void = paid is not None and answer is None and paid.number < self.era.number
+        """Whether it was paid for and not answered when the study was restored: perhaps it was, in what was lost."""
         self.moved = False
         self.durable = self.answer is not None  # it will be shown: see anchor
 
@@ -80,6 +88,8 @@ class Page:
     def analyst(self, name: str) -> Any:
         """An analyst's share, or None if they have none."""
         rows = self._book.database.run(self.connection, SHARE, study=self.head.study, analyst=name)
+        if rows and not (isinstance(rows[0].allotted, int) and isinstance(rows[0].spent, int)):
+            raise LedgerDamaged("the ledger's file is damaged: put back a copy that is whole")
         return rows[0] if rows else None
 
     def share(self, name: str, *, allotted: int, spent: int) -> None:
@@ -89,58 +99,85 @@ class Page:
         if self.connection.execute(update(ANALYST).where(*where).values(values)).rowcount == 0:
             self.connection.execute(insert(ANALYST).values(study=self.head.study, name=name, **values))
 
+    def repeats(self, analyst: str | None, most: int) -> int:
+        """How many repeats of an analyst were kept today, counted up to `most`."""
+        today = datetime.now(UTC).date().isoformat()
+        request = {"study": self.head.study, "analyst": analyst or "", "since": today, "most": most}
+        return len(self._book.database.run(self.connection, REPEATED, **request))
+
 
 class Book:
     """A database and its anchor."""
 
-    def __init__(self, place: Path | URL, anchor: Path) -> None:
-        self.database = Database(place)
+    def __init__(self, where: Path | URL, anchor: Path) -> None:
+        self.database = Database(where)
         self.anchor = AnchorFile(anchor)
         self.id = ""
+        self._server = ""
 
     @contextmanager
-    def page(self, study: str, *, request_id: str = "", question: str = "", epsilon: str = "") -> Iterator[Page]:
+    def page(
+        self, study: str, *, request_id: str = "", question: str = "", epsilon: str = "", reading: bool = False
+    ) -> Iterator[Page]:
         """A study, locked and not behind its anchor; what was added is on disk and anchored at the end."""
-        known = self._anchored(study)
-        with self.database.transaction(study) as connection:
-            page = self._page(connection, study, known, request_id=request_id, question=question, epsilon=epsilon)
+        anchor = self._anchored(study)
+        with self.database.reading() if reading else self.database.transaction(study) as connection:
+            page = self.find(connection, study, anchor, request_id=request_id, question=question, epsilon=epsilon)
             yield page
         if page.moved or page.answer is not None:
             self.anchor.advance(page.head, durable=page.durable)
 
     def append_at_once(self, study: str, **columns: Any) -> bool:
         """Whether a spend was added right after the anchored head, and anchored; if not, nothing was: take a `page`."""
-        known = None if self.database.is_file or self.database.is_busy else self._anchored(study)
+        anchored = not self.database.is_file and not self.database.is_busy(study)
+        known = self._anchored(study).heads.get(study) if anchored else None
         if known is None or known.spent + columns["amount"] > known.total:
             return False
         values, head = self._next(known, columns)
-        if self.database.run_alone(APPEND if values["analyst"] is None else APPEND_SHARED, **values) != 1:
+        statement = APPEND if values["analyst"] is None else APPEND_SHARED
+        if self.database.run_alone(statement, server=self._server, **values) != 1:
             return False
         self.anchor.advance(head, durable=False)
         return True
 
-    def _anchored(self, study: str) -> Head | None:
+    def _anchored(self, study: str) -> Anchor:
         require_text("study", study)
         anchor = self.anchor.read()
         if anchor.ledger != self.id:
-            raise _swapped()
-        return anchor.heads.get(study)
+            raise swapped()
+        return anchor
 
-    def _page(self, connection: Connection, study: str, known: Head | None, **request: str) -> Page:
-        anchored = 0 if known is None else known.count
-        rows = self.database.run(connection, FIND, study=study, anchored=anchored, **request)
+    def find(self, connection: Connection, study: str, anchor: Anchor | None, **request: str) -> Page:
+        """What is known of a study and a request; refused if the anchor knows more, or the server is another one."""
+        with whole_rows():
+            return self._find(connection, study, anchor, **request)
+
+    def _find(self, connection: Connection, study: str, anchor: Anchor | None, **request: str) -> Page:
+        known = None if anchor is None else anchor.heads.get(study)
+        request = {"request_id": "", "question": "", "epsilon": "", **request}
+        rows = self.database.run(connection, FIND, study=study, anchored=known.count if known else 0, **request)
         head = next((_head(row) for row in rows if row.part == "head"), None)
-        if known is not None and known.hash not in [row.hash for row in rows if row.part == "anchored"]:
-            raise _behind(study, 0 if head is None else head.count, known.count, mark(self._heads(connection)))
+        if anchor is not None and known is not None:
+            if known.hash not in [row.hash for row in rows if row.part == "anchored"]:
+                count = 0 if head is None else head.count
+                raise _behind(study, count, known.count, self.mark(connection, anchor))
+            if head is None or (head.count <= known.count and head != known):
+                raise changed(study, known.count)
         if head is None:
             raise foreign(study)
-        return Page(self, connection, head, rows)
+        page = Page(self, connection, head, rows)
+        if anchor is not None:
+            if json.loads(page.era.terms)["server"] != server_of(connection) and checked(self.id, page.era):
+                raise _moved(self.mark(connection, anchor))
+            self._server = server_of(connection)
+        return page
 
-    def begin_study(self, connection: Connection, study: str, total: int) -> Head:
+    def begin_study(self, connection: Connection, study: str, total: int, promise: Any) -> Head:
         """Write a study's row and its first entry."""
         connection.execute(insert(STUDY).values(name=study))
         start = Head(study=study, count=0, hash=START, spent=0, total=total)
-        return self.append(connection, start, {"kind": "create", "amount": total})
+        terms = terms_of(promise=promise, server=server_of(connection))
+        return self.append(connection, start, {"kind": "create", "amount": total, "terms": terms})
 
     def append(self, connection: Connection, head: Head, columns: dict[str, Any]) -> Head:
         """Write the entry after the head; the head is then the entry's."""
@@ -161,91 +198,123 @@ class Book:
             **columns,
         )
         values = {name: getattr(entry, name) for name in COLUMNS}
-        values["hash"] = digest(self.id, entry)
+        values["hash"] = digest(self.id, entry, sha256_of(entry.answer))
         return values, Head(study=head.study, count=entry.number, hash=values["hash"], spent=spent, total=head.total)
+
+    def open(self) -> dict[str, Head]:
+        """The heads, after a check of the tables, of the anchored entries and of all that came after them."""
+        anchor = self.anchor.read()  # before the ledger: so it can only be older
+        with self.database.reading() as connection:
+            self._identify(connection, anchor)
+            studies = self._studies(connection)
+            for study in dict.fromkeys((*anchor.heads, *studies)):
+                self.find(connection, study, anchor).analyst("")
+        if not set(anchor.heads) <= set(studies):
+            raise _unnamed()
+        return {study: self._opened(study, anchor) for study in studies}
+
+    def _opened(self, study: str, anchor: Anchor) -> Head:
+        known, balance = anchor.heads.get(study), Balance()
+        if known is not None:
+            with self.database.reading() as connection:
+                (row,) = self.database.run(connection, WALK, study=study, after=known.count - 1, most=1)
+            with whole_rows():
+                if digest(self.id, row, row.answer_hash) != known.hash:
+                    raise changed(study, known.count)
+            balance = Balance(total=row.total, spent=row.spent, count=row.number, head=row.hash, paid=None)
+        self._walk(study, balance)
+        head = _reached(study, balance)
+        if known is None or known.count < head.count:
+            self.anchor.advance(head, durable=False)
+        return head
+
+    def _walk(self, study: str, balance: Balance) -> None:
+        """Add the entries that follow to the balance, each batch in a transaction of its own."""
+        while True:
+            with self.database.reading() as connection:
+                rows = self.database.run(connection, WALK, study=study, after=balance.count, most=_BATCH)
+            replay(self.id, study, rows, balance)
+            if len(rows) < _BATCH:
+                return
 
     def verify(self, *, against_anchor: bool = True) -> dict[str, Head]:
         """The heads, after a check of the database and a walk along every chain; then of the anchor."""
         anchor = self.anchor.read() if against_anchor else None  # before the ledger: so it can only be older
-        with self.database.transaction() as connection:
-            self.database.check(connection)
+        with self.database.reading() as connection:
+            self._identify(connection, anchor)
+            self.database.check_pages(connection)
+            studies = self._studies(connection)
+            named = set(connection.execute(select(ENTRY.c.study).union(select(ANALYST.c.study))).scalars())
+        if named != set(studies):
+            raise _unnamed()
+        return {study: self._verified(study, anchor) for study in dict.fromkeys((*(anchor or _NONE).heads, *studies))}
+
+    def _verified(self, study: str, anchor: Anchor | None) -> Head:
+        balance = Balance()
+        self._walk(study, balance)
+        with self.database.transaction(study) as connection:
             run = partial(self.database.run, connection)
-            self.id = _identity(run)
-            schema = self.database.fingerprint(connection)
-            heads = self._heads(connection)
-            balances = {study: _replayed(connection, self.id, study) for study in heads}
-            _check_balances(run, heads, balances)
-            if anchor is not None:
-                _check_anchor(run, anchor, self.id, schema, heads)
-        return heads
+            replay(self.id, study, run(WALK, study=study, after=balance.count, most=2**31 - 1), balance)
+            head, shares = (
+                self.find(connection, study, anchor).head,
+                [row for row in run(_SHARES) if row.study == study],
+            )
+        allotted = {row.name: row.allotted for row in shares}
+        spent_by = {row.name: row.spent for row in shares}
+        if _reached(study, balance) != head or allotted != balance.allotted or spent_by != balance.spent_by:
+            raise LedgerDamaged(
+                f"the balance of study {study!r} is not what its entries add up to: put back a copy that is whole"
+            )
+        return head
 
-    def _heads(self, connection: Connection) -> dict[str, Head]:
-        return {row.study: _head(row) for row in self.database.run(connection, _HEADS)}
+    def _identify(self, connection: Connection, anchor: Anchor | None) -> None:
+        """Find out which ledger this is, with the tables that it was made with."""
+        self.database.check(connection)
+        rows = self.database.run(connection, _IDENTITY)
+        if len(rows) != 1 or rows[0].version != VERSION:
+            raise LedgerDamaged(
+                f"this is not a ledger of version {VERSION}: open it with the discreet that made it, or put back a copy"
+            )
+        self.id = str(rows[0].id)
+        if anchor is not None and anchor.ledger != self.id:
+            raise swapped()
+        if anchor is not None and anchor.schema != self.database.fingerprint(connection):
+            raise LedgerDamaged("the ledger's tables are not the ones it was made with: put back a copy that is whole")
 
-    def restore(self, accept: str) -> None:
-        """Take the ledger as it is, charge what the anchor knows and the ledger forgot, and write a new anchor."""
-        heads = self.verify(against_anchor=False)
-        if accept != mark(heads):
-            raise InvalidParameter(f"accept must be the mark of this ledger, {mark(heads)!r}, got {accept!r}")
-        known = self.anchor.read() if self.anchor.path.exists() else Anchor(ledger=self.id, schema="")
-        if known.ledger != self.id:
-            raise _swapped()
-        with self.database.transaction() as connection:
-            schema = self.database.fingerprint(connection)
-            for study, was in {**heads, **known.heads}.items():
-                if study not in heads:
-                    self.begin_study(connection, study, was.total)
-                page = self._page(connection, study, None, request_id="", question="", epsilon="")
-                page.append(kind="restore", amount=max(0, min(was.spent, page.head.total) - page.head.spent))
-            heads = self._heads(connection)
-        self.anchor.replace(Anchor(ledger=self.id, schema=schema, heads=heads))
+    def _studies(self, connection: Connection) -> list[str]:
+        return [row.name for row in self.database.run(connection, _STUDIES)]
 
+    def shared(self, connection: Connection, anchor: Anchor, study: str) -> list[Point]:
+        """The heads that the anchor remembers and the chain contains, the oldest first."""
+        points = anchor.points.get(study, ())
+        run = partial(self.database.run, connection, POINT, study=study)
+        return [point for point in points if any(row.hash.startswith(point.hash) for row in run(number=point.number))]
 
-def make(place: Path | URL, anchor: Path) -> None:
-    """Make an empty ledger; the exclusive creation of its anchor decides between two who try at once."""
-    there = place.exists() if isinstance(place, Path) else _has_tables(place)
-    if there:
-        raise InvalidParameter("new must be False for a ledger that exists: open it without new")
-    building = place.with_name(f"{place.name}.{get_ident()}.new") if isinstance(place, Path) else place
-    if isinstance(building, Path):
-        building.unlink(missing_ok=True)
-    book = Book(building, anchor)
-    book.id = f"{keystream().more():016x}{keystream().more():016x}"
-    made = False
-    try:
-        with book.database.transaction() as connection:
-            book.database.create_tables(connection)
-            connection.execute(insert(LEDGER).values(id=book.id, version=VERSION))
-            book.anchor.create(Anchor(ledger=book.id, schema=book.database.fingerprint(connection)))
-            made = True
-        book.database.close()
-        if isinstance(place, Path) and isinstance(building, Path):
-            os.replace(building, place)
-            sync_folder(place.parent)
-    except FileExistsError:
-        raise LedgerDamaged(
-            f"the anchor {anchor.name} is there and its ledger is not: put the ledger back; "
-            "if none was ever in use, remove the anchor"
-        ) from None
-    except BaseException:
-        if made:
-            anchor.unlink()
-        raise
-    finally:
-        book.database.close()
-        if isinstance(building, Path):
-            building.unlink(missing_ok=True)
-            building.with_name(building.name + "-journal").unlink(missing_ok=True)
+    def mark(self, connection: Connection, anchor: Anchor | None) -> str:
+        """Sixteen digits that stand for where the ledger and the anchor part; a custodian types them to accept it.
+
+        They do not change while others add entries. Without an anchor they stand for the whole state of the ledger.
+        """
+        studies = self._studies(connection)
+        if anchor is None:
+            state: list[Any] = [self.find(connection, study, None).head for study in studies]
+        else:
+            state = [server_of(connection)]
+            state += [(head, self.shared(connection, anchor, study)[-1:]) for study, head in anchor.heads.items()]
+        return sha256(repr([self.id, state]).encode()).hexdigest()[:16]
 
 
-def entries_of(connection: Connection, study: str | None) -> Generator[Entry]:
-    """Entries by study, in order."""
+_NONE = Anchor(ledger="", schema="")
+
+
+def entries_of(connection: Connection, ledger: str, study: str | None) -> Generator[Entry]:
+    """Entries by study, in order, each with the hash that it should have."""
     wanted = select(*_ENTRY).order_by(ENTRY.c.study, ENTRY.c.number)
     if study is not None:
         wanted = wanted.where(ENTRY.c.study == study)
-    with connection.execute(wanted.execution_options(yield_per=1000)) as rows:
+    with connection.execute(wanted.execution_options(yield_per=_BATCH // 10)) as rows:
         for row in rows:
-            yield Entry(**row._mapping)
+            yield checked(ledger, Entry(**row._mapping))
 
 
 def require_text(name: str, value: object, longest: int = _NAME) -> None:
@@ -254,11 +323,9 @@ def require_text(name: str, value: object, longest: int = _NAME) -> None:
         raise InvalidParameter(f"{name} must be printable text of 1 to {longest} characters, got {quote(value)}")
 
 
-def mark(heads: dict[str, Head]) -> str:
-    """Sixteen digits that stand for this very state of a ledger; a custodian types them to accept it."""
-    return sha256(repr([(name, heads[name].count, heads[name].hash) for name in sorted(heads)]).encode()).hexdigest()[
-        :16
-    ]
+def terms_of(**terms: Any) -> str:
+    """The terms of an era as the chain keeps them."""
+    return json.dumps(terms, sort_keys=True, separators=(",", ":"))
 
 
 def foreign(study: str) -> LedgerDamaged:
@@ -269,47 +336,23 @@ def foreign(study: str) -> LedgerDamaged:
     )
 
 
-def _identity(run: _Run) -> str:
-    rows = run(_IDENTITY)
-    if len(rows) != 1 or rows[0].version != VERSION:
-        raise LedgerDamaged(
-            f"this is not a ledger of version {VERSION}: open it with the discreet that made it, or put back a copy"
-        )
-    return str(rows[0].id)
+def swapped() -> LedgerDamaged:
+    """The refusal of an anchor of another ledger."""
+    return LedgerDamaged("the anchor belongs to another ledger: put the ledger and its own anchor together again")
+
+
+def _unnamed() -> LedgerDamaged:
+    return LedgerDamaged("the ledger names a study that it does not hold: put back a copy that is whole")
 
 
 def _head(row: Any) -> Head:
+    if not (isinstance(row.spent, int) and isinstance(row.total, int)):
+        raise changed(row.study, row.number)
     return Head(study=row.study, count=row.number, hash=row.hash, spent=row.spent, total=row.total)
 
 
-def _replayed(connection: Connection, ledger: str, study: str) -> Balance:
-    with closing(entries_of(connection, study)) as entries:
-        return replay(ledger, study, entries)
-
-
-def _check_balances(run: _Run, heads: dict[str, Head], balances: dict[str, Balance]) -> None:
-    shares = run(_SHARES)
-    for study, balance in balances.items():
-        found = Head(study=study, count=balance.count, hash=balance.head, spent=balance.spent, total=balance.total)
-        allotted = {row.name: row.allotted for row in shares if row.study == study}
-        spent_by = {row.name: row.spent for row in shares if row.study == study}
-        if found != heads[study] or allotted != balance.allotted or spent_by != balance.spent_by:
-            raise LedgerDamaged(
-                f"the balance of study {study!r} is not what its entries add up to: put back a copy that is whole"
-            )
-    studies = {row.name for row in run(_STUDIES)}
-    if studies != set(heads) or not {row.study for row in shares} <= studies:
-        raise LedgerDamaged("the ledger names a study that it does not hold: put back a copy that is whole")
-
-
-def _check_anchor(run: _Run, anchor: Anchor, ledger: str, schema: str, heads: dict[str, Head]) -> None:
-    if anchor.ledger != ledger:
-        raise _swapped()
-    if anchor.schema != schema:
-        raise LedgerDamaged("the ledger's tables are not the ones it was made with: put back a copy that is whole")
-    for study, head in anchor.heads.items():
-        if [row.hash for row in run(_HASH, study=study, number=head.count)] != [head.hash]:
-            raise _behind(study, heads[study].count if study in heads else 0, head.count, mark(heads))
+def _reached(study: str, balance: Balance) -> Head:
+    return Head(study=study, count=balance.count, hash=balance.head, spent=balance.spent, total=balance.total)
 
 
 def _behind(study: str, count: int, anchored: int, accept: str) -> LedgerDamaged:
@@ -320,14 +363,9 @@ def _behind(study: str, count: int, anchored: int, accept: str) -> LedgerDamaged
     )
 
 
-def _swapped() -> LedgerDamaged:
-    return LedgerDamaged("the anchor belongs to another ledger: put the ledger and its own anchor together again")
-
-
-def _has_tables(url: URL) -> bool:
-    database = Database(url)
-    try:
-        with database.transaction() as connection:
-            return inspect(connection).has_table(LEDGER.name)
-    finally:
-        database.close()
+def _moved(accept: str) -> LedgerDamaged:
+    return LedgerDamaged(
+        "the ledger's server has another system identifier or timeline than before: it is a copy, or a standby that "
+        "took over, and may have forgotten what was spent; put the right server back; or, to go on with this one, use "
+        f"Ledger.restore(…, accept={accept!r}) on every machine that has an anchor, before anybody asks"
+    )

@@ -156,7 +156,7 @@ def discovery(study: Study, columns: Sequence[str], epsilon: Any) -> Discovered:
     try:
         grant = ledger.spend(REQUEST, text, exact, study=study.name, data_version=study.version)
     except InvalidParameter:
-        if not any(entry.request_id == REQUEST for entry in ledger.entries(study.name)):
+        if ledger.entry(REQUEST, study=study.name) is None:
             raise
         raise refused(
             "the delta of this study is spent: a study makes one discovery, of one or several columns, and this one "

@@ -7,34 +7,41 @@
   the first one stopped: nothing more is charged, and the first answer that was recorded is the only one ever shown.
 - The same query of the same data version at the same ε is one question: one charge, one answer, for everybody.
 - A ledger that is damaged, rolled back, foreign or missing is refused with `LedgerDamaged`, never opened as a fresh
-  budget. Every `open` walks the whole chain of hashes and looks for the anchored head in it.
+  budget. Every `open` looks for the anchored head and walks the chain of hashes from there; `verify` walks all of it.
+- Each study keeps the promise that it was created with; each answer is shown only if its entry has the right hash.
 
 What it does not do: keep a custodian who may write both the database and the anchor from forging them.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
-from base64 import b64encode
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
-from sqlalchemy import URL, make_url, select
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy import select
 
 from discreet.calibrate.epsilon import charge, exact_epsilon, quote
-from discreet.errors import BudgetExceeded, InvalidParameter, LedgerDamaged
-from discreet.release import views
-from discreet.release.book import Book, Page, entries_of, foreign, make, require_text
-from discreet.release.ledger_chain import COLUMNS, Entry, in_epsilon, question_of
-from discreet.release.ledger_schema import ANALYST, ENTRY, LEDGER, STUDY, VERSION
+from discreet.errors import BudgetExceeded, InvalidParameter, QueryRefused
+from discreet.release import ledger_restore, views
+from discreet.release.book import Book, Page, entries_of, foreign, require_text
+from discreet.release.ledger_chain import COLUMNS, Entry, checked, in_epsilon, question_of, readable
+from discreet.release.ledger_restore import places, refuse_unusable
+from discreet.release.ledger_schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VERSION
 
 _QUERY = 1_000_000
 """Characters of a canonical query."""
+
+_BODY = ("question", "epsilon", "analyst")
+"""What a request id stands for."""
+
+_REPEATS = 1_000
+"""Repeats of an analyst and a day that are kept, each with its request id; further ones are free and leave no trace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,18 +74,18 @@ class Ledger:
         anchor: str | os.PathLike[str] | None = None,
         new: bool = False,
     ) -> Self:
-        """The ledger in a file, or in the database of a `postgresql://` address, after a full check.
+        """The ledger in a file, or in the database of a `postgresql://` address, checked from its anchored head on.
 
         `anchor` is the file that remembers its head: `<file>.anchor` beside a ledger's file by default; for PostgreSQL
         it must be given. `study` is a name that the ledger must hold. `new` makes a ledger where there is none.
         """
-        place, kept = _places(where, anchor)
+        database, file = places(where, anchor)
         if new:
-            make(place, kept)
-        _refuse_unusable(place, kept)
-        ledger = cls(Book(place, kept))
+            ledger_restore.make(database, file)
+        refuse_unusable(database, file)
+        ledger = cls(Book(database, file))
         try:
-            if study not in {None, *ledger._book.verify()}:
+            if study not in {None, *ledger._book.open()}:
                 raise foreign(str(study))
         except BaseException:
             ledger.close()
@@ -91,18 +98,31 @@ class Ledger:
     ) -> Self:
         """The ledger, taken as it is on purpose: an older copy, or one whose anchor was lost.
 
-        `accept` is the mark that the refusal names. What the anchor knows to be spent and this copy has forgotten
-        is charged at once, so that no budget comes back.
+        `accept` is the mark that the refusal names. What the anchor saw after the last entry that it shares with this
+        copy is charged at once, so that no budget comes back. A spend without an answer is void: it may have been
+        answered in what was lost, so it is neither answered nor asked again.
         """
-        place, kept = _places(where, anchor)
-        _refuse_unusable(place, kept)
-        ledger = cls(Book(place, kept))
+        database, file = places(where, anchor)
+        refuse_unusable(database, file)
+        book = Book(database, file)
         try:
-            ledger._book.restore(accept)
-        except BaseException:
-            ledger.close()
-            raise
-        return ledger
+            ledger_restore.restore(book, accept)
+        finally:
+            book.database.close()
+        return cls.open(where, anchor=anchor)
+
+    @classmethod
+    def join(
+        cls, where: str | os.PathLike[str], *, anchor: str | os.PathLike[str], other: str | os.PathLike[str]
+    ) -> Self:
+        """The PostgreSQL ledger on one more machine, after a full check, with a new anchor at its end; free.
+
+        `other` is a copy of the anchor of a machine that uses the ledger: what that has seen must be there, and its
+        key is shared, so that both know a version of the data by the same name.
+        """
+        database, file = places(where, anchor)
+        ledger_restore.join(database, file, Path(other).absolute())
+        return cls.open(where, anchor=anchor)
 
     @property
     def id(self) -> str:
@@ -116,21 +136,37 @@ class Ledger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def create(self, study: str, total: Any) -> None:
-        """Give a new study its total ε, once and for all."""
+    def create(self, study: str, total: Any, *, promise: Mapping[str, Any] | None = None) -> None:
+        """Give a new study its total ε, once and for all.
+
+        `promise` is what each ε stands for: `Policy.promise`. Without one the study is for arrays and files alone.
+        """
         require_text("study", study)
         units = charge(exact_epsilon(total))
         with self._book.database.transaction() as connection:
             connection.execute(select(LEDGER).with_for_update()).one()  # two cannot create at once
             if connection.execute(select(STUDY).where(STUDY.c.name == study)).first() is not None:
                 raise InvalidParameter(f"study must be new to the ledger, got {study!r}, which has its total already")
-            head = self._book.begin_study(connection, study, units)
+            head = self._book.begin_study(connection, study, units, None if promise is None else dict(promise))
         self._book.anchor.advance(head)
+
+    def promise(self, study: str) -> dict[str, Any] | None:
+        """What the study was created with; None if it is for arrays and files alone."""
+        with self._book.page(study, reading=True) as page:
+            first = page.connection.execute(select(ENTRY.c.terms).where(ENTRY.c.study == study, ENTRY.c.number == 1))
+            promise: dict[str, Any] | None = json.loads(first.scalar_one())["promise"]
+        return promise
+
+    def keyed(self, version: str) -> str:
+        """The version of the data, a hash of its content, under the anchor's key: so it can be kept and not be guessed.
+
+        It is an HMAC-SHA256. Who knows all rows but one, and the ledger, cannot try values for the last one.
+        """
+        key = self._book.anchor.read().key
+        return hmac.digest(bytes.fromhex(key), version.encode(), "sha256").hex()
 
     def allot(self, analyst: str, epsilon: Any, *, study: str) -> None:
         """Let an analyst spend up to ε in all, of what the study has; a later call sets a new limit."""
@@ -161,7 +197,7 @@ class Ledger:
 
         `query` is in canonical form. Without a `data_version` the data may have changed, so every request is charged.
         Refused, with nothing spent: more than is left (`BudgetExceeded`); a request id that was used for another
-        question, ε or analyst (`InvalidParameter`).
+        question, ε or analyst (`InvalidParameter`); a spend that a restore made void (`QueryRefused`).
         """
         require_text("request_id", request_id)
         require_text("query", query, _QUERY)
@@ -170,7 +206,7 @@ class Ledger:
                 require_text(name, value)
         exact = exact_epsilon(epsilon)
         question = question_of(query, data_version, request_id)
-        asked = {"request_id": request_id, "question": question, "epsilon": str(exact)}
+        asked: dict[str, Any] = {"request_id": request_id, "question": question, "epsilon": str(exact)}
         entry = {"query": query, "data_version": data_version, "analyst": analyst, **asked}
         repeated, answer = False, None
         if not self._book.append_at_once(study, kind="spend", amount=charge(exact), **entry):
@@ -192,10 +228,12 @@ class Ledger:
         if not isinstance(answer, bytes):
             raise InvalidParameter(f"answer must be bytes, got {quote(answer)}")
         epsilon = str(grant.epsilon)
-        asked = {"request_id": grant.request_id, "question": grant.question, "epsilon": epsilon}
+        asked: dict[str, Any] = {"request_id": grant.request_id, "question": grant.question, "epsilon": epsilon}
         with self._book.page(grant.study, **asked) as page:
-            if page.request is None or not page.asked:
+            if not page.asked:
                 raise InvalidParameter("grant must come from a spend of this ledger")
+            if page.void:
+                raise _void()
             if page.answer is None:
                 page.append(
                     kind="answer",
@@ -215,23 +253,26 @@ class Ledger:
         data_version: str | None = None,
     ) -> bytes | None:
         """The stored answer to a request, or to a query of a data version (the one at the largest ε); None if none."""
-        wanted = [ENTRY.c.study == study, ENTRY.c.kind == "answer"]
-        with self._book.page(study, request_id=request_id or "") as page:
+        with self._book.page(study, request_id=request_id or "", reading=True) as page:
             if request_id is not None and query is None and data_version is None:
                 if page.request is None:
                     return None
-                wanted += [ENTRY.c.question == page.request.question, ENTRY.c.epsilon == page.request.epsilon]
+                wanted = [ENTRY.c.question == page.request.question, ENTRY.c.epsilon == page.request.epsilon]
             elif request_id is None and query is not None and data_version is not None:
-                wanted.append(ENTRY.c.question == question_of(query, data_version, ""))
+                wanted = [ENTRY.c.question == question_of(query, data_version, "")]
             else:
                 raise InvalidParameter("answer takes a request_id, or a query with its data_version")
-            rows = page.connection.execute(select(ENTRY.c.epsilon, ENTRY.c.answer).where(*wanted)).all()
-        best = max(rows, key=lambda row: Fraction(row.epsilon), default=None)
-        return None if best is None else bytes(best.answer)
+            wanted += [ENTRY.c.study == study, ENTRY.c.kind == "answer", QUESTIONS]
+            answers = page.connection.execute(select(ENTRY.c.number, ENTRY.c.epsilon).where(*wanted)).all()
+            if not answers:
+                return None
+            best = max(answers, key=lambda answer: Fraction(answer.epsilon)).number
+            row = page.connection.execute(select(ENTRY).where(ENTRY.c.study == study, ENTRY.c.number == best)).one()
+        return bytes(checked(self._book.id, row).answer)
 
     def studies(self) -> list[str]:
         """The names of the studies."""
-        with self._book.database.transaction() as connection:
+        with self._book.database.reading() as connection:
             return list(connection.execute(select(STUDY.c.name).order_by(STUDY.c.name)).scalars())
 
     def total(self, study: str, *, analyst: str | None = None) -> Fraction:
@@ -248,24 +289,34 @@ class Ledger:
 
     def entries(self, study: str | None = None) -> list[Entry]:
         """Every entry, by study, in order."""
-        with self._book.database.transaction() as connection:
-            return list(entries_of(connection, study))
+        with self._book.database.reading() as connection:
+            return list(entries_of(connection, self._book.id, study))
 
     def entry(self, request_id: str, *, study: str) -> Entry | None:
         """The entry under which a request was charged, or found to be free; None if the study has none."""
-        with self._book.database.transaction() as connection:
+        with self._book.database.reading() as connection:
             wanted = ENTRY.c.study == study, ENTRY.c.request_id == request_id, ENTRY.c.kind.in_(("spend", "repeat"))
             row = connection.execute(select(*(ENTRY.c[name] for name in COLUMNS)).where(*wanted)).first()
         return None if row is None else Entry(**row._mapping)
 
     def recent(self, study: str, *, last: int, analyst: str | None = None) -> list[Entry]:
-        """The last entries of a study, or of one analyst in it, in order, without their answers."""
+        """The last entries of a study, or of one analyst in it, in order, without their answers.
+
+        A repeat has the question that it repeats, though its entry does not hold it.
+        """
         wanted = select(*(ENTRY.c[name] for name in COLUMNS if name != "answer")).where(ENTRY.c.study == study)
         if analyst is not None:
             wanted = wanted.where(ENTRY.c.analyst == analyst)
-        with self._book.database.transaction() as connection:
+        with self._book.database.reading() as connection:
             rows = connection.execute(wanted.order_by(ENTRY.c.number.desc()).limit(last)).all()
-        return [Entry(**row._mapping) for row in reversed(rows)]
+            repeated = {row.question for row in rows if row.kind == "repeat"}
+            paid = select(ENTRY.c.question, ENTRY.c.query).where(ENTRY.c.study == study, QUESTIONS)
+            paid = paid.where(ENTRY.c.question.in_(repeated), ENTRY.c.kind == "spend")
+            queries = dict(connection.execute(paid).all()) if repeated else {}
+        entries = [Entry(**row._mapping) for row in reversed(rows)]
+        return [
+            replace(entry, query=queries.get(entry.question)) if entry.kind == "repeat" else entry for entry in entries
+        ]
 
     def figure(self, **options: Any) -> Any:
         """What was spent over time as a chart; `study=` names one of several."""
@@ -280,15 +331,16 @@ class Ledger:
 
     def export(self) -> str:
         """Everything in the ledger, as JSON; an answer as text, or in base 64 if it is none."""
-        with self._book.database.transaction() as connection:
+        self.verify()
+        with self._book.database.reading() as connection:
             everything: dict[str, Any] = {"ledger": self._book.id, "version": VERSION}
             rows = connection.execute(select(ANALYST).order_by(ANALYST.c.study, ANALYST.c.name))
             everything["analyst"] = [dict(row._mapping) for row in rows]
-            everything["entry"] = [asdict(entry) for entry in entries_of(connection, None)]
-        return json.dumps(everything, ensure_ascii=False, indent=1, default=_readable)
+            everything["entry"] = [asdict(entry) for entry in entries_of(connection, self._book.id, None)]
+        return json.dumps(everything, ensure_ascii=False, indent=1, default=readable)
 
     def _balance(self, study: str, analyst: str | None) -> tuple[int, int, int]:
-        with self._book.page(study) as page:
+        with self._book.page(study, reading=True) as page:
             total, spent = page.head.total, page.head.spent
             if analyst is None:
                 return total, spent, total - spent
@@ -304,48 +356,29 @@ def _spend(page: Page, cost: int, entry: dict[str, Any]) -> None:
     share = None if analyst is None else page.analyst(analyst)
     if analyst is not None and share is None:
         raise BudgetExceeded(f"analyst {quote(analyst)} has no share of study {study!r}: see Ledger.allot")
-    if request is not None:
-        if any(entry[name] != getattr(request, name) for name in ("question", "epsilon", "analyst")):
-            raise InvalidParameter(
-                f"request_id must be new for a new question, got {request.request_id!r}, which was used for another; "
-                "nothing was spent"
-            )
+    if request is not None and any(entry[name] != getattr(request, name) for name in _BODY):
+        raise InvalidParameter(
+            f"request_id must be new for a new question, got {request.request_id!r}, which was used for another; "
+            "nothing was spent"
+        )
+    if page.void:
+        raise _void()
+    if page.asked:
+        if request is None and page.repeats(analyst, _REPEATS) < _REPEATS:
+            page.append(kind="repeat", **{**entry, "query": None, "data_version": None})
         return
-    units = 0 if page.asked else cost
-    if share is not None and units:
-        _refuse_above(units, share.allotted - share.spent, f"the share of analyst {analyst!r}")
-        page.share(share.name, allotted=share.allotted, spent=share.spent + units)
-    _refuse_above(units, page.head.total - page.head.spent, f"study {study!r}")
-    page.append(kind="repeat" if page.asked else "spend", amount=units, **entry)
+    if share is not None:
+        _refuse_above(cost, share.allotted - share.spent, f"the share of analyst {analyst!r}")
+        page.share(share.name, allotted=share.allotted, spent=share.spent + cost)
+    _refuse_above(cost, page.head.total - page.head.spent, f"study {study!r}")
+    page.append(kind="spend", amount=cost, **entry)
 
 
-def _places(where: str | os.PathLike[str], anchor: str | os.PathLike[str] | None) -> tuple[Path | URL, Path]:
-    """Where the database is, and its anchor."""
-    if isinstance(where, str) and where.partition("://")[1]:
-        try:
-            url = make_url(where)
-        except (ArgumentError, ValueError):
-            url = URL.create("unknown")
-        if url.get_backend_name() != "postgresql":
-            raise InvalidParameter("where must be a file or an address that begins with postgresql://")
-        if anchor is None:
-            raise InvalidParameter("anchor must be given for a PostgreSQL ledger: a file on this machine")
-        return url, Path(anchor).absolute()
-    path = Path(where).absolute()
-    return path, path.with_name(path.name + ".anchor") if anchor is None else Path(anchor).absolute()
-
-
-def _refuse_unusable(place: Path | URL, anchor: Path) -> None:
-    if isinstance(place, Path):
-        if not place.is_file() or place.stat().st_size == 0:
-            raise LedgerDamaged(
-                f"there is no ledger in {place.name}: put it back from a copy, "
-                "or, if none was ever here, the first plan of a study makes it (in Python: Ledger.open(…, new=True))"
-            )
-        if not (os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)):
-            raise LedgerDamaged(f"the ledger {place.name} cannot be written: make the file and its folder writable")
-    if anchor.exists() and not (os.access(anchor, os.W_OK) and os.access(anchor.parent, os.W_OK)):
-        raise LedgerDamaged(f"the anchor {anchor.name} cannot be written: make the file and its folder writable")
+def _void() -> QueryRefused:
+    return QueryRefused(
+        "this question was paid for before the ledger was restored from a copy, which does not know its answer: it is "
+        "not answered twice; ask at another epsilon, as a new question"
+    )
 
 
 def _refuse_above(units: int, left: int, whose: str) -> None:
@@ -364,12 +397,3 @@ def _shown(units: int) -> str:
     """
     text = f"{units // 10**9}.{units % 10**9:09d}"
     return text.rstrip("0").rstrip(".")
-
-
-def _readable(answer: object) -> object:
-    if not isinstance(answer, bytes):
-        raise TypeError(type(answer).__name__)
-    try:
-        return answer.decode()
-    except UnicodeDecodeError:
-        return {"base64": b64encode(answer).decode()}

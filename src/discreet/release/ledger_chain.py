@@ -2,15 +2,19 @@
 
     h₀ = 0…0        hᵢ = SHA-256( ledger, row i without its hash, hᵢ₋₁ )
 
-`replay` walks a study's entries from the first and finds what they add up to: the total, what was spent, each
-analyst's share. A row that is missing, moved, changed or made up changes every hash after it. There is no key in it:
-who can write the database can write a new chain, but not one that ends in the anchored head.
+`replay` walks a study's entries and finds what they add up to: the total, what was spent, each analyst's share. A row
+that is missing, moved, changed or made up changes every hash after it. There is no key in it: who can write the
+database can write a new chain, but not one that ends in the anchored head.
+
+`create` and `restore` begin an era: a spend that has no answer when the next one begins is void, and never gets one.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from hashlib import sha256
@@ -18,7 +22,7 @@ from operator import attrgetter
 from typing import Any
 
 from discreet.calibrate.epsilon import UNIT, charge
-from discreet.errors import LedgerDamaged
+from discreet.errors import DiscreetError, LedgerDamaged
 
 START = "0" * 64
 """The hash before the first entry."""
@@ -42,6 +46,8 @@ class Entry:
     """By the study, after this entry."""
     total: int
     answer: bytes | None = field(default=None, repr=False)
+    terms: str | None = None
+    """Of an era, as JSON: the promise that the study was created with, and the server that it is kept on."""
     time: str
     before: str
     hash: str = ""
@@ -52,10 +58,41 @@ _plain = attrgetter(*(name for name in COLUMNS if name not in ("answer", "hash")
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def digest(ledger: str, entry: Entry) -> str:
-    """The hash of an entry of the ledger with this id; a long answer counts by its own hash."""
-    answer = None if entry.answer is None else sha256(entry.answer).hexdigest()
-    return sha256(_encode([ledger, answer, *_plain(entry)]).encode()).hexdigest()
+def digest(ledger: str, row: Any, answer: bytes | None) -> str:
+    """The hash of an entry of the ledger with this id; its answer counts by its own SHA-256."""
+    return sha256(_encode([ledger, None if answer is None else answer.hex(), *_plain(row)]).encode()).hexdigest()
+
+
+def sha256_of(answer: bytes | None) -> bytes | None:
+    """The SHA-256 of an answer, as both databases compute it, too."""
+    return None if answer is None else sha256(answer).digest()
+
+
+def checked(ledger: str, row: Any) -> Any:
+    """The row of an entry with its answer; `LedgerDamaged` if its hash is another one."""
+    with whole_rows():
+        if digest(ledger, row, sha256_of(row.answer)) != row.hash:
+            raise changed(row.study, row.number)
+    return row
+
+
+@contextmanager
+def whole_rows() -> Iterator[None]:
+    """Refuse rows that no ledger has written: where a file is damaged, a number may have become a text, or nothing."""
+    try:
+        yield
+    except DiscreetError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError):
+        raise LedgerDamaged("the ledger's file is damaged: put back a copy that is whole") from None
+
+
+def changed(study: str, number: int) -> LedgerDamaged:
+    """The refusal of an entry that is not what it was."""
+    return LedgerDamaged(
+        f"entry {number} of study {study!r} was changed, removed or made up: "
+        "put back a copy of the ledger that is whole"
+    )
 
 
 def question_of(query: str, data_version: str | None, request_id: str) -> str:
@@ -74,47 +111,67 @@ class Balance:
     head: str = START
     allotted: dict[str, int] = field(default_factory=dict)
     spent_by: dict[str, int] = field(default_factory=dict)
+    paid: set[int] | None = field(default_factory=set)
+    """Questions that were charged; None where the walk did not begin at the first entry, and nobody knows."""
+    unanswered: set[int] = field(default_factory=set)
 
 
-def replay(ledger: str, study: str, entries: Iterable[Entry]) -> Balance:
-    """The balance after all entries, in order; `LedgerDamaged` at the first that does not follow from those before."""
-    balance = Balance()
-    asked: set[Any] = set()
-    for entry in entries:
-        balance.count += 1
-        good = (entry.study, entry.number, entry.before) == (study, balance.count, balance.head)
-        good = good and digest(ledger, entry) == entry.hash and _adds_up(balance, entry, asked)
-        if not good or (entry.spent, entry.total) != (balance.spent, balance.total):
-            raise LedgerDamaged(
-                f"entry {balance.count} of study {study!r} was changed, removed or made up: "
-                "put back a copy of the ledger that is whole"
-            )
-        balance.head = entry.hash
-    return balance
+def replay(ledger: str, study: str, rows: Iterable[Any], balance: Balance) -> None:
+    """Add the rows that come next to the balance; `LedgerDamaged` at the first that does not follow from those before.
+
+    A row has the `answer_hash` in place of the answer.
+    """
+    with whole_rows():
+        for row in rows:
+            balance.count += 1
+            good = (row.study, row.number, row.before) == (study, balance.count, balance.head)
+            good = good and digest(ledger, row, row.answer_hash) == row.hash and _adds_up(balance, row)
+            if not good or (row.spent, row.total) != (balance.spent, balance.total):
+                raise changed(study, balance.count)
+            balance.head = row.hash
 
 
-def _adds_up(balance: Balance, entry: Entry, asked: set[Any]) -> bool:
+def _adds_up(balance: Balance, row: Any) -> bool:
     """Whether the entry may come next; the balance then includes it."""
-    key = (entry.question, entry.epsilon)
-    match entry.kind:
-        case "create" if entry.number == 1:
-            balance.total = entry.amount
-        case "allot" if entry.analyst is not None:
-            balance.allotted[entry.analyst] = entry.amount
-            balance.spent_by.setdefault(entry.analyst, 0)
-        case "spend" if entry.epsilon is not None and entry.amount == charge(Fraction(entry.epsilon)):
-            balance.spent += entry.amount
-            if entry.analyst is not None:
-                balance.spent_by[entry.analyst] = balance.spent_by.get(entry.analyst, 0) + entry.amount
-            asked.add(key)
+    key = hash((row.question, row.epsilon))  # a hash of its own would be 10 times as large, at 10⁶ entries
+    match row.kind:
+        case "create" if row.number == 1:
+            balance.total = row.amount
+        case "allot" if row.analyst is not None:
+            balance.allotted[row.analyst] = row.amount
+            balance.spent_by.setdefault(row.analyst, 0)
+        case "spend" if row.epsilon is not None and row.amount == charge(Fraction(row.epsilon)):
+            balance.spent += row.amount
+            if row.analyst is not None:
+                balance.spent_by[row.analyst] = balance.spent_by.get(row.analyst, 0) + row.amount
+            if balance.paid is not None:
+                balance.paid.add(key)
+                balance.unanswered.add(key)
         case "restore":
-            balance.spent += entry.amount
-        case "repeat" | "answer":
-            return key in asked
+            balance.spent += row.amount
+            balance.unanswered.clear()
+        case "repeat":
+            return balance.paid is None or key in balance.paid
+        case "answer" if balance.paid is not None:
+            answered = key in balance.unanswered
+            balance.unanswered.discard(key)
+            return answered
+        case "answer":
+            return True
         case _:
             return False
-    within = all(spent <= balance.allotted.get(name, 0) for name, spent in balance.spent_by.items())
+    within = balance.paid is None or all(
+        spent <= balance.allotted.get(name, 0) for name, spent in balance.spent_by.items()
+    )
     return balance.spent <= balance.total and within
+
+
+def readable(answer: bytes) -> Any:
+    """An answer as text, or in base 64 if it is none."""
+    try:
+        return answer.decode()
+    except UnicodeDecodeError:
+        return {"base64": b64encode(answer).decode()}
 
 
 def in_epsilon(units: int) -> Fraction:

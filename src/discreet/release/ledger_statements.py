@@ -21,6 +21,7 @@ from sqlalchemy import (
     ColumnElement,
     LargeBinary,
     Select,
+    Text,
     TextClause,
     bindparam,
     cast,
@@ -37,7 +38,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from discreet.release.ledger_chain import COLUMNS
-from discreet.release.ledger_schema import ANALYST, ENTRY, QUESTIONS, REQUESTS, STUDY
+from discreet.release.ledger_schema import ANALYST, BY_WHOM, ENTRY, QUESTIONS, REPEATS, REQUESTS, RESTORES, STUDY
 
 _OF_STUDY = ENTRY.c.study == bindparam("study")
 _NUMBER_OF_LAST = select(func.max(ENTRY.c.number)).where(_OF_STUDY).scalar_subquery()
@@ -46,14 +47,17 @@ _NUMBER_OF_LAST = select(func.max(ENTRY.c.number)).where(_OF_STUDY).scalar_subqu
 def _part(
     name: str, answer: ColumnElement[bytes], *where: ColumnElement[bool] | TextClause
 ) -> Select[*tuple[Any, ...]]:
-    columns = [ENTRY.c[column] for column in COLUMNS if column not in ("query", "answer")]
-    return select(literal_column(f"'{name}'").label("part"), *columns, answer.label("answer")).where(_OF_STUDY, *where)
+    others = {"query": cast(null(), Text).label("query"), "answer": answer.label("answer")}
+    columns = [others.get(column, ENTRY.c[column]) for column in COLUMNS]
+    return select(literal_column(f"'{name}'").label("part"), *columns).where(_OF_STUDY, *where)
 
 
 _NO_ANSWER = cast(null(), LargeBinary)
+_LAST_RESTORE = select(func.max(ENTRY.c.number)).where(_OF_STUDY, RESTORES).scalar_subquery()
 FIND = union_all(
     _part("head", _NO_ANSWER, ENTRY.c.number == _NUMBER_OF_LAST),
     _part("anchored", _NO_ANSWER, ENTRY.c.number == bindparam("anchored")),
+    _part("era", _NO_ANSWER, ENTRY.c.number == func.coalesce(_LAST_RESTORE, literal_column("1"))),
     _part("request", _NO_ANSWER, ENTRY.c.request_id == bindparam("request_id"), REQUESTS),
     _part(
         "question",
@@ -66,6 +70,28 @@ FIND = union_all(
 """All that a spend must know, in one statement: after the lock, so that it sees what the last writer did."""
 
 ADD = insert(ENTRY)
+
+WALK = (
+    select(
+        *(ENTRY.c[name] for name in COLUMNS if name != "answer"),
+        func.sha256(ENTRY.c.answer, type_=LargeBinary).label("answer_hash"),
+    )
+    .where(_OF_STUDY, ENTRY.c.number > bindparam("after"))
+    .order_by(ENTRY.c.number)
+    .limit(bindparam("most"))
+    .offset(literal_column("0"))
+)
+"""The entries after one, in order, with the hash of an answer in its place: an answer may be large."""
+
+POINT = select(ENTRY.c.hash).where(_OF_STUDY, ENTRY.c.number == bindparam("number"))
+
+REPEATED = (
+    select(ENTRY.c.number)
+    .where(_OF_STUDY, bindparam("analyst") == BY_WHOM, ENTRY.c.time >= bindparam("since"), REPEATS)
+    .limit(bindparam("most"))
+    .offset(literal_column("0"))
+)
+"""What an analyst, or nobody (""), has repeated since a time."""
 
 _THEIRS = (ANALYST.c.study == bindparam("study"), ANALYST.c.name == bindparam("analyst"))
 

@@ -40,13 +40,14 @@ class Study:
 
     def __init__(self, policy: Policy, *, ledger: str | PathLike[str] | Ledger, name: str = "study") -> None:
         self.name = name
-        self.ledger = ledger if isinstance(ledger, Ledger) else _ledger(ledger, name, policy.epsilon)
+        self.ledger = ledger if isinstance(ledger, Ledger) else _ledger(ledger, name, policy)
         total = self.ledger.total(name)
         if total != _total(policy.epsilon):
             raise InvalidParameter(
                 f"epsilon of the policy must be {total}, what the ledger was made with, got {policy.epsilon}; "
                 "a total stands for ever"
             )
+        _refuse_another_promise(policy, self.ledger.promise(name))
         self.discovered = recorded(self.ledger, name, policy)
         self.policy = policy_with(policy, self.discovered)
 
@@ -66,8 +67,8 @@ class Study:
 
     @property
     def version(self) -> str:
-        """The version of the data now: what the policy declares, or a hash of the content, which is a secret."""
-        return self.policy.version or self.engine.version()
+        """The version of the data now: what the policy declares, or a hash of the content under the ledger's key."""
+        return self.policy.version or self.ledger.keyed(self.engine.version())
 
     @property
     def spent(self) -> Fraction:
@@ -183,14 +184,29 @@ def open(path: str | PathLike[str], *, ledger: str | PathLike[str] | Ledger | No
     return Study(Policy.load(place), ledger=place.with_suffix(".ledger") if ledger is None else ledger, name=place.stem)
 
 
-def _ledger(where: str | PathLike[str], name: str, total: Fraction) -> Ledger:
+def _ledger(where: str | PathLike[str], name: str, policy: Policy) -> Ledger:
     """The ledger of a study, made if there was never one here."""
     text = str(where)
     if "://" not in text and not Path(text).exists() and not Path(f"{text}.anchor").exists():
         ledger = Ledger.open(where, new=True)
-        ledger.create(name, _total(total))
+        ledger.create(name, _total(policy.epsilon), promise=policy.promise)
         return ledger
     return Ledger.open(where, study=name)
+
+
+def _refuse_another_promise(policy: Policy, promise: Mapping[str, Any] | None) -> None:
+    """Refuse a policy under which what was spent so far would mean something else."""
+    if promise is None:
+        raise InvalidParameter(
+            "the study must be created with a promise to have a policy, and this one was created for arrays alone: "
+            "use another study, of ledger.create(name, total, promise=policy.promise)"
+        )
+    changed = [f"{name} = {quote(promise[name])}" for name in promise if promise[name] != policy.promise[name]]
+    if changed:
+        raise InvalidParameter(
+            f"the policy must promise what the ledger was made with: {', '.join(changed)}; set it back, or name a new "
+            "ledger, which is a new budget: what both spend on the same people adds up"
+        )
 
 
 def _total(epsilon: Fraction) -> Fraction:

@@ -6,15 +6,15 @@ import csv
 import io
 import json
 import sys
-from base64 import b64encode
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter
+from discreet.release.anchor import private_file
 from discreet.release.ledger import Ledger
-from discreet.release.ledger_chain import COLUMNS
+from discreet.release.ledger_chain import COLUMNS, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ _FORMS = ("jsonl", "json", "csv")
 
 
 def opened(where: str, anchor: str | None = None) -> Ledger:
-    """The ledger in this place, or beside this study.toml, after a full check; none is made."""
+    """The ledger in this place, or beside this study.toml, opened and checked; none is made."""
     if not where.endswith(".toml"):
         if "://" not in where and not Path(where).exists() and not Path(f"{where}.anchor").exists():
             raise InvalidParameter(f"there is no ledger {Path(where).name} here: name it, or its study.toml")
@@ -61,7 +61,7 @@ def export(ledger: Ledger, output: str | None, form: str | None) -> None:
     if output is None:
         sys.stdout.writelines(_lines(ledger, _form(form, output)))
         return
-    with Path(output).open("x", encoding="utf-8", newline="") as file:
+    with open(private_file(Path(output)), "w", encoding="utf-8", newline="") as file:
         file.writelines(_lines(ledger, _form(form, output)))
 
 
@@ -78,7 +78,7 @@ def _lines(ledger: Ledger, form: str) -> Iterator[str]:
     if form == "csv":
         yield ",".join(COLUMNS) + "\n"
     for entry in ledger.entries():
-        row = {**asdict(entry), "answer": _readable(entry.answer)}
+        row = {**asdict(entry), "answer": None if entry.answer is None else readable(entry.answer)}
         if form == "jsonl":
             yield json.dumps(row, ensure_ascii=False) + "\n"
             continue
@@ -86,13 +86,3 @@ def _lines(ledger: Ledger, form: str) -> Iterator[str]:
         yield line.getvalue()
         line.seek(0)
         line.truncate()
-
-
-def _readable(answer: bytes | None) -> Any:
-    """An answer as text, or in base 64 if it is none."""
-    if answer is None:
-        return None
-    try:
-        return answer.decode()
-    except UnicodeDecodeError:
-        return {"base64": b64encode(answer).decode()}

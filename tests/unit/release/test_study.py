@@ -117,8 +117,8 @@ def test_a_unit_that_is_not_in_the_data_is_refused_before_any_spend():
 
 def test_a_study_takes_an_open_ledger(tmp_path):
     with Ledger.open(tmp_path / "shared.ledger", new=True) as ledger:
-        ledger.create("one", 1)
-        ledger.create("two", 2)
+        for name, total in (("one", 1), ("two", 2)):
+            ledger.create(name, total, promise=policy_of(ROWS, epsilon=total).promise)
         one = Study(policy_of(ROWS, epsilon=1), ledger=ledger, name="one")
         two = Study(policy_of(ROWS, epsilon=2), ledger=ledger, name="two")
         one.sql(select("avg(age)"), epsilon="0.5").release()
