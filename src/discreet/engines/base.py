@@ -31,15 +31,16 @@ class Exact(Generic[Value]):
     __slots__ = ("__secret",)
 
     def __init__(self, secret: Value) -> None:
-        self.__secret = secret
+        # within a function, where `inspect` does not print it
+        self.__secret: Callable[[], Value] = lambda: secret
 
     def map(self, function: Callable[[Value], Other]) -> Exact[Other]:
         """A function of the secret, which is a secret."""
-        return Exact(function(self.__secret))
+        return Exact(function(self.__secret()))
 
     def reveal(self) -> Value:
         """The exact answer; called by `release.mechanism` alone, which adds the noise."""
-        return self.__secret
+        return self.__secret()
 
     def __repr__(self) -> str:
         return "Exact(…)"

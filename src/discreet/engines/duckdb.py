@@ -59,8 +59,10 @@ class DuckDB:
         """Opens a source; what cannot be opened is refused."""
         self._lock = threading.Lock()
         self._connection = _connection()
-        self._relation, self._content = _guarded("open", lambda: opened(source, self._connection))
-        self._schema = _schema(self._relation)
+        relation, self._content = _guarded("open", lambda: opened(source, self._connection))
+        # a relation prints rows: no list of attributes may show it
+        self._relation: Callable[[], engine.DuckDBPyRelation] = lambda: relation
+        self._schema = _schema(relation)
 
     def __repr__(self) -> str:
         return f"DuckDB({', '.join(self._schema)})"
@@ -107,7 +109,7 @@ class DuckDB:
     ) -> Any:
         """What `take` makes of the result: a table, if not told otherwise."""
         with self._lock:
-            return _guarded(name, lambda: take(_queried(self._relation, sql, keys)))
+            return _guarded(name, lambda: take(_queried(self._relation(), sql, keys)))
 
 
 def _guarded(name: str, work: Callable[[], Result]) -> Result:

@@ -111,6 +111,9 @@ class Study:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __reduce__(self) -> str:
+        raise TypeError("a study is not copied or stored; open its study.toml where it is needed")
+
     def _repr_html_(self) -> str:
         return views.html(self)
 
