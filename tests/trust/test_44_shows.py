@@ -20,11 +20,11 @@ import discreet
 from discreet import Count, DiscreetError, Mean, Policy, Study
 from discreet.engines.opening import engine_of
 
-WORD, NUMBER = "canary", 7319.0625
+WORD, NUMBER = "canary", 731906258431
 """A text and a number that only a row has."""
 
-ROWS = {"name": [WORD, "b", "c"], "place": ["north", "south", WORD], "age": [NUMBER, 20.0, 30.0]}
-COLUMNS = {"place": {"keys": ["north", "south"]}, "age": {"bounds": [0, 10_000]}, "name": {"keys": "discover"}}
+ROWS = {"name": [WORD, "b", "c"], "place": ["north", "south", WORD], "age": [NUMBER, 20, 30]}
+COLUMNS = {"place": {"keys": ["north", "south"]}, "age": {"bounds": [0, 10**12]}, "name": {"keys": "discover"}}
 SOURCES = {
     "pandas": lambda: pd.DataFrame(ROWS),
     "categories": lambda: pd.DataFrame(ROWS).astype({"name": "category", "place": "category"}),
@@ -38,7 +38,7 @@ SOURCES = {
 
 
 def shows(text: str) -> bool:
-    return WORD in text or "7319" in re.sub(r"[,_ ]", "", text)
+    return WORD in text or str(NUMBER) in re.sub(r"[,_ ]", "", text)
 
 
 def objects(source, folder) -> dict[str, object]:
