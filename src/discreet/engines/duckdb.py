@@ -19,6 +19,7 @@ from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
 from discreet.engines.keys import units_of, units_of_keys
 from discreet.engines.sources import opened
 from discreet.engines.statement import SOURCE, statement
+from discreet.errors import one_line
 
 _KINDS: Mapping[str, tuple[Kind, bool]] = {
     **dict.fromkeys(
@@ -65,7 +66,7 @@ class DuckDB:
         self._schema = _schema(relation)
 
     def __repr__(self) -> str:
-        return f"DuckDB({', '.join(self._schema)})"
+        return f"DuckDB({one_line(', '.join(self._schema))})"
 
     def schema(self) -> Schema:
         """Names and types of the columns that can be asked for."""

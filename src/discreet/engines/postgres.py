@@ -25,7 +25,7 @@ from discreet.engines.dialect import SOURCE
 from discreet.engines.dialect_postgres import POSTGRESQL
 from discreet.engines.keys import units_of, units_of_keys
 from discreet.engines.statement import statement
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, one_line
 
 if TYPE_CHECKING:
     import psycopg
@@ -79,7 +79,7 @@ class PostgreSQL:
         self._schema = self._guarded("open", lambda: self._within(self._read_schema))
 
     def __repr__(self) -> str:
-        return f"PostgreSQL({', '.join(self._schema)})"
+        return f"PostgreSQL({one_line(', '.join(self._schema))})"
 
     def schema(self) -> Schema:
         """Names and types of the columns that can be asked for."""

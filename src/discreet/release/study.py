@@ -25,7 +25,7 @@ from discreet.ask.sql import parse
 from discreet.calibrate.bounds import exact_chance, exact_count
 from discreet.calibrate.epsilon import UNIT, exact_epsilon, quote
 from discreet.engines.base import Engine, Schema
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, one_line
 from discreet.release import views
 from discreet.release.discovery import Discovered, discovery, policy_with, recorded
 from discreet.release.ledger import Ledger
@@ -121,7 +121,7 @@ class Study:
         policy = self.policy
         return (
             f"Study({self.name!r}: {len(policy.columns)} columns declared · ε {float(self.remaining):.4g} of "
-            f"{float(policy.epsilon):.4g} left · {policy.neighbors} · unit {policy.unit})"
+            f"{float(policy.epsilon):.4g} left · {policy.neighbors} · unit {one_line(policy.unit)})"
         )
 
     def _plan(
