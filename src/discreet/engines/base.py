@@ -161,3 +161,13 @@ def guarded(engine: str, name: str, work: Callable[[], Value]) -> Value:
     except Exception:  # noqa: S110 - told below, where no `__context__` keeps the engine's words
         pass
     raise EngineFailed(f"{engine} could not do the statement {name!r}")
+
+
+def alone(work: Callable[[], Value]) -> Value:
+    """The result of `work`; a refusal comes without the error that it was raised from, whose words may quote a row."""
+    try:
+        return work()
+    except DiscreetError as error:
+        refusal = error
+    refusal.__context__ = None
+    raise refusal
