@@ -206,13 +206,22 @@ def _on_spark(frame: Any, target: str, noise: _Noise, asking: Asking | None) -> 
 
     checked(frame, target, noise.columns, noise.keys, known=asking is not None and asking.answered(target))
     grant = None if asking is None else asking.spend()
+    parts = (frame, target, noise.columns, noise.keys, noise.scale)
     if grant is None or asking is None:
-        return noised(frame, target, noise.columns, noise.keys, noise.scale)
+        noised(*parts)
+        return reopened(frame, target)
     kept = grant.answer
     if kept is None:
         refuse_begun(grant)
-        noised(frame, target, noise.columns, noise.keys, noise.scale)
-        kept = asking.ledger.record(grant, json.dumps({**noise.told(), "file": target}).encode())
+        mine = json.dumps({**noise.told(), "file": target}).encode()
+        recorded: list[bytes] = []
+
+        def record() -> bool:
+            recorded.append(asking.ledger.record(grant, mine))
+            return recorded[0] == mine
+
+        noised(*parts, record=record)
+        [kept] = recorded
     place = json.loads(kept)["file"]
     again = reopened(frame, place)
     if again is None:
