@@ -13,7 +13,7 @@ import os
 import sys
 from contextlib import suppress
 
-from discreet.errors import BudgetExceeded, DiscreetError, EngineFailed, LedgerDamaged
+from discreet.errors import BudgetExceeded, DiscreetError, EngineFailed, LedgerDamaged, one_line
 
 UNEXPECTED, REFUSED, INTERRUPTED = 1, 2, 130
 CODES = {BudgetExceeded: 3, LedgerDamaged: 4, EngineFailed: 5}
@@ -98,7 +98,7 @@ def _other(error: Exception) -> int:
 def _told(sentence: str, code: int) -> int:
     """The code, after the sentence was said."""
     try:
-        print(f"discreet: {sentence}", file=sys.stderr, flush=True)
+        print(f"discreet: {one_line(sentence)}", file=sys.stderr, flush=True)
     except OSError:
         _quiet_output()
     return code

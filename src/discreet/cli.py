@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.errors import printable
+
 if TYPE_CHECKING:
     from discreet.release.plan import Plan
     from discreet.release.study import Study
@@ -121,8 +123,8 @@ def init(
     for option, texts in (("bounds", bounds), ("keys", keys), ("bins", bins)):
         draft.declare(option, texts or (), schema, place.parent)
     if sys.stdin.isatty() and not yes:
-        read = lambda question, default: typer.prompt(question, default=default)  # noqa: E731
-        initial.interview(draft, schema, initial.asked_until_good(read, typer.echo), place.parent)
+        read = lambda question, default: typer.prompt(printable(question), default=default)  # noqa: E731
+        initial.interview(draft, schema, initial.asked_until_good(read, say), place.parent)
     text = initial.written(draft, schema, place.parent)
     initial.write_new(place, text)
     say(*initial.key_counts(text, place.parent), f"wrote {place.name} — read it, it is the promise you make")
@@ -278,7 +280,7 @@ def verify(
         certificate = report.check_file(file)
         good = certificate.holds
         line = report.certificate_line(Path(file).name, certificate.neighbors, certificate)
-        typer.echo(json.dumps(certificate.to_dict(), ensure_ascii=False) if as_json else line)
+        typer.echo(json.dumps(certificate.to_dict()) if as_json else printable(line))
     if not good:
         raise typer.Exit(1)
 

@@ -8,11 +8,41 @@
     └── EngineFailed       a machine part (engine, entropy) did not do its work
 
 Messages quote parameters, never data. Everything but `EngineFailed` is raised before any spend.
+
+`printable` is what stands between a text from anywhere (a key, a name of a column) and a terminal.
 """
+
+from __future__ import annotations
+
+
+def printable(text: str) -> str:
+    r"""The text with what a terminal could take for a command, or hide, as Python escapes it; lines stay lines.
+
+    >>> print(printable("north\x1b[2J"), printable("\u202ehtuos"))
+    north\x1b[2J \u202ehtuos
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
+def one_line(text: str) -> str:
+    r"""The same in one line.
+
+    >>> print(one_line("north\nsouth"))
+    north\nsouth
+    """
+    return printable(text).replace("\n", "\\n")
 
 
 class DiscreetError(Exception):
     """Anything that discreet raises on purpose."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(one_line(message))
 
 
 class InvalidParameter(DiscreetError, ValueError):

@@ -1,7 +1,9 @@
 """TRUST 10: entropy that fails, is short or constant fails closed; forks and threads never share noise."""
 
+import ctypes
 import os
 import pickle
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -60,10 +62,10 @@ def test_the_same_seed_is_not_taken_twice(monkeypatch):
         entropy.Keystream()
 
 
-def in_a_fork(draw) -> list[int]:
+def in_a_fork(draw, fork=os.fork) -> list[int]:
     """What a forked child draws."""
     reader, writer = os.pipe()
-    child = os.fork()
+    child = fork()
     if child == 0:
         try:
             os.write(writer, pickle.dumps(draw()))
@@ -96,6 +98,23 @@ def test_a_fork_that_python_did_not_see_is_noticed():
     draw = lambda: [stream.more() for _ in range(20)]  # noqa: E731
     child = in_a_fork(draw)
     assert not set(child) & set(draw())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux clears a page in a forked child")
+def test_a_fork_by_c_code_into_another_pid_namespace_is_noticed(monkeypatch):
+    """Neither Python's hooks nor the process id tell of it: the ids are equal."""
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    entropy._forget()
+    fork = ctypes.PyDLL(None).fork  # libc's own: it runs no hook of Python
+    draw = lambda: [LAW.sample() for _ in range(20)] + LAW.sample(1000).tolist()  # noqa: E731
+    LAW.sample(10)
+    children = [in_a_fork(draw, fork) for _ in range(2)]
+    children.append(in_a_fork(lambda: in_a_fork(draw, fork), fork))  # a child that drew nothing, and its own child
+    sequences = [set(drawn) for drawn in [*children, draw()]]
+    entropy._forget()
+    for index, one in enumerate(sequences):
+        for other in sequences[index + 1 :]:
+            assert len(one & other) < 10
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

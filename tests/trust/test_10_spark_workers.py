@@ -2,13 +2,17 @@
 
 import os
 import shutil
+import stat
+import threading
 from fractions import Fraction
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from discreet import InvalidParameter, Ledger, QueryRefused
+from discreet import EngineFailed, InvalidParameter, Ledger, QueryRefused
+from discreet.engines import spark_noise
 from discreet.engines.spark_noise import noisy_rows
 from discreet.release.stream import add_noise
 
@@ -92,3 +96,108 @@ def test_the_driver_spends_first_and_an_answer_is_made_once(frame, tmp_path):
         shutil.rmtree(target)
         with pytest.raises(QueryRefused, match="is gone, and a release is made once"):
             add_noise(frame, target, ledger=ledger, **asked)
+
+
+def files_of(folder) -> list[dict]:
+    """What is in each file of a folder, in the order of their names."""
+    return [pq.read_table(file).to_pydict() for file in sorted(folder.glob("part-*"))]
+
+
+EXACT = {"sensitivity": 1, "epsilon": 10**6}
+"""A draw other than 0 has a probability below e^(−10⁶): what is left is order."""
+
+
+@pytest.mark.parametrize("keys", [["block"], ["block", "half"], []], ids=len)
+def test_files_tell_nothing_of_the_order_of_the_frame(spark, tmp_path, keys):
+    """Where rows come in ranges of the secret, neither the file of a row nor its place in it tells of it."""
+    frame = spark.range(400).selectExpr(
+        "concat('b', cast(id % 40 as string)) as block", "id % 2 as half", "cast(id * 7919 % 400 as int) as people"
+    )
+    found = []
+    for name, order in (("rising", "people"), ("falling", "-people"), ("keys", "block")):
+        ordered = frame.repartitionByRange(8, spark_col(order)).sortWithinPartitions(spark_col(order))
+        add_noise(ordered, str(tmp_path / name), columns=["people"], keys=keys, **EXACT)
+        found.append(files_of(tmp_path / name))
+    assert found[0] == found[1] == found[2]
+    assert sum(len(one["people"]) for one in found[0]) == 400
+
+
+def spark_col(text):
+    from pyspark.sql.functions import expr
+
+    return expr(text)
+
+
+def test_metadata_of_a_column_is_not_written(spark, tmp_path):
+    frame = spark.range(10).selectExpr("id", "cast(id as int) as n").withMetadata("id", {"vals": ["canary"]})
+    noisy = add_noise(frame, str(tmp_path / "noisy"), columns=["n"], keys=["id"], **EXACT)
+    assert "canary" not in noisy.schema.json()
+    assert all(b"canary" not in file.read_bytes() for file in (tmp_path / "noisy").iterdir())
+    nested = frame.selectExpr("array(id) as id", "n")
+    with pytest.raises(InvalidParameter, match="keys must be single values"):
+        add_noise(nested, str(tmp_path / "nested"), columns=["n"], keys=["id"], **EXACT)
+
+
+def test_no_attempt_can_be_read_while_it_is_made(spark, tmp_path):
+    """Files of an attempt that is tried again lie beside the others until the end: nobody else can look."""
+    slow = spark.range(500_000, numPartitions=4).selectExpr("id", "cast(id % 7 as int) as n")
+    seen, done = {}, threading.Event()
+
+    def watch():
+        while not done.is_set():
+            for folder, _, files in os.walk(tmp_path):
+                for file in files:
+                    seen.setdefault(os.path.join(folder, file), readable(tmp_path, folder))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        add_noise(slow, str(tmp_path / "noisy"), columns=["n"], keys=["id"], sensitivity=1, epsilon=1)
+    finally:
+        done.set()
+        watcher.join()
+    before = {path: open_ for path, open_ in seen.items() if "_temporary" in path}
+    assert before  # the control: attempts were seen in the making
+    assert not any(before.values())
+    assert sorted(os.listdir(tmp_path)) == ["noisy"]
+    assert not (tmp_path / "noisy" / "_temporary").exists()
+    assert readable(tmp_path, tmp_path / "noisy")
+
+
+def readable(root, folder) -> bool:
+    """Whether another user could come here: no folder on the way is the owner's alone."""
+    way = os.path.relpath(folder, root).split(os.sep)
+    steps = [os.path.join(root, *way[: at + 1]) for at in range(len(way))]
+    try:
+        return all(os.stat(step).st_mode & (stat.S_IRWXG | stat.S_IRWXO) for step in steps)
+    except FileNotFoundError:
+        return False
+
+
+def test_a_frame_that_fails_or_is_not_recorded_leaves_nothing(frame, tmp_path):
+    asked = {"columns": ["n"], "keys": ["id"], "sensitivity": 1, "epsilon": 1, "study": "census", "request_id": "one"}
+    with Ledger.open(tmp_path / "study.ledger", new=True) as ledger:
+        ledger.create("census", 2)
+        for kind, error in ((OSError, EngineFailed), (EngineFailed, EngineFailed)):
+            target = tmp_path / kind.__name__
+
+            def failing(*_, kind=kind):
+                raise kind("no disk")
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Ledger, "record", failing)
+                with pytest.raises(error):
+                    add_noise(frame, str(target), ledger=ledger, **{**asked, "request_id": kind.__name__})
+            assert not any(tmp_path.glob(f"*{kind.__name__}*"))
+            with pytest.raises(QueryRefused, match="made once"):
+                add_noise(frame, str(target), ledger=ledger, **{**asked, "request_id": kind.__name__})
+        assert ledger.spent("census") == 2
+
+
+def test_a_link_is_no_target(frame, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    (tmp_path / "file").write_text("mine", "utf-8")
+    (tmp_path / "empty").mkdir()
+    for name in ("link", "file", "empty"):
+        with pytest.raises(InvalidParameter, match="must not exist"):
+            spark_noise.checked(frame, str(tmp_path / name), ["n"], ["id"], known=False)

@@ -3,7 +3,9 @@
     kind_of("age" >= 65)   truth
     checked(…)             the expression itself, if every part has the kind that it needs, and it is not too large
 
-Limits: 1,000 parts, 50 levels, numbers of 0 or 10⁻¹⁰⁰ to 10¹⁰⁰ in size. They keep every later walk short.
+Limits: 1,000 parts, 50 levels, texts and patterns of 200 characters, numbers of 0 or 10⁻¹⁰⁰ to 10¹⁰⁰ in size. They keep
+every later walk short, and what one row can cost an engine small: a text of n letters against a pattern of m takes up
+to n·m steps, and a condition can see to it that only one person's row takes them.
 """
 
 from __future__ import annotations
@@ -42,6 +44,9 @@ LARGEST_NUMBER = Fraction(10) ** 100
 
 LONGEST_TEXT = 2**31 - 1
 """What `substring` takes for "the rest of the text"."""
+
+LONGEST_LITERAL = 200
+"""Characters of a text or of a pattern in a question; names and codes are shorter."""
 
 _WORDS = {"number": "a number", "text": "a text", "date": "a date", "truth": "a condition"}
 
@@ -223,6 +228,10 @@ def _constant(constant: Constant) -> Kind:
 
 
 def _text(text: str) -> None:
+    if len(text) > LONGEST_LITERAL:
+        raise refused(
+            f"a text or pattern in a question may have {LONGEST_LITERAL} characters, got {len(text):,}; shorten it"
+        )
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise refused("a text must not hold NUL characters or halves of characters")
 

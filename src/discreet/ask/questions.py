@@ -20,6 +20,7 @@ from discreet.ask.policy import Policy
 from discreet.ask.query import Aggregate, Draft, Group, Named, Output, Query, aggregate_text, assembled, group_text
 from discreet.ask.scope import Scope, Typed
 from discreet.ask.sql import parse_condition, parse_expression, parse_group
+from discreet.ask.tokens import LONGEST_TEXT
 from discreet.calibrate.bounds import exact_number
 from discreet.calibrate.epsilon import quote
 
@@ -125,6 +126,7 @@ def build(
 ) -> Query:
     """The query of named questions about the rows where all conditions are true, for each group."""
     reader = _Reader(policy, schema)
+    _refuse_long([*_texts(by), *_texts(where or ()), *(str(getattr(one, "of", "") or "") for one in ask.values())])
     groups = [parse_group(text, policy, schema) for text in _texts(by)]
     outputs: list[tuple[str, Output]] = [(name, Named(group_text(group))) for name, group in groups]
     aggregates: list[Aggregate] = []
@@ -224,6 +226,13 @@ def _share(share: object) -> Fraction:
 
 def _texts(texts: str | Sequence[str]) -> Sequence[str]:
     return [texts] if isinstance(texts, str) else texts
+
+
+def _refuse_long(texts: Sequence[object]) -> None:
+    """Refuse texts that are together longer than one question in SQL may be."""
+    many = sum(len(text) for text in texts if isinstance(text, str))
+    if many > LONGEST_TEXT:
+        raise refused(f"a question may have {LONGEST_TEXT:,} characters in all, got {many:,}; ask less at once")
 
 
 def _all(conditions: list[Expression]) -> Expression | None:

@@ -4,6 +4,10 @@ No seed, here or in any public signature. A stream is forgotten in a forked chil
 2³² AES blocks (64 GiB), and never leaves its thread, so no two draws anywhere share their bits. If
 `os.urandom` fails, is short, or repeats itself, nothing is drawn and nothing can be released.
 
+A fork is noticed three times: by Python's hook, by the process id, and on Linux by a page that the kernel clears in
+the child (MADV_WIPEONFORK), which also sees a fork by C code into a pid namespace where the ids are equal. Elsewhere
+such a fork is not noticed.
+
 Whoever draws needs two verbs (`Entropy`): `fill` gives the first 64 bits of many draws at once; `more` gives
 64 further bits of one draw that is still undecided. Tests pass a scripted object with the same verbs.
 
@@ -12,8 +16,11 @@ What it does not do: protect a process whose memory is copied (a cloned virtual 
 
 from __future__ import annotations
 
+import mmap
 import os
+import sys
 import threading
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
@@ -26,6 +33,8 @@ if TYPE_CHECKING:
 _KEY_BYTES = 32
 _NONCE_BYTES = 16
 _BYTES_PER_KEY = 16 * 2**32
+_WIPE_ON_FORK = 18
+"""MADV_WIPEONFORK in Linux's mman-common.h; Python's mmap has no name for it."""
 _ZEROS = bytes(8 * 2**17)
 """The plaintext: encrypting zeros gives the keystream itself, 128 Ki words at a time."""
 _POOL_WORDS = 512
@@ -45,7 +54,7 @@ class Entropy(Protocol):
 class Keystream:
     """Uniform bits from AES-256-CTR; one thread of one process uses it."""
 
-    __slots__ = ("_encrypt_into", "_left", "_next", "_pid", "_pool", "_view")
+    __slots__ = ("_encrypt_into", "_left", "_next", "_page", "_pid", "_pool", "_view")
 
     def __init__(self) -> None:
         import numpy as np
@@ -53,12 +62,13 @@ class Keystream:
         self._pool = np.empty(_POOL_WORDS, np.int64)
         self._view = self._pool.view(np.uint8).data
         self._next = _POOL_WORDS
+        self._page = _page_for_forks()
         self._rekey()
 
     def fill(self, words: NDArray[np.int64]) -> None:
         """Overwrite `words` with keystream."""
         count = words.size
-        if self._pid != os.getpid():  # a fork that Python did not see
+        if not self._page[0] or self._pid != os.getpid():  # a fork that Python did not see
             self._rekey()
         if count > _POOL_WORDS // 8:
             self._stream(words.view("u1").data)
@@ -73,7 +83,7 @@ class Keystream:
 
     def more(self) -> int:
         """64 further bits."""
-        if self._pid != os.getpid():
+        if not self._page[0] or self._pid != os.getpid():
             self._rekey()
         index = self._next
         if index >= _POOL_WORDS:
@@ -100,8 +110,19 @@ class Keystream:
         self._encrypt_into = cipher.encryptor().update_into
         self._left = _BYTES_PER_KEY
         self._pid = os.getpid()
+        self._page[0] = 1
         self._next = _POOL_WORDS  # the pool is empty
         self._pool[:] = 0
+
+
+def _page_for_forks() -> mmap.mmap | bytearray:
+    """Memory whose first byte is 0 at first and, where the kernel can do that, again in every forked child."""
+    if sys.platform == "linux":
+        with suppress(OSError, ValueError):  # a kernel before 4.14 has no such advice
+            page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            page.madvise(_WIPE_ON_FORK)
+            return page
+    return bytearray(1)
 
 
 def keystream() -> Keystream:

@@ -31,15 +31,16 @@ class Exact(Generic[Value]):
     __slots__ = ("__secret",)
 
     def __init__(self, secret: Value) -> None:
-        self.__secret = secret
+        # within a function, where `inspect` does not print it
+        self.__secret: Callable[[], Value] = lambda: secret
 
     def map(self, function: Callable[[Value], Other]) -> Exact[Other]:
         """A function of the secret, which is a secret."""
-        return Exact(function(self.__secret))
+        return Exact(function(self.__secret()))
 
     def reveal(self) -> Value:
         """The exact answer; called by `release.mechanism` alone, which adds the noise."""
-        return self.__secret
+        return self.__secret()
 
     def __repr__(self) -> str:
         return "Exact(…)"
@@ -160,3 +161,13 @@ def guarded(engine: str, name: str, work: Callable[[], Value]) -> Value:
     except Exception:  # noqa: S110 - told below, where no `__context__` keeps the engine's words
         pass
     raise EngineFailed(f"{engine} could not do the statement {name!r}")
+
+
+def alone(work: Callable[[], Value]) -> Value:
+    """The result of `work`; a refusal comes without the error that it was raised from, whose words may quote a row."""
+    try:
+        return work()
+    except DiscreetError as error:
+        refusal = error
+    refusal.__context__ = None
+    raise refusal

@@ -21,6 +21,7 @@ from discreet.engines.expectations import check, known_rows
 from discreet.engines.keys import units_of, units_of_keys
 from discreet.engines.sources import opened
 from discreet.engines.statement import SOURCE, statement, table_of
+from discreet.errors import one_line
 
 _KINDS: Mapping[str, tuple[Kind, bool]] = {
     **dict.fromkeys(
@@ -65,13 +66,15 @@ class DuckDB:
         self._lock = threading.Lock()
         self._connection = _connection()
         _guarded("check", lambda: _check_ours(self._connection))
-        self._relation, self._content = _guarded("open", lambda: opened(source, self._connection))
-        self._schema = _schema(self._relation)
+        relation, self._content = _guarded("open", lambda: opened(source, self._connection))
+        # a relation prints rows: no list of attributes may show it
+        self._relation: Callable[[], engine.DuckDBPyRelation] = lambda: relation
+        self._schema = _schema(relation)
         if isinstance(source, engine.DuckDBPyRelation):
-            _guarded("check", lambda: _check_relation(self._relation))
+            _guarded("check", lambda: _check_relation(relation))
 
     def __repr__(self) -> str:
-        return f"DuckDB({', '.join(self._schema)})"
+        return f"DuckDB({one_line(', '.join(self._schema))})"
 
     def schema(self) -> Schema:
         """Names and types of the columns that can be asked for."""
@@ -115,7 +118,7 @@ class DuckDB:
     ) -> Any:
         """What `take` makes of the result: a table, if not told otherwise."""
         with self._lock:
-            return _guarded(name, lambda: take(_queried(self._relation, sql, keys)))
+            return _guarded(name, lambda: take(_queried(self._relation(), sql, keys)))
 
 
 def _guarded(name: str, work: Callable[[], Result]) -> Result:

@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from discreet.ask.policy import InMemory
 from discreet.engines.base import Engine
 from discreet.errors import InvalidParameter
 
 
 def engine_of(source: Any) -> Engine:
     """The engine over a source; what cannot be opened is refused."""
+    if isinstance(source, InMemory):
+        source = source.opened()
     if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
         from discreet.engines.postgres import PostgreSQL
 

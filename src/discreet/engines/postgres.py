@@ -28,7 +28,7 @@ from discreet.engines.expectations import check, known_rows
 from discreet.engines.keys import units_of, units_of_keys
 from discreet.engines.statement import statement, table_of
 from discreet.engines.trees import Tree, call, outer
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, one_line
 
 if TYPE_CHECKING:
     import psycopg
@@ -88,7 +88,7 @@ class PostgreSQL:
         self._schema = self._guarded("open", lambda: self._within(self._checked_schema))
 
     def __repr__(self) -> str:
-        return f"PostgreSQL({', '.join(self._schema)})"
+        return f"PostgreSQL({one_line(', '.join(self._schema))})"
 
     def schema(self) -> Schema:
         """Names and types of the columns that can be asked for."""

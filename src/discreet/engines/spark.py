@@ -29,7 +29,7 @@ from discreet.engines.expectations import QUESTIONS, check, known_rows
 from discreet.engines.keys import units_of, units_of_keys
 from discreet.engines.statement import statement
 from discreet.engines.trees import Tree, alias, call, cast, column, count, outer, quoted, select, subquery, table, whole
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
@@ -64,7 +64,7 @@ class Spark:
         self._schema = self._guarded("schema", lambda: _schema(self._frame))
 
     def __repr__(self) -> str:
-        return f"Spark({', '.join(self._schema)})"
+        return f"Spark({one_line(', '.join(self._schema))})"
 
     def schema(self) -> Schema:
         """Names and types of the columns that can be asked for."""

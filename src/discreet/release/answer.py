@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet.ask.query import Combined, Named, Number, Output, Query, Test
-from discreet.errors import InvalidParameter, QueryRefused
+from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.release import views
 from discreet.release.result import left_shown, shown, with_interval
 
@@ -197,7 +197,8 @@ class Answer:
         confidence = float(Fraction(self.record["confidence"])) * 100
         lines = table_lines(self.columns, self.cells)
         left = f"ε {shown(self.epsilon)} spent, {left_shown(self.remaining)} left"
-        return "\n".join([*lines, f"± at {confidence:g} % · {left} · {self.record['neighbors']}{self._found()}"])
+        last = f"± at {confidence:g} % · {left} · {self.record['neighbors']}{self._found()}"
+        return "\n".join([*lines, one_line(last)])
 
     def _found(self) -> str:
         """What the keys cost before, where they were discovered."""
@@ -280,13 +281,11 @@ def _in_json(item: Any) -> Any:
 
 
 def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table in plain text: the first and the last rows of a long one."""
+    """Lines of a table in plain text: the first and the last rows of a long one; a cell may come from anywhere."""
     cut = len(rows) > _SHOWN_ROWS
     half = _SHOWN_ROWS // 2
-    some = [*rows[:half], ["…"] * len(headings), *rows[-half:]] if cut else list(rows)
-    widths = [max(len(line[at]) for line in [headings, *some]) for at in range(len(headings))]
-    lines = [
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in [headings, *some]
-    ]
+    some = [*rows[:half], ["…"] * len(headings), *rows[-half:]] if cut else rows
+    table = [[one_line(cell) for cell in line] for line in (headings, *some)]
+    widths = [max(len(line[at]) for line in table) for at in range(len(headings))]
+    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in table]
     return [*lines, f"{len(rows):,} rows"] if cut else lines

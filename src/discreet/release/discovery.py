@@ -34,7 +34,7 @@ from discreet.ask.scope import Scope
 from discreet.calibrate.ball import ball, integer_floor
 from discreet.calibrate.epsilon import exact_epsilon, quote
 from discreet.draw.coin import Chance
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, one_line
 from discreet.release.ledger import Ledger
 from discreet.release.mechanism import kept_keys
 from discreet.release.result import shown
@@ -71,7 +71,7 @@ class Discovered:
 
     def __repr__(self) -> str:
         found = ", ".join(f"{len(keys):,} keys of {column}" for column, keys in self.keys.items())
-        return f"Discovered({found} · {self.cost})"
+        return f"Discovered({one_line(found)} · {self.cost})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from discreet.ask.normal import decimal
 from discreet.ask.query import Extreme, Moment, Named, Quantiles, Query
 from discreet.calibrate.epsilon import LARGEST, UNIT, exact, quote
 from discreet.engines.base import Exact, Request
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, one_line
 from discreet.release import views
 from discreet.release.answer import Answer, table_lines
 from discreet.release.design import Line
@@ -226,10 +226,10 @@ class Plan:
         headings, *rows = self.table
         return "\n".join(
             [
-                self.summary,
+                one_line(self.summary),
                 *table_lines(headings, rows),
-                *([" · ".join(self.notes)] if self.notes else []),
-                *self.warnings,
+                *([one_line(" · ".join(self.notes))] if self.notes else []),
+                *map(one_line, self.warnings),
                 "Nothing was read, nothing is spent.",
             ]
         )

@@ -4,7 +4,8 @@
 
 Every number of the columns gets its own draw of DLap(Δ/ε), where Δ is the most that one unit can move all of them
 together, in the L1 norm. Integers in, int64 out: exact, held at the ends of int64; a missing number counts as 0. Keys
-are copied as they are, so they must be public, as must the number of rows; all other columns are left out.
+are copied as they are, so they must be public, as must the number of rows and their order; all other columns are left
+out. Nothing else of the source reaches the file: no dictionary, no metadata, no sizes of its row groups.
 
 The file appears whole under its name or not at all. With `ledger` and `study` ε is spent first, and the ledger keeps
 the file's SHA-256 in place of its numbers: a release is made once, also where it was broken off.
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from discreet.calibrate.epsilon import exact_epsilon, exact_sensitivity, quote
 from discreet.draw.vector import beyond_int64
+from discreet.engines.base import alone
 from discreet.engines.batches import noisy_batch, noisy_schema
 from discreet.errors import InvalidParameter, QueryRefused
 from discreet.release.account import Account, account_of
@@ -72,13 +74,11 @@ def add_noise(
     if hasattr(source, "mapInArrow"):
         return _on_spark(source, str(target), noise, asking)
     files = _files(source)
-    schema = noisy_schema(_schema(files), noise.columns, noise.keys)
+    schema = noisy_schema(alone(lambda: _schema(files)), noise.columns, noise.keys)
 
     def write(draft: Draft) -> dict[str, Any]:
-        found = ahead(read(files, schema.names))
-        rows = write_batches(
-            draft, schema, ahead(noisy_batch(one, schema, noise.columns, noise.scale) for one in found)
-        )
+        noisy = (noisy_batch(one, schema, noise.columns, noise.scale) for one in ahead(read(files, schema.names)))
+        rows = write_batches(draft, schema, ahead(even(noisy, max(1, BATCH // len(schema)))))
         return {**noise.told(), "rows": rows}
 
     return Path(released(target, write, asking)["file"])
@@ -94,7 +94,7 @@ def noisy_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The batches with noise on their integer columns and the keys before them, one at a time; nothing is charged."""
     scale = scale_of(exact_sensitivity(sensitivity), exact_epsilon(epsilon))
-    return (noisy_batch(one, noisy_schema(one.schema, columns, keys), columns, scale) for one in batches)
+    return (_compact(noisy_batch(one, noisy_schema(one.schema, columns, keys), columns, scale)) for one in batches)
 
 
 def scale_of(sensitivity: Fraction, epsilon: Fraction) -> Fraction:
@@ -113,6 +113,28 @@ def ahead(items: Iterable[Item]) -> Iterator[Item]:
         while (item := made.popleft().result()) is not end:
             made.append(pool.submit(next, source, end))
             yield item  # type: ignore[misc]
+
+
+def even(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """The same rows, so many at a time: how the source was cut may tell what was removed from it."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    waiting: list[Any] = []
+    for batch in batches:
+        waiting.append(batch)
+        while sum(map(len, waiting)) >= rows:
+            table = pa.Table.from_batches(waiting)
+            yield table.slice(0, rows).combine_chunks()
+            waiting = table.slice(rows).to_batches()
+    if waiting:
+        yield pa.Table.from_batches(waiting).combine_chunks()
+
+
+def _compact(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A copy of the rows alone: a slice would carry the rest of its memory to whoever stores it."""
+    import numpy as np
+
+    return batch.take(np.arange(len(batch)))
 
 
 def write_batches(sink: Any, schema: pa.Schema, batches: Iterable[Any], *, arrow_types: bool = True) -> int:
@@ -184,13 +206,22 @@ def _on_spark(frame: Any, target: str, noise: _Noise, asking: Asking | None) -> 
 
     checked(frame, target, noise.columns, noise.keys, known=asking is not None and asking.answered(target))
     grant = None if asking is None else asking.spend()
+    parts = (frame, target, noise.columns, noise.keys, noise.scale)
     if grant is None or asking is None:
-        return noised(frame, target, noise.columns, noise.keys, noise.scale)
+        noised(*parts)
+        return reopened(frame, target)
     kept = grant.answer
     if kept is None:
         refuse_begun(grant)
-        noised(frame, target, noise.columns, noise.keys, noise.scale)
-        kept = asking.ledger.record(grant, json.dumps({**noise.told(), "file": target}).encode())
+        mine = json.dumps({**noise.told(), "file": target}).encode()
+        recorded: list[bytes] = []
+
+        def record() -> bool:
+            recorded.append(asking.ledger.record(grant, mine))
+            return recorded[0] == mine
+
+        noised(*parts, record=record)
+        [kept] = recorded
     place = json.loads(kept)["file"]
     again = reopened(frame, place)
     if again is None:

@@ -24,7 +24,7 @@ import numpy as np
 
 from discreet.ask.query import Named
 from discreet.engines.base import Exact
-from discreet.errors import InvalidParameter, QueryRefused
+from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.release.design import CountDesign, MomentDesign
 from discreet.release.discovery import told_with
 from discreet.release.once import Asking, Draft, released
@@ -76,7 +76,7 @@ class AnswerFile:
     def __repr__(self) -> str:
         confidence = float(Fraction(self.record["confidence"])) * 100
         left = f"ε {shown(self.epsilon)} spent, {left_shown(self.remaining)} left"
-        return f"{len(self):,} rows in {self.path.name} · intervals at {confidence:g} % · {left}"
+        return f"{len(self):,} rows in {one_line(self.path.name)} · intervals at {confidence:g} % · {left}"
 
 
 def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: str | None) -> AnswerFile:

@@ -25,7 +25,7 @@ from discreet.ask.sql import parse
 from discreet.calibrate.bounds import exact_chance, exact_count
 from discreet.calibrate.epsilon import UNIT, exact_epsilon, quote
 from discreet.engines.base import Engine, Schema
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, one_line
 from discreet.release import views
 from discreet.release.discovery import Discovered, discovery, policy_with, recorded
 from discreet.release.ledger import Ledger
@@ -112,6 +112,9 @@ class Study:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __reduce__(self) -> str:
+        raise TypeError("a study is not copied or stored; open its study.toml where it is needed")
+
     def _repr_html_(self) -> str:
         return views.html(self)
 
@@ -119,7 +122,7 @@ class Study:
         policy = self.policy
         return (
             f"Study({self.name!r}: {len(policy.columns)} columns declared · ε {float(self.remaining):.4g} of "
-            f"{float(policy.epsilon):.4g} left · {policy.neighbors} · unit {policy.unit})"
+            f"{float(policy.epsilon):.4g} left · {policy.neighbors} · unit {one_line(policy.unit)})"
         )
 
     def _plan(

@@ -30,8 +30,11 @@ from discreet.calibrate.bounds import exact_count
 from discreet.calibrate.epsilon import exact_epsilon, exact_sensitivity, quote
 from discreet.calibrate.grid import grid_of
 from discreet.draw.vector import beyond_int64
+from discreet.engines.base import alone
+from discreet.engines.batches import plain, plain_type
 from discreet.errors import InvalidParameter
 from discreet.release.algorithm import laplace_mechanism
+from discreet.release.stream import BATCH, even, write_batches
 
 _BLOCK = 2**23
 """Bytes of text, or 2²⁰ numbers, at a time."""
@@ -74,7 +77,7 @@ def add_noise(
     delta, exact = exact_sensitivity(sensitivity), exact_epsilon(epsilon)
     if changes is not None:
         changes = exact_count("changes", changes)
-    read = _opened(source, tuple(columns), tuple(keep), changes)
+    read = alone(lambda: _opened(source, tuple(columns), tuple(keep), changes))
     if not all(read.kinds.values()):
         if changes is None and read.rows is None:
             raise InvalidParameter("changes must be given for floats on a stream: how many of them one unit can move")
@@ -89,7 +92,7 @@ def add_noise(
         arrays = []
         for name in batch.schema.names:
             if name not in read.kinds:
-                arrays.append(batch.column(name))
+                arrays.append(plain(batch.column(name), read.kept.field(name).type))
                 continue
             whole = read.kinds[name]
             numbers = _numbers(batch.column(name), whole)
@@ -97,7 +100,7 @@ def add_noise(
             arrays.append(pa.array(laplace_mechanism(numbers, epsilon=exact, **terms)))
         return pa.record_batch(arrays, names=batch.schema.names)
 
-    _write(read, target, noisy, advance)
+    alone(lambda: _write(read, target, noisy, advance))
 
 
 def _numbers(column: Any, whole: bool) -> Any:
@@ -143,7 +146,7 @@ def _parquet_source(place: Path, columns: tuple[str, ...], keep: tuple[str, ...]
                     yield batch.select(names)
 
         kinds = {name: _is_whole(name, schema.field(name).type) for name in chosen}
-        kept = pa.schema([schema.field(name) for name in keep])
+        kept = pa.schema([(name, plain_type(name, schema.field(name).type)) for name in keep])
         return _Source(form=".parquet", kinds=kinds, kept=kept, rows=rows, batches=batches)
 
 
@@ -275,13 +278,24 @@ def _write(
     if form in (".npy", ".txt") and len(names) > 1:
         raise InvalidParameter(f"{'an array' if form == '.npy' else 'a text'} has one column, got {len(names)}")
     types = {name: pa.int64() if whole else pa.float64() for name, whole in read.kinds.items()}
-    schema = pa.schema([*types.items(), *((field.name, field.type) for field in read.kept)])
-    done = 0
-    with _sink(target, form) as file, _writer(file, form, schema, read) as write:
+    numbers = [pa.field(name, kind, nullable=False) for name, kind in types.items()]
+    schema = pa.schema([*numbers, *((field.name, field.type) for field in read.kept)])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        done = 0
         for batch in read.batches():
-            write(noisy(batch).cast(schema))
+            yield noisy(batch).cast(schema)
             done += batch.num_rows
             advance(done, read.rows)
+
+    with _sink(target, form) as file:
+        match form:
+            case ".npy":
+                _write_array(file, batches(), read)
+            case ".parquet":
+                write_batches(file, schema, even(batches(), max(1, BATCH // len(schema))))
+            case _:
+                _write_text(file, batches(), schema, form)
 
 
 @contextmanager
@@ -313,23 +327,16 @@ def _umask() -> int:
     return now
 
 
-@contextmanager
-def _writer(file: IO[bytes], form: str, schema: pa.Schema, read: _Source) -> Iterator[Callable[[pa.RecordBatch], None]]:
-    match form:
-        case ".npy":
-            yield from _array_writer(file, read)
-        case ".parquet":
-            with parquet.ParquetWriter(file, schema) as table:
-                yield table.write_batch
-        case _:
-            options = csv.WriteOptions(
-                include_header=form != ".txt", delimiter="\t" if form == ".tsv" else ",", quoting_style="needed"
-            )
-            with csv.CSVWriter(file, schema, write_options=options) as table:
-                yield table.write
+def _write_text(file: IO[bytes], batches: Iterator[pa.RecordBatch], schema: pa.Schema, form: str) -> None:
+    options = csv.WriteOptions(
+        include_header=form != ".txt", delimiter="\t" if form == ".tsv" else ",", quoting_style="needed"
+    )
+    with csv.CSVWriter(file, schema, write_options=options) as table:
+        for batch in batches:
+            table.write(batch)
 
 
-def _array_writer(file: IO[bytes], read: _Source) -> Iterator[Callable[[pa.RecordBatch], None]]:
+def _write_array(file: IO[bytes], batches: Iterator[pa.RecordBatch], read: _Source) -> None:
     """An array's header is written first, and again where the length was not known before."""
     if read.rows is None and not file.seekable():
         raise InvalidParameter("an array of unknown length needs a file to be written to")
@@ -338,13 +345,9 @@ def _array_writer(file: IO[bytes], read: _Source) -> Iterator[Callable[[pa.Recor
     start = {"descr": "<i8" if whole else "<f8", "fortran_order": read.fortran, "shape": shape}
     np.lib.format.write_array_header_1_0(file, start)
     done = 0
-
-    def write(batch: pa.RecordBatch) -> None:
-        nonlocal done
+    for batch in batches:
         done += batch.num_rows
         file.write(memoryview(batch.column(0).to_numpy()))
-
-    yield write
     if read.rows is None:
         file.seek(0)  # numpy leaves room in the header for a longer number
         np.lib.format.write_array_header_1_0(file, {**start, "shape": (done,)})

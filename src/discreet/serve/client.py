@@ -16,7 +16,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from discreet.errors import BudgetExceeded, DiscreetError, EngineFailed, InvalidParameter, QueryRefused
+from discreet.errors import (
+    BudgetExceeded,
+    DiscreetError,
+    EngineFailed,
+    InvalidParameter,
+    QueryRefused,
+    one_line,
+    printable,
+)
 from discreet.release.answer import Answer
 from discreet.release.design import Line
 from discreet.release.spending import new_request_id
@@ -170,7 +178,7 @@ class Remote:
         whole = f"{'your ' if mine else ''}{total:.4g}"
         return (
             f"Remote({self.name!r}: {len(told['columns'])} columns declared · ε {left:.4g} of {whole} left · "
-            f"{told['neighbors']} · unit {told['unit']})"
+            f"{one_line(str(told['neighbors']))} · unit {one_line(str(told['unit']))})"
         )
 
     def _plan(self, question: Mapping[str, Any], terms: Mapping[str, Any]) -> RemotePlan:
@@ -283,7 +291,7 @@ class RemotePlan:
         return answer_of(self.server.post("/release", body))
 
     def __repr__(self) -> str:
-        return str(self.told["text"])
+        return printable(str(self.told["text"]))
 
 
 def _json(value: Any) -> Any:

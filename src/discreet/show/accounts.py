@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.calibrate.epsilon import quote
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, printable
 from discreet.release.anchor import private_file
 from discreet.release.ledger import Ledger
 from discreet.release.ledger_chain import COLUMNS, readable
+from discreet.show.terminal import plain_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,8 @@ def refuse_unknown(form: str | None, output: str | None) -> None:
 def export(ledger: Ledger, output: str | None, form: str | None) -> None:
     """Write everything to a file, or to standard output."""
     if output is None:
-        sys.stdout.writelines(_lines(ledger, _form(form, output)))
+        lines = _lines(ledger, _form(form, output))
+        sys.stdout.writelines(map(printable, lines) if sys.stdout.isatty() else lines)
         return
     with open(private_file(Path(output)), "w", encoding="utf-8", newline="") as file:
         file.writelines(_lines(ledger, _form(form, output)))
@@ -80,7 +82,7 @@ def _lines(ledger: Ledger, form: str) -> Iterator[str]:
     for entry in ledger.entries():
         row = {**asdict(entry), "answer": None if entry.answer is None else readable(entry.answer)}
         if form == "jsonl":
-            yield json.dumps(row, ensure_ascii=False) + "\n"
+            yield plain_json(row) + "\n"
             continue
         table.writerow({name: json.dumps(value) if isinstance(value, dict) else value for name, value in row.items()})
         yield line.getvalue()

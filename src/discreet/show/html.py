@@ -15,7 +15,7 @@ from typing import Any
 from discreet.ask.declared import Declared
 from discreet.ask.query import Named
 from discreet.calibrate.epsilon import quote
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, one_line
 from discreet.release.answer import Answer
 from discreet.release.ledger import Ledger
 from discreet.release.plan import Plan
@@ -63,7 +63,7 @@ def table(
         for at, cell in enumerate(cells):
             side = "text-align:left" if at in texts else _NUMBER
             weight = ";font-weight:600" if tag == "th" else ""
-            written.append(f'<{tag} style="{_CELL};{side}{weight}">{escape(cell)}</{tag}>')
+            written.append(f'<{tag} style="{_CELL};{side}{weight}">{escape(one_line(cell))}</{tag}>')
         return f"<tr>{''.join(written)}</tr>"
 
     head = f"<thead>{row(headings, 'th')}</thead>"
@@ -74,7 +74,7 @@ def table(
 
 def line(text: str, *, quiet: bool = True) -> str:
     """A line of text."""
-    return f'<div style="{_QUIET if quiet else "font-weight:600"}">{escape(text)}</div>' if text else ""
+    return f'<div style="{_QUIET if quiet else "font-weight:600"}">{escape(one_line(text))}</div>' if text else ""
 
 
 def _box(*parts: str) -> str:

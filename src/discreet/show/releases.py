@@ -17,6 +17,7 @@ from discreet.release.result import Cumulative, Histogram, Release, Releases
 from discreet.show import panels, theme
 from discreet.show.distributions import cumulative, histogram
 from discreet.show.table import Keys, Numbers, Table, of_answer, of_release, of_releases
+from discreet.show.table import title as titled
 
 _MOST_COLUMNS = 4
 _NARROWEST = 200
@@ -47,6 +48,7 @@ def release(
 def _drawn(table: Table, column: str | None, width: int) -> theme.Figure:
     alt = theme.altair()
     names = [one.name for one in table.columns]
+    column = None if column is None else titled(column)
     if column is not None and column not in names:
         raise InvalidParameter(f"column must be one of {', '.join(names)}, got {quote(column)}")
     columns = [one for one in table.columns if column in (None, one.name)]

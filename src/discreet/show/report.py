@@ -14,7 +14,7 @@ from os import PathLike
 from pathlib import Path
 
 from discreet.calibrate.epsilon import quote
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, one_line, printable
 from discreet.release.answer import Answer
 from discreet.release.result import left_shown, shown
 from discreet.show import theme
@@ -24,14 +24,14 @@ from discreet.show.html import keys_of
 
 def report(answer: Answer, *, title: str = "Released by discreet") -> str:
     """The HTML of the report."""
-    record = json.dumps(answer.record, ensure_ascii=False, indent=1)
-    said = "".join(f"<p>{escape(sentence)}</p>" for sentence in (*_cost(answer), _meaning(answer)))
+    record = printable(json.dumps(answer.record, ensure_ascii=False, indent=1))
+    said = "".join(f"<p>{escape(one_line(sentence))}</p>" for sentence in (*_cost(answer), _meaning(answer)))
     asked = answer.record.get("question", "")
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_style()}</style></head><body><main>"
-        f"<h1>{escape(title)}</h1><p><code>{escape(asked)}</code></p>"
+        f"<title>{escape(one_line(title))}</title><style>{_style()}</style></head><body><main>"
+        f"<h1>{escape(one_line(title))}</h1><p><code>{escape(printable(asked))}</code></p>"
         f"<figure>{svg(make('release', answer=answer))}</figure>"
         f"<h2>What it cost, and how near it is</h2>{said}"
         f"<h2>The numbers</h2><div class='wide'>{_table(answer)}</div>"
@@ -90,8 +90,9 @@ def _table(answer: Answer) -> str:
     keys = keys_of(answer)
 
     def row(cells: list[str], tag: str) -> str:
+        kinds = ["key" if at in keys else "number" for at in range(len(cells))]
         written = [
-            f"<{tag} class={'key' if at in keys else 'number'}>{escape(cell)}</{tag}>" for at, cell in enumerate(cells)
+            f"<{tag} class={kind}>{escape(one_line(cell))}</{tag}>" for kind, cell in zip(kinds, cells, strict=True)
         ]
         return f"<tr>{''.join(written)}</tr>"
 

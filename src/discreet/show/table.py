@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from discreet.ask.query import Group, Named
+from discreet.errors import one_line
 from discreet.release.answer import Answer
 from discreet.release.result import Release, Releases, as_float, shown
 
@@ -75,10 +76,10 @@ def of_answer(answer: Answer) -> Table:
         if source in groups:
             kind = _kind(groups[source])
             labels = [_label(row[name][0], kind) for row in answer.rows]
-            keys.append(Keys(name=name, kind=kind, labels=labels))
+            keys.append(Keys(name=title(name), kind=kind, labels=labels))
         else:
             from_zero = asked.get(source, "").startswith(("count(", "sum("))
-            columns.append(Numbers(name=name, from_zero=from_zero, items=[row[name] for row in answer.rows]))
+            columns.append(Numbers(name=title(name), from_zero=from_zero, items=[row[name] for row in answer.rows]))
     record = answer.record
     percent = (
         f"{float(Fraction(record['confidence'])) * 100:g} %{' all together' if record.get('simultaneous') else ''}"
@@ -116,6 +117,11 @@ def of_releases(found: Releases) -> Table:
     return Table(keys=(), columns=tuple(columns), note=note, sorted=False)
 
 
+def title(name: str) -> str:
+    """The name of a column in a figure. Vega reads a title as an expression, in which a backslash means more."""
+    return one_line(name).replace("\\", "∖")
+
+
 def plain(number: Any) -> Any:
     """A released number as a spec has it."""
     if number is None:
@@ -145,4 +151,4 @@ def _label(key: Any, kind: Kind) -> Any:
             return plain(key)
         case "date":
             return f"{str(key).replace(' ', 'T')}Z"
-    return str(key)
+    return one_line(str(key))

@@ -1,7 +1,7 @@
 """Plans, answers and ledgers as tables on a terminal, and the same as JSON.
 
 A table is wrapped to the width of a terminal; into a file or a pipe it goes whole. Of a long answer the first and the
-last rows are shown. Letters that a terminal could take for a command are shown as dots: keys may come from anywhere.
+last rows are shown. What a terminal could take for a command is escaped: keys may come from anywhere.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from discreet.errors import one_line
 from discreet.release.ledger_chain import in_epsilon
 from discreet.release.result import left_shown, shown
 
@@ -54,12 +55,18 @@ def console() -> Console:
 def say(*sentences: str, style: str = "") -> None:
     """Print sentences, a line each."""
     for sentence in sentences:
-        console().print(Text(printable(sentence), style=style))
+        console().print(Text(one_line(sentence), style=style))
 
 
 def say_json(value: Any) -> None:
     """Print a value as JSON."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+    sys.stdout.write(plain_json(value, allow_nan=False, indent=1) + "\n")
+
+
+def plain_json(value: Any, **options: Any) -> str:
+    """JSON that a terminal can show: what it could take for a command is escaped, and so is the same value."""
+    text = json.dumps(value, ensure_ascii=False, **options)
+    return "".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text)
 
 
 def show_plan(plan: Plan) -> None:
@@ -183,11 +190,6 @@ def ledger_as_json(ledger: Ledger, studies: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def printable(text: str) -> str:
-    """The text with dots for letters that a terminal could take for a command."""
-    return "".join(letter if letter.isprintable() else "·" for letter in text)
-
-
 def question_text(query: str | None) -> str:
     """The question in a canonical query: SQL, or a call with its parameters."""
     try:
@@ -207,11 +209,11 @@ def _table(
 ) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for at, heading in enumerate(headings):
-        table.add_column(Text(printable(heading)), justify="right" if at in right else "left", overflow="fold")
+        table.add_column(Text(one_line(heading)), justify="right" if at in right else "left", overflow="fold")
     cut = most is not None and len(rows) > most
     some = [*rows[: _WHOLE // 2], ["…"] * len(headings), *rows[-_WHOLE // 2 :]] if cut else rows
     for row in some:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+        table.add_row(*(Text(one_line(cell)) for cell in row))
     console().print(table)
     if cut:
         say(f"{len(rows):,} rows", style="dim")

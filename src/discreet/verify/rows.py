@@ -30,7 +30,7 @@ def rows_of(engine: Any) -> Any:
     if relation is None:
         raise InvalidParameter("a replay copies the rows: it needs a study whose data DuckDB reads")
     with suppress(Exception):  # the words of the engine may quote a row: no `__context__` keeps them
-        table = relation.to_arrow_table()
+        table = relation().to_arrow_table()
         plain = [pa.string() if pa.types.is_dictionary(one.type) else one.type for one in table.schema]
         return table.cast(pa.schema(list(zip(table.schema.names, plain, strict=True))))
     raise EngineFailed("the rows could not be copied for a replay; nothing was spent")
