@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 
 import duckdb as engine
 
-from discreet.ask.expression import Kind
+from discreet.ask.expression import Column, Kind
 from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
 from discreet.engines.keys import units_of, units_of_keys
 from discreet.engines.sources import opened
 from discreet.engines.statement import SOURCE, statement
+from discreet.engines.textfiles import Layout
 
 _KINDS: Mapping[str, tuple[Kind, bool]] = {
     **dict.fromkeys(
@@ -55,12 +56,12 @@ Result = TypeVar("Result")
 class DuckDB:
     """An engine over one source; see the module."""
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Any, layout: Layout = Layout()) -> None:  # noqa: B008 - a frozen value
         """Opens a source; what cannot be opened is refused."""
         self._lock = threading.Lock()
         self._connection = _connection()
-        self._relation, self._content = _guarded("open", lambda: opened(source, self._connection))
-        self._schema = _schema(self._relation)
+        self._relation, self._content, typed = _guarded("open", lambda: opened(source, self._connection, layout))
+        self._schema = _schema(self._relation, typed)
 
     def __repr__(self) -> str:
         return f"DuckDB({', '.join(self._schema)})"
@@ -91,7 +92,7 @@ class DuckDB:
         table = self._run("units", units_of(unit, self._schema), None)
         return Exact(int(table.column(0)[0].as_py()))
 
-    def discover(self, column: str, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
+    def discover(self, column: Column, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
         """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
         table = self._run("discover", units_of_keys(column, unit, limit, self._schema), None)
         keys, units = table.columns
@@ -131,12 +132,12 @@ def _connection() -> engine.DuckDBPyConnection:
     """A database in memory that writes nothing and takes nothing from a network."""
     settings: dict[str, Any] = dict.fromkeys(("autoinstall_known_extensions", "autoload_known_extensions"), "false")
     connection = engine.connect(":memory:", config={**settings, "temp_directory": ""})
-    # else the reader of CSV does the casts itself, and drops the line, or fails, where one does not go
+    # else the reader of CSV does casts itself, and drops the line, or fails, where one does not go
     connection.execute("SET disabled_optimizers = 'type_pushdown'")
     return connection
 
 
-def _schema(relation: engine.DuckDBPyRelation) -> Schema:
+def _schema(relation: engine.DuckDBPyRelation, typed: bool) -> Schema:
     columns = {}
     for name, kind in zip(relation.columns, relation.types, strict=True):
         identity, described = str(kind.id), str(kind)
@@ -144,5 +145,5 @@ def _schema(relation: engine.DuckDBPyRelation) -> Schema:
             columns[name] = ColumnType("number", described.endswith(",0)"), described)
         elif identity in _KINDS and described != "JSON":
             # the type of an enumeration lists its values
-            columns[name] = ColumnType(*_KINDS[identity], "ENUM" if identity == "enum" else described)
+            columns[name] = ColumnType(*_KINDS[identity], "ENUM" if identity == "enum" else described, typed)
     return MappingProxyType(columns)

@@ -54,8 +54,11 @@ class Study:
     def engine(self) -> Engine:
         """Where the rows are."""
         from discreet.engines.opening import engine_of
+        from discreet.engines.textfiles import Layout
 
-        return engine_of(self.policy.source)
+        policy = self.policy
+        used = dict.fromkeys([*policy.columns, *filter(None, [policy.unit_column])])
+        return engine_of(policy.source, Layout(tuple(used), policy.delimiter))
 
     @cached_property
     def schema(self) -> Schema:
