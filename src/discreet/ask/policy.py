@@ -233,7 +233,7 @@ def _source(source: object, folder: Path | None) -> object:
     if not isinstance(source, str):
         return source
     text = _text("source", source, _NEEDED["source"])
-    return text if folder is None or _is_no_path(text) else str(folder / text)
+    return text if folder is None or is_no_path(text) else str(folder / text)
 
 
 def table_of(source: object) -> str:
@@ -242,7 +242,7 @@ def table_of(source: object) -> str:
     >>> table_of("survey/people.csv.gz"), table_of("clinic.db#visits"), table_of("SELECT 1 AS x")
     ('people', 'visits', 'data')
     """
-    if not isinstance(source, str) or (_is_no_path(source) and "://" not in source and not source.startswith("spark:")):
+    if not isinstance(source, str) or (is_no_path(source) and "://" not in source and not source.startswith("spark:")):
         return "data"
     place, _, table = source.rpartition("#") if not Path(source).exists() else (source, "", "")
     if place and table:
@@ -255,7 +255,7 @@ def table_of(source: object) -> str:
     return name if name and not set(name) & set("*?[") else "data"
 
 
-def _is_no_path(source: str) -> bool:
+def is_no_path(source: str) -> bool:
     """Whether a source is an address, or a SELECT of the custodian."""
     words = source.replace("(", " ").split(maxsplit=1)
     address = "://" in source or source.startswith("spark:")

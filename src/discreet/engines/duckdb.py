@@ -8,7 +8,7 @@ How sources are opened is in `sources`. Lists, structs, blobs, times of day and 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -61,7 +61,7 @@ class DuckDB:
         self._lock = threading.Lock()
         self._connection = _connection()
         self._relation, self._content, typed = _guarded("open", lambda: opened(source, self._connection, layout))
-        self._schema = _schema(self._relation, typed)
+        self._schema = schema_of(self._relation.columns, self._relation.types, typed=typed)
 
     def __repr__(self) -> str:
         return f"DuckDB({', '.join(self._schema)})"
@@ -137,12 +137,13 @@ def _connection() -> engine.DuckDBPyConnection:
     return connection
 
 
-def _schema(relation: engine.DuckDBPyRelation, typed: bool) -> Schema:
+def schema_of(names: Sequence[str], types: Sequence[Any], *, typed: bool) -> Schema:
+    """Columns of DuckDB's types, without those that cannot be asked for."""
     columns = {}
-    for name, kind in zip(relation.columns, relation.types, strict=True):
+    for name, kind in zip(names, types, strict=True):
         identity, described = str(kind.id), str(kind)
         if identity == "decimal":
-            columns[name] = ColumnType("number", described.endswith(",0)"), described)
+            columns[name] = ColumnType("number", described.endswith(",0)"), described, typed)
         elif identity in _KINDS and described != "JSON":
             # the type of an enumeration lists its values
             columns[name] = ColumnType(*_KINDS[identity], "ENUM" if identity == "enum" else described, typed)

@@ -28,7 +28,7 @@ from discreet.engines.dialect import SOURCE
 from discreet.engines.textfiles import Layout, csv_rows, json_rows
 from discreet.errors import InvalidParameter
 
-_CSV, _JSON, _PARQUET = {".csv", ".tsv", ".txt"}, {".json", ".jsonl", ".ndjson"}, {".parquet", ".pq"}
+CSV, JSON, _PARQUET = {".csv", ".tsv", ".txt"}, {".json", ".jsonl", ".ndjson"}, {".parquet", ".pq"}
 _PACKED = {".gz", ".zst"}
 _BATCH = 2**16
 _SQLITE = {
@@ -61,7 +61,7 @@ def opened(source: Any, connection: engine.DuckDBPyConnection, layout: Layout) -
         case str() | Path():
             return _open_path(str(source), connection, layout)
         case list() | tuple() if source and all(isinstance(item, str | Path) for item in source):
-            return _open_files([file for item in source for file in _files(str(item))], connection, layout)
+            return _open_files([file for item in source for file in files_of(str(item))], connection, layout)
         case _:
             return _open_object(source, connection)
 
@@ -83,15 +83,15 @@ def _open_path(path: str, connection: engine.DuckDBPyConnection, layout: Layout)
             return _open_sqlite(Path(file), table, connection)
         if head[8:12] == b"DUCK":
             return _open_database(Path(file), table, connection)
-    return _open_files(_files(path), connection, layout)
+    return _open_files(files_of(path), connection, layout)
 
 
-def _files(path: str) -> list[Path]:
+def files_of(path: str) -> list[Path]:
     """The files behind a path: itself, those of its kind in a folder and its folders, or those that a glob names."""
     here = Path(path)
     if here.is_dir():
         found = [file for file in here.rglob("*") if file.is_file() and not file.name.startswith((".", "_"))]
-        found = [file for file in found if _suffix(file) in _CSV | _JSON | _PARQUET]
+        found = [file for file in found if suffix_of(file) in CSV | JSON | _PARQUET]
     elif here.is_file():
         found = [here]
     else:
@@ -101,23 +101,24 @@ def _files(path: str) -> list[Path]:
     return sorted(found)
 
 
-def _suffix(file: Path) -> str:
+def suffix_of(file: Path) -> str:
+    """What kind of file it is: its ending, without that of a packed file."""
     suffixes = [suffix.lower() for suffix in file.suffixes]
     return suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _PACKED else "".join(suffixes[-1:])
 
 
 def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, layout: Layout) -> Opened:
-    suffixes = {_suffix(file) for file in files}
+    suffixes = {suffix_of(file) for file in files}
     empty = [file.name for file in files if not file.stat().st_size]
-    if empty and (len(empty) == len(files) or not suffixes <= _JSON):  # a part without lines is nothing odd in JSON
+    if empty and (len(empty) == len(files) or not suffixes <= JSON):  # a part without lines is nothing odd in JSON
         raise InvalidParameter(f"a file must name its columns, and {empty[0]} has 0 bytes; write it again")
     hive = all("=" in file.parent.name for file in files)
     if suffixes <= _PARQUET:
         return Opened(_read_parquet(files, hive, connection), _FilesHash(files, ""))
     rows: Callable[[], str]
-    if suffixes <= _CSV:
+    if suffixes <= CSV:
         rows = partial(csv_rows, files, layout.delimiter, hive)
-    elif suffixes <= _JSON:
+    elif suffixes <= JSON:
         rows = partial(json_rows, files, layout.columns, hive)
     else:
         raise InvalidParameter(f"the files must all be CSV, JSON lines or Parquet, got {', '.join(sorted(suffixes))}")
@@ -127,7 +128,7 @@ def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, la
         if rows() != select:
             raise InvalidParameter("the first line of a file is no longer what it was; open the study again")
 
-    content = _FilesHash(files, "", refuse_others)
+    content = _FilesHash(files, layout.delimiter or "", refuse_others)
     select = rows()
     return Opened(connection.sql(select), content, typed=False)
 
