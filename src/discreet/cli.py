@@ -354,7 +354,6 @@ def ledger_allot(
 
 
 def _study(place: str, ledger: str | None, anchor: str | None) -> Study:
-    from discreet.ask.siblings import sentence
     from discreet.release.ledger import Ledger
     from discreet.release.study import open as opened
     from discreet.show.watch import watched
@@ -362,10 +361,7 @@ def _study(place: str, ledger: str | None, anchor: str | None) -> Study:
     kept: Ledger | str | None = ledger
     if ledger is not None and "://" in ledger:
         kept = Ledger.open(ledger, anchor=anchor, study=Path(place).stem)
-    study = watched(lambda: opened(place, ledger=kept), "opening")
-    if study.siblings:
-        typer.echo(sentence([Path(place).name, *study.siblings]), err=True)
-    return study
+    return watched(lambda: opened(place, ledger=kept), "opening")
 
 
 def _planned(

@@ -126,10 +126,10 @@ def test_units_keys_and_versions(spark, opened, odd):
         assert engine.units(unit).reveal() == len(
             {row[unit] for row in rows if row[unit] is not None and row[unit] == row[unit]}
         )
-    found = engine.discover("tiny", "name", 2).reveal()
+    found = engine.discover(ask.Column("tiny", "number"), "name", 2).reveal()
     assert set(found) <= {-128, 0, 127}
     assert sum(found.values()) <= 2 * len(NAMES)
-    names = engine.discover("name", None, 1).reveal()
+    names = engine.discover(ask.Column("name", "text"), None, 1).reveal()
     assert names == {name: sum(row["name"] == name for row in rows) for name in NAMES}
     before = engine.version()
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
@@ -151,7 +151,7 @@ def test_a_text_of_bytes_that_are_no_utf_8_raises_nothing(spark):
     measures = (Rows(ask.Likeness(name, "o%")), Rows(ask.Cast(name, "number")), Rows(ask.Function("upper", (name,))))
     request = Request((Rows(), *measures), (Group("name", name, ("ok",), "other"),), unit="name", max_rows=1)
     assert engine.fetch(request).reveal() == [[1, 2], [1, 0], [0, 0], [1, 2]]
-    assert engine.discover("name", None, 1).reveal() == {"ok": 1}
+    assert engine.discover(ask.Column("name", "text"), None, 1).reveal() == {"ok": 1}
     assert len(engine.version()) == 64
 
 

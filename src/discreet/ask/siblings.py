@@ -20,14 +20,14 @@ def siblings(place: Path, source: object) -> tuple[str, ...]:
     return tuple(file.name for file in others if own & _identities(_source(file), file.parent))
 
 
-def sentence(names: Sequence[str]) -> str:
-    """What to know of several studies of one source.
+def budgets(study: str, others: Sequence[str]) -> str:
+    """What to know of a study whose data others have, too.
 
-    >>> sentence(["people.toml", "survey.toml"])
-    'people.toml and survey.toml are 2 budgets for the same data: what they release adds up.'
+    >>> budgets("survey", ["people.toml"])
+    'survey.toml and people.toml are 2 budgets for the same data: what they release adds up.'
     """
-    listed = f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"{listed} are {len(names)} budgets for the same data: what they release adds up."
+    listed = ", ".join([f"{study}.toml", *others[:-1]])
+    return f"{listed} and {others[-1]} are {len(others) + 1} budgets for the same data: what they release adds up."
 
 
 def _source(file: Path) -> object:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import io
+import json
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -39,6 +40,7 @@ _SQLITE = {
     ("REAL", "FLOA", "DOUB", "NUM", "DEC"): "float64",
 }
 _QUERIES = ("select", "with", "from")
+_CHANGED = "the first line of a file is no longer what it was; open the study again"
 
 
 class Opened(NamedTuple):
@@ -70,8 +72,39 @@ def _open_query(query: str, connection: engine.DuckDBPyConnection) -> Opened:
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != engine.StatementType.SELECT:
         raise InvalidParameter("a source in SQL must be one SELECT")
+    names = _text_files(query, connection)
+    selects = {name: csv_rows(files_of(name), None, hive=False) for name in names}
+    for name, rows in selects.items():
+        connection.execute(f"CREATE VIEW {exp.to_identifier(name, quoted=True).sql('duckdb')} AS {rows}")
     relation = connection.sql(query)
-    return Opened(relation, lambda: _rows_hash(relation, query))
+
+    def content() -> str:
+        if selects != {name: csv_rows(files_of(name), None, hive=False) for name in names}:
+            raise InvalidParameter(_CHANGED)
+        return _rows_hash(relation, query)
+
+    return Opened(relation, content)
+
+
+def _text_files(query: str, connection: engine.DuckDBPyConnection) -> set[str]:
+    """The files of CSV that a SELECT names: they are read as all CSV is, each cell a text."""
+    [(found,)] = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
+    names: set[str] = set()
+    parts = [json.loads(found)]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            name, function = part.get("table_name") or "", part.get("function_name") or ""
+            suffix = suffix_of(Path(name))
+            if function.startswith(("read_csv", "read_json", "read_ndjson")) or suffix in JSON:
+                raise InvalidParameter(
+                    "a SELECT must leave it to discreet how text is read: write FROM 'people.csv', where a cell is a "
+                    "text, as in TRY_CAST(age AS DOUBLE); JSON lines must be the source themselves"
+                )
+            if part.get("type") == "BASE_TABLE" and suffix in CSV:
+                names.add(name)
+        parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
+    return names
 
 
 def _open_path(path: str, connection: engine.DuckDBPyConnection, layout: Layout) -> Opened:
@@ -126,7 +159,7 @@ def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, la
     def refuse_others() -> None:
         """Refuse files that have since become unsound, or have other columns."""
         if rows() != select:
-            raise InvalidParameter("the first line of a file is no longer what it was; open the study again")
+            raise InvalidParameter(_CHANGED)
 
     content = _FilesHash(files, layout.delimiter or "", refuse_others)
     select = rows()

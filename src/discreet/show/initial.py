@@ -18,7 +18,7 @@ from pathlib import Path
 from discreet.ask.declared import Declared
 from discreet.ask.policy import Policy
 from discreet.ask.scope import check_schema
-from discreet.ask.siblings import sentence, siblings
+from discreet.ask.siblings import budgets, siblings
 from discreet.calibrate.bounds import exact_count, exact_neighbors
 from discreet.calibrate.epsilon import exact_epsilon, quote
 from discreet.engines.base import ColumnType, Schema
@@ -36,10 +36,10 @@ _RANGE = re.compile(r"-?\d+\.\.-?\d+", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _EXAMPLES = {
-    "number": "{{ {}bounds = [lower, upper] }}",
-    "text": '{{ {}keys = ["…", "…"] }}',
-    "date": "{{ {}bounds = [2000-01-01, 2030-12-31] }}",
-    "truth": '{{ {}missing = "drop" }}',
+    "number": {"bounds": "[lower, upper]"},
+    "text": {"keys": '["…", "…"]'},
+    "date": {"bounds": "[2000-01-01, 2030-12-31]"},
+    "truth": {},
 }
 _QUESTIONS = {
     "number": "the smallest and the largest value that count, such as 0:120",
@@ -169,17 +169,18 @@ def _text(draft: Draft, schema: Schema) -> str:
     told += ["", "# What anyone may know beforehand; nothing here is taken from the data.", "[columns]"]
     if not _typed(schema):
         told.append("# The type says how text is read. It was guessed from some rows: please check it.")
-    for name, options in draft.columns.items():
-        said = {**_reading(draft, schema, name), **options}
-        pairs = ", ".join(f"{option} = {value}" for option, value in said.items())
-        told.append(f"{_key(name)} = {{ {pairs} }}" if pairs else f"{_key(name)} = {{}}")
+    told += [_line(name, {**_reading(draft, schema, name), **options}) for name, options in draft.columns.items()]
     rest = {name: column for name, column in schema.items() if name not in draft.columns and name != draft.unit}
     if rest:
         told.append("# Not declared, so nobody can ask about them:")
-        for name, column in rest.items():
-            pairs = "".join(f"{option} = {value}, " for option, value in _reading(draft, schema, name).items())
-            told.append(f"# {_key(name)} = {_EXAMPLES[column.kind].format(pairs)}")
+    for name, column in rest.items():
+        told.append(f"# {_line(name, {**_reading(draft, schema, name), **_EXAMPLES[column.kind]})}")
     return "\n".join(told) + "\n"
+
+
+def _line(name: str, options: Mapping[str, str]) -> str:
+    pairs = ", ".join(f"{option} = {value}" for option, value in options.items())
+    return f"{_key(name)} = {{ {pairs} }}" if pairs else f"{_key(name)} = {{}}"
 
 
 def _reading(draft: Draft, schema: Schema, name: str) -> dict[str, str]:
@@ -314,7 +315,7 @@ def refuse_second_budget(place: Path, source: str, *, agreed: bool, ask: Asker |
     others = siblings(place, source)
     if not others or agreed:
         return
-    told = sentence([*others, place.name])
+    told = budgets(place.stem, others)
     if ask is None or not _yes(ask(f"{told} Is another budget wanted?", "no", _yes_check)):
         raise InvalidParameter(f"{told} If that is meant, say --another-budget; else ask the study that there is")
 
