@@ -19,6 +19,7 @@ from conforming import (
     functions,
     in_memory,
     on_postgresql,
+    read_cells,
     requests,
     same,
     tables,
@@ -93,3 +94,19 @@ def test_units_are_the_rows_or_the_values_that_are_there(opened, table, unit):
     engine, rows = opened(table)
     there = {row[unit] for row in rows if row[unit] is not None and row[unit] == row[unit]} if unit else rows
     assert engine.units(unit).reveal() == len(there)
+
+
+def test_texts_are_read_as_declared(opened):
+    """Every cell in every declared way: each value as often as the reference finds it, and all the rest missing."""
+    table, columns = read_cells()
+    engine, rows = opened(table)
+    measures = []
+    for column in columns:
+        values = {value for row in rows if (value := reference.evaluate(column, row)) is not None}
+        assert values, column
+        kind = column.kind
+        constants = [ask.Constant(Fraction(value) if kind == "number" else value, kind) for value in values]
+        measures += [Rows(ask.Comparison("=", column, constant)) for constant in constants]
+        measures.append(Rows(ask.Missing(column)))
+    request = Request(tuple(measures))
+    assert engine.fetch(request).reveal() == reference.fetch(request, rows)

@@ -18,7 +18,19 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import reference
-from conforming import GRIDS, KINDS, NAMES, corners, expressions, functions, on_spark, requests, same, tables
+from conforming import (
+    GRIDS,
+    KINDS,
+    NAMES,
+    corners,
+    expressions,
+    functions,
+    on_spark,
+    read_cells,
+    requests,
+    same,
+    tables,
+)
 from discreet.ask import expression as ask
 from discreet.ask.query import Group
 from discreet.engines.base import Cells, OnGrid, Present, Request, Rows, Squares, Total, Units
@@ -174,3 +186,19 @@ def test_a_statement_that_fails_is_told_without_sparks_words(spark):
     with pytest.raises(EngineFailed, match=r"^Spark could not do the statement 'fetch'$") as caught:
         Spark(frame).fetch(Request((Rows(ask.Column("name", "text")),)))
     assert caught.value.__context__ is None
+
+
+def test_texts_are_read_as_declared(opened):
+    """Every cell in every declared way: each value as often as the reference finds it, and all the rest missing."""
+    table, columns = read_cells()
+    engine, rows = opened(table)
+    measures = []
+    for column in columns:
+        values = {value for row in rows if (value := reference.evaluate(column, row)) is not None}
+        assert values, column
+        kind = column.kind
+        constants = [ask.Constant(Fraction(value) if kind == "number" else value, kind) for value in values]
+        measures += [Rows(ask.Comparison("=", column, constant)) for constant in constants]
+        measures.append(Rows(ask.Missing(column)))
+    request = Request(tuple(measures))
+    assert engine.fetch(request).reveal() == reference.fetch(request, rows)
