@@ -448,6 +448,34 @@ def functions():
     yield from (ask.Comparison(sign, text, columns["text"][1]) for sign in ("=", "<>", "<", "<=", ">", ">="))
 
 
+CELLS = [
+    None, "", " ", "1", "01", " 12 ", "3.7", "3.0", "-0", "+7", "1e2", "1e400", "nan", "inf", "0x1F", "1_000", "12,5",
+    "1,234.50", "1.234,50", "1.234.567", "12.34.567", "1,23", ",5", "5,", "-1.000", "1 234,5", "9" * 41, "1.2345",
+    "2001-12-01", "2001-12-01 10:20:30", "01/12/2001", "1/2/2001", "13/13/2001", "31/02/2001", "29/2/2004", "29/2/2001",
+    " 3/4/2001 ", "1/2/01", "01/12/2001x", "03JAN2001", "3Feb2001", "31 dec 2001", "01xyz2001", "20011231", "2001123",
+    "1.2.2001 7:05", "01.02.2001 23:59:59.5", "1.2.2001 24:00", "01.02.2001 9", "yes", "No", "true", "0", "ja",
+    "\u0661\u0662", "1\u00a0234,5", "0000/01/01", "2001/1/2", "01/01/0000", "1/1/9999", "'; --", "\\1", "$1",
+    "a\nb", "1\n",
+]  # fmt: skip
+"""Cells as people write them."""
+
+READINGS = [
+    ("number", ask.Reading()), ("number", ask.Reading(whole=True)), ("truth", ask.Reading()), ("date", ask.Reading()),
+    ("number", ask.Reading(decimal=",")), ("number", ask.Reading(thousands=",")),
+    ("number", ask.Reading(decimal=",", thousands=".", whole=True)),
+    *(("number", ask.Reading(decimal=",", thousands=mark)) for mark in (" ", "\u00a0")),
+    *(("date", ask.Reading(formats=formats)) for formats in [
+        ("%d/%m/%Y",), ("%m/%d/%Y",), ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y"), ("%d%b%Y",), ("%d %b %Y",), ("%Y%m%d",),
+        ("%d.%m.%Y %H:%M",), ("%d.%m.%Y %H:%M:%S.%f",), ("%d.%m.%Y %H",), ("%Y/%m/%d",),
+    ]),
+]  # fmt: skip
+
+
+def read_cells():
+    """A table of cells, and each way to read them."""
+    return pa.table({"cell": pa.array(CELLS, pa.string())}), [ask.Column("cell", kind, how) for kind, how in READINGS]
+
+
 def columns_of(table: pa.Table, change) -> pa.Table:
     """The table with some of its columns in other types."""
     return pa.table({name: change(name, table.column(name)) for name in table.column_names})

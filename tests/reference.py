@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import string
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
@@ -74,8 +75,9 @@ def evaluate(expression: Expression, row: Row) -> Any:  # noqa: PLR0911, PLR0912
         return evaluate(part, row)
 
     match expression:
-        case ask.Column(name, kind):
-            return cast(plain(row[name]), kind)
+        case ask.Column(name, kind, reading):
+            value = plain(row[name])
+            return cast(value, kind) if reading is None or value is None else read(value, kind, reading)
         case ask.Constant(value, _):
             return limited(float(min(max(value, -(10**101)), 10**101))) if isinstance(value, Fraction) else plain(value)
         case ask.Arithmetic(sign, left, right):
@@ -118,6 +120,64 @@ def evaluate(expression: Expression, row: Row) -> Any:  # noqa: PLR0911, PLR0912
             return None if value is None else truncated(unit, value)
         case ask.Cast(part, kind):
             return cast(of(part), kind)
+
+
+def read(text: str, kind: str, reading: ask.Reading) -> Any:
+    """A text by its declared marks and formats, one character after another."""
+    if kind == "date" and reading.formats:
+        moments = (moment(text.strip(" "), written) for written in reading.formats)
+        return next((found for found in moments if found is not None), None)
+    if kind != "number":
+        return cast(text, kind)
+    if reading.thousands or reading.decimal != ".":
+        whole, mark, rest = text.strip(" ").partition(reading.decimal)
+        groups = whole.lstrip("+-").split(reading.thousands) if reading.thousands else [whole.lstrip("+-")]
+        if len(groups) > 1 and not (1 <= len(groups[0]) <= 3 and all(len(group) == 3 for group in groups[1:])):
+            return None
+        if not all(group.isascii() and group.isdigit() for group in groups[:-1]) or any(
+            "." in part for part in (*groups, rest)
+        ):
+            return None
+        sign = whole[: len(whole) - len(whole.lstrip("+-"))]
+        text = sign + "".join(groups) + (f".{rest}" if mark else "")
+    number = cast(text, "number")
+    return None if number is None or (reading.whole and number != math.floor(number)) else number
+
+
+MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+
+
+def moment(text: str, written: str) -> datetime | None:
+    """A date in a format; digits are taken as many as there may be."""
+    found, at = {"%f": "0"}, 0
+    joined = re.search("%[YmdHMSf]%[YmdHMSf]", written) is not None  # then digits cannot be fewer
+    while written:
+        part = written[: 2 if written[0] == "%" else 1]
+        written = written[len(part) :]
+        if len(part) == 1:
+            if "%b" in found or "%b" in written:
+                part, text = part.lower(), text.translate(str.maketrans(string.ascii_uppercase, string.ascii_lowercase))
+            if text[at : at + 1] != part:
+                return None
+            at += 1
+            continue
+        most = {"%Y": 4, "%f": 6, "%b": 3}.get(part, 2)
+        taken = text[at : at + most]
+        if part == "%b":
+            if taken.lower() not in MONTHS:
+                return None
+            found["%m"] = str(MONTHS.index(taken.lower()) + 1)
+        else:
+            taken = re.match("[0-9]*", taken)[0]
+        if not taken or (part == "%Y" and len(taken) < 4) or (joined and len(taken) < most):
+            return None
+        found[part] = taken
+        at += len(taken)
+    numbers = [int(found.get(part, 0)) for part in ("%Y", "%m", "%d", "%H", "%M", "%S")]
+    try:
+        return datetime(*numbers, int(found["%f"].ljust(6, "0"))) if at == len(text) else None  # noqa: DTZ001
+    except ValueError:
+        return None
 
 
 FALSE = ask.Constant(False, "truth")

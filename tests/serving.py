@@ -92,7 +92,7 @@ class Client:
 def served(folder: Path, *, table: Any = None, limits: Limits = QUICK, **terms: Any) -> Iterator[Served]:
     """One study, called people, with two analysts and a custodian; and a second one that only zoe may see."""
     given = {"epsilon": 1, "version": "v1", "neighbors": "add-remove", **terms}
-    policy = Policy(source=people() if table is None else table, columns=COLUMNS, **given)
+    policy = Policy(source=people() if table is None else table, table="people", columns=COLUMNS, **given)
     study = Study(policy, ledger=folder / "people.ledger", name="people")
     other = Study(policy, ledger=folder / "other.ledger", name="other")
     access = Access(folder / "discreet.access", new=True)

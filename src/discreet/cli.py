@@ -101,18 +101,23 @@ def init(
     bins: Annotated[list[str] | None, typer.Option(metavar="C=EDGES", help="As in age=0,18,65,120.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="The total for this data, for ever.")] = None,
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The policy.")] = "study.toml",
+    another_budget: Annotated[bool, typer.Option("--another-budget", help="Beside that of another study.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: take defaults, or refuse.")] = False,
 ) -> None:
-    """Write a first study.toml. Only names and types of columns are looked at, never a value."""
-    from discreet.engines.opening import engine_of
+    """Write a first study.toml from names and types of columns; those of CSV and JSON are guessed from some rows."""
+    from discreet.engines.sniffing import looked_at
     from discreet.show import initial
     from discreet.show.terminal import say
 
     place = Path(output)
     initial.refuse_existing(place)
-    schema = engine_of(data).schema()
+    asks = sys.stdin.isatty() and not yes
+    read = initial.asked_until_good(lambda text, default: typer.prompt(printable(text), default=default), say)
+    initial.refuse_second_budget(place, data, agreed=another_budget, ask=read if asks else None)
+    schema, formats = looked_at(data)
     say(initial.described(data, schema))
     draft = initial.Draft(
+        formats=formats,
         source=initial.relative(data, place.parent),
         unit=None if unit is None else initial.unit_of(unit, schema),
         max_rows=max_rows,
@@ -122,9 +127,8 @@ def init(
     )
     for option, texts in (("bounds", bounds), ("keys", keys), ("bins", bins)):
         draft.declare(option, texts or (), schema, place.parent)
-    if sys.stdin.isatty() and not yes:
-        read = lambda question, default: typer.prompt(printable(question), default=default)  # noqa: E731
-        initial.interview(draft, schema, initial.asked_until_good(read, say), place.parent)
+    if asks:
+        initial.interview(draft, schema, read, place.parent)
     text = initial.written(draft, schema, place.parent)
     initial.write_new(place, text)
     say(*initial.key_counts(text, place.parent), f"wrote {place.name} — read it, it is the promise you make")
@@ -356,10 +360,10 @@ def _study(place: str, ledger: str | None, anchor: str | None) -> Study:
     from discreet.release.study import open as opened
     from discreet.show.watch import watched
 
+    kept: Ledger | str | None = ledger
     if ledger is not None and "://" in ledger:
         kept = Ledger.open(ledger, anchor=anchor, study=Path(place).stem)
-        return watched(lambda: opened(place, ledger=kept), "opening")
-    return watched(lambda: opened(place, ledger=ledger), "opening")
+    return watched(lambda: opened(place, ledger=kept), "opening")
 
 
 def _planned(

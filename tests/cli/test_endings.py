@@ -38,7 +38,7 @@ def entries(folder) -> list[str]:
 )
 def test_an_interrupted_release_says_what_was_spent_and_leaves_a_whole_ledger(tmp_path, version, kinds, words):
     study_in(tmp_path, ENDLESS.format(version=version))
-    question = ["SELECT sum(age) FROM t WHERE age > 3", "--epsilon", "0.2"]
+    question = ["SELECT sum(age) FROM data WHERE age > 3", "--epsilon", "0.2"]
     assert discreet("plan", "study.toml", *question, cwd=tmp_path).code == 0
     with subprocess.Popen(
         [sys.executable, "-c", MAIN, "release", "study.toml", *question],

@@ -55,7 +55,7 @@ def test_a_key_with_a_comma_stands_in_quotes_and_the_keys_are_counted(unreadable
     apart, held = ["county=Dukes, Essex,Ear, Nose & Throat"], ['county=Dukes, "Ear, Nose & Throat" ,"a ""b"" "']
     told = one_after_another(
         [
-            ["init", "visits.parquet", *FLAGS, "--keys", *keys, "-o", f"{name}.toml"]
+            ["init", "visits.parquet", *FLAGS, "--keys", *keys, "-o", f"{name}.toml", "--another-budget"]
             for name, keys in {"apart": apart, "held": held, "open": ['county=Dukes,"Essex']}.items()
         ],
         unreadable,
@@ -70,7 +70,10 @@ def test_a_key_with_a_comma_stands_in_quotes_and_the_keys_are_counted(unreadable
 def test_capitals_of_a_column_do_not_matter_where_there_is_no_doubt(unreadable):
     flags = ["--max-rows", "2", "--bounds", "Age=0:120", "--epsilon", "1"]
     right, wrong = one_after_another(
-        [["init", "visits.parquet", "--unit", unit, *flags, "-o", f"{unit}.toml"] for unit in ("PATIENT", "patent")],
+        [
+            ["init", "visits.parquet", "--unit", unit, *flags, "-o", f"{unit}.toml", "--another-budget"]
+            for unit in ("PATIENT", "patent")
+        ],
         unreadable,
     )
     assert right.code == 0, right.err

@@ -22,6 +22,7 @@ from conforming import (
     functions,
     in_memory,
     on_postgresql,
+    read_cells,
     requests,
     same,
     tables,
@@ -122,7 +123,7 @@ def test_far_and_infinite_dates_are_missing_and_name_units(request, opened):
         assert engine.fetch(Request(measures)).reveal() == [[4]] * 4, kind
         assert engine.fetch(Request((Rows(), Units()), unit="x", max_rows=1)).reveal() == [[7], [7]], kind
         assert engine.units("x").reveal() == 7, kind
-        assert engine.discover("n", "x", 1).reveal() == {1: 7}, kind
+        assert engine.discover(ask.Column("n", "number"), "x", 1).reveal() == {1: 7}, kind
         assert engine.version() == engine.version()
 
 
@@ -148,5 +149,21 @@ def test_texts_that_are_too_long_are_missing_and_nobody_s(opened):
     free = Request(measures)
     assert engine.fetch(free).reveal() == reference.fetch(free, rows) == [[3], [3], [3], [3], [4], [3], [0]]
     assert engine.units("x").reveal() == 2
-    assert engine.discover("x", "n", 5).reveal() == dict.fromkeys(["a", LONG_TEXTS[0]], 1)
-    assert engine.discover("n", "x", 5).reveal() == {1: 2}
+    assert engine.discover(ask.Column("x", "text"), "n", 5).reveal() == dict.fromkeys(["a", LONG_TEXTS[0]], 1)
+    assert engine.discover(ask.Column("n", "number"), "x", 5).reveal() == {1: 2}
+
+
+def test_texts_are_read_as_declared(opened):
+    """Every cell in every declared way: each value as often as the reference finds it, and all the rest missing."""
+    table, columns = read_cells()
+    engine, rows = opened(table)
+    measures = []
+    for column in columns:
+        values = {value for row in rows if (value := reference.evaluate(column, row)) is not None}
+        assert values, column
+        kind = column.kind
+        constants = [ask.Constant(Fraction(value) if kind == "number" else value, kind) for value in values]
+        measures += [Rows(ask.Comparison("=", column, constant)) for constant in constants]
+        measures.append(Rows(ask.Missing(column)))
+    request = Request(tuple(measures))
+    assert engine.fetch(request).reveal() == reference.fetch(request, rows)

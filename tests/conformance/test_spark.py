@@ -27,6 +27,7 @@ from conforming import (
     expressions,
     functions,
     on_spark,
+    read_cells,
     requests,
     same,
     tables,
@@ -138,10 +139,10 @@ def test_units_keys_and_versions(spark, opened, odd):
         assert engine.units(unit).reveal() == len(
             {row[unit] for row in rows if row[unit] is not None and row[unit] == row[unit]}
         )
-    found = engine.discover("tiny", "name", 2).reveal()
+    found = engine.discover(ask.Column("tiny", "number"), "name", 2).reveal()
     assert set(found) <= {-128, 0, 127}
     assert sum(found.values()) <= 2 * len(NAMES)
-    names = engine.discover("name", None, 1).reveal()
+    names = engine.discover(ask.Column("name", "text"), None, 1).reveal()
     assert names == {name: sum(row["name"] == name for row in rows) for name in NAMES}
     before = engine.version()
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
@@ -163,7 +164,7 @@ def test_a_text_of_bytes_that_are_no_utf_8_raises_nothing(spark):
     measures = (Rows(ask.Likeness(name, "o%")), Rows(ask.Cast(name, "number")), Rows(ask.Function("upper", (name,))))
     request = Request((Rows(), *measures), (Group("name", name, ("ok",), "other"),), unit="name", max_rows=1)
     assert engine.fetch(request).reveal() == [[1, 2], [1, 0], [0, 0], [1, 2]]
-    assert engine.discover("name", None, 1).reveal() == {"ok": 1}
+    assert engine.discover(ask.Column("name", "text"), None, 1).reveal() == {"ok": 1}
     assert len(engine.version()) == 64
 
 
@@ -208,4 +209,20 @@ def test_texts_that_are_too_long_are_missing_and_nobody_s(opened):
     measures = (Rows(text), Rows(ask.Function("trim", (text,))), Rows(ask.Missing(text)), Units())
     request = Request(measures, (Group("x", text, ("a", LONG_TEXTS[1]), "other"),), unit="x", max_rows=1)
     assert engine.fetch(request).reveal() == reference.fetch(request, rows)
-    assert engine.discover("x", None, 5).reveal() == {"a": 1, LONG_TEXTS[0]: 2}
+    assert engine.discover(ask.Column("x", "text"), None, 5).reveal() == {"a": 1, LONG_TEXTS[0]: 2}
+
+
+def test_texts_are_read_as_declared(opened):
+    """Every cell in every declared way: each value as often as the reference finds it, and all the rest missing."""
+    table, columns = read_cells()
+    engine, rows = opened(table)
+    measures = []
+    for column in columns:
+        values = {value for row in rows if (value := reference.evaluate(column, row)) is not None}
+        assert values, column
+        kind = column.kind
+        constants = [ask.Constant(Fraction(value) if kind == "number" else value, kind) for value in values]
+        measures += [Rows(ask.Comparison("=", column, constant)) for constant in constants]
+        measures.append(Rows(ask.Missing(column)))
+    request = Request(tuple(measures))
+    assert engine.fetch(request).reveal() == reference.fetch(request, rows)

@@ -17,6 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discreet import Policy
+from discreet.ask.expression import Column
 from discreet.calibrate.ball import ball
 from discreet.engines.duckdb import DuckDB
 from discreet.release.discovery import Keeping, keeping, keys_of_unit, rule_of
@@ -183,7 +184,7 @@ def counted(rows: list[tuple[str | None, str | None]], limit: int) -> dict[str |
     table = pa.table(
         {"who": pa.array([r[0] for r in rows], pa.string()), "key": pa.array([r[1] for r in rows], pa.string())}
     )
-    return DuckDB(table).discover("key", "who", limit).reveal()
+    return DuckDB(table).discover(Column("key", "text"), "who", limit).reveal()
 
 
 @settings(max_examples=25, deadline=None)

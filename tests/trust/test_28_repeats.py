@@ -90,7 +90,7 @@ def test_changed_data_are_charged_anew_and_unchanged_data_are_not(tmp_path):
     policy = Policy(
         source=str(source), epsilon=1, columns={"place": {"keys": ["north", "south"]}, "age": {"bounds": (0, 10)}}
     )
-    question = "SELECT count(*), avg(age) FROM data GROUP BY place"
+    question = "SELECT count(*), avg(age) FROM people GROUP BY place"
     with Study(policy, ledger=tmp_path / "study.ledger") as here:
         first = here.sql(question, epsilon="0.2").release()
         assert here.sql(question, epsilon="0.2").release().content == first.content
@@ -110,7 +110,7 @@ def test_the_hash_of_the_content_is_not_in_what_is_released(tmp_path):
     pq.write_table(table_of(ROWS), source)
     policy = Policy(source=str(source), epsilon=1, columns={"age": {"bounds": (0, 10)}})
     with Study(policy, ledger=tmp_path / "study.ledger") as here:
-        answer = here.sql("SELECT sum(age) FROM data", epsilon="0.2").release()
+        answer = here.sql("SELECT sum(age) FROM people", epsilon="0.2").release()
         assert here.version not in answer.content.decode()
         assert answer.record["data_version"] is None
         assert here.ledger.entries()[-1].kind == "answer"
@@ -124,9 +124,9 @@ def test_control_a_version_that_does_not_move_with_the_data_is_caught(tmp_path):
         Study(policy, ledger=tmp_path / "study.ledger") as here,
         mock.patch.object(DuckDB, "version", return_value="1"),
     ):
-        here.sql("SELECT sum(age) FROM data", epsilon="0.2").release()
+        here.sql("SELECT sum(age) FROM people", epsilon="0.2").release()
         pq.write_table(table_of(ROWS[:3]), source)
-        here.sql("SELECT sum(age) FROM data", epsilon="0.2").release()
+        here.sql("SELECT sum(age) FROM people", epsilon="0.2").release()
         assert here.spent == Fraction(1, 5)  # one charge for two states of the data
 
 

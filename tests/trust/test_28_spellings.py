@@ -42,16 +42,16 @@ CONDITIONS = [
 ]
 
 SELECTS = [
-    "SELECT county, count(*), avg(age) FROM people WHERE {} GROUP BY county",
+    "SELECT county, count(*), avg(age) FROM t WHERE {} GROUP BY county",
     "select COUNTY, COUNT(*), AVG(AGE) from people where {} group by County",
-    "SELECT avg(age) AS a, count(*) AS n, county AS c FROM people WHERE {} GROUP BY c",
-    "SELECT avg(age) a, count(1) n, county c FROM people WHERE {} GROUP BY 3",
-    "SELECT county, mean(age), count() FROM people WHERE {} GROUP BY county, county",
-    'SELECT "county", count(*), count(*) * 2 AS twice, avg("age") FROM people WHERE {} GROUP BY "county"',
-    "SELECT county, avg(age) / count(*) FROM people WHERE {} GROUP BY county",
-    "SELECT county, count(*), avg(age) FROM people WHERE {} GROUP BY county HAVING count(*) > 10",
-    "SELECT county, count(*) FROM people WHERE {} GROUP BY county ORDER BY avg(age) DESC LIMIT 5",
-    "SELECT county, count(*), avg(age)\n\tFROM people -- a comment\n WHERE {} /* another */ GROUP BY county;",
+    "SELECT avg(age) AS a, count(*) AS n, county AS c FROM t WHERE {} GROUP BY c",
+    "SELECT avg(age) a, count(1) n, county c FROM t WHERE {} GROUP BY 3",
+    "SELECT county, mean(age), count() FROM t WHERE {} GROUP BY county, county",
+    'SELECT "county", count(*), count(*) * 2 AS twice, avg("age") FROM t WHERE {} GROUP BY "county"',
+    "SELECT county, avg(age) / count(*) FROM t WHERE {} GROUP BY county",
+    "SELECT county, count(*), avg(age) FROM t WHERE {} GROUP BY county HAVING count(*) > 10",
+    "SELECT county, count(*) FROM t WHERE {} GROUP BY county ORDER BY avg(age) DESC LIMIT 5",
+    "SELECT county, count(*), avg(age)\n\tFROM t -- a comment\n WHERE {} /* another */ GROUP BY county;",
     "SELECT people.county, count(*), avg((people.age)) FROM visits AS people WHERE {} GROUP BY people.county",
 ]
 

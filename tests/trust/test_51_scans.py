@@ -9,6 +9,7 @@ import os
 import psycopg
 import pytest
 
+from discreet.ask.expression import Column
 from discreet.engines.base import Request, Rows
 from discreet.engines.dialect import SOURCE, STORED
 from discreet.engines.dialect_duckdb import DUCKDB
@@ -34,7 +35,8 @@ def counts(engine, request, runs):
 
 
 def keys_of_unit(engine, runs):
-    return max(sum(engine.discover("key", "who", 2).reveal().values()) for _ in range(runs))
+    key = Column("key", engine.schema()["key"].kind)
+    return max(sum(engine.discover(key, "who", 2).reveal().values()) for _ in range(runs))
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,8 @@
     precision   a step coarser than the one that the bounds give
     missing     "drop", or the value that a missing one counts as where the column itself is aggregated or grouped by
     other       the label of one more group for all values that are not keys; without it they are dropped
+    type        "integer", "number", "text", "date" or "truth": how a text is read; with format, decimal, thousands
+                (see `ask.reading`). Without it the bounds, bins or keys tell the kind, or the type in the source
 
 A file of keys has one key a line (.csv, .tsv, .txt) or one column (.parquet); its first line is a header only if it
 is the column's name. "file.csv#name" takes the column `name` of a file whose first line is a header, and
@@ -26,9 +28,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
-from discreet.ask.expression import Kind
+from discreet.ask.expression import Kind, Reading
 from discreet.ask.keyfile import keys_in
 from discreet.ask.normal import decimal
+from discreet.ask.reading import DECIMALS, KINDS, THOUSANDS, Type, exact_formats, exact_mark, exact_type
 from discreet.calibrate.bounds import exact_bounds, exact_number
 from discreet.calibrate.epsilon import exact, quote
 from discreet.errors import InvalidParameter
@@ -60,6 +63,10 @@ class Declared:
     missing: Key | None
     """What a missing value counts as; None drops it."""
     other: str | None
+    type: Type | None
+    format: tuple[str, ...] | None
+    decimal: str | None
+    thousands: str | None
 
     def __init__(
         self,
@@ -70,6 +77,10 @@ class Declared:
         precision: object = None,
         missing: object = "drop",
         other: object = None,
+        type: object = None,  # noqa: A002 - so the policy calls it
+        format: object = None,  # noqa: A002 - likewise
+        decimal: object = None,
+        thousands: object = None,
         name: str = "",
         folder: Path | None = None,
     ) -> None:
@@ -88,11 +99,42 @@ class Declared:
             put(self, "missing", None if missing == "drop" else _key(missing))
         with at("other"):
             put(self, "other", _other(other))
+        with at("type"):
+            put(self, "type", None if type is None else exact_type(type))
+        with at("format"):
+            put(self, "format", None if format is None else exact_formats(format))
+        with at("decimal"):
+            put(self, "decimal", None if decimal is None else exact_mark(decimal, DECIMALS))
+        with at("thousands"):
+            put(self, "thousands", None if thousands is None else exact_mark(thousands, THOUSANDS))
         self._fits()
 
     def keys_as(self, kind: Kind) -> tuple[Key, ...]:
         """The keys in the kind of the column, in declared order; a file's texts are read in it."""
         return _in_kind(self.keys, type(self.keys[0]).__name__, kind) if self.keys else ()
+
+    @property
+    def kind(self) -> Kind | None:
+        """The kind that the declaration tells: by the type, or by numbers, dates or truths that are bounds or keys.
+
+        >>> Declared(type="integer").kind, Declared(bounds=(0, 120)).kind, Declared(keys=["a", "b"]).kind
+        ('number', 'number', None)
+        """
+        if self.type is not None:
+            return KINDS[self.type]
+        match self.bounds or self.bins or self.keys or (self.missing,):
+            case bool(), *_:
+                return "truth"
+            case Fraction(), *_:
+                return "number"
+            case datetime(), *_:
+                return "date"
+        return None
+
+    @property
+    def reading(self) -> Reading:
+        """How texts are read, if they are read as numbers, dates or truths."""
+        return Reading(self.type == "integer", self.format or (), self.decimal or ".", self.thousands or "")
 
     @property
     def discover(self) -> bool:
@@ -122,6 +164,12 @@ class Declared:
             raise InvalidParameter(
                 f"other: it must not be one of the keys, got {quote(self.other)}; write another label"
             )
+        if self.format is not None and self.kind != "date":
+            raise InvalidParameter('format: it is of dates; write type = "date" beside it, or leave it out')
+        if (self.decimal is not None or self.thousands is not None) and self.kind != "number":
+            raise InvalidParameter('decimal: marks are of numbers; write type = "number" beside them')
+        if self.thousands is not None and self.thousands == (self.decimal or "."):
+            raise InvalidParameter('thousands: it must differ from decimal; write decimal = "," beside it')
         match self.bounds, self.precision, self.missing:
             case (Fraction() as lower, Fraction() as upper), step, missing:
                 if isinstance(missing, Fraction) and not lower <= missing <= upper:

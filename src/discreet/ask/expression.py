@@ -28,11 +28,27 @@ DatePart: TypeAlias = Choice["year", "quarter", "month", "week", "day", "weekday
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """How a text is read as a number, a date or a truth, as the policy declares it; what does not fit is missing.
+
+    Without marks and formats it is CAST: plain decimals, ISO dates.
+    """
+
+    whole: bool = False
+    """Whether a number that is not whole does not fit."""
+    formats: tuple[str, ...] = ()
+    """Formats of dates such as "%d/%m/%Y", tried in this order."""
+    decimal: str = "."
+    thousands: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
-    """A declared column."""
+    """A declared column; one whose source holds texts has a reading, unless it is of texts."""
 
     name: str
     kind: Kind
+    reading: Reading | None = None
 
 
 @dataclass(frozen=True, slots=True)

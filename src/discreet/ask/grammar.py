@@ -25,7 +25,7 @@ from discreet.ask.kinds import refused
 DEEPEST = 30
 """Expressions within expressions; sqlglot needs about twenty calls for each, and Python allows a thousand."""
 
-SHAPE = "the shape is SELECT … FROM data WHERE … GROUP BY …"
+SHAPE = "the shape is SELECT … FROM table WHERE … GROUP BY …"
 
 STRING, NUMBER, QUOTED = "'", "0", '"'
 """What stands for a literal, and for a name in quotes, among the words."""
@@ -42,11 +42,21 @@ _COMPARISONS = ("=", "==", "<>", "!=", "<", "<=", ">", ">=")
 JOIN = "a join, or a second table, is not in the language; the custodian can make a SELECT the study's source"
 _TABLES = {
     ",": JOIN,
-    ".": "a name with a schema is not in the language; write FROM data",
-    "(": "FROM takes one name, the study's data; the custodian can make a SELECT its source",
-    STRING: "FROM takes the name of the study's data, not a file; write FROM data",
+    ".": "a name with a schema is not in the language; write the name of the study's table alone",
+    "(": "FROM takes the name of the study's table; the custodian can make a SELECT the study's source",
+    STRING: "FROM takes the name of the study's table, not a file or a text",
 }
 """What to write in place of other tables."""
+
+
+def name_in_sql(name: str) -> str:
+    """A name as FROM takes it: in quotes, if it is not a plain word.
+
+    >>> name_in_sql("people"), name_in_sql("people-2024")
+    ('people', '"people-2024"')
+    """
+    plain = re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and name.upper() not in _RESERVED
+    return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 class Grammar:
@@ -62,7 +72,7 @@ class Grammar:
         self.expect("SELECT")
         self.several(self.item)
         if self.words[self.at] == "":
-            raise refused("FROM is missing; write FROM data, or any name of the study's data")
+            raise refused("FROM is missing; write FROM and the name of the study's table")
         self.expect("FROM")
         self.table()
         if self.take("WHERE"):

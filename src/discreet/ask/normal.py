@@ -175,8 +175,8 @@ def _negated(part: Expression) -> Expression:
 def text(expression: Expression) -> str:  # noqa: PLR0911, PLR0912 - one case for each class
     """The expression as it stands, written like SQL with all parentheses."""
     match expression:
-        case Column(name, _):
-            return quoted(name)
+        case Column():
+            return _column(expression)
         case Constant():
             return constant_text(expression)
         case Arithmetic(sign, left, right) | Comparison(sign, left, right):
@@ -223,6 +223,17 @@ def constant_text(constant: Constant) -> str:
         case str() as value:
             return _literal(value)
     assert_never(constant.value)
+
+
+def _column(column: Column) -> str:
+    """A column's name, and how it is read where its source holds texts: "born"::date('%d/%m/%Y')."""
+    if column.reading is None:
+        return quoted(column.name)
+    reading = column.reading
+    plain = reading.decimal == "." and not reading.thousands
+    terms = reading.formats or (() if plain else (reading.decimal, reading.thousands))
+    written = f"({', '.join(map(_literal, terms))})" if terms else ""
+    return f"{quoted(column.name)}::{'integer' if reading.whole else column.kind}{written}"
 
 
 def quoted(name: str) -> str:

@@ -1,13 +1,15 @@
 """The promise of a custodian, made once: whose rows they are, what may be known beforehand, and the total ε.
 
     source      where the data is: a file, a folder, a glob, a database, a SELECT, or an object in Python
+    table       what questions call it; without it the file's name without its ending, the table's, or "data"
+    delimiter   the mark between cells of CSV; without it the first line tells it
     unit        whom we protect: "row", or the column whose value names the unit
     max_rows    rows of one unit that may count (needed where the unit is a column)
     max_groups  groups in which one unit may count; without it as many as max_rows
     neighbors   "change-one" (the number of units is public) or "add-remove"
     epsilon     the total for this data, for ever; delta only where keys are to be discovered
     version     a name for the state of the data; without it the content is the version
-    columns     name → bounds, keys, bins, precision, missing, other (see `ask.declared`)
+    columns     name → bounds, keys, bins, precision, missing, other, type … (see `ask.declared`)
 
 A policy is read from TOML or made in Python, with the same checks; each error names the key and what to write.
 """
@@ -29,17 +31,28 @@ from typing import Any
 
 from discreet.ask.declared import Declared, Key, at
 from discreet.ask.normal import decimal
+from discreet.ask.reading import exact_mark
 from discreet.calibrate.bounds import Neighbors, exact_chance, exact_count, exact_neighbors
 from discreet.calibrate.epsilon import exact_epsilon, quote
 from discreet.errors import InvalidParameter
 
-_KEYS = ("source", "unit", "max_rows", "max_groups", "neighbors", "epsilon", "delta", "version", "columns")
+_KEYS = (
+    "source", "table", "delimiter", "unit", "max_rows", "max_groups",
+    "neighbors", "epsilon", "delta", "version", "columns",
+)  # fmt: skip
 _NEEDED = {
     "source": 'source = "people.parquet"',
     "epsilon": 'epsilon = "1"',
     "columns": "[columns] and under it age = { bounds = [0, 120] }",
 }
-_COLUMN_KEYS = ("bounds", "keys", "bins", "precision", "missing", "other")
+_READING_KEYS = ("type", "format", "decimal", "thousands")
+_COLUMN_KEYS = (*_READING_KEYS, "bounds", "keys", "bins", "precision", "missing", "other")
+_DELIMITERS = (",", ";", "\t", "|")
+
+_ENDINGS = (
+    ".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".orc",
+    ".gz", ".zst", ".db", ".sqlite", ".sqlite3", ".duckdb",
+)  # fmt: skip
 
 LARGEST_FILE = 10**7
 """Bytes of a policy; keys by the million belong into a file of their own."""
@@ -79,6 +92,8 @@ class Policy:
     """
 
     source: str | InMemory
+    table: str
+    delimiter: str | None
     unit: str
     max_rows: int | None
     max_groups: int | None
@@ -96,6 +111,8 @@ class Policy:
         source: object,
         epsilon: object,
         columns: object,
+        table: object = None,
+        delimiter: object = None,
         unit: object = "row",
         max_rows: object = None,
         max_groups: object = None,
@@ -106,6 +123,9 @@ class Policy:
     ) -> None:
         put = object.__setattr__
         put(self, "source", _source(source, folder))
+        put(self, "table", table_of(self.source) if table is None else _text("table", table, 'write table = "people"'))
+        with at("delimiter"):
+            put(self, "delimiter", None if delimiter is None else exact_mark(delimiter, _DELIMITERS))
         put(self, "unit", _text("unit", unit, 'write unit = "row", or the name of the column of the unit'))
         put(self, "folder", folder)
         with at("max_rows"):
@@ -160,6 +180,7 @@ class Policy:
         if not isinstance(self.source, str):
             raise InvalidParameter("source: only a text can be written to a file; name the data by its path")
         pairs: dict[str, object] = {name: getattr(self, name) for name in _KEYS[:-1]}
+        pairs["table"] = None if self.table == table_of(self.source) else self.table
         if self.folder is not None and Path(self.source).is_relative_to(self.folder):
             pairs["source"] = str(Path(self.source).relative_to(self.folder))
         lines = [f"{name} = {_toml(value)}" for name, value in pairs.items() if value is not None]
@@ -248,10 +269,29 @@ def _source(source: object, folder: Path | None) -> str | InMemory:
     if not isinstance(source, str):
         return source if isinstance(source, InMemory) else InMemory(source)
     text = _text("source", source, _NEEDED["source"])
-    return text if folder is None or _is_no_path(text) else str(folder / text)
+    return text if folder is None or is_no_path(text) else str(folder / text)
 
 
-def _is_no_path(source: str) -> bool:
+def table_of(source: object) -> str:
+    """What questions call the data: the name of its table or of its file, or "data" where it has none.
+
+    >>> table_of("survey/people.csv.gz"), table_of("clinic.db#visits"), table_of("SELECT 1 AS x")
+    ('people', 'visits', 'data')
+    """
+    if not isinstance(source, str) or (is_no_path(source) and "://" not in source and not source.startswith("spark:")):
+        return "data"
+    place, _, table = source.rpartition("#") if not Path(source).exists() else (source, "", "")
+    if place and table:
+        return table.rpartition(".")[2]
+    name = Path(source.removeprefix("spark:")).name
+    while Path(name).suffix.lower() in _ENDINGS:
+        name = Path(name).stem
+    if source.startswith("spark:"):
+        name = name.rpartition(".")[2]
+    return name if name and not set(name) & set("*?[") else "data"
+
+
+def is_no_path(source: str) -> bool:
     """Whether a source is an address, or a SELECT of the custodian."""
     words = source.replace("(", " ").split(maxsplit=1)
     address = "://" in source or source.startswith("spark:")

@@ -32,6 +32,7 @@ from discreet.ask.kinds import kind_of, refused
 from discreet.ask.normal import canonical, normal, text
 from discreet.ask.policy import Policy
 from discreet.ask.query import Aggregate, Count, CountUnits, Extreme, Group, Moment, Quantiles
+from discreet.ask.reading import KINDS
 from discreet.calibrate.bounds import exact_bounds
 from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter, QueryRefused
@@ -52,6 +53,10 @@ class Typed(Protocol):
     @property
     def whole(self) -> bool:
         """Whether its values are integers."""
+
+    @property
+    def typed(self) -> bool:
+        """Whether the source has types; cells of CSV and JSON lines have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,7 @@ class Scope:
             raise refused(f"the policy declares no column {shown}; {hint} under [columns], with bounds or keys")
         if name not in self.schema:
             raise refused(f"the data has no column {shown}, which the policy declares; correct the policy")
-        return Column(name, kind_under(columns[name], self.schema[name].kind))
+        return column_under(name, columns[name], self.schema[name])
 
     def is_unit(self, name: str) -> bool:
         """Whether that is the column of the unit."""
@@ -144,7 +149,7 @@ class Scope:
         kind = kind_of(of)
         if kind != "number":
             raise refused(f"{name} needs a number, got a {kind}; count(…) counts anything")
-        found = interval(of, self.policy.columns, {known: typed.whole for known, typed in self.schema.items()})
+        found = interval(of, self.policy.columns, self._whole())
         if found.lower is None or found.upper is None:
             if isinstance(of, Column):
                 raise refused(f"{name} of {of.name} needs bounds; declare {of.name} = {{ bounds = [lower, upper] }}")
@@ -162,6 +167,15 @@ class Scope:
         if missing is not None and not isinstance(missing, Fraction):
             raise refused(f"{name} needs a number for missing values; correct missing in the policy")
         return found.lower, found.upper, found.whole, missing
+
+    def _whole(self) -> dict[str, bool]:
+        """Which declared columns are of integers: by their type in the source, or by how their texts are read."""
+        found = {}
+        for name, declared in self.policy.columns.items():
+            if name in self.schema:
+                reading = column_under(name, declared, self.schema[name]).reading
+                found[name] = self.schema[name].whole if reading is None else reading.whole
+        return found
 
     def group(self, of: Expression, bins: tuple[Fraction, ...] | None = None) -> Group:
         """The group column of an expression, with its keys; its name is its canonical text."""
@@ -237,20 +251,15 @@ class Scope:
         )
 
 
-def kind_under(declared: Declared, kind: Kind) -> Kind:
-    """The kind of a column's values: that of its type, or, for texts, of the bounds, bins or keys declared.
+def column_under(name: str, declared: Declared, source: Typed) -> Column:
+    """The column as questions use it: of the source's own kind, or, for texts, of the kind that is declared.
 
-    A text is then read by the cast of the row language, and what cannot be read is missing.
-
-    >>> kind_under(Declared(bounds=(0, 120)), "text"), kind_under(Declared(keys=["a", "b"]), "text")
-    ('number', 'text')
+    A text is then read by the cast of the row language, with the declared marks and formats, and what cannot be read is
+    missing.
     """
-    match kind, (declared.bounds or declared.bins or declared.keys):
-        case "text", (Fraction(), *_):
-            return "number"
-        case "text", (datetime(), *_):
-            return "date"
-    return kind
+    if source.kind != "text" or declared.kind in (None, "text"):
+        return Column(name, source.kind)
+    return Column(name, declared.kind or "text", declared.reading)
 
 
 def check_schema(policy: Policy, schema: Mapping[str, Typed]) -> None:
@@ -263,7 +272,9 @@ def check_schema(policy: Policy, schema: Mapping[str, Typed]) -> None:
             nearest = difflib.get_close_matches(name, list(schema), n=1)
             hint = f"; did you mean {nearest[0]}?" if nearest else ""
             raise InvalidParameter(f"{place}: the data has no such column{hint}")
-        kind = kind_under(declared, schema[name].kind)
+        _check_type(name, declared, schema[name])
+        column = column_under(name, declared, schema[name])
+        kind = column.kind
         expected = {"number": Fraction, "date": datetime}.get(kind)
         if declared.bounds is not None and not isinstance(declared.bounds[0], expected or ()):
             raise InvalidParameter(f"{place}.bounds: they must be of the column's kind, {kind}")
@@ -271,11 +282,32 @@ def check_schema(policy: Policy, schema: Mapping[str, Typed]) -> None:
             raise InvalidParameter(f"{place}.bins: they are of numbers, and the column is of kind {kind}")
         with at(f"{place}.keys"):
             declared.keys_as(kind)
-            if declared.discover and not (kind == "text" or schema[name].whole):
+            whole = schema[name].whole if column.reading is None else column.reading.whole
+            if declared.discover and not (kind == "text" or whole):
                 raise InvalidParameter("only texts and whole numbers can be discovered; declare keys or bins")
         if declared.missing is not None:
             with at(f"{place}.missing"):
                 as_kind(declared.missing, kind)
+
+
+def _check_type(name: str, declared: Declared, source: Typed) -> None:
+    """Refuses a type that is missing, or that is not the source's."""
+    place = f"columns.{name}"
+    tells = declared.kind is not None or declared.keys is not None or declared.discover
+    if not source.typed and not tells:
+        raise InvalidParameter(
+            f'{place}: a file of text has no types; write {name} = {{ type = "text" }}, or "integer", "number", '
+            '"date" or "truth"'
+        )
+    if source.kind == "text":
+        return
+    if declared.type is not None and KINDS[declared.type] != source.kind:
+        raise InvalidParameter(f"{place}.type: the column is of kind {source.kind} in the data; leave type out")
+    if declared.type == "integer" and not source.whole:
+        raise InvalidParameter(f'{place}.type: the column has fractions in the data; write type = "number"')
+    for option in ("format", "decimal", "thousands"):
+        if getattr(declared, option) is not None:
+            raise InvalidParameter(f"{place}.{option}: it says how text is read, and the column has none; leave it out")
 
 
 def _undiscovered(name: str, done: bool) -> QueryRefused:

@@ -1,7 +1,7 @@
 """SELECT … → query: a small language, strictly read; everything else is refused by name, before anything is spent.
 
     SELECT   aggregates, group columns, arithmetic of released numbers, AS names
-    FROM     one name: the study's data
+    FROM     the name of the study's table
     WHERE    a condition of the row language (`ask.expression`)
     GROUP BY columns with keys or bins, bin(age, 0, 18, 65), parts of dates, conditions, CASE with literal results
     HAVING, ORDER BY, LIMIT   on released numbers only, so they cost nothing
@@ -21,8 +21,9 @@ from sqlglot import exp
 
 from discreet.ask.aggregates import Aggregates, aggregating, unknown_aggregate
 from discreet.ask.expression import Expression
+from discreet.ask.grammar import name_in_sql
 from discreet.ask.kinds import kind_of, refuse_alike, refused
-from discreet.ask.normal import TRUE, decimal, normal
+from discreet.ask.normal import TRUE, decimal, normal, quoted
 from discreet.ask.policy import Policy
 from discreet.ask.query import (
     Aggregate,
@@ -308,9 +309,12 @@ def _aggregates(tree: exp.Select, policy: Policy, schema: Mapping[str, Typed]) -
     origin = tree.args.get("from_")
     table = None if origin is None else origin.this
     if origin is None or not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-        raise refused("FROM takes one name, the study's data; the custodian can make a SELECT its source")
+        raise refused("FROM takes the name of the study's table; the custodian can make a SELECT the study's source")
     strict(origin, "this")
     strict(table, "this", "alias")
+    asked, known = table.name, policy.table
+    if asked != known and (table.this.args.get("quoted") or asked.lower() != known.lower()):
+        raise refused(f"there is no table {quote(asked)}; the study has one: FROM {name_in_sql(known)}")
     names = {table.name}
     alias = table.args.get("alias")
     if alias is not None:
@@ -326,7 +330,7 @@ def _wrapped(text: str, policy: Policy, schema: Mapping[str, Typed]) -> tuple[ex
     """The one expression that a text is."""
     if not isinstance(text, str) or not text.strip():
         raise refused(f'an expression must be a text such as "age >= 65", got {quote(text)}')
-    tree = tree_of(f"SELECT {text}\nFROM data", policy.columns)
+    tree = tree_of(f"SELECT {text}\nFROM {quoted(policy.table)}", policy.columns)
     reader = _aggregates(tree, policy, schema)
     strict(tree, "expressions", "from_")
     if len(tree.expressions) != 1 or tree.args["from_"].this.args.get("alias") is not None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from discreet.ask.expression import Expression, Kind
+from discreet.ask.expression import Column, Expression, Kind
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid
 from discreet.errors import DiscreetError, EngineFailed
@@ -63,6 +63,8 @@ class ColumnType:
     """Whether it is of integers."""
     described: str
     """The type as the source calls it."""
+    typed: bool = True
+    """Whether the source has types; cells of CSV and JSON lines have none."""
 
 
 Schema: TypeAlias = Mapping[str, ColumnType]
@@ -145,7 +147,7 @@ class Engine(Protocol):
     def units(self, unit: str | None) -> Exact[int]:
         """The number of units."""
 
-    def discover(self, column: str, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
+    def discover(self, column: Column, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
         """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
 
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:

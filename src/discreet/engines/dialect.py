@@ -104,6 +104,9 @@ class Dialect(Protocol):
     def matches(self, here: Tree, pattern: str) -> Tree:
         """Whether a whole text matches a pattern that uses [], {}, (), |, ?, * and nothing else."""
 
+    def replaced(self, tree: Tree, pattern: str, template: str) -> Tree:
+        r"""A text with each match of such a pattern replaced; \1 is its first group. The tree is used once."""
+
     def like(self, tree: Tree, pattern: str) -> Tree:
         """LIKE without an escape; the tree is used once."""
 

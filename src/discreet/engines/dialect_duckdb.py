@@ -90,6 +90,10 @@ class DuckDBDialect:
         """Of the whole text."""
         return call("regexp_full_match", here, quoted(pattern))
 
+    def replaced(self, tree: Tree, pattern: str, template: str) -> Tree:
+        """Every match."""
+        return call("regexp_replace", tree, quoted(pattern), quoted(template), quoted("g"))
+
     def like(self, tree: Tree, pattern: str) -> Tree:
         """DuckDB has no escape unless one is named."""
         return exp.Like(this=paren(tree), expression=self.text(pattern))

@@ -108,6 +108,10 @@ class PostgreSQLDialect:
         """^ and $ are the ends of the text, not of a line."""
         return exp.RegexpLike(this=self.by_bytes(here), expression=quoted(f"^({pattern})$"))
 
+    def replaced(self, tree: Tree, pattern: str, template: str) -> Tree:
+        """Every match."""
+        return call("regexp_replace", self.by_bytes(tree), quoted(pattern), quoted(template), quoted("g"))
+
     def like(self, tree: Tree, pattern: str) -> Tree:
         """The escape is escaped."""
         return exp.Like(this=paren(tree), expression=self.text(pattern.replace("\\", "\\\\")))

@@ -112,6 +112,10 @@ class SparkDialect:
         r"""From \A to \z: $ would match before the end of a last line."""
         return exp.RegexpLike(this=here, expression=self.text(rf"\A({pattern})\z"))
 
+    def replaced(self, tree: Tree, pattern: str, template: str) -> Tree:
+        """Every match; groups are written with a dollar sign."""
+        return call("regexp_replace", tree, self.text(pattern), self.text(template.replace("\\", "$")))
+
     def like(self, tree: Tree, pattern: str) -> Tree:
         r"""By an expression that never goes back: each part between % is taken where it is found first, for good.
 

@@ -8,19 +8,20 @@ How sources are opened is in `sources`. Lists, structs, blobs, times of day and 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import duckdb as engine
 
-from discreet.ask.expression import Kind
+from discreet.ask.expression import Column, Kind
 from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
 from discreet.engines.dialect_duckdb import DUCKDB
 from discreet.engines.expectations import check, known_rows
 from discreet.engines.keys import units_of, units_of_keys
 from discreet.engines.sources import opened
 from discreet.engines.statement import SOURCE, statement, table_of
+from discreet.engines.textfiles import Layout
 from discreet.errors import one_line
 
 _KINDS: Mapping[str, tuple[Kind, bool]] = {
@@ -61,15 +62,15 @@ Result = TypeVar("Result")
 class DuckDB:
     """An engine over one source; see the module."""
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Any, layout: Layout = Layout()) -> None:  # noqa: B008 - a frozen value
         """Opens a source; what cannot be opened is refused."""
         self._lock = threading.Lock()
         self._connection = _connection()
         _guarded("check", lambda: _check_ours(self._connection))
-        relation, self._content = _guarded("open", lambda: opened(source, self._connection))
+        relation, self._content, typed = _guarded("open", lambda: opened(source, self._connection, layout))
         # a relation prints rows: no list of attributes may show it
         self._relation: Callable[[], engine.DuckDBPyRelation] = lambda: relation
-        self._schema = _schema(relation)
+        self._schema = schema_of(relation.columns, relation.types, typed=typed)
         if isinstance(source, engine.DuckDBPyRelation):
             _guarded("check", lambda: _check_relation(relation))
 
@@ -102,7 +103,7 @@ class DuckDB:
         table = self._run("units", units_of(unit, self._schema), None)
         return Exact(int(table.column(0)[0].as_py()))
 
-    def discover(self, column: str, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
+    def discover(self, column: Column, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
         """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
         table = self._run("discover", units_of_keys(column, unit, limit, self._schema).sql, None)
         keys, units = table.columns
@@ -152,7 +153,7 @@ def _check(known: engine.DuckDBPyRelation, queried: Callable[[str, Any], Any]) -
     check(
         f"DuckDB {engine.__version__}",
         advice,
-        _schema(known),
+        schema_of(known.columns, known.types, typed=True),
         DUCKDB,
         lambda wanted: wanted.answer(queried(wanted.sql, wanted.keys)),
     )
@@ -175,18 +176,19 @@ def _connection() -> engine.DuckDBPyConnection:
     """A database in memory that writes nothing and takes nothing from a network."""
     settings: dict[str, Any] = dict.fromkeys(("autoinstall_known_extensions", "autoload_known_extensions"), "false")
     connection = engine.connect(":memory:", config={**settings, "temp_directory": ""})
-    # else the reader of CSV does the casts itself, and drops the line, or fails, where one does not go
+    # else the reader of CSV does casts itself, and drops the line, or fails, where one does not go
     connection.execute("SET disabled_optimizers = 'type_pushdown'")
     return connection
 
 
-def _schema(relation: engine.DuckDBPyRelation) -> Schema:
+def schema_of(names: Sequence[str], types: Sequence[Any], *, typed: bool) -> Schema:
+    """Columns of DuckDB's types, without those that cannot be asked for."""
     columns = {}
-    for name, kind in zip(relation.columns, relation.types, strict=True):
+    for name, kind in zip(names, types, strict=True):
         identity, described = str(kind.id), str(kind)
         if identity == "decimal":
-            columns[name] = ColumnType("number", described.endswith(",0)"), described)
+            columns[name] = ColumnType("number", described.endswith(",0)"), described, typed)
         elif identity in _KINDS and described != "JSON":
             # the type of an enumeration lists its values
-            columns[name] = ColumnType(*_KINDS[identity], "ENUM" if identity == "enum" else described)
+            columns[name] = ColumnType(*_KINDS[identity], "ENUM" if identity == "enum" else described, typed)
     return MappingProxyType(columns)

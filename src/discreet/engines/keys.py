@@ -42,12 +42,12 @@ class KeyStatement(NamedTuple):
     stored: str | None
 
 
-def units_of_keys(name: str, unit: str | None, limit: int, schema: Schema, dialect: Dialect = DUCKDB) -> KeyStatement:
+def units_of_keys(of: Column, unit: str | None, limit: int, schema: Schema, dialect: Dialect = DUCKDB) -> KeyStatement:
     """The SELECT of all keys of a column, each with its number of units."""
     translator = Translator(schema, dialect)
-    term = translator.term(Column(name, schema[name].kind))
+    term = translator.term(of)
     key = term.tree
-    if schema[name].kind == "number":
+    if of.kind == "number":
         here = translator.named(term).tree
         key = when([(is_whole(here, dialect), dialect.cast(here, "long"))])
     values = {"key": key}

@@ -12,10 +12,11 @@ from typing import Any
 
 from discreet.ask.policy import InMemory
 from discreet.engines.base import Engine
+from discreet.engines.textfiles import Layout
 from discreet.errors import InvalidParameter
 
 
-def engine_of(source: Any) -> Engine:
+def engine_of(source: Any, layout: Layout = Layout()) -> Engine:  # noqa: B008 - a frozen value
     """The engine over a source; what cannot be opened is refused."""
     if isinstance(source, InMemory):
         source = source.opened()
@@ -31,4 +32,4 @@ def engine_of(source: Any) -> Engine:
         raise InvalidParameter("an address must begin with postgresql://; for other databases, export to Parquet")
     from discreet.engines.duckdb import DuckDB
 
-    return DuckDB(source)
+    return DuckDB(source, layout)

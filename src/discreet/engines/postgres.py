@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlglot import exp
 
-from discreet.ask.expression import Kind
+from discreet.ask.expression import Column, Kind
 from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
 from discreet.engines.dialect import SOURCE
 from discreet.engines.dialect_postgres import POSTGRESQL
@@ -118,7 +118,7 @@ class PostgreSQL:
         table = self._run("units", units_of(unit, self._schema, POSTGRESQL), None)
         return Exact(int(table.column(0)[0].as_py()))
 
-    def discover(self, column: str, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
+    def discover(self, column: Column, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
         """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
         table = self._run("discover", units_of_keys(column, unit, limit, self._schema, POSTGRESQL).sql, None)
         keys, units = table.columns

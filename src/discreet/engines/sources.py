@@ -1,9 +1,8 @@
 """Sources that DuckDB opens: files, databases, frames and Arrow objects, relations, a custodian's SELECT.
 
-Frames and Arrow objects, and tables of SQLite, are taken as they are when the engine is made. For CSV and JSON lines
-DuckDB reads rows to tell the types; a cell that then is not of its column's type is missing, and a line of CSV that
-has too many or too few cells is left out. Bytes that are no UTF-8 are replaced, but for CSV: a line that has them is
-left out, and the file is refused if that is one of the first lines, which tell the types.
+Frames and Arrow objects, and tables of SQLite, are taken as they are when the engine is made. CSV and JSON lines are
+texts throughout (see `textfiles`), and so are the columns that folders such as year=2024 write. Elsewhere, bytes that
+are no UTF-8 are replaced.
 
 `version` is a SHA-256 of the content: of the files' bytes, or of the Arrow data; of a relation or SELECT, of its text
 or types, its number of rows, and the sum and the XOR of DuckDB's hash of each row. It is for the custodian's ledger:
@@ -15,23 +14,22 @@ from __future__ import annotations
 import glob
 import hashlib
 import io
+import json
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import duckdb as engine
 from sqlglot import exp
 
 from discreet.engines.dialect import SOURCE
-from discreet.engines.trees import Tree, call, outer, quoted, try_cast
+from discreet.engines.textfiles import Layout, csv_rows, json_rows
 from discreet.errors import InvalidParameter
 
-_CSV, _JSON, _PARQUET = {".csv", ".tsv", ".txt"}, {".json", ".jsonl", ".ndjson"}, {".parquet", ".pq"}
-_ONE_LINE = ("MISSING COLUMNS", "TOO MANY COLUMNS", "CAST", "INVALID ENCODING")
-"""What can be wrong with a line of CSV and costs nothing but this line."""
+CSV, JSON, _PARQUET = {".csv", ".tsv", ".txt"}, {".json", ".jsonl", ".ndjson"}, {".parquet", ".pq"}
 _PACKED = {".gz", ".zst"}
 _BATCH = 2**16
 _SQLITE = {
@@ -42,22 +40,30 @@ _SQLITE = {
     ("REAL", "FLOA", "DOUB", "NUM", "DEC"): "float64",
 }
 _QUERIES = ("select", "with", "from")
-
-Opened: TypeAlias = tuple[engine.DuckDBPyRelation, Callable[[], str]]
-"""Rows, and how to hash their content."""
+_CHANGED = "the first line of a file is no longer what it was; open the study again"
 
 
-def opened(source: Any, connection: engine.DuckDBPyConnection) -> Opened:
+class Opened(NamedTuple):
+    """An open source."""
+
+    rows: engine.DuckDBPyRelation
+    content: Callable[[], str]
+    """How to hash the rows."""
+    typed: bool = True
+    """Whether the source has types; files of text have none."""
+
+
+def opened(source: Any, connection: engine.DuckDBPyConnection, layout: Layout) -> Opened:
     """The rows of a source, and how to hash them; what cannot be opened is refused."""
     match source:
         case engine.DuckDBPyRelation():
-            return source, lambda: _rows_hash(source, "relation")
+            return Opened(source, lambda: _rows_hash(source, "relation"))
         case str() if source.split(maxsplit=1)[:1] and source.split(maxsplit=1)[0].lower() in _QUERIES:
             return _open_query(source, connection)
         case str() | Path():
-            return _open_path(str(source), connection)
+            return _open_path(str(source), connection, layout)
         case list() | tuple() if source and all(isinstance(item, str | Path) for item in source):
-            return _open_files([file for item in source for file in _files(str(item))], connection)
+            return _open_files([file for item in source for file in files_of(str(item))], connection, layout)
         case _:
             return _open_object(source, connection)
 
@@ -66,11 +72,42 @@ def _open_query(query: str, connection: engine.DuckDBPyConnection) -> Opened:
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != engine.StatementType.SELECT:
         raise InvalidParameter("a source in SQL must be one SELECT")
+    names = _text_files(query, connection)
+    selects = {name: csv_rows(files_of(name), None, hive=False) for name in names}
+    for name, rows in selects.items():
+        connection.execute(f"CREATE VIEW {exp.to_identifier(name, quoted=True).sql('duckdb')} AS {rows}")
     relation = connection.sql(query)
-    return relation, lambda: _rows_hash(relation, query)
+
+    def content() -> str:
+        if selects != {name: csv_rows(files_of(name), None, hive=False) for name in names}:
+            raise InvalidParameter(_CHANGED)
+        return _rows_hash(relation, query)
+
+    return Opened(relation, content)
 
 
-def _open_path(path: str, connection: engine.DuckDBPyConnection) -> Opened:
+def _text_files(query: str, connection: engine.DuckDBPyConnection) -> set[str]:
+    """The files of CSV that a SELECT names: they are read as all CSV is, each cell a text."""
+    [(found,)] = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
+    names: set[str] = set()
+    parts = [json.loads(found)]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            name, function = part.get("table_name") or "", part.get("function_name") or ""
+            suffix = suffix_of(Path(name))
+            if function.startswith(("read_csv", "read_json", "read_ndjson")) or suffix in JSON:
+                raise InvalidParameter(
+                    "a SELECT must leave it to discreet how text is read: write FROM 'people.csv', where a cell is a "
+                    "text, as in TRY_CAST(age AS DOUBLE); JSON lines must be the source themselves"
+                )
+            if part.get("type") == "BASE_TABLE" and suffix in CSV:
+                names.add(name)
+        parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
+    return names
+
+
+def _open_path(path: str, connection: engine.DuckDBPyConnection, layout: Layout) -> Opened:
     file, _, table = (path, "", "") if Path(path).exists() else path.rpartition("#")
     if file and Path(file).is_file():
         with Path(file).open("rb") as opened:
@@ -79,15 +116,15 @@ def _open_path(path: str, connection: engine.DuckDBPyConnection) -> Opened:
             return _open_sqlite(Path(file), table, connection)
         if head[8:12] == b"DUCK":
             return _open_database(Path(file), table, connection)
-    return _open_files(_files(path), connection)
+    return _open_files(files_of(path), connection, layout)
 
 
-def _files(path: str) -> list[Path]:
+def files_of(path: str) -> list[Path]:
     """The files behind a path: itself, those of its kind in a folder and its folders, or those that a glob names."""
     here = Path(path)
     if here.is_dir():
         found = [file for file in here.rglob("*") if file.is_file() and not file.name.startswith((".", "_"))]
-        found = [file for file in found if _suffix(file) in _CSV | _JSON | _PARQUET]
+        found = [file for file in found if suffix_of(file) in CSV | JSON | _PARQUET]
     elif here.is_file():
         found = [here]
     else:
@@ -97,99 +134,43 @@ def _files(path: str) -> list[Path]:
     return sorted(found)
 
 
-def _suffix(file: Path) -> str:
+def suffix_of(file: Path) -> str:
+    """What kind of file it is: its ending, without that of a packed file."""
     suffixes = [suffix.lower() for suffix in file.suffixes]
     return suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _PACKED else "".join(suffixes[-1:])
 
 
-def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection) -> Opened:
-    suffixes = {_suffix(file) for file in files}
+def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, layout: Layout) -> Opened:
+    suffixes = {suffix_of(file) for file in files}
     empty = [file.name for file in files if not file.stat().st_size]
-    if empty and (len(empty) == len(files) or not suffixes <= _JSON):  # a part without lines is nothing odd in JSON
+    if empty and (len(empty) == len(files) or not suffixes <= JSON):  # a part without lines is nothing odd in JSON
         raise InvalidParameter(f"a file must name its columns, and {empty[0]} has 0 bytes; write it again")
-    names = [glob.escape(str(file)) for file in files]
-    folders: dict[str, Any] = {"hive_partitioning": all("=" in file.parent.name for file in files)}
+    hive = all("=" in file.parent.name for file in files)
     if suffixes <= _PARQUET:
-        relation = _read_parquet(names, connection, folders)
-    elif suffixes <= _CSV:
-        separator = {"sep": "\t"} if suffixes == {".tsv"} else {}
-        relation = _sniffed(files, lambda: _read_csv(names, connection, {**separator, **folders}))
-    elif suffixes <= _JSON:
-        relation = connection.read_json(names, format="newline_delimited", ignore_errors=True)  # type: ignore[arg-type, unused-ignore]
+        return Opened(_read_parquet(files, hive, connection), _FilesHash(files, ""))
+    rows: Callable[[], str]
+    if suffixes <= CSV:
+        rows = partial(csv_rows, files, layout.delimiter, hive)
+    elif suffixes <= JSON:
+        rows = partial(json_rows, files, layout.columns, hive)
     else:
         raise InvalidParameter(f"the files must all be CSV, JSON lines or Parquet, got {', '.join(sorted(suffixes))}")
-    return relation, _FilesHash(files, "")
+
+    def refuse_others() -> None:
+        """Refuse files that have since become unsound, or have other columns."""
+        if rows() != select:
+            raise InvalidParameter(_CHANGED)
+
+    content = _FilesHash(files, layout.delimiter or "", refuse_others)
+    select = rows()
+    return Opened(connection.sql(select), content, typed=False)
 
 
-def _sniffed(files: Sequence[Path], read: Callable[[], engine.DuckDBPyRelation]) -> engine.DuckDBPyRelation:
-    """The rows of CSV, or a refusal without DuckDB's words, which quote the first lines."""
-    with suppress(engine.InvalidInputException):
-        return read()
-    which = files[0].name if len(files) == 1 else f"one of the {len(files):,} files"
-    raise InvalidParameter(
-        f"{which} could not be read: CSV must be UTF-8 text, with as many cells in each line; convert other text "
-        f"first, as with iconv -f latin1 -t utf-8 {files[0].name} > utf8.csv"
-    )
-
-
-def _read_parquet(
-    names: list[str], connection: engine.DuckDBPyConnection, options: dict[str, Any]
-) -> engine.DuckDBPyRelation:
-    """Files of Parquet; bytes that are no UTF-8 come as question marks."""
-    files = exp.Array(expressions=[exp.Literal.string(name) for name in names]).sql("duckdb")
-    hive = str(options["hive_partitioning"]).lower()
-    return connection.sql(f"FROM read_parquet({files}, utf8_validation = 'replace', hive_partitioning = {hive})")
-
-
-def _read_csv(
-    names: list[str], connection: engine.DuckDBPyConnection, options: dict[str, Any]
-) -> engine.DuckDBPyRelation:
-    """Files of CSV, in the types that DuckDB's sniffer finds: a cell that is not of its column's type is missing."""
-    options = {**options, "quotechar": '"', "escapechar": '"'}  # as RFC 4180 has them: no line may change it
-    separator = ", sep = '\t'" if "sep" in options else ""
-    terms = f"""{separator}, quote = '"', escape = '"'"""
-    _refuse_open_quotes(names, connection, terms)
-    sniffed = connection.read_csv(names, ignore_errors=True, **options)  # type: ignore[arg-type, unused-ignore]
-    told = f"SELECT Columns, DateFormat, TimestampFormat FROM sniff_csv({_literal(names[0])}{terms})"  # noqa: S608
-    columns, *formats = connection.execute(told).fetchall()[0]
-    within = {column["name"] for column in columns}  # not the folders' own columns
-    types = {
-        name: str(kind)
-        for name, kind in zip(sniffed.columns, sniffed.types, strict=True)
-        if name in within and str(kind) != "VARCHAR"
-    }
-    if not types:
-        return sniffed
-    texts = dict.fromkeys(types, "VARCHAR")
-    plain = connection.read_csv(names, ignore_errors=True, dtype=texts, **options)  # type: ignore[arg-type, unused-ignore]
-    trees = []
-    for name in plain.columns:
-        here: Tree = exp.Column(this=outer(name))
-        if name in types:
-            how = dict(zip(("DATE", "TIMESTAMP"), formats, strict=True)).get(types[name])
-            here = try_cast(call("try_strptime", here, quoted(how)) if how else here, types[name], "duckdb")
-        trees.append(exp.Alias(this=here, alias=outer(name)).sql("duckdb"))
-    return plain.project(", ".join(trees))
-
-
-def _refuse_open_quotes(names: list[str], connection: engine.DuckDBPyConnection, terms: str) -> None:
-    """Refuse files with a quote that is not closed: it would swallow the lines of others."""
-    files = exp.Array(expressions=[exp.Literal.string(name) for name in names]).sql("duckdb")
-    terms = f"all_varchar = true, ignore_errors = true, store_rejects = true{terms}"
-    connection.execute(f"SELECT count(*) FROM read_csv({files}, {terms})").fetchall()  # noqa: S608
-    spread = exp.column("error_type").isin(*_ONE_LINE).not_().sql("duckdb")
-    [(found,)] = connection.execute(f"SELECT count(*) FROM reject_errors WHERE {spread}").fetchall()  # noqa: S608
-    for table in ("reject_errors", "reject_scans"):
-        connection.execute(f"DROP TABLE IF EXISTS {table}")
-    if found:
-        raise InvalidParameter(
-            "a CSV file has a quote that is not closed, or text beside one, so that a line could hide another; write "
-            'cells with quotes in them as "a ""quoted"" word", or export to Parquet'
-        )
-
-
-def _literal(text: str) -> str:
-    return exp.Literal.string(text).sql("duckdb")
+def _read_parquet(files: Sequence[Path], hive: bool, connection: engine.DuckDBPyConnection) -> engine.DuckDBPyRelation:
+    """Files of Parquet; bytes that are no UTF-8 come as question marks, and the columns of folders as texts."""
+    names = exp.Array(expressions=[exp.Literal.string(glob.escape(str(file))) for file in files]).sql("duckdb")
+    terms = f"hive_partitioning = {str(hive).lower()}, hive_types_autocast = false"
+    return connection.sql(f"FROM read_parquet({names}, utf8_validation = 'replace', {terms})")
 
 
 def _open_database(file: Path, table: str, connection: engine.DuckDBPyConnection) -> Opened:
@@ -205,7 +186,7 @@ def _open_database(file: Path, table: str, connection: engine.DuckDBPyConnection
         db=exp.to_identifier(schema, quoted=True),
         catalog=exp.to_identifier("source"),
     )
-    return connection.sql(exp.select("*").from_(here).sql("duckdb")), _FilesHash([file], name)
+    return Opened(connection.sql(exp.select("*").from_(here).sql("duckdb")), _FilesHash([file], name))
 
 
 def _one_table(wanted: str, names: Sequence[str]) -> str:
@@ -243,7 +224,7 @@ def _open_sqlite(file: Path, table: str, connection: engine.DuckDBPyConnection) 
     finally:
         opened.close()
     table = pa.Table.from_batches(batches, pa.schema(list(types.items())))
-    return connection.from_arrow(table), _FilesHash([file], name)
+    return Opened(connection.from_arrow(table), _FilesHash([file], name))
 
 
 def _sqlite_type(declared: str) -> str | None:
@@ -296,7 +277,7 @@ def _open_object(source: Any, connection: engine.DuckDBPyConnection) -> Opened:
             f"got a {type(source).__name__}"
         )
     source = _decodable(source)
-    return connection.from_arrow(source), lambda: _arrow_hash(source)
+    return Opened(connection.from_arrow(source), lambda: _arrow_hash(source))
 
 
 def _decodable(table: Any) -> Any:
@@ -319,17 +300,28 @@ def _decodable(table: Any) -> Any:
 
 
 class _FilesHash:
-    """SHA-256 of the bytes of files, and of their names from where they differ; computed again when a file changes."""
+    """SHA-256 of the bytes of files, and of their names from where they differ; computed again when a file changes.
 
-    def __init__(self, files: Sequence[Path], table: str) -> None:
+    `check` is then called first: it may refuse what the files have become.
+    """
+
+    def __init__(self, files: Sequence[Path], table: str, check: Callable[[], None] = lambda: None) -> None:
         self.files = list(files)
         self.table = table
+        self.check = check
+        self.checked = self._stats()[1]
         self.known: tuple[list[tuple[int, int, int, int]], str] | None = None
 
-    def __call__(self) -> str:
+    def _stats(self) -> tuple[list[Path], list[tuple[int, int, int, int]]]:
         beside = [Path(f"{file}{end}") for file in self.files for end in ("-wal", ".wal")]
         files = [*self.files, *(file for file in beside if file.exists())]
-        stats = [(s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in (file.stat() for file in files)]
+        return files, [(s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in (file.stat() for file in files)]
+
+    def __call__(self) -> str:
+        files, stats = self._stats()
+        if self.checked != stats:
+            self.check()
+            self.checked = stats
         if self.known is None or self.known[0] != stats:
             whole = hashlib.sha256(self.table.encode())
             root = os.path.commonpath([file.parent for file in files])

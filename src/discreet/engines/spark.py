@@ -21,7 +21,7 @@ from weakref import WeakSet
 
 from sqlglot import exp
 
-from discreet.ask.expression import Kind
+from discreet.ask.expression import Column, Kind
 from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
 from discreet.engines.dialect import KEYS, SOURCE, STORED
 from discreet.engines.dialect_spark import SPARK
@@ -45,7 +45,8 @@ _KINDS: dict[str, tuple[Kind, bool]] = {
 }
 """What Spark's types are in the row language."""
 
-_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".orc": "orc", ".csv": "csv", ".json": "json", ".jsonl": "json"}
+_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".orc": "orc"}
+_TEXTS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson")
 
 _CHECKED: WeakSet[Any] = WeakSet()
 """The sessions that do what we rely on."""
@@ -82,7 +83,7 @@ class Spark:
         table = self._run("units", units_of(unit, self._schema, SPARK), None)
         return Exact(int(table.column(0)[0].as_py()))
 
-    def discover(self, column: str, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
+    def discover(self, column: Column, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
         """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
         wanted = units_of_keys(column, unit, limit, self._schema, SPARK)
         table = self._run("discover", wanted.sql, None, wanted.stored)
@@ -152,6 +153,8 @@ def _opened(source: str) -> Any:
         raise InvalidParameter("a source on Spark needs pyspark: pip install 'discreet[spark]'") from None
     session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     name = source.removeprefix("spark:")
+    if name.rstrip("/").endswith(_TEXTS):  # Spark would tell types from rows, and split lines at carriage returns
+        raise InvalidParameter("a file of text must become Parquet for Spark, or a DataFrame with a schema of your own")
     suffix = next((suffix for suffix in _FORMATS if name.rstrip("/").endswith(suffix)), None)
     if suffix is None:
         return session.table(name)

@@ -42,13 +42,15 @@ from discreet.ask.expression import (
     Missing,
     Negation,
     Part,
+    Reading,
     Some,
     Truncated,
 )
 from discreet.engines.base import Schema
 from discreet.engines.dialect import Dialect, Word, plain
 from discreet.engines.dialect_duckdb import DUCKDB
-from discreet.engines.patterns import DATE_PATTERN, NUMBER_PATTERN
+from discreet.engines.patterns import DATE_PATTERN, NUMBER_PATTERN, Shape, date_shape
+from discreet.engines.reading import is_integer, iso_date, plain_number
 from discreet.engines.trees import (
     Tree,
     alias,
@@ -141,18 +143,17 @@ class Translator:
 
     def column_of_numbers(self, expression: Expression) -> tuple[Tree, str] | None:
         """The column behind an expression that is one of numbers, with its type: for shorter ways to the same value."""
-        if not isinstance(expression, Column) or not expression.kind == "number" == self._declared(expression.name):
+        if not isinstance(expression, Column) or expression.kind != "number":
+            return None
+        if expression.name not in self.schema or self.schema[expression.name].kind != "number":
             return None
         return self.source(expression.name), self.schema[expression.name].described
 
-    def _declared(self, name: str) -> Kind | None:
-        return self.schema[name].kind if name in self.schema else None
-
     def _translate(self, expression: Expression) -> Term:  # noqa: PLR0911, PLR0912 - one case for each class
         match expression:
-            case Column(name, kind):
+            case Column(name, kind, reading):
                 here = self._column(name)
-                return here if here.kind == kind else self._cast(here, kind)
+                return here if here.kind == kind else self._read(here, kind, reading or Reading())
             case Constant(value, kind):
                 return Term(constant(value, kind, self.dialect), kind, 0)
             case Arithmetic():
@@ -216,6 +217,26 @@ class Translator:
                 return Term(here, "truth", 0)
             case kind:
                 assert_never(kind)
+
+    def _read(self, term: Term, kind: Kind, reading: Reading) -> Term:
+        """A column's text as a value, by the declared marks and formats; what does not fit is missing."""
+        if kind == "date" and reading.formats:
+            dates = [self._cast(self._iso(term, date_shape(format)), kind) for format in reading.formats]
+            return Term(call("coalesce", *(date.tree for date in dates)), kind, max(date.level for date in dates))
+        if kind == "number" and (reading.thousands or reading.decimal != "."):
+            term = self.named(term)
+            term = Term(plain_number(term.tree, reading, self.dialect), "text", term.level)
+        term = self._cast(term, kind)
+        if not reading.whole:
+            return term
+        term = self.named(term)
+        return Term(when([(is_integer(term.tree, self.dialect), term.tree)]), kind, term.level)
+
+    def _iso(self, term: Term, shape: Shape) -> Term:
+        term = self.named(term)
+        if shape.months:
+            term = self.named(Term(self.dialect.letters(term.tree, "lower"), "text", term.level))
+        return Term(iso_date(term.tree, shape, self.dialect), "text", term.level)
 
     def _dated(self, term: Term) -> Term:
         """A date in the years 1 to 9999, else missing; infinite ones are beyond."""

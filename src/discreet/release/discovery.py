@@ -28,6 +28,7 @@ from flint import arb
 
 from discreet.ask.expression import Column
 from discreet.ask.kinds import refused
+from discreet.ask.normal import text as column_text
 from discreet.ask.policy import Policy
 from discreet.ask.query import Query
 from discreet.ask.scope import Scope
@@ -142,10 +143,10 @@ def keys_of_unit(policy: Policy) -> int:
 def discovery(study: Study, columns: Sequence[str], epsilon: Any) -> Discovered:
     """Spend ε and the study's δ, then read, toss and record; asked again in the same way, what was recorded, free."""
     exact, policy = exact_epsilon(epsilon), study.policy
-    names, delta = _asked(study, columns), _delta(policy)
-    rule = rule_of(policy, len(names), exact, delta)
+    asked_columns, delta = _asked(study, columns), _delta(policy)
+    rule = rule_of(policy, len(asked_columns), exact, delta)
     asked = {
-        "columns": names,
+        "columns": list(map(column_text, asked_columns)),
         "delta": delta,
         "neighbors": policy.neighbors,
         "unit": policy.unit,
@@ -165,8 +166,8 @@ def discovery(study: Study, columns: Sequence[str], epsilon: Any) -> Discovered:
     content = grant.answer
     if content is None:
         limit, keys = keys_of_unit(policy), {}
-        for name in names:
-            keys[name] = kept_keys(study.engine.discover(name, policy.unit_column, limit), rule.chance)
+        for column in asked_columns:
+            keys[column.name] = kept_keys(study.engine.discover(column, policy.unit_column, limit), rule.chance)
         told = {"discovered": keys, "epsilon": str(exact), "delta": str(delta)}
         content = ledger.record(grant, json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode())
     return _read(content)
@@ -196,16 +197,16 @@ def policy_with(policy: Policy, discovered: Discovered | None) -> Policy:
     return policy.with_keys(keys) if keys else policy
 
 
-def _asked(study: Study, columns: Sequence[str]) -> list[str]:
+def _asked(study: Study, columns: Sequence[str]) -> list[Column]:
     """The columns that are to be discovered, each once, in one order."""
     scope = Scope(study.policy, study.schema)
     if not columns or not all(isinstance(column, str) for column in columns):
         raise InvalidParameter('discover takes the names of columns, as in discover("county", epsilon="0.1")')
-    names = sorted({scope.column(column).name for column in columns})
-    for name in names:
+    found = {column.name: column for column in map(scope.column, columns)}
+    for name in sorted(found):
         if not study.policy.columns[name].discover:
             raise refused(f'the policy must leave it to a discovery; declare {name} = {{ keys = "discover" }}')
-    return names
+    return [found[name] for name in sorted(found)]
 
 
 def _delta(policy: Policy) -> Fraction:

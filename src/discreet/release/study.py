@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.ask.policy import Policy
 from discreet.ask.query import Query
 from discreet.ask.scope import check_schema
+from discreet.ask.siblings import siblings
 from discreet.ask.sql import parse
 from discreet.calibrate.bounds import exact_chance, exact_count
 from discreet.calibrate.epsilon import UNIT, exact_epsilon, quote
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 class Study:
     """Data behind a policy and a budget."""
+
+    siblings: tuple[str, ...] = ()
+    """Other policies in the folder of this one over the same data: each has a budget of its own."""
 
     def __init__(self, policy: Policy, *, ledger: str | PathLike[str] | Ledger, name: str = "study") -> None:
         self.name = name
@@ -55,8 +59,11 @@ class Study:
     def engine(self) -> Engine:
         """Where the rows are."""
         from discreet.engines.opening import engine_of
+        from discreet.engines.textfiles import Layout
 
-        return engine_of(self.policy.source)
+        policy = self.policy
+        used = dict.fromkeys([*policy.columns, *filter(None, [policy.unit_column])])
+        return engine_of(policy.source, Layout(tuple(used), policy.delimiter))
 
     @cached_property
     def schema(self) -> Schema:
@@ -120,9 +127,10 @@ class Study:
 
     def __repr__(self) -> str:
         policy = self.policy
+        shared = f" · same data as {', '.join(self.siblings)}: releases add up" if self.siblings else ""
         return (
             f"Study({self.name!r}: {len(policy.columns)} columns declared · ε {float(self.remaining):.4g} of "
-            f"{float(policy.epsilon):.4g} left · {policy.neighbors} · unit {one_line(policy.unit)})"
+            f"{float(policy.epsilon):.4g} left · {policy.neighbors} · unit {one_line(policy.unit)}{shared})"
         )
 
     def _plan(
@@ -182,9 +190,12 @@ class Asked:
 
 
 def open(path: str | PathLike[str], *, ledger: str | PathLike[str] | Ledger | None = None) -> Study:
-    """The study that a policy file declares."""
+    """The study that a policy file declares; `repr` names other studies of the same data in its folder."""
     place = Path(path)
-    return Study(Policy.load(place), ledger=place.with_suffix(".ledger") if ledger is None else ledger, name=place.stem)
+    policy = Policy.load(place)
+    study = Study(policy, ledger=place.with_suffix(".ledger") if ledger is None else ledger, name=place.stem)
+    study.siblings = siblings(place, policy.source)
+    return study
 
 
 def _ledger(where: str | PathLike[str], name: str, policy: Policy) -> Ledger:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.ask.declared import Declared
-from discreet.ask.scope import kind_under
+from discreet.ask.scope import column_under
 from discreet.calibrate.epsilon import UNIT
 from discreet.errors import DiscreetError
 from discreet.release.plan import Plan
@@ -40,7 +40,7 @@ def study_json(study: Study, person: Person) -> dict[str, Any]:
         "allotment": None if person.analyst is None else str(ledger.total(study.name, analyst=person.analyst)),
         "left": str(ledger.remaining(study.name, analyst=person.analyst)),
         "columns": [
-            {"name": name, "kind": kind_under(declared, study.schema[name].kind), **_declared(declared)}
+            {"name": name, "kind": column_under(name, declared, study.schema[name]).kind, **_declared(declared)}
             for name, declared in policy.columns.items()
         ],
     }

@@ -18,9 +18,11 @@ from pathlib import Path
 from discreet.ask.declared import Declared
 from discreet.ask.policy import Policy
 from discreet.ask.scope import check_schema
+from discreet.ask.siblings import budgets, siblings
 from discreet.calibrate.bounds import exact_count, exact_neighbors
 from discreet.calibrate.epsilon import exact_epsilon, quote
 from discreet.engines.base import ColumnType, Schema
+from discreet.engines.sniffing import as_cells
 from discreet.errors import DiscreetError, InvalidParameter
 
 Asker = Callable[[str, str | None, Callable[[str], object]], str]
@@ -34,10 +36,10 @@ _RANGE = re.compile(r"-?\d+\.\.-?\d+", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _EXAMPLES = {
-    "number": "{ bounds = [lower, upper] }",
-    "text": '{ keys = ["…", "…"] }',
-    "date": "{ bounds = [2000-01-01, 2030-12-31] }",
-    "truth": "{}",
+    "number": {"bounds": "[lower, upper]"},
+    "text": {"keys": '["…", "…"]'},
+    "date": {"bounds": "[2000-01-01, 2030-12-31]"},
+    "truth": {},
 }
 _QUESTIONS = {
     "number": "the smallest and the largest value that count, such as 0:120",
@@ -58,6 +60,8 @@ class Draft:
     neighbors: str | None = None
     epsilon: str | None = None
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
+    formats: dict[str, str] = field(default_factory=dict)
+    """Formats of dates that were guessed, by column."""
 
     def declare(self, option: str, texts: Iterable[str], schema: Schema, folder: Path) -> None:
         """Take declarations such as age=0:120."""
@@ -81,14 +85,13 @@ class Draft:
 def described(place: str, schema: Schema) -> str:
     """What was seen of the data, in a sentence.
 
-    >>> described("people.csv", {"age": ColumnType("number", False, "DOUBLE")})
-    'people.csv: 1 column (age double). No values were kept.'
+    >>> described("people.parquet", {"age": ColumnType("number", False, "DOUBLE")})
+    'people.parquet: 1 column (age double). No values were read.'
     """
     columns = ", ".join(f"{name} {column.described.lower()}" for name, column in schema.items())
     many = "1 column" if len(schema) == 1 else f"{len(schema):,} columns"
-    # the types of CSV and JSON are told from some of their rows; those of a table are written down
-    guessed = any(part in place.lower() for part in (".csv", ".tsv", ".json", ".ndjson", ".txt"))
-    return f"{place}: {many} ({columns}). No values were {'kept' if guessed else 'read'}."
+    seen = "No values were read." if _typed(schema) else "Types are guessed from some rows; no values were kept."
+    return f"{place}: {many} ({columns}). {seen}"
 
 
 def interview(draft: Draft, schema: Schema, ask: Asker, folder: Path) -> None:
@@ -121,7 +124,7 @@ def written(draft: Draft, schema: Schema, folder: Path) -> str:
         options = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         raise InvalidParameter("bounds must be numbers such as 0:120, or days such as 2000-01-01:2030-12-31") from None
-    check_schema(Policy(**options, folder=folder), schema)
+    check_schema(Policy(**options, folder=folder), as_cells(schema))
     return text
 
 
@@ -164,14 +167,37 @@ def _text(draft: Draft, schema: Schema) -> str:
     width = max(len(value) for _, value, _ in lines)
     told = [f"{name:<10} = {value:<{width}}  # {why}" if why else f"{name:<10} = {value}" for name, value, why in lines]
     told += ["", "# What anyone may know beforehand; nothing here is taken from the data.", "[columns]"]
-    for name, options in draft.columns.items():
-        pairs = ", ".join(f"{option} = {value}" for option, value in options.items())
-        told.append(f"{_key(name)} = {{ {pairs} }}" if pairs else f"{_key(name)} = {{}}")
+    if not _typed(schema):
+        told.append("# The type says how text is read. It was guessed from some rows: please check it.")
+    told += [_line(name, {**_reading(draft, schema, name), **options}) for name, options in draft.columns.items()]
     rest = {name: column for name, column in schema.items() if name not in draft.columns and name != draft.unit}
     if rest:
         told.append("# Not declared, so nobody can ask about them:")
-        told += [f"# {_key(name)} = {_EXAMPLES[column.kind]}" for name, column in rest.items()]
+    for name, column in rest.items():
+        told.append(f"# {_line(name, {**_reading(draft, schema, name), **_EXAMPLES[column.kind]})}")
     return "\n".join(told) + "\n"
+
+
+def _line(name: str, options: Mapping[str, str]) -> str:
+    pairs = ", ".join(f"{option} = {value}" for option, value in options.items())
+    return f"{_key(name)} = {{ {pairs} }}" if pairs else f"{_key(name)} = {{}}"
+
+
+def _reading(draft: Draft, schema: Schema, name: str) -> dict[str, str]:
+    """The type of a column of text, as options: what was guessed, unless its bounds or keys are of another kind."""
+    column, options = schema[name], draft.columns.get(name, {})
+    if column.typed:
+        return {}
+    said = tomllib.loads("\n".join(f"{option} = {value}" for option, value in options.items() if option != "keys"))
+    kind = Declared(**said).kind
+    if kind is not None and kind != column.kind:
+        return {"type": _quoted(kind)}
+    formats = {"format": _quoted(draft.formats[name])} if name in draft.formats else {}
+    return {"type": _quoted("integer" if column.whole else column.kind), **formats}
+
+
+def _typed(schema: Schema) -> bool:
+    return all(column.typed for column in schema.values())
 
 
 def _options(column: ColumnType, said: str, folder: Path) -> dict[str, str]:
@@ -282,6 +308,16 @@ def _quoted(text: str) -> str:
 
 def _key(name: str) -> str:
     return name if _BARE.fullmatch(name) else _quoted(name)
+
+
+def refuse_second_budget(place: Path, source: str, *, agreed: bool, ask: Asker | None) -> None:
+    """Refuse a study of data that another one in the folder has, unless the custodian agrees."""
+    others = siblings(place, source)
+    if not others or agreed:
+        return
+    told = budgets(place.stem, others)
+    if ask is None or not _yes(ask(f"{told} Is another budget wanted?", "no", _yes_check)):
+        raise InvalidParameter(f"{told} If that is meant, say --another-budget; else ask the study that there is")
 
 
 def refuse_existing(path: Path) -> None:

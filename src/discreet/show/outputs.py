@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.ask.siblings import budgets
 from discreet.calibrate.epsilon import quote
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter
 from discreet.release.result import left_shown, shown
@@ -68,7 +69,8 @@ def receipt(answer: Answer, study: Study, *, ledger: str, known: bool, saved: It
     free = ", asked before" if answer.epsilon and not cost else ""
     names = ", ".join(dict.fromkeys(file.name for file in saved))
     told = f"ε {shown(cost)} spent{free}, {left_shown(answer.remaining)} left{where}."
-    return f"{told} Saved {names}" if names else told
+    beside = f" {budgets(study.name, study.siblings)}" if study.siblings else ""
+    return f"{told}{beside} Saved {names}" if names else f"{told}{beside}"
 
 
 def weights_of(texts: Iterable[str]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from discreet.ask.siblings import budgets
 from discreet.errors import one_line
 from discreet.release.ledger_chain import in_epsilon
 from discreet.release.result import left_shown, shown
@@ -76,7 +77,8 @@ def show_plan(plan: Plan) -> None:
     _table(headings, rows, right=(1, 2))
     if plan.notes:
         say(" · ".join(plan.notes), style="dim")
-    say(*plan.warnings, style="yellow")
+    beside = [budgets(plan.study.name, plan.study.siblings)] if plan.study.siblings else []
+    say(*plan.warnings, *beside, style="yellow")
 
 
 def show_next(plan: Plan, words: Sequence[str], options: Mapping[str, Any]) -> None:

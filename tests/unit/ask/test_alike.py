@@ -11,7 +11,7 @@ from discreet.ask.sql import parse
 @pytest.mark.parametrize("end", ["_low", "_high"])
 def test_a_name_of_the_end_of_an_interval_is_refused(end):
     with pytest.raises(QueryRefused, match=f"'n{end}' is the name of an end of 'n'"):
-        parse(" ".join(["SELECT count(*) AS n, sum(age) AS", f"n{end}", "FROM data"]), POLICY, SCHEMA)
+        parse(" ".join(["SELECT count(*) AS n, sum(age) AS", f"n{end}", "FROM t"]), POLICY, SCHEMA)
     with pytest.raises(QueryRefused, match=f"'n{end}' is the name of an end of 'n'"):
         build(POLICY, SCHEMA, where=(), by=(), ask={"n": Count(), f"n{end}": Sum("age")})
 
@@ -19,9 +19,9 @@ def test_a_name_of_the_end_of_an_interval_is_refused(end):
 @pytest.mark.parametrize("clause", ["sum(age) * 1e400", "sum(age) - 1e301"])
 def test_a_number_beyond_the_doubles_is_refused(clause):
     with pytest.raises(QueryRefused, match="at most 1e300"):
-        parse(" ".join(["SELECT", clause, "AS x FROM data"]), POLICY, SCHEMA)
+        parse(" ".join(["SELECT", clause, "AS x FROM t"]), POLICY, SCHEMA)
     with pytest.raises(QueryRefused, match="at most 1e300"):
-        parse("SELECT count(*) AS n FROM data HAVING count(*) > 1e400", POLICY, SCHEMA)
+        parse("SELECT count(*) AS n FROM t HAVING count(*) > 1e400", POLICY, SCHEMA)
 
 
 def test_bins_that_are_no_list_are_refused():

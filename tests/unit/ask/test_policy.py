@@ -152,7 +152,7 @@ def test_a_policy_that_cannot_be_kept_is_refused_by_its_key(change: dict[str, ob
         ({"bounds": 3}, "bounds: bounds must be a pair"),
         ({"bounds": [date(2021, 1, 1), date(2020, 1, 1)]}, "bounds: lower must come before upper"),
         ({"bound": [0, 1]}, "bound is not a key of a policy; did you mean bounds?"),
-        ({"zzz": 1}, "zzz is not a key of a policy; the keys are bounds, keys"),
+        ({"zzz": 1}, "zzz is not a key of a policy; the keys are type, format"),
         ({"keys": []}, "keys: keys must hold at least one value"),
         ({"keys": ["a", "a"]}, "keys: keys must differ, got 'a' twice"),
         ({"keys": [1, 1.0]}, "keys: keys must differ, got 1 twice"),

@@ -44,13 +44,13 @@ def test_a_quantile_of_several_shares_releases_a_number_for_each() -> None:
 )
 def test_what_the_policy_says_is_in_the_text(change: dict[str, object]) -> None:
     text = "SELECT county, sum(age) FROM t GROUP BY county"
-    other = Policy(source="x", unit="patient", max_rows=4, epsilon=1, columns={**POLICY.columns, **change})
+    other = Policy(source="x", table="t", unit="patient", max_rows=4, epsilon=1, columns={**POLICY.columns, **change})
     assert canonical(parse(text, other, SCHEMA)) != one_text(text)
 
 
 def test_many_keys_are_in_the_text_by_their_hash() -> None:
     def text(last: int) -> str:
-        policy = Policy(source="x", epsilon=1, columns={"age": {"keys": f"0..{last}"}})
+        policy = Policy(source="x", table="t", epsilon=1, columns={"age": {"keys": f"0..{last}"}})
         return canonical(parse("SELECT age, count(*) FROM t GROUP BY age", policy, SCHEMA))
 
     assert len(text(10**5)) < 200

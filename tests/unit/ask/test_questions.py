@@ -53,7 +53,7 @@ def asked(**options: object) -> Query:
     ],
 )
 def test_a_question_is_the_same_query_as_its_sql(question: Question, call: str) -> None:
-    text = f"SELECT county, {call} AS x FROM people WHERE age >= 18 AND smoker GROUP BY county"  # noqa: S608
+    text = f"SELECT county, {call} AS x FROM t WHERE age >= 18 AND smoker GROUP BY county"  # noqa: S608
     assert asked(where="smoker AND 18 <= age", by="county", ask={"x": question}) == query(text)
     assert asked(where=["smoker", "age >= 18"], by=["county"], ask={"x": question}) == query(text)
 

@@ -12,7 +12,8 @@ import reference
 from discreet import Policy, QueryRefused, Study
 from discreet.ask.declared import Declared
 from discreet.ask.expression import Cast, Column
-from discreet.ask.scope import kind_under
+from discreet.ask.scope import column_under
+from discreet.engines.base import ColumnType
 from studies import Paper, select
 
 FIELDS = ("age", "born", "level", "size")
@@ -46,7 +47,7 @@ def study(request, tmp_path):
         csv.writer(opened).writerows([FIELDS, *ROWS])
     query = f"SELECT * FROM '{file}'"  # noqa: S608 - the test's own file
     sources = {"file": file, "select": query, "relation": duckdb.connect().read_csv(str(file))}
-    policy = Policy(source=sources[request.param], epsilon=10**6, version="1", columns=COLUMNS)
+    policy = Policy(source=sources[request.param], table="data", epsilon=10**6, version="1", columns=COLUMNS)
     made = Study(policy, ledger=Paper())
     assert {column.kind for column in made.schema.values()} == {"text"}
     return made
@@ -97,10 +98,15 @@ def test_a_column_declared_as_numbers_is_no_text(study):
 
 
 def test_only_texts_take_the_kind_that_is_declared():
+    def kind_under(declared, kind):
+        return column_under("x", declared, ColumnType(kind, False, "")).kind
+
     bounds, days = Declared(bounds=(0, 1)), Declared(bounds=[date(2020, 1, 1), date(2021, 1, 1)])
     assert [kind_under(bounds, kind) for kind in ("text", "number", "date", "truth")] == [
         "number", "number", "date", "truth"
     ]  # fmt: skip
     assert kind_under(days, "text") == "date"
     assert kind_under(Declared(keys="1..3"), "text") == "number"
+    assert kind_under(Declared(keys=[True, False]), "text") == kind_under(Declared(type="truth"), "text") == "truth"
     assert kind_under(Declared(keys=["1", "2"]), "text") == kind_under(Declared(), "text") == "text"
+    assert kind_under(Declared(keys=["1", "2"], type="integer"), "text") == "number"

@@ -69,7 +69,7 @@ HALF = Fraction(1, 2)
     ],
 )
 def test_aggregates_are_read(call: str, aggregate: Aggregate) -> None:
-    found = query(f"SELECT {call} AS x FROM people").aggregates  # noqa: S608
+    found = query(f"SELECT {call} AS x FROM t").aggregates  # noqa: S608
     assert found == (("a1", aggregate),)
 
 
@@ -99,7 +99,7 @@ def test_aggregates_are_read(call: str, aggregate: Aggregate) -> None:
 def test_bounds_of_expressions_follow_from_those_of_columns(
     expression: str, lower: object, upper: object, whole: bool
 ) -> None:
-    [(_, found)] = query(f"SELECT sum({expression}) FROM people").aggregates  # noqa: S608
+    [(_, found)] = query(f"SELECT sum({expression}) FROM t").aggregates  # noqa: S608
     assert isinstance(found, Moment)
     assert (found.lower, found.upper, found.whole) == (Fraction(lower), Fraction(upper), whole)  # type: ignore[arg-type]
     assert found.missing is None
@@ -144,7 +144,7 @@ def test_months_between_the_bounds_of_a_date_are_keys() -> None:
 
 def test_a_missing_key_counts_as_declared() -> None:
     columns = {**COLUMNS, "sex": {"keys": ["f", "m", "?"], "missing": "?"}}
-    policy = Policy(source="x", epsilon=1, columns=columns)
+    policy = Policy(source="x", table="t", epsilon=1, columns=columns)
     [group] = parse("SELECT sex, count(*) FROM t GROUP BY sex", policy, SCHEMA).groups
     assert group.of == parse_condition("COALESCE(sex, '?') = 'x'", policy, SCHEMA).left  # type: ignore[union-attr]
 
@@ -152,7 +152,7 @@ def test_a_missing_key_counts_as_declared() -> None:
 def test_what_is_done_to_released_numbers_is_read() -> None:
     found = query(
         """SELECT county AS place, sum(age) / count(*) AS mean, mean * 2 - 1, -count(*)
-        FROM people GROUP BY county
+        FROM t GROUP BY county
         HAVING NOT (count(*) < 10 OR mean BETWEEN 1 AND 2) ORDER BY mean DESC, place, count(*) LIMIT 3"""
     )
     mean = Combined("/", Named("a2"), Named("a1"))
@@ -303,7 +303,7 @@ def test_what_is_not_in_the_language_is_refused_by_name(text: str) -> None:
 
 
 def test_units_of_rows_are_counted_with_count_star() -> None:
-    policy = Policy(source="x", epsilon=1, columns=COLUMNS)
+    policy = Policy(source="x", table="t", epsilon=1, columns=COLUMNS)
     with pytest.raises(QueryRefused, match="use GROUP BY"):
         parse("SELECT count(DISTINCT patient) FROM t", policy, SCHEMA)
 
@@ -315,6 +315,8 @@ def test_a_quoted_name_is_exact_and_another_ignores_capitals() -> None:
 
 
 def test_a_column_may_be_called_as_a_word_of_sql() -> None:
-    policy = Policy(source="x", epsilon=1, columns={"sample": {"bounds": [0, 1]}, "group": {"bounds": [0, 1]}})
+    policy = Policy(
+        source="x", table="t", epsilon=1, columns={"sample": {"bounds": [0, 1]}, "group": {"bounds": [0, 1]}}
+    )
     schema = {"sample": SCHEMA["age"], "group": SCHEMA["age"]}
     assert parse('SELECT sum(sample), sum("group") FROM t', policy, schema).aggregates

@@ -72,7 +72,7 @@ def test_numerics_beyond_the_doubles_are_limited_and_raise_nothing(made):
     assert engine.fetch(request).reveal() == [[7], [23], [209], [4], [5]]
     assert engine.units("x").reveal() == 7
     assert engine.fetch(Request((Rows(), Units()), unit="x", max_rows=1)).reveal() == [[7], [7]]
-    assert engine.discover("x", "x", 1).reveal() == {0: 2}
+    assert engine.discover(ask.Column("x", "number"), "x", 1).reveal() == {0: 2}
 
 
 def test_doubles_that_would_underflow_raise_nothing(made):
@@ -163,7 +163,7 @@ def test_a_cell_of_256_mib_raises_nothing_and_is_missing(made):
     request = Request((*map(Rows, functions), Rows(ask.Cast(text, "date")), Rows(ask.Missing(text))))
     assert engine.fetch(request).reveal() == [[2], [2], [2], [0], [1]]
     assert engine.fetch(Request((Rows(), Units()), unit="x", max_rows=1)).reveal() == [[2], [2]]
-    assert engine.discover("x", "n", 1).reveal() == {"a": 1, "a ": 1}
+    assert engine.discover(ask.Column("x", "text"), "n", 1).reveal() == {"a": 1, "a ": 1}
     assert len(engine.version()) == 64
 
 

@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 import discreet
 from discreet import BudgetExceeded, Count, InvalidParameter, Ledger, Mean, Policy, QueryRefused, Study
+from discreet.ask.expression import Column
 from discreet.calibrate.ball import nearest
 from discreet.engines.base import Exact
 from discreet.engines.duckdb import DuckDB
@@ -92,20 +93,22 @@ def test_what_was_tossed_is_on_the_tape():
 def test_units_are_counted_and_null_is_no_key():
     table = pa.table({"who": [1, 1, 1, 2, 2, None], "key": ["a", "a", "b", "a", None, "c"]})
     for limit in (2, 3):
-        assert DuckDB(table).discover("key", "who", limit).reveal() == {"a": 2, "b": 1}
-    assert DuckDB(table).discover("key", None, 1).reveal() == {"a": 3, "b": 1, "c": 1}
-    assert DuckDB(table.slice(0, 0)).discover("key", "who", 2).reveal() == {}
+        assert DuckDB(table).discover(Column("key", "text"), "who", limit).reveal() == {"a": 2, "b": 1}
+    assert DuckDB(table).discover(Column("key", "text"), None, 1).reveal() == {"a": 3, "b": 1, "c": 1}
+    assert DuckDB(table.slice(0, 0)).discover(Column("key", "text"), "who", 2).reveal() == {}
 
 
 def test_nothing_about_the_data_raises():
     texts = pa.table({"key": ["", " ", "\0", "a\0b", "🦊", "'; --", "\n", "x" * 10**5, None]})
-    assert DuckDB(texts).discover("key", None, 1).reveal() == dict.fromkeys(texts["key"].to_pylist()[:-1], 1)
+    assert DuckDB(texts).discover(Column("key", "text"), None, 1).reveal() == dict.fromkeys(
+        texts["key"].to_pylist()[:-1], 1
+    )
     numbers = pa.table({"key": pa.array([0, -1, 2**53 - 1, 2**53, -(2**63), 2**63 - 1, None], pa.int64())})
-    assert DuckDB(numbers).discover("key", None, 1).reveal() == {0: 1, -1: 1, 2**53 - 1: 1}
+    assert DuckDB(numbers).discover(Column("key", "number"), None, 1).reveal() == {0: 1, -1: 1, 2**53 - 1: 1}
     large = pa.table({"key": pa.array([0, 2**64 - 1], pa.uint64())})
-    assert DuckDB(large).discover("key", None, 1).reveal() == {0: 1}
+    assert DuckDB(large).discover(Column("key", "number"), None, 1).reveal() == {0: 1}
     decimals = DuckDB("SELECT unnest([1, 2, 99999999999999999999]::DECIMAL(30, 0)[]) AS key")
-    assert decimals.discover("key", None, 1).reveal() == {1: 1, 2: 1}
+    assert decimals.discover(Column("key", "number"), None, 1).reveal() == {1: 1, 2: 1}
 
 
 # A study.

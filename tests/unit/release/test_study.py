@@ -12,6 +12,7 @@ from studies import Paper, policy_of, select, study_of, table_of
 ROWS = [{"place": "north", "age": at % 11} for at in range(40)]
 TOML = """
 source  = "people.csv"
+table   = "data"
 epsilon = "1"
 [columns]
 place = { keys = ["north", "south"] }

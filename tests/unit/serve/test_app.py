@@ -92,7 +92,7 @@ def test_a_number_in_json_is_the_same_as_its_text(site):
 def test_a_question_in_python_is_the_same_as_in_sql(site):
     asked = {"people": {"kind": "Count"}, "age": {"kind": "Mean", "of": "age"}}
     chain = body(sql=None, ask=asked, by=["county"], where=["age > 1"], epsilon="0.2")
-    same = "SELECT county, count(*) AS people, avg(age) AS age FROM t WHERE age > 1 GROUP BY county"
+    same = "SELECT county, count(*) AS people, avg(age) AS age FROM PEOPLE WHERE age > 1 GROUP BY county"
     answers = [site.client().post("/release", json=one).json() for one in (chain, body(sql=same, epsilon="0.2"))]
     assert answers[0]["sha256"] == answers[1]["sha256"]
     assert answers[0]["table"] == answers[1]["table"]

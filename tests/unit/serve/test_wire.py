@@ -36,7 +36,9 @@ QUESTIONS = [
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    policy = discreet.Policy(source=TABLE, columns=COLUMNS, epsilon=1000, neighbors="add-remove", version="1")
+    policy = discreet.Policy(
+        source=TABLE, table="t", columns=COLUMNS, epsilon=1000, neighbors="add-remove", version="1"
+    )
     with discreet.Study(policy, ledger=tmp_path_factory.mktemp("wire") / "t.ledger") as made:
         yield made
 

@@ -1,0 +1,81 @@
+"""A guess at the types of a file of text from some of its rows: for `discreet init`, before there is a promise.
+
+A study never looks: it reads what study.toml declares. So whatever is guessed here is written there, for the custodian
+to check.
+"""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+from typing import Any
+
+import duckdb as engine
+
+from discreet.ask.reading import tokens
+from discreet.engines.base import ColumnType, Schema
+from discreet.engines.duckdb import schema_of
+from discreet.engines.opening import engine_of
+from discreet.engines.sources import CSV, JSON, files_of, suffix_of
+from discreet.engines.textfiles import folder_names, header
+from discreet.errors import InvalidParameter
+
+_TEXT = ColumnType("text", False, "VARCHAR", typed=False)
+
+
+def looked_at(source: str) -> tuple[Schema, dict[str, str]]:
+    """Names and types of the columns of a source, guessed where it has no types; and the formats of dates."""
+    try:
+        files = files_of(source)
+    except InvalidParameter:
+        files = []
+    kinds = {suffix_of(file) for file in files}
+    if not files or not (kinds <= CSV or kinds <= JSON) or not any(file.stat().st_size for file in files):
+        return engine_of(source).schema(), {}
+    first = next(file for file in files if file.stat().st_size)
+    schema, formats = (_csv if kinds <= CSV else _json)(first)
+    folders = folder_names(first) if all("=" in file.parent.name for file in files) else []
+    return {**schema, **dict.fromkeys(folders, _TEXT)}, formats
+
+
+def as_cells(schema: Schema) -> Schema:
+    """The schema as a study has it: a file without types holds texts."""
+    return {name: column if column.typed else _TEXT for name, column in schema.items()}
+
+
+def _csv(file: Path) -> tuple[dict[str, ColumnType], dict[str, str]]:
+    names, mark, _ = header(file, None)
+    with engine.connect(":memory:") as connection:
+        try:
+            [(columns, day, moment)] = connection.execute(
+                "SELECT Columns, DateFormat, TimestampFormat FROM "
+                """sniff_csv(?, delim = ?, quote = '"', escape = '"', header = true, ignore_errors = true)""",
+                [glob.escape(str(file)), mark],
+            ).fetchall()
+            guesses = dict(zip(names, (column["type"] for column in columns), strict=True))
+        except (engine.Error, ValueError):  # DuckDB's words may quote a line
+            return dict.fromkeys(names, _TEXT), {}
+    found, formats = {}, {}
+    for name, guess in guesses.items():
+        found[name] = _TEXT
+        written = {"DATE": day, "TIMESTAMP": moment}.get(guess)
+        if written is None or _is_format(written):
+            found[name] = schema_of([name], [engine.sqltype(guess)], typed=False).get(name, _TEXT)
+            if written is not None and not written.startswith("%Y-%m-%d"):
+                formats[name] = written
+    return found, formats
+
+
+def _json(file: Path) -> tuple[dict[str, ColumnType], dict[str, str]]:
+    terms: dict[str, Any] = {"format": "newline_delimited", "ignore_errors": True}
+    with engine.connect(":memory:") as connection:
+        rows = connection.read_json(glob.escape(str(file)), **terms)
+        return dict(schema_of(rows.columns, rows.types, typed=False)), {}
+
+
+def _is_format(written: str) -> bool:
+    try:
+        tokens(written)
+    except InvalidParameter:
+        return False
+    return True
