@@ -192,7 +192,8 @@ TIGHT = [
     ("avg(age)", "", CHANGE | ROW, [HERE], [LOW]),
     ("avg(age)", " GROUP BY place", CHANGE | UNIT, rows_of("me", *[HERE] * 4), rows_of("me", *[LOW] * 4)),
     ("avg(well)", "", REMOVE | ROW, [HERE], []),
-    ("var_pop(age)", " WHERE age >= 0", CHANGE | UNIT, rows_of("me", *[HERE] * 3), rows_of("me", *[LOW] * 3)),
+    ("avg(age)", " WHERE age >= 0", CHANGE | UNIT, rows_of("me", *[HERE] * 3), rows_of("me", {**LOW, "age": -1})),
+    ("var_pop(age)", " WHERE age >= 0", CHANGE | UNIT, rows_of("me", *[HERE] * 3), rows_of("me", {**LOW, "age": -1})),
     ("var_pop(age)", "", REMOVE | ROW, [HERE], []),
 ]
 
@@ -264,9 +265,17 @@ def test_control_change_one_taken_for_add_remove_is_caught(ledger):
         assert broken(ledger, CHANGE, question, pair) == ["CountDesign", "MomentDesign"]
 
 
-def test_control_a_mean_without_groups_still_needs_the_factor_of_two(ledger):
+def test_control_a_mean_by_groups_needs_the_factor_of_two(ledger):
     with mock.patch.object(Terms, "factor", property(lambda self: self.rows)):
-        assert broken(ledger, CHANGE, "SELECT avg(age) FROM data", ([HERE], [LOW])) == ["MomentDesign"]
+        assert broken(ledger, CHANGE, "SELECT avg(age) FROM data GROUP BY place", ([HERE], [LOW])) == ["MomentDesign"]
+
+
+def test_control_a_centred_design_for_groups_is_caught(ledger):
+    """Where a row that goes and one that comes are in two groups, they move two numbers of rows."""
+    question, pair = "SELECT avg(age) FROM data GROUP BY place", ([HERE], [LOW])
+    assert broken(ledger, CHANGE, question, pair) == []
+    with mock.patch.object(Terms, "meets", True):
+        assert broken(ledger, CHANGE, question, pair) == ["MomentDesign"]
 
 
 def test_control_scales_that_ignore_max_rows_are_caught(ledger):
@@ -354,6 +363,7 @@ def test_control_keys_from_the_data_are_caught(ledger):
 
 
 def test_a_policy_of_another_relation_gives_another_plan(ledger):
-    one, two = (study_of([HERE], ledger, **policy).sql(select("avg(age)"), epsilon=1) for policy in (CHANGE, REMOVE))
+    asked = select("avg(age)", "GROUP BY place")
+    one, two = (study_of([HERE], ledger, **policy).sql(asked, epsilon=1) for policy in (CHANGE, REMOVE))
     assert one.lines[0].scale == 2 * two.lines[0].scale
     assert one.canonical != two.canonical

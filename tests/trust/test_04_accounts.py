@@ -15,12 +15,12 @@ import pytest
 import discreet
 from discreet import Ledger
 from discreet.engines import array
-from discreet.release import estimators, mechanism, tape
+from discreet.release import design, mechanism, tape
 
 AGES = np.linspace(1, 99, 50)
 STEPS = [
     (array, "moments"),
-    (estimators, "noisy_sums"),
+    (design, "noisy_columns"),
     (mechanism, "fill"),
     (tape.Tape, "written"),
     (Ledger, "record"),

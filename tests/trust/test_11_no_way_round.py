@@ -136,7 +136,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "quantiles": lambda x, **given: discreet.quantiles(x, ["0.1", "0.9"], **given),
     "deciles": lambda x, **given: discreet.quantiles(x, [f"0.{k}" for k in range(1, 10)], **given),
     "textbook median": lambda x, **given: discreet.median(x, method="laplace", **given),
-    "textbook std": lambda x, **given: discreet.std(x, method="laplace", **given),
+    "textbook std": lambda x, **given: discreet.std(x, method="laplace", missing=50, **given),
     **{
         name: getattr(discreet, name)
         for name in ("sum", "mean", "variance", "std", "median", "min", "max", "cdf", "mean_and_std", "summary")

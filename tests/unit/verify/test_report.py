@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 from unittest import mock
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 import discreet
 from discreet.errors import InvalidParameter
 from discreet.verify import report
+from discreet.verify.rerun import CHECKS, Replay
 
+PASSED = Replay(checks=dict.fromkeys(CHECKS, True), sensitivities=(), neighbors="change-one", epsilon=Fraction(1))
 CERTIFIED = ["count(*)", "sum(age)", "avg(age)", "variance(pay)", "median(age)", "min(pay)", "max(age)", "avg(well)"]
 
 
@@ -20,7 +23,9 @@ def quick():
         replace(one, draws=100_000) for one in report.subjects() if one.statistic in ("count", "randomized_response")
     ]
     some = [one for one in report.controls() if one.draws <= 1_000]
-    with mock.patch.multiple(report, subjects=mock.Mock(return_value=few), controls=mock.Mock(return_value=some)):
+    rows = [("sums of a column", "change-one", lambda: PASSED)]
+    made = {"subjects": few, "controls": some, "_replays": rows}
+    with mock.patch.multiple(report, **{name: mock.Mock(return_value=value) for name, value in made.items()}):
         yield
 
 
@@ -44,7 +49,10 @@ def test_the_report_in_json_is_one_text():
     assert report.run(lines.append, as_json=True)
     [text] = lines
     found = json.loads(text)
-    assert set(found) == {"certificates", "audits", "controls", "passed"}
+    assert set(found) == {"certificates", "replays", "audits", "controls", "passed"}
+    assert found["replays"] == [
+        {"name": "sums of a column", "neighbors": "change-one", "checks": PASSED.checks, "passed": True}
+    ]
     assert all(one["verdict"] == "silent" for one in found["audits"])
     assert all(one["verdict"] == "violated" for one in found["controls"])
 
@@ -78,3 +86,22 @@ def test_every_public_name_of_verify_is_there():
     assert callable(discreet.verify.replay)
     with pytest.raises(AttributeError, match="no attribute 'prove'"):
         discreet.verify.prove  # noqa: B018
+
+
+@pytest.mark.usefixtures("quick")
+def test_control_a_replay_that_fails_and_a_certificate_that_is_refused_make_the_report_fail():
+    failed = replace(PASSED, checks={**PASSED.checks, "sensitivity": False})
+
+    def refused():
+        raise InvalidParameter("sum does not draw what its law asks for")
+
+    wrong = {
+        "_replays": ([("sums of a column", "change-one", lambda: failed)], "✗ sums of a column"),
+        "_certificates": ([("sum", "change-one", refused)], "no certificate: sum does not draw"),
+    }
+    for name, (value, text) in wrong.items():
+        for as_json in (False, True):
+            lines = []
+            with mock.patch.object(report, name, mock.Mock(return_value=value)):
+                assert not report.run(lines.append, as_json=as_json)
+            assert as_json or any(text in line for line in lines)
