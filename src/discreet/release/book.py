@@ -94,6 +94,7 @@ class Book:
     """A database and its anchor."""
 
     def __init__(self, place: Path | URL, anchor: Path) -> None:
+        self.files = (place, anchor) if isinstance(place, Path) else (anchor,)
         self.database = Database(place)
         self.anchor = AnchorFile(anchor)
         self.id = ""
