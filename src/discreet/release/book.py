@@ -208,23 +208,26 @@ class Book:
         with self.database.reading() as connection:
             self._identify(connection, anchor)
             studies = self._studies(connection)
-            for study in dict.fromkeys((*anchor.heads, *studies)):
-                self.find(connection, study, anchor).analyst("")
+            pages = [self.find(connection, study, anchor) for study in dict.fromkeys((*anchor.heads, *studies))]
+            for page in pages:
+                page.analyst("")  # the table is there
         if not set(anchor.heads) <= set(studies):
             raise _unnamed()
-        return {study: self._opened(study, anchor) for study in studies}
+        return {page.head.study: self._opened(page.head, anchor.heads.get(page.head.study)) for page in pages}
 
-    def _opened(self, study: str, anchor: Anchor) -> Head:
-        known, balance = anchor.heads.get(study), Balance()
+    def _opened(self, end: Head, known: Head | None) -> Head:
+        study, balance = end.study, Balance()
         if known is not None:
             with self.database.reading() as connection:
-                (row,) = self.database.run(connection, WALK, study=study, after=known.count - 1, most=1)
+                (row,) = self.database.run(connection, WALK, study=study, after=known.count - 1, last=known.count)
             with whole_rows():
                 if digest(self.id, row, row.answer_hash) != known.hash:
                     raise changed(study, known.count)
             balance = Balance(total=row.total, spent=row.spent, count=row.number, head=row.hash, paid=None)
         self._walk(study, balance)
         head = _reached(study, balance)
+        if head.count < end.count:
+            raise changed(study, head.count + 1)
         if known is None or known.count < head.count:
             self.anchor.advance(head, durable=False)
         return head
@@ -233,7 +236,8 @@ class Book:
         """Add the entries that follow to the balance, each batch in a transaction of its own."""
         while True:
             with self.database.reading() as connection:
-                rows = self.database.run(connection, WALK, study=study, after=balance.count, most=_BATCH)
+                last = balance.count + _BATCH
+                rows = self.database.run(connection, WALK, study=study, after=balance.count, last=last)
             replay(self.id, study, rows, balance)
             if len(rows) < _BATCH:
                 return
@@ -255,7 +259,7 @@ class Book:
         self._walk(study, balance)
         with self.database.transaction(study) as connection:
             run = partial(self.database.run, connection)
-            replay(self.id, study, run(WALK, study=study, after=balance.count, most=2**31 - 1), balance)
+            replay(self.id, study, run(WALK, study=study, after=balance.count, last=2**62), balance)
             head, shares = (
                 self.find(connection, study, anchor).head,
                 [row for row in run(_SHARES) if row.study == study],

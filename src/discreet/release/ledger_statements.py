@@ -76,12 +76,11 @@ WALK = (
         *(ENTRY.c[name] for name in COLUMNS if name != "answer"),
         func.sha256(ENTRY.c.answer, type_=LargeBinary).label("answer_hash"),
     )
-    .where(_OF_STUDY, ENTRY.c.number > bindparam("after"))
+    .where(_OF_STUDY, ENTRY.c.number > bindparam("after"), ENTRY.c.number <= bindparam("last"))
     .order_by(ENTRY.c.number)
-    .limit(bindparam("most"))
-    .offset(literal_column("0"))
 )
-"""The entries after one, in order, with the hash of an answer in its place: an answer may be large."""
+"""The entries after one, in order, with the hash of an answer in its place: an answer may be large. A range of numbers
+is found by the key, whatever PostgreSQL knows of the table; a LIMIT may sort all the rest for each batch."""
 
 POINT = select(ENTRY.c.hash).where(_OF_STUDY, ENTRY.c.number == bindparam("number"))
 
