@@ -15,7 +15,7 @@ from discreet.release.plan import Plan
 from discreet.release.study import Study
 from neighbours.tables import Field, Pair
 
-_EPSILONS = ["0.01", "0.3", "1", "1", "1/3", "2.5", "7"]
+_EPSILONS = ["0.01", "0.3", "1", "1/3", "2.5", "7"]
 _SHARES = ["0", "0.1", "0.25", "0.5", "0.9", "0.999", "1"]
 _PARTS = ["year", "quarter", "month", "week", "day", "isodow", "hour", "minute", "second"]
 _LITERALS = ["0", "1", "2", "-1", "0.5", "7", "100", "1e10", "1e-10", "-3.75"]
@@ -42,6 +42,8 @@ def question_of(random: Random, pair: Pair) -> Asked:
     writer = Writer(random, pair)
     groups = [writer.group() for _ in range(random.choice([0, 0, 0, 1, 1, 2]))]
     where = writer.truth(random.choice([0, 1, 1, 2, 3])) if random.random() < 0.5 else None
+    if where is not None and random.random() < 0.3:
+        where = f"{pair.fields[0].name} IS NULL OR {where}"
     terms: dict[str, Any] = {"epsilon": random.choice(_EPSILONS)}
     if random.random() < 0.2:
         terms["confidence"] = random.choice(["0.5", "0.99"])
@@ -67,7 +69,7 @@ def question_of(random: Random, pair: Pair) -> Asked:
     if random.random() < 0.1 and "[" not in aggregates[0]:
         sql += f" HAVING {aggregates[0]} > {random.choice(['0', '3', '-1'])}"
     if random.random() < 0.1:
-        sql += " ORDER BY n0 DESC LIMIT 3"
+        sql += f" ORDER BY {aggregates[0]} DESC LIMIT 3" if "[" not in aggregates[0] else ""
     if len(aggregates) > 1 and random.random() < 0.2 and "[" not in aggregates[0]:
         terms["weights"] = {"n0": random.choice([2, "0.1"])}
     name = re.match(r"\w+(\(\*\)|\(DISTINCT)?", aggregates[0])
@@ -119,7 +121,7 @@ class Writer:
             f"percentile_cont({share}) WITHIN GROUP (ORDER BY {of})",
         ]  # fmt: skip
         if self.pair.unit is not None:
-            choices += [f"count(DISTINCT {self.pair.unit.name})"] * 2
+            choices += [f"count(DISTINCT {self.pair.unit.name})"] * 5
         return self.random.choice(choices)
 
     def question(self) -> python.Question:
@@ -141,7 +143,7 @@ class Writer:
         """A number with bounds that follow from the promise."""
         columns = [field.name for field in self.fields("number", "bounds")]
         if depth == 0 and columns:
-            return self.random.choice(columns)
+            return columns[0] if self.random.random() < 0.6 else self.random.choice(columns)
 
         def limited() -> str:
             low, high = self.random.choice([("0", "1"), ("-5", "5"), ("0", "100"), ("1", "2.5"), ("-10", "-9.5")])

@@ -1,6 +1,6 @@
 """The search: random questions over random neighbours, each with its exact loss, which must not exceed what it cost.
 
-A case has a name, engine/seed/pair/question, and the name alone makes it again: `tools/neighbours.py CASE` shows it.
+A case has a name, engine/seed/pair/question, and the name alone makes it again: `make neighbours CASE=…` shows it.
 """
 
 from __future__ import annotations
@@ -151,8 +151,7 @@ def compared(asked: Asked, studies: tuple[Study, Study], seed: int | None = None
 
     def answer(study: Study) -> tuple[Any, ...]:
         plan = asked.build(study)
-        answer = plan.release()
-        return plan.canonical, repr(plan.lines), answer.content, repr(answer)
+        return plan.canonical, repr(plan), plan.release().content
 
     before = [study.spent for study in studies]
     try:
@@ -272,7 +271,7 @@ def described(case: Case, pair: Pair, asked: Asked, error: Exception) -> str:
             rows(small.first),
             f"  second table, {len(small.second)} rows:",
             rows(small.second),
-            f"  again: .venv/bin/python tools/neighbours.py {case.name}",
+            f"  again: make neighbours CASE={case.name}",
         ]
     )
 

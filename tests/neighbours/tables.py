@@ -73,6 +73,7 @@ class Pair:
     """A promise and two tables that differ in one unit."""
 
     fields: tuple[Field, ...]
+    """The first is a number, and most questions are about it."""
     unit: Field | None
     terms: dict[str, Any]
     """The policy but for its source."""
@@ -105,21 +106,19 @@ def table_of(rows: tuple[Row, ...], schema: pa.Schema) -> pa.Table:
 
 def pair_of(random: Random, names: tuple[str, ...] = tuple(TYPES), units: tuple[str, ...] = tuple(UNITS)) -> Pair:
     """A random promise with two tables; columns and units are of the named types."""
-    chosen = random.sample(names, min(len(names), random.randint(3, 6)))
-    if "real" not in chosen and random.random() < 0.5:
-        chosen[0] = "real"
-    if not any(KINDS[name] == "number" for name in chosen):
-        chosen[0] = random.choice([name for name in names if KINDS[name] == "number"])
-    fields = tuple(_field(random, name) for name in chosen)
+    numbers = [name for name in names if KINDS[name] == "number"]
+    focus = random.choice(["real", random.choice(numbers)])
+    others = random.sample([name for name in names if name != focus], min(len(names) - 1, random.randint(2, 5)))
+    fields = tuple(_field(random, name) for name in (focus, *others))
     neighbors = random.choice(["change-one", "add-remove"])
     terms: dict[str, Any] = {"neighbors": neighbors, "columns": {field.name: field.declared for field in fields}}
     unit = None
-    if random.random() < 0.5:
+    if random.random() < 0.45:
         name = random.choice(units)
         unit = Field(name, UNITS[name], "unit", {}, tuple(_unit(name, at) for at in range(12)))
-        most = random.choice([1, 1, 2, 3, 5, 20])
+        most = random.choice([1, 2, 3, 5, 20])
         terms |= {"unit": name, "max_rows": most}
-        if random.random() < 0.4:
+        if random.random() < 0.6:
             terms["max_groups"] = random.randint(1, min(most, 3))
     first, second = _rows(random, fields, unit, neighbors)
     return Pair(fields, unit, terms, first, second)
@@ -179,10 +178,10 @@ def _number(random: Random, name: str) -> Field:
 
 def _missing(random: Random, bounds: tuple[Any, Any]) -> dict[str, Any]:
     """What missing values count as: dropped, or an end, or something between."""
-    if random.random() < 0.5:
+    if random.random() < 0.4:
         return {} if random.random() < 0.8 else {"missing": "drop"}
     lower, upper = Fraction(bounds[0]), Fraction(bounds[1])
-    return {"missing": random.choice([lower, upper, (lower + upper) / 2, lower + (upper - lower) / 3])}
+    return {"missing": random.choice([lower, upper, upper, (lower + upper) / 2, lower + (upper - lower) / 3])}
 
 
 def _date(random: Random, name: str) -> Field:
@@ -232,9 +231,9 @@ def _unit(name: str, at: int) -> Any:
 
 def _rows(random: Random, fields: tuple[Field, ...], unit: Field | None, neighbors: str) -> tuple[Any, Any]:
     """Two tables that differ in one unit; what they share are the same objects."""
-    size = random.choice([0, 1, 2, 3, 5, 8, 10, 10, 30, 30, 100])
-    theme = random.choice(["", "", "", "empty", "nan"])
-    styles = {field.name: theme or random.choice(_STYLES) for field in fields}
+    size = random.choice([0, 1, 2, 3, 5, 8, 10, 10, 30, 30, 30, 100, 100])
+    styles = {field.name: random.choice(_STYLES) for field in fields}
+    styles[fields[0].name] = random.choice(["empty", "empty", "nan", *_STYLES])
     people = random.choice([1, 2, 4, 10])
 
     def row(own: dict[str, str], who: Any) -> Row:
@@ -249,11 +248,11 @@ def _rows(random: Random, fields: tuple[Field, ...], unit: Field | None, neighbo
         rows = [random.choice(rows[:3]).copy() for _ in rows]
         if unit is not None:
             rows = [{**each, unit.name: somebody()} for each in rows]
-    free = {field.name: "mixed" if random.random() < 0.8 else styles[field.name] for field in fields}
+    free = {field.name: random.choice(["full", "full", "mixed", styles[field.name]]) for field in fields}
     if unit is None:
         mine, other = [row(random.choice([styles, free]), None)], [row(free, None)]
         if random.random() < 0.4:  # one cell differs
-            name = random.choice(fields).name
+            name = random.choice([fields[0], random.choice(fields)]).name
             other = [{**mine[0], name: other[0][name]}]
     else:
         me = random.choice([unit.values[-1], unit.values[0]])
@@ -265,6 +264,13 @@ def _rows(random: Random, fields: tuple[Field, ...], unit: Field | None, neighbo
         if random.random() < 0.3:  # another name for the one who comes
             other = [{**each, unit.name: unit.values[-2]} for each in other]
             rows = [each for each in rows if each[unit.name] != unit.values[-2]]
+    if random.random() < 0.35:  # the one value of a column that is empty but for it
+        name, nothing = fields[0].name, random.choice([None, None, math.nan if fields[0].name == "real" else None])
+        for each in (*rows, *mine):
+            each[name] = nothing
+        there = mine if neighbors == "add-remove" else other
+        for each in there:
+            each[name] = random.choice([value for value in fields[0].values if value is not None])
     if neighbors == "add-remove":
         mine, other = random.choice([(mine, []), ([], mine)])
     at = random.randint(0, len(rows))
