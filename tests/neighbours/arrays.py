@@ -25,6 +25,12 @@ _ITEMS = [
 ]  # fmt: skip
 
 
+_STATISTICS = [
+    "count", "sum", "mean", "proportion", "variance", "std", "median", "quantile", "quantiles", "cdf", "min", "max",
+    "histogram", "mean_and_std", "summary",
+]  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Container:
     """How a column is held: what its values can be, and how it is made of them."""
@@ -37,7 +43,15 @@ class Container:
 
 
 def _masked(items: list[Any]) -> Any:
-    return np.ma.array([0.0 if item is None else item for item in items], np.float64, mask=[item is None for item in items])
+    return np.ma.array(
+        [0.0 if item is None else item for item in items], np.float64, mask=[item is None for item in items]
+    )
+
+
+def _arrow_truths(items: list[Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.array([None if item is None else bool(item) for item in items], pa.bool_())
 
 
 def _containers() -> list[Container]:
@@ -57,7 +71,7 @@ def _containers() -> list[Container]:
         Container("polars.Float64", (None, *_REALS), far, False, lambda i: pl.Series(i, dtype=pl.Float64)),
         Container("arrow.int64", (None,), (-(2**62), 2**62), True, lambda items: pa.array(items, pa.int64())),
         Container("arrow.double", (None, *_REALS), far, False, lambda items: pa.array(items, pa.float64())),
-        Container("arrow.bool", (None,), (0, 1), True, lambda items: pa.array([x if x is None else bool(x) for x in items], pa.bool_())),
+        Container("arrow.bool", (None,), (0, 1), True, _arrow_truths),
         Container("masked", (None, *_REALS), far, False, _masked),
     ]  # fmt: skip
     for kind in ("int8", "uint8", "int32", "int64", "uint64"):
@@ -83,7 +97,8 @@ class Call:
     second: tuple[Any, ...]
 
     def __str__(self) -> str:
-        return f"discreet.{self.statistic}(…, {self.keywords}) of {self.container.name}: {list(self.first)} and {list(self.second)}"
+        both = f"{list(self.first)} and {list(self.second)}"
+        return f"discreet.{self.statistic}(…, {self.keywords}) of {self.container.name}: {both}"
 
     def ask(self, items: tuple[Any, ...], ledger: Paper) -> tuple[Any, ...]:
         """All that a call shows."""
@@ -113,10 +128,7 @@ def call_of(random: Random, containers: list[Container]) -> Call:
     bounds = random.choice([*_BOUNDS, (0, 1), (0, 10), (-7, 3)])
     lower, upper = Fraction(bounds[0]), Fraction(bounds[1])
     neighbors = random.choice(["change-one", "add-remove"])
-    statistic = random.choice(
-        "count sum mean proportion variance std median quantile quantiles cdf min max histogram mean_and_std summary"
-        .split()
-    )  # fmt: skip
+    statistic = random.choice(_STATISTICS)
     keywords: dict[str, Any] = {"epsilon": random.choice(["0.1", "1", "1", "1/3", "3"]), "neighbors": neighbors}
     if random.random() < 0.2:
         keywords["charged"] = True
@@ -140,7 +152,17 @@ def call_of(random: Random, containers: list[Container]) -> Call:
             keywords["sample"] = random.random() < 0.5
     if statistic in ("mean", "variance", "std", "median", "quantile", "min", "max") and random.random() < 0.2:
         keywords["method"] = "laplace"
-    near = [lower, upper, lower, upper, (lower + upper) / 2, lower + (upper - lower) / 4, lower - 1, upper + 1, Fraction(0)]
+    near = [
+        lower,
+        upper,
+        lower,
+        upper,
+        (lower + upper) / 2,
+        lower + (upper - lower) / 4,
+        lower - 1,
+        upper + 1,
+        Fraction(0),
+    ]
     low, high = container.ends
     values = [_held(value, low, high, container.whole) for value in near] + list(container.odd)
     if container.name.endswith(("bool", "boolean")):
@@ -189,7 +211,9 @@ def searched(seed: int, numbers: Any, until: Callable[[], bool] = lambda: False)
             refused, lost, charge = compared(call, number if number % 3 == 0 else None)
         except Violation as error:
             tally.questions += 1
-            tally.violations.append(f"arrays/{seed}/{number}: {error}\n  {call}\n  again: make neighbours CASE=arrays/{seed}/{number}")
+            tally.violations.append(
+                f"arrays/{seed}/{number}: {error}\n  {call}\n  again: make neighbours CASE=arrays/{seed}/{number}"
+            )
             continue
         if refused:
             tally.refused[refused] += 1

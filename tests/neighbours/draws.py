@@ -2,9 +2,9 @@
 
 Every random number of a release comes from `draw_one`, `fill` or `choose`, and every draw that reads a secret goes by
 way of `drawn`. Inside `recorded` these are replaced. A draw is made twice, with the noise 0, 0, 0, … and with the noise
-1, 2, 3, …: what comes out must be
+p, 2p, 3p, … of a large p: what comes out must be
 
-    step·k   and   step·(k + 1), step·(k + 2), …
+    step·k   and   step·(k + p), step·(k + 2p), …
 
 number by number, and this tells the integers k, the steps and the order of the scales of whatever is released. A choice
 is known by the exponents that it is made from. An exact answer that is opened outside of a draw is public, or a leak.
@@ -32,6 +32,8 @@ import numpy as np
 from discreet.draw import choice, coin, vector
 from discreet.engines.base import Exact
 from discreet.release import mechanism, tape, tree
+
+_STRIDE = 1_000_003
 
 
 class Astray(AssertionError):
@@ -141,12 +143,12 @@ class _Recorder:
                 raise Astray("a draw makes more than one choice, or adds noise to one")
             [(unit, exponents)] = probe.choices
             return self._note(Choice(unit, exponents, zero))
-        rising, _ = self._run(draw, lambda index: index + 1)
+        rising, _ = self._run(draw, lambda index: (index + 1) * _STRIDE)
         integers, steps = _integers(flat(zero), flat(rising), len(probe.scales))
         given = zero if self.random is None else self._run(draw, self._noise(probe.scales))[0]
         return self._note(Noise(tuple(probe.scales), steps, integers, given))
 
-    def reveal(self, exact: Any, value: Any) -> Any:
+    def reveal(self, value: Any) -> Any:
         return value if self.probe is not None else self._note(Opened(value))
 
     def _run(self, draw: Callable[[], Any], noise: Callable[[int], int]) -> tuple[Any, _Probe]:
@@ -189,7 +191,7 @@ def recorded(call: Callable[[], Any], *, like: Record | None = None, seed: int |
             record.answer = call()
         except (Astray, Leak):
             raise
-        except Exception as error:  # noqa: BLE001 - what a table makes fail is what we look for
+        except Exception as error:  # what a table makes fail is what we look for
             record.error = error
     if like is not None and record.error is None and like.error is None and len(like.events) > len(record.events):
         raise Leak("one table draws more often than the other")
@@ -218,7 +220,7 @@ def _replaced(recorder: _Recorder) -> Iterator[None]:
         tree._band: band,
     }
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(Exact, "reveal", lambda exact: recorder.reveal(exact, real(exact))))
+        stack.enter_context(mock.patch.object(Exact, "reveal", lambda exact: recorder.reveal(real(exact))))
         for module, name, function in _uses(tuple(fakes)):
             stack.enter_context(mock.patch.object(module, name, fakes[function]))
         yield
@@ -242,12 +244,12 @@ def _uses(functions: tuple[Any, ...]) -> list[tuple[ModuleType, str, Any]]:
 
 
 def _integers(zero: list[int], rising: list[int], draws: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The integers k and the steps of what was released with the noise 0, 0, … and 1, 2, …."""
+    """The integers k and the steps of what was released with the noise 0, 0, … and p, 2p, …."""
     if len(zero) != draws or len(rising) != draws:
         raise Astray(f"{len(zero)} numbers are released after {draws} draws")
     steps = []
     for index, (first, second) in enumerate(zip(zero, rising, strict=True), 1):
-        step, rest = divmod(second - first, index)
+        step, rest = divmod(second - first, index * _STRIDE)
         if rest or step <= 0 or first % step:
             raise Astray("a number is released that is no multiple of a step plus its own noise")
         steps.append(step)

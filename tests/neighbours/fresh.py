@@ -1,4 +1,4 @@
-"""`make neighbours SECONDS=60`: the search with a fresh seed, or `make neighbours CASE=duckdb/1/2/3`: one case again."""
+"""`make neighbours SECONDS=60` searches with a fresh seed; `make neighbours CASE=duckdb/1/2/3` shows one case again."""
 
 from __future__ import annotations
 
@@ -10,21 +10,34 @@ from random import Random, SystemRandom
 import pytest
 
 from neighbours import arrays
-from neighbours.search import Case, Tally, duckdb_engine, postgresql_engine, ran, searched, spark_engine
+from neighbours.search import (
+    Case,
+    Tally,
+    duckdb_engine,
+    pandas_engine,
+    parquet_engine,
+    polars_engine,
+    postgresql_engine,
+    ran,
+    searched,
+    spark_engine,
+    wide_engine,
+)
 
 SECONDS = float(os.environ.get("NEIGHBOURS_SECONDS") or 60)
 SEED = int(os.environ.get("NEIGHBOURS_SEED") or SystemRandom().randrange(10**9))
 CASE = os.environ.get("NEIGHBOURS_CASE", "")
-SHARES = {"arrays": 0.1, "duckdb": 0.5, "postgresql": 0.2, "spark": 0.2}
+SHARES = {"arrays": 0.1, "duckdb": 0.3, "wide": 0.1, "pandas": 0.1, "polars": 0.05, "parquet": 0.05, "postgresql": 0.15}
+SHARES["spark"] = 0.15
 
 
 def engine(name: str, request):
-    match name:
-        case "duckdb":
-            return duckdb_engine()
-        case "postgresql":
-            return postgresql_engine(request.getfixturevalue("postgres"))
-    return spark_engine(request.getfixturevalue("spark"))
+    known = {"duckdb": duckdb_engine, "wide": wide_engine, "pandas": pandas_engine, "polars": polars_engine}
+    if name in known:
+        return known[name]()
+    given = {"parquet": "tmp_path", "postgresql": "postgres", "spark": "spark"}[name]
+    makers = {"parquet": parquet_engine, "postgresql": postgresql_engine, "spark": spark_engine}
+    return makers[name](request.getfixturevalue(given))
 
 
 @pytest.mark.parametrize("name", SHARES)

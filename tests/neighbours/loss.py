@@ -45,7 +45,7 @@ def enclosed_loss(first: Record, second: Record) -> tuple[arb, arb]:
             ends = choice_loss(one.unit, one.exponents, two.exponents)
         else:
             exact = event_loss(one, two)
-            ends = (_ball(exact), _ball(exact))
+            ends = (ball(exact), ball(exact))
         forth, back = forth + ends[0], back + ends[1]
     return forth, back
 
@@ -69,7 +69,7 @@ def choice_loss(unit: Fraction, one: np.ndarray, two: np.ndarray, bits: int = 25
         chances = {}
         for name, exponents in (("one", one), ("two", two)):
             gaps, counts = np.unique(exponents.astype(object) - int(exponents.min()), return_counts=True)
-            cells = [((-_ball(unit * int(gap))).exp(), int(count)) for gap, count in zip(gaps, counts, strict=True)]
+            cells = [((-ball(unit * int(gap))).exp(), int(count)) for gap, count in zip(gaps, counts, strict=True)]
             by_gap = {int(gap): _chance(cells, index).log() for index, gap in enumerate(gaps.tolist())}
             smallest = int(exponents.min())
             chances[name] = [by_gap[int(exponent) - smallest] for exponent in exponents.tolist()]
@@ -98,5 +98,6 @@ def _largest(balls: list[arb]) -> arb:
     return found
 
 
-def _ball(number: Fraction) -> arb:
+def ball(number: Fraction) -> arb:
+    """A fraction in balls."""
     return arb(fmpq(number.numerator, number.denominator))

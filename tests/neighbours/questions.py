@@ -19,6 +19,7 @@ _EPSILONS = ["0.01", "0.3", "1", "1/3", "2.5", "7"]
 _SHARES = ["0", "0.1", "0.25", "0.5", "0.9", "0.999", "1"]
 _PARTS = ["year", "quarter", "month", "week", "day", "isodow", "hour", "minute", "second"]
 _LITERALS = ["0", "1", "2", "-1", "0.5", "7", "100", "1e10", "1e-10", "-3.75"]
+_DATES = [date(2020, 2, 29), datetime(2020, 6, 1, 12), date(1, 1, 1), date(9999, 12, 31)]  # noqa: DTZ001
 _TEXTS = ["", "a", "A", "b", "é", "1", "2.5", "true", "2020-02-29", "%", "a%", "_"]
 
 
@@ -63,7 +64,7 @@ def question_of(random: Random, pair: Pair) -> Asked:
     aggregates = [writer.aggregate() for _ in range(1 if single else random.randint(2, 4))]
     items = [f"{group} AS g{at}" for at, group in enumerate(groups) if random.random() < 0.8]
     items += [f"{aggregate} AS n{at}" for at, aggregate in enumerate(aggregates)]
-    sql = f"SELECT {', '.join(items)} FROM data"
+    sql = f"SELECT {', '.join(items)} FROM data"  # noqa: S608
     sql += f" WHERE {where}" if where is not None else ""
     sql += f" GROUP BY {', '.join(groups)}" if groups else ""
     if random.random() < 0.1 and "[" not in aggregates[0]:
@@ -87,13 +88,15 @@ class Writer:
         return self.random.choice(choices)()
 
     def fields(self, kind: str, declared: str = "") -> list[Field]:
-        return [field for field in self.pair.fields if field.kind == kind and (not declared or declared in field.declared)]
+        return [
+            field for field in self.pair.fields if field.kind == kind and (not declared or declared in field.declared)
+        ]
 
     def group(self) -> str:
         """Something that has keys."""
         keyed = [f.name for f in self.pair.fields if "keys" in f.declared or "bins" in f.declared]
         numbers, dates = [f.name for f in self.fields("number")], [f.name for f in self.fields("date", "bounds")]
-        choices: list[Callable[[], str]] = [lambda: self.truth(1), lambda: self._labelled()]
+        choices: list[Callable[[], str]] = [lambda: self.truth(1), self._labelled]
         if keyed:
             choices += [lambda: self.random.choice(keyed)] * 6
         if numbers:
@@ -137,7 +140,9 @@ class Writer:
         return self.random.choice(choices)
 
     def any(self, depth: int) -> str:
-        return self.pick(*(lambda kind=kind: getattr(self, kind)(depth) for kind in ("number", "text", "date", "truth")))
+        return self.pick(
+            *(lambda kind=kind: getattr(self, kind)(depth) for kind in ("number", "text", "date", "truth"))
+        )
 
     def bounded(self, depth: int) -> str:
         """A number with bounds that follow from the promise."""
@@ -169,7 +174,7 @@ class Writer:
     def number(self, depth: int) -> str:
         """Any number."""
         columns = [field.name for field in self.fields("number")]
-        leaves = [lambda: self._number_literal()] + [lambda: self.random.choice(columns)] * (3 if columns else 0)
+        leaves = [self._number_literal] + [lambda: self.random.choice(columns)] * (3 if columns else 0)
         if depth <= 0:
             return self.pick(*leaves)
         inner = lambda: self.number(depth - 1)  # noqa: E731
@@ -190,7 +195,7 @@ class Writer:
     def text(self, depth: int) -> str:
         """Any text."""
         columns = [field.name for field in self.fields("text")]
-        leaves = [lambda: self._text_literal()] + [lambda: self.random.choice(columns)] * (3 if columns else 0)
+        leaves = [self._text_literal] + [lambda: self.random.choice(columns)] * (3 if columns else 0)
         if depth <= 0:
             return self.pick(*leaves)
         inner = lambda: self.text(depth - 1)  # noqa: E731
@@ -208,7 +213,7 @@ class Writer:
     def date(self, depth: int) -> str:
         """Any date."""
         columns = [field.name for field in self.fields("date")]
-        leaves = [lambda: self._date_literal()] + [lambda: self.random.choice(columns)] * (3 if columns else 0)
+        leaves = [self._date_literal] + [lambda: self.random.choice(columns)] * (3 if columns else 0)
         if depth <= 0:
             return self.pick(*leaves)
         inner = lambda: self.date(depth - 1)  # noqa: E731
@@ -275,6 +280,6 @@ class Writer:
 
     def _date_literal(self) -> str:
         known = [value for field in self.fields("date") for value in field.declared.get("bounds", ())]
-        found = self.random.choice([*known, date(2020, 2, 29), datetime(2020, 6, 1, 12), date(1, 1, 1), date(9999, 12, 31)])  # noqa: DTZ001
+        found = self.random.choice([*known, *_DATES])
         word = "TIMESTAMP" if isinstance(found, datetime) else "DATE"
         return f"{word} '{found.isoformat(' ') if isinstance(found, datetime) else found.isoformat()}'"

@@ -26,8 +26,14 @@ DATE = {"day": pa.date32(), "moment": pa.timestamp("us"), "zoned": pa.timestamp(
 TYPES: dict[str, pa.DataType] = {**WHOLE, **REAL, **TEXT, **DATE, "flag": pa.bool_()}
 KINDS = {
     **dict.fromkeys((*WHOLE, *REAL), "number"), **dict.fromkeys(TEXT, "text"), **dict.fromkeys(DATE, "date"),
-    "flag": "truth",
+    "flag": "truth", "second": "date", "stamp": "date", "word": "text",
 }  # fmt: skip
+WIDE: dict[str, pa.DataType] = {
+    "second": pa.timestamp("s"),
+    "stamp": pa.timestamp("s", tz="UTC"),
+    "word": pa.large_string(),
+}
+"""Types that DuckDB alone takes as they are; their values are far out."""
 UNITS: dict[str, pa.DataType] = {
     "id": pa.int64(), "person": pa.string(), "born": pa.date32(), "code": pa.decimal128(20, 0), "mark": pa.float64(),
 }  # fmt: skip
@@ -89,9 +95,8 @@ class Pair:
         return table_of(self.first, self.schema), table_of(self.second, self.schema)
 
     def common(self) -> list[int]:
-        """The places of rows in the first table that the second has, too, at its own end or beginning."""
-        same = [at for at, row in enumerate(self.first) if any(row is other for other in self.second)]
-        return same
+        """The places of rows in the first table that the second has, too."""
+        return [at for at, row in enumerate(self.first) if any(row is other for other in self.second)]
 
     def without(self, places: set[int]) -> Pair:
         """The pair without some of the common rows."""
@@ -101,7 +106,24 @@ class Pair:
 
 
 def table_of(rows: tuple[Row, ...], schema: pa.Schema) -> pa.Table:
-    return pa.table({name: pa.array([row[name] for row in rows], schema.field(name).type) for name in schema.names})
+    return pa.table({name: _array([row[name] for row in rows], schema.field(name).type) for name in schema.names})
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """The values as an array; far dates are written as the integers that they are stored as."""
+    if not any(isinstance(value, int) for value in values) or not pa.types.is_temporal(kind):
+        return pa.array(values, kind)
+    epoch = datetime(1970, 1, 1)
+    days = pa.types.is_date(kind)
+
+    def stored(value: Any) -> Any:
+        if value is None or isinstance(value, int):
+            return value
+        if days:
+            return (value - epoch.date()).days
+        return math.floor((value.replace(tzinfo=None) - epoch).total_seconds())
+
+    return pa.array(map(stored, values), pa.int32() if days else pa.int64()).cast(kind)
 
 
 def pair_of(random: Random, names: tuple[str, ...] = tuple(TYPES), units: tuple[str, ...] = tuple(UNITS)) -> Pair:
@@ -109,7 +131,8 @@ def pair_of(random: Random, names: tuple[str, ...] = tuple(TYPES), units: tuple[
     numbers = [name for name in names if KINDS[name] == "number"]
     focus = random.choice(["real", random.choice(numbers)])
     others = random.sample([name for name in names if name != focus], min(len(names) - 1, random.randint(2, 5)))
-    fields = tuple(_field(random, name) for name in (focus, *others))
+    wide = not set(names).isdisjoint(WIDE)
+    fields = tuple(_field(random, name, wide) for name in (focus, *others))
     neighbors = random.choice(["change-one", "add-remove"])
     terms: dict[str, Any] = {"neighbors": neighbors, "columns": {field.name: field.declared for field in fields}}
     unit = None
@@ -124,7 +147,7 @@ def pair_of(random: Random, names: tuple[str, ...] = tuple(TYPES), units: tuple[
     return Pair(fields, unit, terms, first, second)
 
 
-def _field(random: Random, name: str) -> Field:
+def _field(random: Random, name: str, wide: bool) -> Field:
     """A column with a random declaration."""
     kind = KINDS[name]
     match kind:
@@ -133,7 +156,7 @@ def _field(random: Random, name: str) -> Field:
         case "text" if random.random() < 0.2:
             bounds = random.choice(_BOUNDS[:8])
             written = ["0", "1", "5", "-7", "2.5", "1e3", " 3 ", "x", "", "1e400", "nan", "10"]
-            return Field(name, TEXT[name], "number", {"bounds": list(bounds), **_missing(random, bounds)}, (*written,))
+            return Field(name, _type(name), "number", {"bounds": list(bounds), **_missing(random, bounds)}, (*written,))
         case "text":
             keys = random.sample(["a", "b", "A", "é", "", "c c", "%", "1"], random.randint(1, 5))
             declared: dict[str, Any] = {} if random.random() < 0.2 else {"keys": keys}
@@ -141,9 +164,10 @@ def _field(random: Random, name: str) -> Field:
                 declared["other"] = "rest"
             if declared and random.random() < 0.3:
                 declared["missing"] = random.choice(keys)
-            return Field(name, TEXT[name], kind, declared, (*keys, *keys, *_ODD_TEXTS))
+            odd = [*_ODD_TEXTS, "9" * 400, "a" * 100_000, "\0", "ﬁ", "e\u0301"] if name == "word" else _ODD_TEXTS
+            return Field(name, _type(name), kind, declared, (*keys, *keys, *odd))
         case "date":
-            return _date(random, name)
+            return _date(random, name, wide)
     declared = {} if random.random() < 0.6 else {"keys": random.choice([[True, False], [False, True], [True]])}
     if random.random() < 0.2:
         declared["missing"] = True
@@ -184,7 +208,7 @@ def _missing(random: Random, bounds: tuple[Any, Any]) -> dict[str, Any]:
     return {"missing": random.choice([lower, upper, upper, (lower + upper) / 2, lower + (upper - lower) / 3])}
 
 
-def _date(random: Random, name: str) -> Field:
+def _date(random: Random, name: str, wide: bool) -> Field:
     period = random.choice(_PERIODS)
     declared: dict[str, Any] = {} if random.random() < 0.2 else {"bounds": list(period)}
     start = datetime(*period[0].timetuple()[:6])
@@ -199,7 +223,20 @@ def _date(random: Random, name: str) -> Field:
     if name == "zoned":
         inside = [moment for moment in moments if 1 < moment.year < 9999] or [datetime(2020, 2, 29)]
         moments = [moment.replace(tzinfo=UTC) for moment in inside]
-    return Field(name, DATE[name], "date", declared, tuple(moments))
+    if name == "stamp":
+        moments = [int(moment.replace(tzinfo=UTC).timestamp()) for moment in moments]
+    far = {"day": [2**31 - 1, -(2**31), 200_000_000, 106_751_992], "second": _FAR_SECONDS, "stamp": _FAR_SECONDS}
+    if wide:
+        moments += far.get(name, [])
+    return Field(name, _type(name), "date", declared, tuple(moments))
+
+
+_FAR_SECONDS = [2**62, -(2**63) + 1, 9_223_372_036_855, -9_223_372_036_855]
+"""Beyond what DuckDB's own times can hold."""
+
+
+def _type(name: str) -> pa.DataType:
+    return {**TYPES, **WIDE}[name]
 
 
 def _stored(value: Fraction, kind: pa.DataType) -> Any:

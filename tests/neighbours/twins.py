@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import AbstractContextManager, ExitStack, contextmanager
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
