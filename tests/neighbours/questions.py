@@ -124,7 +124,7 @@ class Writer:
             f"percentile_cont({share}) WITHIN GROUP (ORDER BY {of})",
         ]  # fmt: skip
         if self.pair.unit is not None:
-            choices += [f"count(DISTINCT {self.pair.unit.name})"] * 5
+            choices += [f"count(DISTINCT {self.pair.unit.name})"] * (12 if "max_groups" in self.pair.terms else 5)
         return self.random.choice(choices)
 
     def question(self) -> python.Question:

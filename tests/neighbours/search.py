@@ -202,14 +202,14 @@ def compared(asked: Asked, studies: tuple[Study, Study], seed: int | None = None
         plan = asked.build(study)
         return plan.canonical, repr(plan), plan.release().content
 
-    before = [study.spent for study in studies]
+    for study in studies:
+        study.ledger = Paper()
     try:
         first = recorded(lambda: answer(studies[0]), seed=seed)
         second = recorded(lambda: answer(studies[1]), like=first)
     except (Astray, Leak) as error:
         raise Violation(f"{type(error).__name__}: {error}") from error
-    charges = [study.spent - spent for study, spent in zip(studies, before, strict=True)]
-    return Outcome(asked, *judged(first, second, charges[0], charges[1]))
+    return Outcome(asked, *judged(first, second, studies[0].spent, studies[1].spent))
 
 
 def judged(first: Record, second: Record, charge: Fraction, other: Fraction) -> tuple[str, Fraction, Fraction]:

@@ -38,6 +38,7 @@ UNITS: dict[str, pa.DataType] = {
     "id": pa.int64(), "person": pa.string(), "born": pa.date32(), "code": pa.decimal128(20, 0), "mark": pa.float64(),
 }  # fmt: skip
 
+_NUMBERS = (*WHOLE.values(), *REAL.values())
 _ENDS = {
     pa.int8(): (-(2**7), 2**7 - 1), pa.int16(): (-(2**15), 2**15 - 1), pa.int32(): (-(2**31), 2**31 - 1),
     pa.int64(): (-(2**63), 2**63 - 1), pa.uint8(): (0, 2**8 - 1), pa.uint64(): (0, 2**64 - 1),
@@ -72,6 +73,12 @@ class Field:
     declared: dict[str, Any]
     values: tuple[Any, ...]
     """Values that matter: ends of bounds and beyond, keys and others, odd ones."""
+
+    @property
+    def keys(self) -> list[Any]:
+        """Values of different groups."""
+        listed = self.declared.get("keys", self.declared.get("bins", []))
+        return [_stored(Fraction(key), self.type) for key in listed] if self.type in _NUMBERS else list(listed)
 
 
 @dataclass(frozen=True)
@@ -165,7 +172,7 @@ def _field(random: Random, name: str, wide: bool) -> Field:
             if declared and random.random() < 0.3:
                 declared["missing"] = random.choice(keys)
             odd = [*_ODD_TEXTS, "9" * 400, "a" * 100_000, "\0", "ﬁ", "e\u0301"] if name == "word" else _ODD_TEXTS
-            return Field(name, _type(name), kind, declared, (*keys, *keys, *odd))
+            return Field(name, _type(name), kind, declared, (*keys * (1 + 40 // len(keys)), *odd))
         case "date":
             return _date(random, name, wide)
     declared = {} if random.random() < 0.6 else {"keys": random.choice([[True, False], [False, True], [True]])}
@@ -296,8 +303,14 @@ def _rows(random: Random, fields: tuple[Field, ...], unit: Field | None, neighbo
         rows = [each for each in rows if each[unit.name] != me]
         counts = random.choice([1, 1, 2, 3, 7, 25]), random.choice([1, 1, 2, 3, 7, 25])
         mine, other = ([row(random.choice([styles, free]), me) for _ in range(count)] for count in counts)
-        if random.random() < 0.5:  # all of a unit's rows alike, so that they add up
+        if random.random() < 0.35:  # all of a unit's rows alike, so that they add up
             mine, other = ([each[0].copy() for _ in each] for each in (mine, other))
+        if random.random() < 0.35:  # a unit in many groups
+            most = random.choice([3, 6])
+            mine, other = ([each[at % len(each)].copy() for at in range(most)] for each in (mine, other))
+            for field in fields:
+                for at, each in enumerate((*mine, *other) if field.keys else ()):
+                    each[field.name] = field.keys[at % len(field.keys)]
         if random.random() < 0.3:  # another name for the one who comes
             other = [{**each, unit.name: unit.values[-2]} for each in other]
             rows = [each for each in rows if each[unit.name] != unit.values[-2]]
