@@ -19,6 +19,8 @@ _EPSILONS = ["0.01", "0.3", "1", "1/3", "2.5", "7"]
 _SHARES = ["0", "0.1", "0.25", "0.5", "0.9", "0.999", "1"]
 _PARTS = ["year", "quarter", "month", "week", "day", "isodow", "hour", "minute", "second"]
 _LITERALS = ["0", "1", "2", "-1", "0.5", "7", "100", "1e10", "1e-10", "-3.75"]
+_UNSTREAMED = r"HAVING|ORDER BY|median|quantile|min\(|max\("
+"""What an answer in a file does not have."""
 _DATES = [date(2020, 2, 29), datetime(2020, 6, 1, 12), date(1, 1, 1), date(9999, 12, 31)]  # noqa: DTZ001
 _TEXTS = ["", "a", "A", "b", "é", "1", "2.5", "true", "2020-02-29", "%", "a%", "_"]
 
@@ -33,6 +35,8 @@ class Asked:
     build: Callable[[Study], Plan]
     statistic: str
     """The aggregate, if there is but one."""
+    streamed: bool = False
+    """Whether the answer goes to a file."""
 
     def __str__(self) -> str:
         return f"{self.text}  with {self.terms}"
@@ -75,7 +79,8 @@ def question_of(random: Random, pair: Pair) -> Asked:
         terms["weights"] = {"n0": random.choice([2, "0.1"])}
     name = re.match(r"\w+(\(\*\)|\(DISTINCT)?", aggregates[0])
     statistic = name[0].lower().replace("(distinct", " of units") if name else "?"
-    return Asked(sql, terms, lambda study: study.sql(sql, **terms), statistic if single else "several")
+    streamed = bool(groups) and not re.search(_UNSTREAMED, sql) and random.random() < 0.15
+    return Asked(sql, terms, lambda study: study.sql(sql, **terms), statistic if single else "several", streamed)
 
 
 class Writer:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
@@ -23,6 +24,7 @@ import discreet.release.streamed  # noqa: F401 - so that every module that draws
 from conforming import FIELDS, on_postgresql, on_spark
 from discreet import Policy, Study
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter
+from discreet.release.plan import Plan
 from neighbours.draws import Astray, Choice, Leak, Noise, Record, recorded
 from neighbours.loss import ball, enclosed_loss, event_loss, loss
 from neighbours.questions import Asked, question_of
@@ -200,7 +202,7 @@ def compared(asked: Asked, studies: tuple[Study, Study], seed: int | None = None
 
     def answer(study: Study) -> tuple[Any, ...]:
         plan = asked.build(study)
-        return plan.canonical, repr(plan), plan.release().content
+        return plan.canonical, repr(plan), *(_streamed(plan) if asked.streamed else [plan.release().content])
 
     for study in studies:
         study.ledger = Paper()
@@ -210,6 +212,14 @@ def compared(asked: Asked, studies: tuple[Study, Study], seed: int | None = None
     except (Astray, Leak) as error:
         raise Violation(f"{type(error).__name__}: {error}") from error
     return Outcome(asked, *judged(first, second, studies[0].spent, studies[1].spent))
+
+
+def _streamed(plan: Plan) -> list[str]:
+    """What is written to a file, and told about it."""
+    with TemporaryDirectory() as folder:
+        found = plan.release(to=Path(folder, "answer.parquet"))
+        told = {name: value for name, value in found.record.items() if name != "file"}
+        return [str(found.to_arrow().to_pylist()), str(told)]
 
 
 def judged(first: Record, second: Record, charge: Fraction, other: Fraction) -> tuple[str, Fraction, Fraction]:

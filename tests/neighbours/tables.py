@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
@@ -78,6 +79,8 @@ class Field:
     def keys(self) -> list[Any]:
         """Values of different groups."""
         listed = self.declared.get("keys", self.declared.get("bins", []))
+        if isinstance(listed, str):
+            listed = range(100)
         return [_stored(Fraction(key), self.type) for key in listed] if self.type in _NUMBERS else list(listed)
 
 
@@ -159,7 +162,7 @@ def _field(random: Random, name: str, wide: bool) -> Field:
     kind = KINDS[name]
     match kind:
         case "number":
-            return _number(random, name)
+            return _number(random, name, wide)
         case "text" if random.random() < 0.2:
             bounds = random.choice(_BOUNDS[:8])
             written = ["0", "1", "5", "-7", "2.5", "1e3", " 3 ", "x", "", "1e400", "nan", "10"]
@@ -181,7 +184,7 @@ def _field(random: Random, name: str, wide: bool) -> Field:
     return Field(name, TYPES[name], kind, declared, (True, False))
 
 
-def _number(random: Random, name: str) -> Field:
+def _number(random: Random, name: str, wide: bool) -> Field:
     bounds = random.choice(_BOUNDS)
     lower, upper = Fraction(bounds[0]), Fraction(bounds[1])
     declared: dict[str, Any] = {"bounds": list(bounds), **_missing(random, bounds)}
@@ -190,7 +193,7 @@ def _number(random: Random, name: str) -> Field:
     style = random.random()
     if style < 0.15 and "missing" not in declared:
         keys = [Fraction(key) for key in ("0", "1", "2", "-3", "7", "2.5", "0.1")]
-        declared["keys"] = random.sample(keys, random.randint(1, 4))
+        declared["keys"] = "0..99" if wide else random.sample(keys, random.randint(1, 4))
         near += keys
     elif style < 0.4:
         declared["bins"] = random.choice([[0, 1], [-5, 0, 5], [0, "0.1", 3, 50], list(range(8)), ["-1e9", 0, "1e9"]])
@@ -293,38 +296,54 @@ def _rows(random: Random, fields: tuple[Field, ...], unit: Field | None, neighbo
         if unit is not None:
             rows = [{**each, unit.name: somebody()} for each in rows]
     free = {field.name: random.choice(["full", "full", "mixed", styles[field.name]]) for field in fields}
+
+    def own(who: Any) -> Row:
+        return row(random.choice([styles, free]), who)
+
     if unit is None:
-        mine, other = [row(random.choice([styles, free]), None)], [row(free, None)]
+        mine, other = [own(None)], [row(free, None)]
         if random.random() < 0.4:  # one cell differs
             name = random.choice([fields[0], random.choice(fields)]).name
             other = [{**mine[0], name: other[0][name]}]
     else:
-        me = random.choice([unit.values[-1], unit.values[0]])
-        rows = [each for each in rows if each[unit.name] != me]
-        counts = random.choice([1, 1, 2, 3, 7, 25]), random.choice([1, 1, 2, 3, 7, 25])
-        mine, other = ([row(random.choice([styles, free]), me) for _ in range(count)] for count in counts)
-        if random.random() < 0.35:  # all of a unit's rows alike, so that they add up
-            mine, other = ([each[0].copy() for _ in each] for each in (mine, other))
-        if random.random() < 0.35:  # a unit in many groups
-            most = random.choice([3, 6])
-            mine, other = ([each[at % len(each)].copy() for at in range(most)] for each in (mine, other))
-            for field in fields:
-                for at, each in enumerate((*mine, *other) if field.keys else ()):
-                    each[field.name] = field.keys[at % len(field.keys)]
-        if random.random() < 0.3:  # another name for the one who comes
-            other = [{**each, unit.name: unit.values[-2]} for each in other]
-            rows = [each for each in rows if each[unit.name] != unit.values[-2]]
-    if random.random() < 0.35:  # the one value of a column that is empty but for it
-        name, nothing = fields[0].name, random.choice([None, None, math.nan if fields[0].name == "real" else None])
-        for each in (*rows, *mine):
-            each[name] = nothing
-        there = mine if neighbors == "add-remove" else other
-        for each in there:
-            each[name] = random.choice([value for value in fields[0].values if value is not None])
+        mine, other = _unit_rows(random, fields, unit, own)
+        gone = {each[unit.name] for each in (*mine, *other)}
+        rows = [each for each in rows if each[unit.name] not in gone]
+    if random.random() < 0.35:
+        _emptied(random, fields[0], [*rows, *mine], mine if neighbors == "add-remove" else other)
     if neighbors == "add-remove":
         mine, other = random.choice([(mine, []), ([], mine)])
     at = random.randint(0, len(rows))
     return (*rows[:at], *mine, *rows[at:]), (*rows[:at], *other, *rows[at:])
+
+
+def _unit_rows(
+    random: Random, fields: tuple[Field, ...], unit: Field, own: Callable[[Any], Row]
+) -> tuple[list[Row], list[Row]]:
+    """The rows of a unit that goes, and of one that comes."""
+    me = random.choice([unit.values[-1], unit.values[0]])
+    counts = random.choice([1, 1, 2, 3, 7, 25]), random.choice([1, 1, 2, 3, 7, 25])
+    mine, other = ([own(me) for _ in range(count)] for count in counts)
+    if random.random() < 0.35:  # all of a unit's rows alike, so that they add up
+        mine, other = ([each[0].copy() for _ in each] for each in (mine, other))
+    if random.random() < 0.35:  # a unit in many groups
+        most = random.choice([3, 6])
+        mine, other = ([each[at % len(each)].copy() for at in range(most)] for each in (mine, other))
+        for field in fields:
+            for at, each in enumerate((*mine, *other) if field.keys else ()):
+                each[field.name] = field.keys[at % len(field.keys)]
+    if random.random() < 0.3:  # another name for the one who comes
+        other = [{**each, unit.name: unit.values[-2]} for each in other]
+    return mine, other
+
+
+def _emptied(random: Random, field: Field, rows: list[Row], there: list[Row]) -> None:
+    """Leave a column empty but for a few rows."""
+    nothing = random.choice([None, None, math.nan if field.name == "real" else None])
+    for each in rows:
+        each[field.name] = nothing
+    for each in there:
+        each[field.name] = random.choice([value for value in field.values if value is not None])
 
 
 _STYLES = ["mixed", "mixed", "mixed", "full", "full", "empty", "empty", "nan", "constant", "low", "high"]
