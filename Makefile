@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test check bench mutants figures clean
+.PHONY: demo test check bench mutants neighbours figures clean
 
 demo: $(VENV)/.run
 	$(BIN)/discreet demo
@@ -22,6 +22,9 @@ bench: $(VENV)/.bench
 
 mutants: $(VENV)/.test
 	$(BIN)/python tools/mutants.py $(ONLY)
+
+neighbours: $(VENV)/.test
+	NEIGHBOURS_SECONDS=$(SECONDS) NEIGHBOURS_CASE=$(CASE) $(BIN)/python -m pytest -q -s tests/neighbours/fresh.py
 
 figures: $(VENV)/.run
 	$(BIN)/python -m discreet.show.gallery docs/images
