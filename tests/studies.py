@@ -85,6 +85,8 @@ class Paper(Ledger):
     def __init__(self, total: Any = 10**6) -> None:
         self._total, self._spent = Fraction(total), Fraction(0)
 
+    files = ()
+
     def total(self, *_: Any, **__: Any) -> Fraction:
         return self._total
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.calibrate.bounds import exact_bounds, exact_chance, exact_count, exact_number
+from discreet.calibrate.bounds import exact_bounds, exact_chance, exact_confidence, exact_count, exact_number
 from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter
 from discreet.release import estimators, textbook
@@ -299,7 +299,7 @@ def _spread(ask: Question, account: Account, sample: bool, *, root: bool) -> Rel
 
 
 def _quantile(ask: Question, account: Account, share: Fraction, level: Any) -> Release:
-    bracket = None if level is None else exact_chance("confidence", level)
+    bracket = None if level is None else exact_confidence(level)
     if ask.textbook:
         return _run(
             ask,

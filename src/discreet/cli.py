@@ -58,6 +58,7 @@ Outputs = Annotated[
         help="A table: .csv .json .parquet; a figure: .png .svg; a report: .html; repeatable.",
     ),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there; never the study's own.")]
 Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to.")]
 
 
@@ -172,6 +173,7 @@ def release(
     size: Size = None,
     weight: Weight = None,
     output: Outputs = None,
+    force: Force = False,
     request_id: Annotated[str | None, typer.Option(help="A name for this request: repeated, it is free.")] = None,
     analyst: Analyst = None,
     ledger: LedgerPlace = None,
@@ -185,10 +187,11 @@ def release(
     with spending_nothing():
         outputs.refuse_unusable(output or ())
         opened = _study(study, ledger, anchor)
+        outputs.refuse_taken(output or (), force=force, kept=opened.kept)
         planned = _planned(opened, sql, epsilon, within, confidence, simultaneous, size, weight)
         known = request_id is not None and opened.ledger.entry(request_id, study=opened.name) is not None
     answer = released(planned, request_id=request_id, analyst=analyst)
-    saved = outputs.saved(answer, output or ())
+    saved = outputs.saved(answer, output or (), force=force)
     called = "the ledger" if ledger and "://" in ledger else Path(ledger or f"{opened.name}.ledger").name
     receipt = outputs.receipt(answer, opened, ledger=called, known=known, saved=saved)
     if as_json:
@@ -206,6 +209,7 @@ def noise(
     column: Annotated[list[str] | None, typer.Option(help="A column of numbers; repeatable.")] = None,
     keep: Annotated[list[str] | None, typer.Option(help="A public column to copy as it is; repeatable.")] = None,
     changes: Annotated[int | None, typer.Option(help="How many of the numbers one unit can move; for floats.")] = None,
+    force: Force = False,
 ) -> None:
     """Add exact Laplace noise to numbers of your own (Algorithm 1), of any length, in bounded memory.
 
@@ -224,6 +228,7 @@ def noise(
             columns=column or (),
             keep=keep or (),
             changes=changes,
+            force=force,
             advance=advance,
         )
 
@@ -243,6 +248,7 @@ def figure(
     ledger: Annotated[str | None, typer.Option(help="A ledger or study.toml, for budget.")] = None,
     study: Annotated[str | None, typer.Option(help="A study of that ledger, for budget.")] = None,
     width: Annotated[int | None, typer.Option(help="In pixels.")] = None,
+    force: Force = False,
 ) -> None:
     """Draw a figure: how noise is spread, why it protects, what it costs. Without -o into NAME.svg."""
     from discreet.show import outputs, terminal
@@ -262,7 +268,8 @@ def figure(
         "study": study,
         "width": width,
     }
-    place = outputs.draw(name, output, ledger, {key: value for key, value in options.items() if value is not None})
+    given = {key: value for key, value in options.items() if value is not None}
+    place = outputs.draw(name, output, ledger, given, force=force)
     terminal.say(str(place))
 
 
@@ -325,13 +332,14 @@ def ledger_export(
     anchor: Anchor = None,
     output: Output = None,
     form: Annotated[str | None, typer.Option("--format", help="jsonl, json or csv.")] = None,
+    force: Force = False,
 ) -> None:
     """Write every entry, with its answer, for the custodian: as JSON lines, JSON or CSV."""
     from discreet.show import accounts
 
     accounts.refuse_unknown(form, output)
     with accounts.opened(ledger, anchor) as found:
-        accounts.export(found, output, form)
+        accounts.export(found, output, form, force=force)
 
 
 @ledger_app.command("allot")

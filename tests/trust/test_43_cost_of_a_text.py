@@ -49,14 +49,14 @@ def like(length: int, at: int) -> str:
     """A text of one letter against a pattern that fits it but for its end, from every place on."""
     letter = _coins.choice("aé")
     inner = _coins.choice([letter, "_", f"%{letter}", f"_%{letter}", f"{letter}%_"])
-    pattern = ("%" + inner * length)[: length - 5] + f"b{at}"
+    pattern = ("%" + inner * length)[: length // _coins.choice([1, 2]) - 5] + f"b{at}"
     return f"{hers(letter * length)} LIKE '{pattern}'"
 
 
 def nested(length: int, at: int) -> str:
     """Functions within functions of a long text."""
     text = hers((_coins.choice(["İß", "aB", "  "]) * length)[:length])
-    for function in _coins.choices(["LOWER", "UPPER", "TRIM"], k=_coins.randint(1, 10)):
+    for function in _coins.choices(["LOWER", "UPPER", "TRIM"], k=_coins.randint(1, 4)):
         text = f"{function}({text})"
     return f"LENGTH({text}) = {at}"
 

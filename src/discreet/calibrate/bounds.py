@@ -24,6 +24,8 @@ Bounds: TypeAlias = tuple[Fraction, Fraction]
 LARGEST_BOUND = Fraction(10**300)
 """Beyond this a sum of squares leaves the floats; no one's data is there."""
 
+SMALLEST_CONFIDENCE, SMALLEST_DOUBT = Fraction(1, 10**6), Fraction(1, 10**9)
+
 MOST_UNITS = 10**18
 """More units than any data set has; what is larger was meant as something else."""
 
@@ -84,6 +86,20 @@ def exact_chance(name: str, value: object) -> Fraction:
     if not 0 < chance < 1:
         raise InvalidParameter(f"{name} must lie strictly between 0 and 1, got {quote(value)}")
     return chance
+
+
+def exact_confidence(value: object) -> Fraction:
+    """The confidence of an interval, between 10⁻⁶ and 1 − 10⁻⁹: nearer to 0 or 1 it says nothing, or nothing in floats.
+
+    >>> exact_confidence("0.95")
+    Fraction(19, 20)
+    """
+    confidence = exact_chance("confidence", value)
+    if not SMALLEST_CONFIDENCE <= confidence <= 1 - SMALLEST_DOUBT:
+        raise InvalidParameter(
+            f"confidence must lie between 0.000001 and 0.999999999, got {quote(value)}; 0.95 is usual"
+        )
+    return confidence
 
 
 def exact_number(name: str, value: object) -> Fraction:

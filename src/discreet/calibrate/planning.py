@@ -28,7 +28,7 @@ from discreet.calibrate.bounds import (
     MOST_UNITS,
     Neighbors,
     exact_bounds,
-    exact_chance,
+    exact_confidence,
     exact_count,
     exact_neighbors,
     exact_number,
@@ -215,7 +215,7 @@ class _Ask:
     @property
     def level(self) -> Fraction | None:
         """The confidence, or None for a root mean square error."""
-        return None if self.confidence is None else exact_chance("confidence", self.confidence)
+        return None if self.confidence is None else exact_confidence(self.confidence)
 
 
 def _enough(ask: _Ask) -> _Met:

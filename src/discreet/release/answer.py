@@ -22,6 +22,7 @@ from discreet.ask.query import Combined, Named, Number, Output, Query, Test
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.release import views
 from discreet.release.result import left_shown, shown, with_interval
+from discreet.release.writer import NOTHING, Kept, new_file, write
 
 if TYPE_CHECKING:
     import pandas
@@ -57,6 +58,8 @@ class Answer:
     """What was left of the study's ε when this was released or asked again."""
     entry: str
     """The request under which the ledger has it."""
+    kept: Kept = NOTHING
+    """What belongs to the study, and is not written over."""
 
     @cached_property
     def record(self) -> dict[str, Any]:
@@ -151,33 +154,35 @@ class Answer:
         columns = {name: _in_int64(column) for name, column in self.to_dict().items()}
         return polars.DataFrame(columns, strict=False, infer_schema_length=None)
 
-    def save(self, path: str | Path) -> Path:
-        """Write the table as .csv, .json or .parquet, and its record as `<name>.release.json` beside it."""
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the table as a new .csv, .json or .parquet, and its record as `<name>.release.json` beside it."""
         place = Path(path)
-        match place.suffix:
-            case ".csv":
-                from pyarrow import csv
+        if place.suffix not in (".csv", ".json", ".parquet"):
+            raise InvalidParameter(f"path must end in .csv, .json or .parquet, got {place.name!r}")
+        with new_file(place, force=force, kept=self.kept) as draft:
+            self.save_record(place, force=force)
+            match place.suffix:
+                case ".csv":
+                    from pyarrow import csv
 
-                csv.write_csv(self.to_arrow(), place)
-            case ".json":
-                columns = {name: [_in_json(item) for item in column] for name, column in self.to_dict().items()}
-                place.write_text(json.dumps(columns, ensure_ascii=False, allow_nan=False, indent=1), encoding="utf-8")
-            case ".parquet":
-                from pyarrow import parquet
+                    csv.write_csv(self.to_arrow(), draft)
+                case ".json":
+                    columns = {name: [_in_json(item) for item in column] for name, column in self.to_dict().items()}
+                    draft.write(json.dumps(columns, ensure_ascii=False, allow_nan=False, indent=1).encode())
+                case ".parquet":
+                    from pyarrow import parquet
 
-                parquet.write_table(self.to_arrow(), place)
-            case _:
-                raise InvalidParameter(f"path must end in .csv, .json or .parquet, got {place.name!r}")
-        self.save_record(place)
+                    parquet.write_table(self.to_arrow(), draft)
         return place
 
-    def save_record(self, path: str | Path) -> Path:
+    def save_record(self, path: str | Path, *, force: bool = False) -> Path:
         """Write what a reader needs to judge the numbers as `<name>.release.json` beside a file, and give its place."""
         place = Path(path).with_suffix(".release.json")
         columns = {name: output.name for name, output in self.query.outputs if isinstance(output, Named)}
         record = {**self.record, "columns": columns, "entry": self.entry}
-        place.write_text(json.dumps(record, ensure_ascii=False, indent=1), encoding="utf-8")
-        return place
+        content = json.dumps(record, ensure_ascii=False, indent=1).encode()
+        same = place.is_file() and not place.is_symlink() and place.read_bytes() == content
+        return place if same else write(place, content, force=force, kept=self.kept)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Answer):

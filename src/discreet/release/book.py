@@ -110,6 +110,7 @@ class Book:
     """A database and its anchor."""
 
     def __init__(self, where: Path | URL, anchor: Path) -> None:
+        self.files = (where, anchor) if isinstance(where, Path) else (anchor,)
         self.database = Database(where)
         self.anchor = AnchorFile(anchor)
         self.id = ""

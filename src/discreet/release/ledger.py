@@ -223,6 +223,11 @@ class Ledger:
             answer=answer,
         )
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that it lies in: its own, if it is one, and its anchor."""
+        return self._book.files
+
     def record(self, grant: Grant, answer: bytes) -> bytes:
         """What is to be shown: this answer, now on disk, or the one that was recorded before it."""
         if not isinstance(answer, bytes):

@@ -12,100 +12,60 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, QueryRefused
+from discreet.errors import DiscreetError, EngineFailed, QueryRefused
 from discreet.release.ledger import Grant, Ledger
 from discreet.release.spending import new_request_id
+from discreet.release.writer import NOTHING, Draft, Kept, free, refuse_kept
 
 _READ = 2**20
 
 
-class Draft:
-    """A file in the making beside its target, hashed as it is written; it goes away unless it is published."""
-
-    def __init__(self, target: Path, *, hashed: bool) -> None:
-        self._target = target
-        self._part = target.with_name(f".{target.name}.{new_request_id()}.part")
-        self._hash = hashlib.sha256() if hashed else None
-        self._file = self._part.open("xb")
-        self.closed = False
-
-    def write(self, data: Any) -> int:
-        """How many bytes were written: all of them."""
-        if self._hash is not None:
-            self._hash.update(data)
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        """Hand everything to the system."""
-        self._file.flush()
-
-    def close(self) -> None:
-        """Nothing: a writer that is done closes its sink, but the draft is still needed."""
-
-    def sealed(self) -> str | None:
-        """The SHA-256 of the content, which is now on disk; None if nobody keeps it."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        return None if self._hash is None else self._hash.hexdigest()
-
-    def publish(self) -> None:
-        """Give the file its name, unless another file has it."""
-        try:
-            os.link(self._part, self._target)
-        except FileExistsError:
-            raise _taken(self._target) from None
-        except OSError:  # a file system without links
-            if self._target.exists():
-                raise _taken(self._target) from None
-            self._part.rename(self._target)
-        _sync_folder(self._target.parent)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
-        with suppress(FileNotFoundError):
-            self._part.unlink()
-
-
 def released(
-    target: str | os.PathLike[str], write: Callable[[Draft], dict[str, Any]], asking: Asking | None
+    target: str | os.PathLike[str],
+    write: Callable[[Draft], dict[str, Any]],
+    asking: Asking | None,
+    *,
+    kept: Kept = NOTHING,
 ) -> dict[str, Any]:
     """What is to be told of the file: `write` fills it and gives the rest; or the record of the file made before."""
-    place = free(target, asking)
-    grant = None if asking is None else asking.spend()
-    if grant is not None and grant.answer is not None:
-        return found(grant.answer)
-    if grant is not None:
-        refuse_begun(grant)
+    place = _place(target, asking, kept)
     failed = None
-    try:
-        with Draft(place, hashed=grant is not None) as draft:
+    with Draft(place, hashed=asking is not None) as draft:  # before the spend: the folder takes new files
+        grant = None if asking is None else asking.spend()
+        if grant is not None and grant.answer is not None:
+            return found(grant.answer)
+        if grant is not None:
+            refuse_begun(grant)
+        try:
             told = write(draft)
             record = {**told, "file": str(place), "sha256": draft.sealed()}
             mine = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-            kept = mine if asking is None or grant is None else asking.ledger.record(grant, mine)
-            if kept == mine:
+            recorded = mine if asking is None or grant is None else asking.ledger.record(grant, mine)
+            if recorded == mine:
                 draft.publish()
                 return record
-    except DiscreetError:
-        raise
-    except Exception as failure:  # the words of a reader or a disk may quote what they read
-        failed = type(failure).__name__
+        except DiscreetError:
+            raise
+        except Exception as failure:  # the words of a reader or a disk may quote what they read
+            failed = type(failure).__name__
     if failed is not None:  # out here no `__context__` keeps those words
         spent = "" if grant is None else "; what was spent stays spent"
         raise EngineFailed(f"{place.name} could not be made ({failed}){spent}")
-    return found(kept)
+    return found(recorded)
+
+
+def _place(target: str | os.PathLike[str], asking: Asking | None, kept: Kept) -> Path:
+    """The absolute target; a file may have that name only if it is the answer."""
+    place = Path(os.path.abspath(target))
+    refuse_kept(place, kept)
+    if asking is not None and place.is_file() and not place.is_symlink() and asking.answered(str(place)):
+        return place
+    return free(place, kept=kept)
 
 
 def refuse_begun(grant: Grant) -> None:
@@ -163,33 +123,9 @@ class Asking:
         return any(one.get("file") == place and Fraction(one["epsilon"]) == self.epsilon for one in records)
 
 
-def free(target: str | os.PathLike[str], asking: Asking | None) -> Path:
-    """The absolute target, in a folder that is there; a file may have that name only if it is the answer."""
-    place = Path(target).absolute()
-    if not place.parent.is_dir():
-        raise InvalidParameter(f"the folder of {place.name} must exist, and does not; nothing was spent")
-    if place.exists() and not (asking is not None and asking.answered(str(place))):
-        raise _taken(place)
-    return place
-
-
-def _taken(place: Path) -> InvalidParameter:
-    return InvalidParameter(f"the target must not exist, and {place.name} does: name another")
-
-
 def _hash_of(place: Path) -> str:
     total = hashlib.sha256()
     with place.open("rb") as file:
         while part := file.read(_READ):
             total.update(part)
     return total.hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    """The new name reaches the disk, too, where folders can be opened."""
-    with suppress(OSError):
-        opened = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)

@@ -12,11 +12,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from importlib.metadata import version
 from os import PathLike
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
+
+import numpy as np
 
 from discreet.ask import query as questions
 from discreet.ask.expression import Column
@@ -24,16 +28,19 @@ from discreet.ask.kinds import kind_of
 from discreet.ask.normal import decimal
 from discreet.ask.query import Extreme, Moment, Named, Quantiles, Query
 from discreet.calibrate.epsilon import LARGEST, UNIT, exact, quote
-from discreet.engines.base import Exact, Request
+from discreet.engines.base import Cells, Exact, Request
 from discreet.errors import InvalidParameter, one_line
 from discreet.release import views
 from discreet.release.answer import Answer, table_lines
-from discreet.release.design import Line
+from discreet.release.design import CountDesign, Line, MomentDesign, Terms
 from discreet.release.discovery import told_with
 from discreet.release.mechanism import public_count
-from discreet.release.result import left_shown, shown
+from discreet.release.result import as_finite, left_shown, shown
 from discreet.release.shares import Share, shared
 from discreet.release.spending import new_request_id
+
+_LEAST_DOUBT = Fraction(1, 10**12)
+"""Of one interval: 1 − confidence must be a float with some digits."""
 
 if TYPE_CHECKING:
     from discreet.release.streamed import AnswerFile
@@ -104,8 +111,12 @@ class Plan:
             from discreet.release.streamed import release_to
 
             return release_to(self, to, entry, analyst)
+        rest = self._rest()
+        _json(rest)  # what cannot be written is not paid for
         if not self.cost:  # nothing but public numbers
-            return Answer(content=self._answered(), query=self.query, remaining=study.remaining, entry=entry)
+            return Answer(
+                content=self._answered(rest), query=self.query, remaining=study.remaining, entry=entry, kept=study.kept
+            )
         grant = ledger.spend(
             entry,
             self.canonical,
@@ -116,9 +127,9 @@ class Plan:
         )
         content = grant.answer
         if content is None:
-            content = ledger.record(grant, self._answered())
+            content = ledger.record(grant, self._answered(rest))
         remaining = ledger.remaining(study.name, analyst=analyst)
-        return Answer(content=content, query=self.query, remaining=remaining, entry=entry)
+        return Answer(content=content, query=self.query, remaining=remaining, entry=entry, kept=study.kept)
 
     def fetched(self) -> Exact[list[list[Any]]]:
         """Everything that is read: the integers of all designs."""
@@ -135,8 +146,27 @@ class Plan:
             )
         )
 
-    def _answered(self) -> bytes:
-        """Read, draw, and write down everything that may be known."""
+    def checked(self) -> Plan:
+        """The plan itself, if it can be released: what would fail after the spend is refused here.
+
+        Every scale and radius is computed, and a table of one empty group is released and written down.
+        """
+        if 1 - self.level < _LEAST_DOUBT:
+            raise InvalidParameter(
+                f"confidence is too near to 1 for {self.cells * len(self.query.aggregates):,} intervals that hold all "
+                "together: lower it, or leave simultaneous out"
+            )
+        with suppress(ArithmeticError, ValueError):
+            self.told()
+            for share in self.shares:
+                _json(_rehearsed(cast(Any, share.design), share.terms, share.epsilon, self.level))
+            return self
+        raise InvalidParameter(
+            "these bounds, epsilon and confidence give numbers that cannot be written down: choose less extreme ones"
+        )
+
+    def _answered(self, rest: dict[str, Any]) -> bytes:
+        """Read, draw, and write down everything that may be known; `rest` is what was known before."""
         fetched = self.fetched()
         numbers: dict[str, Any] = {}
         at = 0
@@ -145,11 +175,14 @@ class Plan:
             part = fetched.map(lambda found, at=at, count=count: found[at : at + count])  # type: ignore[misc]
             at += count
             for name, items in share.design.release(part, share.terms, share.epsilon, self.level).items():
-                value, low, high = (list(column) for column in zip(*items, strict=True))
+                value, low, high = ([as_finite(item) for item in column] for column in zip(*items, strict=True))
                 numbers[name] = {"value": value, "low": low, "high": high}
+        return _json({**rest, "numbers": numbers})
+
+    def _rest(self) -> dict[str, Any]:
+        """The record without its numbers."""
         keys = {group.name: [plain_key(key) for key in labels(group)] for group in self.query.groups}
-        record = {**self.told(), "keys": keys, "numbers": numbers, **told_with(self.study.discovered, self.query)}
-        return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return {**self.told(), "keys": keys, **told_with(self.study.discovered, self.query)}
 
     def told(self) -> dict[str, Any]:
         """What a reader needs to judge the numbers."""
@@ -264,6 +297,23 @@ class Plan:
             if isinstance(one, Moment) and power and reach[name] >= (one.upper - one.lower) ** power:
                 found.append(f"warning: the noise of {titles[name]} is larger than its bounds at {self.size:,} rows")
         return found
+
+
+def _json(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+@lru_cache(maxsize=512)
+def _rehearsed(design: Any, terms: Terms, epsilon: Fraction, level: Fraction) -> dict[str, Any]:
+    """What a design makes of one empty group; choices of ranks are alike in all groups, and only tried in one."""
+    if terms.cells > 1 and not isinstance(design, CountDesign | MomentDesign):
+        return {}
+    empty = [
+        [np.zeros(measure.value.grid.width + 1, np.int64)] if isinstance(measure, Cells) else [0]
+        for measure in design.measures()
+    ]
+    released: dict[str, Any] = design.release(Exact(empty), terms, epsilon, level)
+    return released
 
 
 def labels(group: questions.Group) -> list[object]:

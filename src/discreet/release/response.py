@@ -22,7 +22,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from discreet.calibrate.ball import ball, nearest
-from discreet.calibrate.bounds import exact_chance, exact_count
+from discreet.calibrate.bounds import exact_confidence, exact_count
 from discreet.calibrate.epsilon import exact_epsilon, quote
 from discreet.draw.coin import flips, logistic
 from discreet.draw.entropy import Entropy, keystream
@@ -63,7 +63,7 @@ class Response:
         The smaller of Hoeffding's and Bernstein's bound, so it holds for every n and all bits; it is wider than a
         normal approximation (by 1.4 at 95 % and small ε). Sampling error is not in it.
         """
-        doubt = 1 - exact_chance("confidence", confidence)
+        doubt = 1 - exact_confidence(confidence)
 
         def hoeffding() -> arb:
             return ((2 / ball(doubt)).log() / (2 * self.count)).sqrt() / (ball(self.epsilon) / 2).tanh()

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.calibrate.bounds import exact_chance
+from discreet.calibrate.bounds import exact_confidence
 from discreet.calibrate.epsilon import UNIT
 from discreet.errors import InvalidParameter
 from discreet.release import views
@@ -70,7 +70,7 @@ class Release:
 
     def interval(self, confidence: Any = _USUAL, *, simultaneous: bool = False) -> Ends:
         """The lower and the upper end of the interval."""
-        return self._spread(exact_chance("confidence", confidence), simultaneous)
+        return self._spread(exact_confidence(confidence), simultaneous)
 
     def accuracy(self, confidence: Any = _USUAL, *, simultaneous: bool = False) -> Any:
         """The half-width of the interval: the larger of its two sides."""
@@ -259,8 +259,8 @@ class Releases(Mapping[str, Release]):
 
     def interval(self, confidence: Any = _USUAL) -> dict[str, Ends]:
         """One interval for each statistic, all of them holding together at this confidence."""
-        miss = (1 - exact_chance("confidence", confidence)) / len(self.parts)
-        return {name: part.interval(1 - miss) for name, part in self.parts.items()}
+        miss = (1 - exact_confidence(confidence)) / len(self.parts)
+        return {name: part._spread(1 - miss, False) for name, part in self.parts.items()}
 
     def figure(self, **options: Any) -> Any:
         """The numbers with their intervals as a chart; `column=` chooses one."""
@@ -288,6 +288,13 @@ def as_float(number: Fraction) -> float:
         return float(number)
     except OverflowError:
         return sys.float_info.max if number > 0 else -sys.float_info.max
+
+
+def as_finite(number: Any) -> Any:
+    """A released number or an end of its interval, held at the largest float: a record has no infinity."""
+    if isinstance(number, float) and not math.isfinite(number):
+        return math.copysign(sys.float_info.max, number)
+    return number
 
 
 def shown(number: Fraction) -> str:
@@ -357,7 +364,7 @@ def together(parts: Sequence[Release], epsilon: Fraction, statistic: str) -> Rel
 
     def spread(confidence: Fraction, simultaneous: bool) -> Ends:
         level = 1 - (1 - confidence) / len(parts) if simultaneous else confidence
-        lows, highs = zip(*(part.interval(level) for part in parts), strict=True)
+        lows, highs = zip(*(part._spread(level, False) for part in parts), strict=True)
         return np.sort(lows), np.sort(highs)
 
     value = np.sort([part.value for part in parts])

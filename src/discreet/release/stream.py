@@ -30,8 +30,9 @@ from discreet.engines.base import alone
 from discreet.engines.batches import noisy_batch, noisy_schema
 from discreet.errors import InvalidParameter, QueryRefused
 from discreet.release.account import Account, account_of
-from discreet.release.once import Asking, Draft, refuse_begun, released
+from discreet.release.once import Asking, refuse_begun, released
 from discreet.release.spending import canonical
+from discreet.release.writer import Draft, Kept, kept_files
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
@@ -81,7 +82,8 @@ def add_noise(
         rows = write_batches(draft, schema, ahead(even(noisy, max(1, BATCH // len(schema)))))
         return {**noise.told(), "rows": rows}
 
-    return Path(released(target, write, asking)["file"])
+    kept = Kept(files=tuple(map(str, files))) + kept_files(() if asking is None else asking.ledger.files)
+    return Path(released(target, write, asking, kept=kept)["file"])
 
 
 def noisy_batches(

@@ -27,9 +27,11 @@ from discreet.engines.base import Exact
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.release.design import CountDesign, MomentDesign
 from discreet.release.discovery import told_with
-from discreet.release.once import Asking, Draft, released
+from discreet.release.once import Asking, released
 from discreet.release.result import left_shown, shown
 from discreet.release.stream import ahead, write_batches
+from discreet.release.writer import Draft, free
+from discreet.release.writer import write as write_file
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
@@ -93,17 +95,23 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
         data_version=study.version,
     )
 
+    beside = Path(target).with_suffix(".release.json")
+    rest = {**plan.told(), **told_with(study.discovered, plan.query)}
+    if not asking.answered(os.path.abspath(target)):
+        free(beside, kept=study.kept)
+
     def write(draft: Draft) -> dict[str, Any]:
         batches = ahead(_batches(plan, plan.fetched()))
         first = next(batches)
         rows = write_batches(draft, first.schema, _grouped(first, batches), arrow_types=False)
-        return {**plan.told(), **told_with(study.discovered, plan.query), "rows": rows}
+        return {**rest, "rows": rows}
 
-    record = released(target, write, asking)
+    record = released(target, write, asking, kept=study.kept)
     remaining = study.ledger.remaining(study.name, analyst=analyst)
     answer = AnswerFile(record=record, remaining=remaining, entry=entry)
-    told = json.dumps({**record, "entry": entry}, ensure_ascii=False, indent=1)
-    answer.path.with_suffix(".release.json").write_text(told, encoding="utf-8")
+    if not beside.exists():
+        told = json.dumps({**record, "entry": entry}, ensure_ascii=False, indent=1)
+        write_file(beside, told, kept=study.kept)
     return answer
 
 

@@ -22,7 +22,7 @@ from discreet.ask.policy import Policy
 from discreet.ask.query import Query
 from discreet.ask.scope import check_schema
 from discreet.ask.sql import parse
-from discreet.calibrate.bounds import exact_chance, exact_count
+from discreet.calibrate.bounds import exact_confidence, exact_count
 from discreet.calibrate.epsilon import UNIT, exact_epsilon, quote
 from discreet.engines.base import Engine, Schema
 from discreet.errors import InvalidParameter, one_line
@@ -30,6 +30,7 @@ from discreet.release import views
 from discreet.release.discovery import Discovered, discovery, policy_with, recorded
 from discreet.release.ledger import Ledger
 from discreet.release.plan import Plan, plan_of, plan_within
+from discreet.release.writer import Kept, kept_files, kept_source
 
 if TYPE_CHECKING:
     from discreet.ask.questions import Question
@@ -38,8 +39,10 @@ if TYPE_CHECKING:
 class Study:
     """Data behind a policy and a budget."""
 
-    def __init__(self, policy: Policy, *, ledger: str | PathLike[str] | Ledger, name: str = "study") -> None:
-        self.name = name
+    def __init__(
+        self, policy: Policy, *, ledger: str | PathLike[str] | Ledger, name: str = "study", file: Path | None = None
+    ) -> None:
+        self.name, self._file = name, file
         self.ledger = ledger if isinstance(ledger, Ledger) else _ledger(ledger, name, policy)
         total = self.ledger.total(name)
         if total != _total(policy.epsilon):
@@ -69,6 +72,14 @@ class Study:
     def version(self) -> str:
         """The version of the data now: what the policy declares, or a hash of the content under the ledger's key."""
         return self.policy.version or self.ledger.keyed(self.engine.version())
+
+    @property
+    def kept(self) -> Kept:
+        """What no output may replace or join: the data, the policy, the files of keys, the ledger and its anchor."""
+        folder = self.policy.folder or Path()
+        keys = [one.keys_from.partition("#")[0] for one in self.policy.columns.values() if one.keys_from]
+        files = [*(folder / name for name in keys), *([] if self._file is None else [self._file])]
+        return kept_source(self.policy.source) + kept_files([*files, *self.ledger.files])
 
     @property
     def spent(self) -> Fraction:
@@ -141,14 +152,14 @@ class Study:
         if not isinstance(simultaneous, bool):
             raise InvalidParameter(f"simultaneous must be True or False, got {quote(simultaneous)}")
         more: dict[str, Any] = {
-            "confidence": exact_chance("confidence", confidence),
+            "confidence": exact_confidence(confidence),
             "simultaneous": simultaneous,
             "weights": weights,
             "size": None if size is None else exact_count("size", size),
         }
         if within is not None:
-            return plan_within(self, query, within=within, **more)
-        return plan_of(self, query, epsilon=exact_epsilon(epsilon), **more)
+            return plan_within(self, query, within=within, **more).checked()
+        return plan_of(self, query, epsilon=exact_epsilon(epsilon), **more).checked()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +195,12 @@ class Asked:
 def open(path: str | PathLike[str], *, ledger: str | PathLike[str] | Ledger | None = None) -> Study:
     """The study that a policy file declares."""
     place = Path(path)
-    return Study(Policy.load(place), ledger=place.with_suffix(".ledger") if ledger is None else ledger, name=place.stem)
+    return Study(
+        Policy.load(place),
+        ledger=place.with_suffix(".ledger") if ledger is None else ledger,
+        name=place.stem,
+        file=place,
+    )
 
 
 def _ledger(where: str | PathLike[str], name: str, policy: Policy) -> Ledger:

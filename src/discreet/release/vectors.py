@@ -12,10 +12,8 @@ What it does not do: keep a ledger. A file is written beside its place and moved
 
 from __future__ import annotations
 
-import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +33,7 @@ from discreet.engines.batches import plain, plain_type
 from discreet.errors import InvalidParameter
 from discreet.release.algorithm import laplace_mechanism
 from discreet.release.stream import BATCH, even, write_batches
+from discreet.release.writer import Kept, new_file
 
 _BLOCK = 2**23
 """Bytes of text, or 2²⁰ numbers, at a time."""
@@ -71,9 +70,10 @@ def add_noise(
     columns: Sequence[str] = (),
     keep: Sequence[str] = (),
     changes: int | None = None,
+    force: bool = False,
     advance: Callable[[int, int | None], None] = lambda _done, _all: None,
 ) -> None:
-    """Write the numbers of the source with noise to the target; "-" is standard input or output."""
+    """Write the numbers of the source with noise to the target, a new file; "-" is standard input or output."""
     delta, exact = exact_sensitivity(sensitivity), exact_epsilon(epsilon)
     if changes is not None:
         changes = exact_count("changes", changes)
@@ -100,7 +100,7 @@ def add_noise(
             arrays.append(pa.array(laplace_mechanism(numbers, epsilon=exact, **terms)))
         return pa.record_batch(arrays, names=batch.schema.names)
 
-    alone(lambda: _write(read, target, noisy, advance))
+    alone(lambda: _write(read, source, target, force, noisy, advance))
 
 
 def _numbers(column: Any, whole: bool) -> Any:
@@ -268,7 +268,9 @@ def _is_whole(name: str, kind: Any) -> bool:
 
 def _write(
     read: _Source,
+    source: str,
     target: str,
+    force: bool,
     noisy: Callable[[pa.RecordBatch], pa.RecordBatch],
     advance: Callable[[int, int | None], None],
 ) -> None:
@@ -288,7 +290,7 @@ def _write(
             done += batch.num_rows
             advance(done, read.rows)
 
-    with _sink(target, form) as file:
+    with _sink(source, target, form, force) as file:
         match form:
             case ".npy":
                 _write_array(file, batches(), read)
@@ -299,32 +301,16 @@ def _write(
 
 
 @contextmanager
-def _sink(target: str, form: str) -> Iterator[IO[bytes]]:
+def _sink(source: str, target: str, form: str, force: bool) -> Iterator[IO[bytes]]:
     """Where bytes go: standard output, or a new file that takes its place when it is whole."""
-    if target == "-":
-        if form in (".npy", ".parquet") and sys.stdout.isatty():
-            raise InvalidParameter(f"{form} is not for a terminal: name a file to write to")
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+    if target != "-":
+        with new_file(target, force=force, kept=Kept(files=(source,))) as draft:
+            yield draft.file
         return
-    place = Path(target)
-    if not place.parent.is_dir():
-        raise InvalidParameter(f"there is no folder for {place.name}")
-    descriptor, beside = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-        Path(beside).chmod(0o666 & ~_umask())
-        Path(beside).replace(place)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    now = os.umask(0)
-    os.umask(now)
-    return now
+    if form in (".npy", ".parquet") and sys.stdout.isatty():
+        raise InvalidParameter(f"{form} is not for a terminal: name a file to write to")
+    yield sys.stdout.buffer
+    sys.stdout.buffer.flush()
 
 
 def _write_text(file: IO[bytes], batches: Iterator[pa.RecordBatch], schema: pa.Schema, form: str) -> None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter, printable
-from discreet.release.anchor import private_file
 from discreet.release.ledger import Ledger
 from discreet.release.ledger_chain import COLUMNS, readable
+from discreet.release.writer import kept_files, new_file
 from discreet.show.terminal import plain_json
 
 if TYPE_CHECKING:
@@ -50,21 +50,20 @@ def one_study(ledger: Ledger, wanted: str | None) -> str:
 
 
 def refuse_unknown(form: str | None, output: str | None) -> None:
-    """Refuse a format that there is not, and a file that is there."""
+    """Refuse a format that there is not."""
     if _form(form, output) not in _FORMS:
         raise InvalidParameter(f"--format must be {', '.join(_FORMS)}, got {quote(_form(form, output))}")
-    if output is not None and Path(output).exists():
-        raise InvalidParameter(f"{Path(output).name} must not be overwritten: name another file")
 
 
-def export(ledger: Ledger, output: str | None, form: str | None) -> None:
+def export(ledger: Ledger, output: str | None, form: str | None, *, force: bool = False) -> None:
     """Write everything to a file, or to standard output."""
     if output is None:
         lines = _lines(ledger, _form(form, output))
         sys.stdout.writelines(map(printable, lines) if sys.stdout.isatty() else lines)
         return
-    with open(private_file(Path(output)), "w", encoding="utf-8", newline="") as file:
-        file.writelines(_lines(ledger, _form(form, output)))
+    with new_file(output, force=force, private=True, kept=kept_files(ledger.files)) as draft:
+        for line in _lines(ledger, _form(form, output)):
+            draft.write(line.encode())
 
 
 def _form(form: str | None, output: str | None) -> str:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.calibrate import lemma, sensitivity
-from discreet.calibrate.bounds import MOST_UNITS, exact_bounds, exact_chance, exact_count
+from discreet.calibrate.bounds import MOST_UNITS, exact_bounds, exact_confidence, exact_count
 from discreet.calibrate.epsilon import LARGEST, UNIT, exact_epsilon
 from discreet.draw.laplace import Laplace
 from discreet.errors import InvalidParameter
@@ -43,7 +43,7 @@ def error(
 ) -> theme.Figure:
     """The half-width of the interval of a mean against n and against ε, with the asked point on both."""
     alt = theme.altair()
-    people, budget, level = exact_count("n", n), exact_epsilon(epsilon), exact_chance("confidence", confidence)
+    people, budget, level = exact_count("n", n), exact_epsilon(epsilon), exact_confidence(confidence)
     ends, wide = exact_bounds(_pair(bounds)), exact_count("width", width)
 
     def reach(units: int, at: Fraction) -> float:

@@ -18,6 +18,7 @@ from typing import Any
 
 from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter
+from discreet.release.writer import NOTHING, Kept, write
 from discreet.show import theme
 from discreet.show.attacker import attacker
 from discreet.show.budget import budget
@@ -55,22 +56,22 @@ def make(name: str, **options: Any) -> theme.Figure:
     return NAMES[name](**options)
 
 
-def save(chart: theme.Figure, path: str | PathLike[str]) -> Path:
-    """Write a figure as .png, .svg, .html or .json; the place comes back."""
+def save(chart: theme.Figure, path: str | PathLike[str], *, force: bool = False, kept: Kept = NOTHING) -> Path:
+    """Write a figure as a new .png, .svg, .html or .json; the place comes back."""
     place = Path(path)
+    content: str | bytes
     match place.suffix.lower():
         case ".png":
-            place.write_bytes(theme.converter().vegalite_to_png(chart.to_dict(), scale=_SHARPNESS))
+            content = theme.converter().vegalite_to_png(chart.to_dict(), scale=_SHARPNESS)
         case ".svg":
-            place.write_text(svg(chart), encoding="utf-8")
+            content = svg(chart)
         case ".html":
-            place.write_text(page(chart), encoding="utf-8")
+            content = page(chart)
         case ".json":
-            text = json.dumps(chart.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
-            place.write_text(text, encoding="utf-8")
+            content = json.dumps(chart.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
         case _:
             raise InvalidParameter(f"path must end in .png, .svg, .html or .json, got {quote(place.name)}")
-    return place
+    return write(place, content, force=force, kept=kept)
 
 
 def svg(chart: theme.Figure) -> str:

@@ -30,7 +30,9 @@ def paint(folder: str | Path) -> list[Path]:
     """Every picture, as an SVG in the folder."""
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    return [save(make(figure, **options), place / f"{name}.svg") for name, (figure, options) in PICTURES.items()]
+    return [
+        save(make(figure, **options), place / f"{name}.svg", force=True) for name, (figure, options) in PICTURES.items()
+    ]
 
 
 if __name__ == "__main__":

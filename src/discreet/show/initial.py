@@ -22,6 +22,7 @@ from discreet.calibrate.bounds import exact_count, exact_neighbors
 from discreet.calibrate.epsilon import exact_epsilon, quote
 from discreet.engines.base import ColumnType, Schema
 from discreet.errors import DiscreetError, InvalidParameter
+from discreet.release.writer import write
 
 Asker = Callable[[str, str | None, Callable[[str], object]], str]
 """Asks a question with a default, until a check takes the answer; the answer comes back."""
@@ -285,19 +286,15 @@ def _key(name: str) -> str:
 
 
 def refuse_existing(path: Path) -> None:
-    """Refuse a place where there is a file."""
-    if path.exists():
+    """Refuse a place where there is a file, or a link to one."""
+    if os.path.lexists(path):
         raise InvalidParameter(f"{path.name} must not be overwritten: it is a promise; move it away first")
 
 
 def write_new(path: Path, text: str) -> None:
     """Write a file that must not be there yet."""
     refuse_existing(path)
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise InvalidParameter(f"{path.name} cannot be written: {error.strerror}") from None
+    write(path, text)
 
 
 def asked_until_good(read: Callable[[str, str | None], str], complain: Callable[[str], None]) -> Asker:

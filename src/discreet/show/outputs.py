@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.calibrate.epsilon import quote
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter
 from discreet.release.result import left_shown, shown
+from discreet.release.writer import Kept, free, kept_files
 
 if TYPE_CHECKING:
     from discreet.release.answer import Answer
@@ -21,13 +22,11 @@ _PICTURES = (".png", ".svg", ".html")
 
 
 def refuse_unusable(files: Iterable[str]) -> None:
-    """Refuse a file that could not be written, as far as that can be known."""
+    """Refuse a format that there is not."""
     for file in files:
         place = Path(file)
         if place.suffix not in (*_TABLES, *_PICTURES):
             raise InvalidParameter(f"-o must end in {', '.join((*_TABLES, *_PICTURES))}, got {quote(place.name)}")
-        if not place.parent.is_dir() or not os.access(place.parent, os.W_OK) or place.is_dir():
-            raise InvalidParameter(f"-o must be a file in a folder that can be written, got {quote(file)}")
         if place.suffix in _PICTURES:
             from discreet.show import theme
 
@@ -35,22 +34,33 @@ def refuse_unusable(files: Iterable[str]) -> None:
             theme.altair()
 
 
-def saved(answer: Answer, files: Sequence[str]) -> list[Path]:
+def refuse_taken(files: Sequence[str], *, force: bool, kept: Kept) -> None:
+    """Refuse a file that could not be written, or must not be, and the same of the record beside it."""
+    records = list({Path(file).with_suffix(".release.json") for file in files})
+    places = [*map(Path, files), *records]
+    for place in places:
+        free(place, force=force, kept=kept)
+    if len({os.path.realpath(place) for place in places}) < len(places):
+        raise InvalidParameter("each -o must be a file of its own")
+
+
+def saved(answer: Answer, files: Sequence[str], *, force: bool = False) -> list[Path]:
     """The files that were written: the answer in each format, and its record beside it."""
     written: list[Path] = []
     try:
         for file in files:
             if Path(file).suffix in _TABLES:
-                written.append(answer.save(file))
+                written.append(answer.save(file, force=force))
             elif Path(file).suffix == ".html":
                 from discreet.show import report
 
-                written.append(report.write(answer, file))
+                written.append(report.write(answer, file, force=force))
             else:
                 from discreet.show import figures
 
-                written.append(figures.save(figures.make("release", answer=answer), file))
-            written.append(answer.save_record(file))
+                chart = figures.make("release", answer=answer)
+                written.append(figures.save(chart, file, force=force, kept=answer.kept))
+            written.append(answer.save_record(file, force=force))
     except (DiscreetError, OSError) as error:
         why = str(error.strerror if isinstance(error, OSError) else error)
         raise EngineFailed(
@@ -90,7 +100,7 @@ def figure_names() -> list[str]:
     return [f"{name:<10} {what}" for name, what in names.items()]
 
 
-def draw(name: str, output: str | None, ledger: str | None, options: dict[str, Any]) -> Path:
+def draw(name: str, output: str | None, ledger: str | None, options: dict[str, Any], *, force: bool = False) -> Path:
     """The file that a figure was written to."""
     from discreet.show import accounts, figures
 
@@ -105,9 +115,10 @@ def draw(name: str, output: str | None, ledger: str | None, options: dict[str, A
     options["largest"] = _whole(options["largest"]) if "largest" in options else None
     options = {key: value for key, value in options.items() if value is not None}
     if ledger is None:
-        return figures.save(figures.make(name, **options), place)
+        return figures.save(figures.make(name, **options), place, force=force)
     with accounts.opened(ledger) as found:
-        return figures.save(figures.make(name, ledger=found, **options), place)
+        chart = figures.make(name, ledger=found, **options)
+        return figures.save(chart, place, force=force, kept=kept_files([ledger, *found.files]))
 
 
 def _whole(text: str) -> int | str:

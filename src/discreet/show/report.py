@@ -15,6 +15,7 @@ from pathlib import Path
 
 from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter, one_line, printable
+from discreet.release import writer
 from discreet.release.answer import Answer
 from discreet.release.result import left_shown, shown
 from discreet.show import theme
@@ -40,13 +41,14 @@ def report(answer: Answer, *, title: str = "Released by discreet") -> str:
     )
 
 
-def write(answer: Answer, path: str | PathLike[str], *, title: str = "Released by discreet") -> Path:
-    """Write the report as .html; the place comes back."""
+def write(
+    answer: Answer, path: str | PathLike[str], *, title: str = "Released by discreet", force: bool = False
+) -> Path:
+    """Write the report as a new .html; the place comes back."""
     place = Path(path)
     if place.suffix.lower() not in (".html", ".htm"):
         raise InvalidParameter(f"path of a report must end in .html, got {quote(place.name)}")
-    place.write_text(report(answer, title=title), encoding="utf-8")
-    return place
+    return writer.write(place, report(answer, title=title), force=force, kept=answer.kept)
 
 
 def _cost(answer: Answer) -> list[str]:

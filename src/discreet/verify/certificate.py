@@ -28,6 +28,7 @@ from flint import ctx
 from discreet.errors import InvalidParameter
 from discreet.release.plan import Plan
 from discreet.release.result import Release, shown
+from discreet.release.writer import write
 from discreet.verify.loss import Part, fields_of, part_from
 from discreet.verify.parts import STATISTICS, certified_twin, parts_of_plan, parts_of_statistic
 
@@ -98,9 +99,9 @@ class Certificate:
         """The text of the file."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the file."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write it as a new file."""
+        write(path, self.to_json() + "\n", force=force)
 
     def __repr__(self) -> str:
         lines = [

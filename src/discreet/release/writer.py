@@ -1,0 +1,227 @@
+"""The one way in which a file is written: beside its target, private and new, then named when it is whole.
+
+    refuse → (spend) → write `.….part`, mode 0600 → fsync → mode by the umask → name it → fsync the folder
+
+A target must be a new file in a folder that can be written; it is found out before anything is spent. With `force` it
+may replace a plain file, but never one of the custodian's own (`Kept`: data, policy, keys, ledger, anchor), and never
+anything through a link. A name that comes up meanwhile is not overwritten without `force`.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from discreet.errors import InvalidParameter
+from discreet.release.spending import new_request_id
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_JOURNALS = ("", "-wal", "-shm", "-journal", ".new")
+_QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a custodian keeps, and no output may replace or join: files, folders of data, and globs."""
+
+    files: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    globs: tuple[str, ...] = ()
+
+    def __add__(self, other: Kept) -> Kept:
+        return Kept(self.files + other.files, self.folders + other.folders, self.globs + other.globs)
+
+    def holds(self, target: Path) -> bool:
+        """Whether a target is one of them, by whatever name, or would become one."""
+        here = os.path.realpath(target)
+        for file in self.files:
+            if os.path.realpath(file) == here or _same(file, target):
+                return True
+        if any(_within(here, folder) for folder in self.folders):
+            return True
+        return any(_within(here, _root(one)) and _matches(here, one) for one in self.globs)
+
+
+NOTHING = Kept()
+
+
+def kept_source(source: object) -> Kept:
+    """The files behind the source of a policy: a file, `file#table`, a folder, a glob, or those that a SELECT names."""
+    if not isinstance(source, str) or "://" in source:
+        return NOTHING
+    path = source.removeprefix("spark:")
+    if path.split(maxsplit=1)[:1] and path.split(maxsplit=1)[0].lower() in ("select", "with", "from"):
+        parts = [kept_source(first or second) for first, second in _QUOTED.findall(path)]
+        return sum(parts, NOTHING)
+    if os.path.isdir(path):
+        return Kept(folders=(path,))
+    if not os.path.exists(path) and glob.has_magic(path):
+        return Kept(globs=(path,))
+    return Kept(files=(path, path.rpartition("#")[0]) if "#" in path else (path,))
+
+
+def kept_files(files: Iterable[str | os.PathLike[str]]) -> Kept:
+    """Files, each with what a database writes beside it."""
+    return Kept(files=tuple(os.fspath(file) + more for file in files for more in _JOURNALS))
+
+
+def free(target: str | os.PathLike[str], *, force: bool = False, kept: Kept = NOTHING) -> Path:
+    """The absolute target, if it can be written; nothing is spent before this is known."""
+    place = Path(os.path.abspath(target))
+    refuse_kept(place, kept)
+    try:
+        there = os.lstat(place)
+    except FileNotFoundError:
+        there = None
+    except OSError as error:
+        raise InvalidParameter(f"{place.name[:60]} cannot be written: {error.strerror}; name another file") from None
+    if there is not None:
+        if stat.S_ISLNK(there.st_mode):
+            raise InvalidParameter(f"the target must be a file of its own, and {place.name} is a link: name another")
+        if not stat.S_ISREG(there.st_mode):
+            raise InvalidParameter(f"the target must be a plain file, and {place.name} is none: name another")
+        if not force:
+            raise taken(place)
+    if not place.parent.is_dir():
+        raise InvalidParameter(f"the folder of {place.name} must exist, and does not; nothing was spent")
+    with Draft(place):  # the folder takes new files
+        return place
+
+
+def refuse_kept(place: Path, kept: Kept) -> None:
+    """Refuse to write over, or into, what the custodian keeps."""
+    if kept.holds(place):
+        raise InvalidParameter(
+            f"{place.name} is, or would be, among the data, keys, policy or ledger of the study: name another file"
+        )
+
+
+def taken(place: Path) -> InvalidParameter:
+    """The refusal of a name that is taken."""
+    return InvalidParameter(f"the target must not exist, and {place.name} does: name another, or use force")
+
+
+class Draft:
+    """A file in the making beside its target, which only its owner can read; it goes away unless it is published."""
+
+    def __init__(self, target: Path, *, hashed: bool = False) -> None:
+        self._target = target
+        self._part = target.with_name(f".{new_request_id()}.part")
+        self._hash = hashlib.sha256() if hashed else None
+        try:
+            descriptor = os.open(self._part, _NEW, 0o666)
+        except OSError as error:
+            raise InvalidParameter(f"the folder of {target.name} must take new files: {error.strerror}") from None
+        self._mode = stat.S_IMODE(os.fstat(descriptor).st_mode)  # as the umask has it
+        if hasattr(os, "fchmod"):
+            os.fchmod(descriptor, 0o600)
+        self.file: IO[bytes] = os.fdopen(descriptor, "wb")
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        """How many bytes were written: all of them."""
+        if self._hash is not None:
+            self._hash.update(data)
+        return self.file.write(data)
+
+    def flush(self) -> None:
+        """Hand everything to the system."""
+        self.file.flush()
+
+    def close(self) -> None:
+        """Nothing: a writer that is done closes its sink, but the draft is still needed."""
+
+    def sealed(self) -> str | None:
+        """The SHA-256 of the content, which is now on disk; None if nobody keeps it."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        return None if self._hash is None else self._hash.hexdigest()
+
+    def publish(self, *, force: bool = False, private: bool = False) -> None:
+        """Give the file its name; without `force` only if nothing has it."""
+        if not private and hasattr(os, "fchmod"):
+            os.fchmod(self.file.fileno(), self._mode)
+        try:
+            if force:
+                self._part.replace(self._target)  # of a link it replaces the link, not what it leads to
+            else:
+                os.link(self._part, self._target)
+        except FileExistsError:
+            raise taken(self._target) from None
+        except OSError:  # a file system without links
+            if os.path.lexists(self._target):
+                raise taken(self._target) from None
+            self._part.rename(self._target)
+        _sync_folder(self._target.parent)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.file.close()
+        with suppress(FileNotFoundError):
+            self._part.unlink()
+
+
+@contextmanager
+def new_file(
+    target: str | os.PathLike[str], *, force: bool = False, private: bool = False, kept: Kept = NOTHING
+) -> Iterator[Draft]:
+    """A draft that takes its place when the block ends well; a private one stays its owner's."""
+    place = free(target, force=force, kept=kept)
+    with Draft(place) as draft:
+        yield draft
+        draft.sealed()
+        draft.publish(force=force, private=private)
+
+
+def write(target: str | os.PathLike[str], content: str | bytes, *, force: bool = False, kept: Kept = NOTHING) -> Path:
+    """The place of a new file with this content."""
+    with new_file(target, force=force, kept=kept) as draft:
+        draft.write(content.encode() if isinstance(content, str) else content)
+    return Path(target)
+
+
+def _same(file: str, target: Path) -> bool:
+    with suppress(OSError):
+        return os.path.samefile(file, target)
+    return False
+
+
+def _within(here: str, folder: str) -> bool:
+    top = os.path.realpath(folder)
+    return here == top or here.startswith(top.rstrip(os.sep) + os.sep)
+
+
+def _root(pattern: str) -> str:
+    """The folder below which a glob looks."""
+    parts = Path(pattern).parts
+    plain = list(parts[: next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))])
+    return os.path.join(*plain) if plain else "."
+
+
+def _matches(here: str, pattern: str) -> bool:
+    """Whether a glob could name the file: by its last part alone, which is enough to be careful."""
+    return fnmatch.fnmatch(os.path.basename(here), os.path.basename(pattern))
+
+
+def _sync_folder(folder: Path) -> None:
+    """The new name reaches the disk, too, where folders can be opened."""
+    with suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
