@@ -63,7 +63,7 @@ class Ledger:
     """Budgets and what was spent of them; safe to share between threads and over a fork."""
 
     def __init__(self, book: Book) -> None:
-        self._book = book
+        self._book, self.files = book, book.files
 
     @classmethod
     def open(
@@ -222,11 +222,6 @@ class Ledger:
             repeated=repeated,
             answer=answer,
         )
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The files that it lies in: its own, if it is one, and its anchor."""
-        return self._book.files
 
     def record(self, grant: Grant, answer: bytes) -> bytes:
         """What is to be shown: this answer, now on disk, or the one that was recorded before it."""
