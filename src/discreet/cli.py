@@ -272,8 +272,7 @@ def figure(
         "study": study,
         "width": width,
     }
-    given = {key: value for key, value in options.items() if value is not None}
-    place = outputs.draw(name, output, ledger, given, force=force)
+    place = outputs.draw(name, output, ledger, options, force=force)
     terminal.say(str(place))
 
 

@@ -114,7 +114,7 @@ def taken(place: Path) -> InvalidParameter:
 class Draft:
     """A file in the making beside its target, which only its owner can read; it goes away unless it is published."""
 
-    def __init__(self, target: Path, *, hashed: bool = False, private: bool = False) -> None:
+    def __init__(self, target: Path, *, hashed: bool = False) -> None:
         self._target = target
         self._part = target.with_name(f".{new_request_id()}.part")
         self._hash = hashlib.sha256() if hashed else None
@@ -122,7 +122,7 @@ class Draft:
             descriptor = os.open(self._part, _NEW, 0o666)
         except OSError as error:
             raise InvalidParameter(f"the folder of {target.name} must take new files: {error.strerror}") from None
-        self._mode = 0o600 if private else stat.S_IMODE(os.fstat(descriptor).st_mode)  # as the umask has it
+        self._mode = stat.S_IMODE(os.fstat(descriptor).st_mode)  # as the umask has it
         if hasattr(os, "fchmod"):
             os.fchmod(descriptor, 0o600)
         self.file: IO[bytes] = os.fdopen(descriptor, "wb")
@@ -147,9 +147,9 @@ class Draft:
         os.fsync(self.file.fileno())
         return None if self._hash is None else self._hash.hexdigest()
 
-    def publish(self, *, force: bool = False) -> None:
+    def publish(self, *, force: bool = False, private: bool = False) -> None:
         """Give the file its name; without `force` only if nothing has it."""
-        if hasattr(os, "fchmod"):
+        if not private and hasattr(os, "fchmod"):
             os.fchmod(self.file.fileno(), self._mode)
         try:
             if force:
@@ -177,14 +177,14 @@ class Draft:
 
 @contextmanager
 def new_file(
-    target: str | os.PathLike[str], *, force: bool = False, kept: Kept = NOTHING, private: bool = False
+    target: str | os.PathLike[str], *, force: bool = False, private: bool = False, kept: Kept = NOTHING
 ) -> Iterator[Draft]:
-    """A draft that takes its place when the block ends well; a private file stays its owner's alone."""
+    """A draft that takes its place when the block ends well; a private one stays its owner's."""
     place = free(target, force=force, kept=kept)
-    with Draft(place, private=private) as draft:
+    with Draft(place) as draft:
         yield draft
         draft.sealed()
-        draft.publish(force=force)
+        draft.publish(force=force, private=private)
 
 
 def write(target: str | os.PathLike[str], content: str | bytes, *, force: bool = False, kept: Kept = NOTHING) -> Path:

@@ -61,7 +61,7 @@ def export(ledger: Ledger, output: str | None, form: str | None, *, force: bool 
         lines = _lines(ledger, _form(form, output))
         sys.stdout.writelines(map(printable, lines) if sys.stdout.isatty() else lines)
         return
-    with new_file(output, force=force, kept=kept_files(ledger.files), private=True) as draft:
+    with new_file(output, force=force, private=True, kept=kept_files(ledger.files)) as draft:
         for line in _lines(ledger, _form(form, output)):
             draft.write(line.encode())
 

@@ -114,7 +114,7 @@ def draw(name: str, output: str | None, ledger: str | None, options: dict[str, A
     if name == "budget" and ledger is None:
         raise InvalidParameter("figure budget needs --ledger study.toml: the study, or its ledger")
     place = output if output is not None else f"{name}.svg"
-    options["largest"] = _whole(options["largest"]) if "largest" in options else None
+    options["largest"] = _whole(options["largest"]) if options.get("largest") is not None else None
     options = {key: value for key, value in options.items() if value is not None}
     if ledger is None:
         return figures.save(figures.make(name, **options), place, force=force)
