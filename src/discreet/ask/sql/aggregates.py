@@ -1,0 +1,112 @@
+"""From syntax to aggregates and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.ask.declared import edges
+from discreet.ask.expression import Expression
+from discreet.ask.kinds import kind_of, refused
+from discreet.ask.query import Aggregate, Group
+from discreet.ask.sql.functions import AGGREGATES, MOMENTS, OTHER_AGGREGATES, QUANTILES
+from discreet.ask.sql.rows import Rows, argument
+from discreet.ask.sql.syntax import Call, Literal, Name, Node, Operation, walk
+from discreet.errors import InvalidParameter
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregates:
+    """The reader of aggregates and groups."""
+
+    rows: Rows
+
+    def aggregate(self, node: Node) -> Aggregate | None:  # noqa: PLR0911 - one case for each aggregate
+        """The aggregate that a node asks for, or None if it is something else."""
+        if not isinstance(node, Call):
+            return None
+        scope, read = self.rows.scope, self.rows.expression
+        match node.name:
+            case "COUNT":
+                return scope.present(read(argument(node))) if node.arguments else scope.count(None)
+            case "COUNT DISTINCT":
+                return self._units(node)
+            case "COUNT_IF" | "COUNTIF":
+                return scope.count(self._condition(argument(node)))
+            case "MEDIAN":
+                return scope.quantiles(read(argument(node)), (Fraction(1, 2),))
+            case "MIN" | "MAX" as name:
+                if len(node.arguments) > 1:
+                    raise refused("min and max take one number; for the smaller of two write LEAST(x, y)")
+                return scope.extreme("min" if name == "MIN" else "max", read(argument(node)))
+            case name if name in MOMENTS:
+                statistic, sample = MOMENTS[name]
+                return scope.moment(statistic, read(argument(node)), sample=sample)
+            case name if name in QUANTILES:
+                if len(node.arguments) != 2:
+                    raise refused("a quantile needs a share between 0 and 1, as in quantile(age, 0.9)")
+                return scope.quantiles(read(node.arguments[0]), tuple(_shares(node.arguments[1])))
+            case name if name in OTHER_AGGREGATES:
+                raise refused(
+                    f"{name} is not offered; ask for count, sum, avg, stddev, variance, median, quantile, min, max"
+                )
+        return None
+
+    def group(self, node: Node) -> Group:
+        """The group column that a node asks for."""
+        match node:
+            case Call(_, "BIN", (subject, *limits)):
+                return self.bins(subject, limits)
+        return self.rows.scope.group(self.rows.expression(node))
+
+    def bins(self, subject: Node, limits: Sequence[Node]) -> Group:
+        """The group column of bins with these edges."""
+        try:
+            return self.rows.scope.group(self.rows.expression(subject), edges([_edge(limit) for limit in limits]))
+        except InvalidParameter as error:
+            raise refused(f"BIN takes a number and edges, as in bin(age, 0, 18, 65); {error}") from None
+
+    def _units(self, node: Call) -> Aggregate:
+        scope = self.rows.scope
+        match node.arguments:
+            case (Name(_, name, exact, _),) if name == scope.policy.unit_column or (not exact and scope.is_unit(name)):
+                return scope.units()
+        unit = scope.policy.unit_column
+        hint = f"write count(DISTINCT {unit})" if unit else "use GROUP BY and count(*)"
+        raise refused(f"only units can be counted once each; {hint}")
+
+    def _condition(self, node: Node) -> Expression:
+        found = self.rows.expression(node)
+        if kind_of(found) != "truth":
+            raise refused("a condition is needed here, such as age >= 65")
+        return found
+
+
+def shares_of(node: Node) -> list[Fraction] | None:
+    """The shares of quantile(x, [p, q]), in written order; None if it is something else."""
+    match node:
+        case Call(_, name, (_, Operation(_, "[]", _) as shares)) if name in QUANTILES:
+            return _shares(shares)
+    return None
+
+
+def aggregating(node: Node) -> bool:
+    """Whether there is an aggregate in a node."""
+    return any(isinstance(part, Call) and part.name in {*AGGREGATES, "HISTOGRAM"} for part, _ in walk(node))
+
+
+def _shares(node: Node) -> list[Fraction]:
+    match node:
+        case Operation(_, "[]", parts):
+            return [share for part in parts for share in _shares(part)]
+        case Literal(_, Fraction() as share):
+            return [share]
+    raise refused("a quantile needs a literal share between 0 and 1, as in quantile(age, 0.9)")
+
+
+def _edge(node: Node) -> Fraction:
+    match node:
+        case Literal(_, Fraction() as edge):
+            return edge
+    raise refused("BIN takes literal edges, as in bin(age, 0, 18, 65)")
