@@ -22,7 +22,7 @@ from discreet.ask.scope import Scope, Typed
 from discreet.ask.sql import parser
 from discreet.ask.sql.aggregates import Aggregates
 from discreet.ask.sql.rows import Rows
-from discreet.ask.sql.select import Selection, condition, label
+from discreet.ask.sql.select import Selection, condition
 from discreet.ask.sql.syntax import Node
 
 _TABLE = "data"
@@ -47,8 +47,8 @@ def parse_expression(text: str, policy: Policy, schema: Mapping[str, Typed]) -> 
 
 def parse_group(text: str, policy: Policy, schema: Mapping[str, Typed]) -> tuple[str, Group]:
     """The name and the group column that a text such as "county" or "bin(age, 0, 18, 65) AS band" writes."""
-    node, name = parser.item(text, policy.columns)
-    return name or label(node), _reader(policy, schema).group(node)
+    item = parser.item(text, policy.columns)
+    return item.alias or item.label, _reader(policy, schema).group(item.node)
 
 
 def _reader(policy: Policy, schema: Mapping[str, Typed], table: str = _TABLE) -> Aggregates:
@@ -56,7 +56,7 @@ def _reader(policy: Policy, schema: Mapping[str, Typed], table: str = _TABLE) ->
 
 
 def _unnamed(text: str, policy: Policy) -> Node:
-    node, name = parser.item(text, policy.columns)
-    if name is not None:
+    item = parser.item(text, policy.columns)
+    if item.alias is not None:
         raise refused("a name with AS is not in the language of an expression; leave it out")
-    return node
+    return item.node

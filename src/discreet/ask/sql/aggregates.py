@@ -9,7 +9,7 @@ from fractions import Fraction
 from discreet.ask.declared import edges
 from discreet.ask.expression import Expression
 from discreet.ask.kinds import kind_of, refused
-from discreet.ask.query import Aggregate, Group
+from discreet.ask.query import Aggregate, Group, Quantiles
 from discreet.ask.sql.functions import AGGREGATES, MOMENTS, OTHER_AGGREGATES, QUANTILES
 from discreet.ask.sql.rows import Rows, argument
 from discreet.ask.sql.syntax import Call, Literal, Name, Node, Operation, walk
@@ -35,7 +35,7 @@ class Aggregates:
             case "COUNT_IF" | "COUNTIF":
                 return scope.count(self._condition(argument(node)))
             case "MEDIAN":
-                return scope.quantiles(read(argument(node)), (Fraction(1, 2),))
+                return self.quantiles(argument(node), [Fraction(1, 2)])
             case "MIN" | "MAX" as name:
                 if len(node.arguments) > 1:
                     raise refused("min and max take one number; for the smaller of two write LEAST(x, y)")
@@ -46,17 +46,21 @@ class Aggregates:
             case name if name in QUANTILES:
                 if len(node.arguments) != 2:
                     raise refused("a quantile needs a share between 0 and 1, as in quantile(age, 0.9)")
-                return scope.quantiles(read(node.arguments[0]), tuple(_shares(node.arguments[1])))
+                return self.quantiles(node.arguments[0], shares_of(node.arguments[1]))
             case name if name in OTHER_AGGREGATES:
                 raise refused(
                     f"{name} is not offered; ask for count, sum, avg, stddev, variance, median, quantile, min, max"
                 )
         return None
 
+    def quantiles(self, subject: Node, shares: Sequence[Fraction]) -> Quantiles:
+        """Quantiles of a number."""
+        return self.rows.scope.quantiles(self.rows.expression(subject), tuple(shares))
+
     def group(self, node: Node) -> Group:
         """The group column that a node asks for."""
         match node:
-            case Call(_, "BIN", (subject, *limits)):
+            case Call("BIN", (subject, *limits)):
                 return self.bins(subject, limits)
         return self.rows.scope.group(self.rows.expression(node))
 
@@ -70,7 +74,7 @@ class Aggregates:
     def _units(self, node: Call) -> Aggregate:
         scope = self.rows.scope
         match node.arguments:
-            case (Name(_, name, exact, _),) if name == scope.policy.unit_column or (not exact and scope.is_unit(name)):
+            case (Name(name, exact, _),) if name == scope.policy.unit_column or (not exact and scope.is_unit(name)):
                 return scope.units()
         unit = scope.policy.unit_column
         hint = f"write count(DISTINCT {unit})" if unit else "use GROUP BY and count(*)"
@@ -83,30 +87,23 @@ class Aggregates:
         return found
 
 
-def shares_of(node: Node) -> list[Fraction] | None:
-    """The shares of quantile(x, [p, q]), in written order; None if it is something else."""
-    match node:
-        case Call(_, name, (_, Operation(_, "[]", _) as shares)) if name in QUANTILES:
-            return _shares(shares)
-    return None
-
-
 def aggregating(node: Node) -> bool:
     """Whether there is an aggregate in a node."""
     return any(isinstance(part, Call) and part.name in {*AGGREGATES, "HISTOGRAM"} for part, _ in walk(node))
 
 
-def _shares(node: Node) -> list[Fraction]:
+def shares_of(node: Node) -> list[Fraction]:
+    """The shares of a quantile, or of several, in written order."""
     match node:
-        case Operation(_, "[]", parts):
-            return [share for part in parts for share in _shares(part)]
-        case Literal(_, Fraction() as share):
+        case Operation("[]", parts):
+            return [share for part in parts for share in shares_of(part)]
+        case Literal(Fraction() as share):
             return [share]
     raise refused("a quantile needs a literal share between 0 and 1, as in quantile(age, 0.9)")
 
 
 def _edge(node: Node) -> Fraction:
     match node:
-        case Literal(_, Fraction() as edge):
+        case Literal(Fraction() as edge):
             return edge
     raise refused("BIN takes literal edges, as in bin(age, 0, 18, 65)")

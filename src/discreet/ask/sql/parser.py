@@ -29,22 +29,21 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import chain
 from typing import Literal as Choice
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from discreet.ask.expression import ArithmeticSign, ComparisonSign
 from discreet.ask.kinds import refused
 from discreet.ask.sql.functions import PERCENTILES, TYPES
-from discreet.ask.sql.syntax import Call, Case, Cast, Like, Literal, Name, Node, Operation, Select, Sign, Type, walk
+from discreet.ask.sql.syntax import Call, Case, Cast, Item, Literal, Name, Node, Operation, Select, Type, walk
 from discreet.ask.sql.words import (
     END,
     JOIN,
-    LONGEST_LABEL,
     NUMBER,
     QUANTITIES,
     QUOTED,
-    RESERVED,
     TEXT,
     Word,
+    is_plain,
     label,
     refuse_words,
     words_of,
@@ -72,16 +71,7 @@ _TABLES = {
 }
 """What to write in place of other tables."""
 
-_COMPARISONS: dict[str, ComparisonSign] = {
-    "=": "=",
-    "==": "=",
-    "<>": "<>",
-    "!=": "<>",
-    "<": "<",
-    "<=": "<=",
-    ">": ">",
-    ">=": ">=",
-}
+_COMPARISONS: dict[str, ComparisonSign] = {**{sign: sign for sign in get_args(ComparisonSign)}, "==": "=", "!=": "<>"}
 _RANGES = ("IN", "BETWEEN", "LIKE")
 _COMPARING = (*_COMPARISONS, *_RANGES, "IS", "ISNULL", "NOTNULL", "NOT")
 _SIGNS: dict[str, tuple[ArithmeticSign, int]] = {"+": ("+", 1), "-": ("-", 1), "*": ("*", 2), "/": ("/", 2)}
@@ -101,8 +91,8 @@ def select(text: object, columns: Iterable[str]) -> Select:
     return _read(words, columns, "the shape is SELECT … FROM data WHERE … GROUP BY …", _Parser.select)
 
 
-def item(text: object, columns: Iterable[str]) -> tuple[Node, str | None]:
-    """The syntax of one expression, and the name after AS."""
+def item(text: object, columns: Iterable[str]) -> Item:
+    """The syntax of one expression, perhaps with a name."""
     if not isinstance(text, str) or not text.strip():
         raise refused(f'an expression must be a text such as "age >= 65", got {quote(text)}')
     return _read(words_of(text), columns, "one expression is needed here, such as age >= 65", _Parser.item)
@@ -144,13 +134,6 @@ class _Parser:
         after = f" after {quote(self.words[self.at - 1].value)}" if self.at else ""
         return refused(f"{word} is out of place{after}; {self.shape}")
 
-    def text(self, start: int) -> str:
-        """The label of the words from `start` to here; it needs no more words than it has characters."""
-        return label(self.words[start : min(self.at, start + LONGEST_LABEL + 1)])
-
-    def operation(self, start: int, sign: Sign, *parts: Node) -> Node:
-        return Operation(self.text(start), sign, parts)
-
     def several(self, read: Callable[[], Read]) -> tuple[Read, ...]:
         """One or more, with commas between."""
         found = [read()]
@@ -159,7 +142,7 @@ class _Parser:
         return tuple(found)
 
     def is_name(self) -> bool:
-        return self.key == QUOTED or (self.key.isidentifier() and self.key not in RESERVED)
+        return self.key == QUOTED or is_plain(self.words[self.at])
 
     def name(self) -> Word:
         if not self.is_name():
@@ -202,10 +185,12 @@ class _Parser:
         self.expect("BY")
         return self.several(read)
 
-    def item(self) -> tuple[Node, str | None]:
+    def item(self) -> Item:
         if self.take("*"):
             raise refused(f"SELECT * {_ROWS}")
-        return self.truth(), self.alias()
+        start, node = self.at, self.truth()
+        written = node.name if isinstance(node, Name) else label(self.words[start : self.at])
+        return Item(node, self.alias(), written)
 
     def alias(self) -> str | None:
         return self.name().value if self.take("AS") or self.is_name() else None
@@ -233,91 +218,83 @@ class _Parser:
         return node
 
     def junction(self, sign: Choice["and", "or"], read: Callable[[], Node]) -> Node:
-        start, parts = self.at, [read()]
+        parts = [read()]
         while self.take(sign.upper()):
             parts.append(read())
         if len(parts) == 1:
             return parts[0]
         flat = (part.parts if isinstance(part, Operation) and part.sign == sign else (part,) for part in parts)
-        return self.operation(start, sign, *chain.from_iterable(flat))
+        return Operation(sign, tuple(chain.from_iterable(flat)))
 
     def condition(self) -> Node:
-        start, count = self.at, 0
+        count = 0
         while self.take("NOT"):
             count += 1
         node = self.comparison()
         if self.key in _COMPARING:
             raise refused("two comparisons in a row can be read in two ways; put one in parentheses")
         for _ in range(count):
-            node = self.operation(start, "not", node)
+            node = Operation("not", (node,))
         return node
 
     def comparison(self) -> Node:
-        start, part = self.at, self.sum()
-        if self.key in _COMPARISONS:
-            sign = _COMPARISONS[self.key]
-            self.at += 1
-            return self.operation(start, sign, part, self.sum())
-        if self.take("IS"):
+        part, key = self.sum(), self.key
+        if self.take(*_COMPARISONS):
+            return Operation(_COMPARISONS[key], (part, self.sum()))
+        if self.take("ISNULL", "NOTNULL"):
+            node, negated = Operation("is null", (part,)), key == "NOTNULL"
+        elif self.take("IS"):
             negated = self.take("NOT")
             if self.key in ("TRUE", "FALSE"):
                 raise refused("IS is in the language with NULL only; write x = TRUE, or x IS NULL")
             self.expect("NULL")
-            node = self.operation(start, "is null", part)
-        elif self.key in ("ISNULL", "NOTNULL"):
-            negated = self.key == "NOTNULL"
-            self.at += 1
-            node = self.operation(start, "is null", part)
+            node = Operation("is null", (part,))
         else:
             negated = self.take("NOT")
-            if not negated and self.key not in _RANGES:
+            if not negated and key not in _RANGES:
                 return part
-            node = self.range(start, part)
-        return self.operation(start, "not", node) if negated else node
+            node = self.range(part)
+        return Operation("not", (node,)) if negated else node
 
-    def range(self, start: int, part: Node) -> Node:
+    def range(self, part: Node) -> Operation:
         if self.take("IN"):
             self.expect("(")
             if self.key == ")":
                 raise refused("IN needs at least one value, as in IN ('a', 'b')")
             choices = self.several(self.truth)
             self.expect(")")
-            return self.operation(start, "in", part, *choices)
+            return Operation("in", (part, *choices))
         if self.take("BETWEEN"):
             low = self.sum()
             self.expect("AND")
-            return self.operation(start, "between", part, low, self.sum())
+            return Operation("between", (part, low, self.sum()))
         self.expect("LIKE")
-        match self.sum():
-            case Literal(_, str() as pattern):
-                return Like(self.text(start), part, pattern)
-        raise refused("LIKE takes a literal, as in name LIKE 'a%'")
+        return Operation("like", (part, self.sum()))
 
     def sum(self, least: int = 1) -> Node:
         """Parts with signs between that bind at least so strongly."""
-        start, left = self.at, self.signed()
+        left = self.signed()
         while self.key in _SIGNS and _SIGNS[self.key][1] >= least:
             sign, strength = _SIGNS[self.key]
             self.at += 1
-            left = self.operation(start, sign, left, self.sum(strength + 1))
+            left = Operation(sign, (left, self.sum(strength + 1)))
         return left
 
     def signed(self) -> Node:
-        start, count = self.at, 0
+        count = 0
         while self.take("-"):
             count += 1
         if self.take("+") and self.key != NUMBER:
             raise self.out_of_place()
-        inner, node = self.at, self.atom()
+        node = self.atom()
         while self.take("::"):
-            to = self.type()
-            node = Cast(self.text(inner), node, to)
+            node = Cast(node, self.type())
         for _ in range(count):
             match node:
-                case Literal(_, Fraction() as value):
-                    node = Literal(self.text(start), -value)
+                case Literal(Fraction() as value):
+                    node = Literal(-value)
                 case _:
-                    node = self.operation(start, "-", Literal("0", Fraction(0)), node)
+                    node = Operation("-", (Literal(Fraction(0)), node))
         return node
 
     def type(self) -> Type:
@@ -325,18 +302,17 @@ class _Parser:
         if key == "DOUBLE" and self.take("PRECISION"):
             key = "DOUBLE PRECISION"
         if key not in TYPES or self.key == "(":
-            raise refused("CAST goes to DOUBLE, INTEGER, VARCHAR, DATE, TIMESTAMP or BOOLEAN")
+            raise refused("CAST goes to DOUBLE, INTEGER, VARCHAR, DATE, TIMESTAMP or BOOLEAN, without a length")
         return TYPES[key]
 
     def atom(self) -> Node:  # noqa: PLR0911 - one case for each kind of word
-        start, key = self.at, self.key
+        key, value = self.key, self.words[self.at].value
         if key == NUMBER:
-            value = self.number()
-            return Literal(self.text(start), value)
+            return Literal(self.number())
         if self.take(TEXT):
-            return Literal(self.text(start), self.words[start].value)
+            return Literal(value)
         if self.take("TRUE", "FALSE", "NULL"):
-            return Literal(key, None if key == "NULL" else key == "TRUE")
+            return Literal(None if key == "NULL" else key == "TRUE")
         if self.take("("):
             node = self.truth()
             self.expect(")")
@@ -344,19 +320,19 @@ class _Parser:
         if self.take("["):
             parts = self.several(self.truth)
             self.expect("]")
-            return self.operation(start, "[]", *parts)
+            return Operation("[]", parts)
         if self.take("CASE"):
-            return self.case(start)
+            return self.case()
         if self.take("CAST", "TRY_CAST"):
             self.expect("(")
             node = self.truth()
             self.expect("AS")
-            to = self.type()
+            node = Cast(node, self.type())
             self.expect(")")
-            return Cast(self.text(start), node, to)
+            return node
         return self.named()
 
-    def case(self, start: int) -> Node:
+    def case(self) -> Node:
         subject = None if self.key == "WHEN" else self.truth()
         conditions: list[Node] = []
         values: list[Node] = []
@@ -365,27 +341,26 @@ class _Parser:
             conditions.append(self.truth())
             self.expect("THEN")
             values.append(self.truth())
-        otherwise = self.truth() if self.take("ELSE") else Literal("NULL", None)
+        otherwise = self.truth() if self.take("ELSE") else Literal(None)
         self.expect("END")
-        return Case(self.text(start), subject, tuple(conditions), tuple(values), otherwise)
+        return Case(subject, tuple(conditions), tuple(values), otherwise)
 
     def named(self) -> Node:
         """A column, a date, or a call."""
-        start, word = self.at, self.name()
+        word, table = self.name(), None
         if word.key in ("DATE", "TIMESTAMP") and self.key == TEXT:
-            part = self.atom()
-            return Cast(self.text(start), part, TYPES[word.key])
-        if self.key == "(" and word.key != QUOTED:
-            return self.call(start, word.key)
-        table = None
+            return Cast(self.atom(), TYPES[word.key])
+        if word.key != QUOTED and self.take("("):
+            return self.call(word.key)
         if self.take("."):
             if self.key == "*":
                 raise refused(f"* {_ROWS}")
             table, word = word.value, self.name()
-        return Name(self.text(start), word.value, word.key == QUOTED, table)
+        return Name(word.value, word.key == QUOTED, table)
 
-    def call(self, start: int, name: str) -> Node:
-        self.expect("(")
+    def call(self, name: str) -> Node:
+        """What stands in the parentheses of a call, and after them."""
+        arguments: tuple[Node, ...] = ()
         if self.take("DISTINCT"):
             if name != "COUNT":
                 raise refused("DISTINCT is not in the language, but in count(DISTINCT unit); use GROUP BY")
@@ -393,10 +368,8 @@ class _Parser:
         elif name == "EXTRACT":
             name, part = "DATE_PART", self.name()
             self.expect("FROM")
-            arguments = (Literal(part.written, part.key), self.truth())
-        elif self.key == ")" or (name == "COUNT" and self.take("*")):
-            arguments = ()
-        else:
+            arguments = (Literal(part.key), self.truth())
+        elif self.key != ")" and not (name == "COUNT" and self.take("*")):
             arguments = self.several(self.truth)
             if name == "SUBSTRING" and len(arguments) == 1 and self.take("FROM"):
                 arguments += (self.truth(), *((self.truth(),) if self.take("FOR") else ()))
@@ -407,7 +380,7 @@ class _Parser:
             self.expect("(", "WHERE")
             name, arguments = "COUNT_IF", (self.truth(),)
             self.expect(")")
-        elif self.take("WITHIN"):
+        if self.take("WITHIN"):
             if name not in PERCENTILES or len(arguments) != 1:
                 raise refused(
                     "WITHIN GROUP is in the language with percentile_cont(0.5) only; or write quantile(x, 0.5)"
@@ -415,4 +388,4 @@ class _Parser:
             self.expect("GROUP", "(", "ORDER", "BY")
             name, arguments = "QUANTILE", (self.truth(), *arguments)
             self.expect(")")
-        return Call(self.text(start), name, arguments)
+        return Call(name, arguments)

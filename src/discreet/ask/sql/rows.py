@@ -9,40 +9,13 @@ from datetime import datetime
 from fractions import Fraction
 from typing import TypeVar, assert_never
 
+from discreet.ask import expression as row
 from discreet.ask.declared import read_date
-from discreet.ask.expression import (
-    Arithmetic,
-    Case,
-    Cast,
-    Coalesce,
-    Comparison,
-    ComparisonSign,
-    Constant,
-    Every,
-    Expression,
-    Function,
-    Likeness,
-    Membership,
-    Missing,
-    Negation,
-    Part,
-    Some,
-    Truncated,
-)
+from discreet.ask.expression import ComparisonSign, Expression
 from discreet.ask.kinds import LONGEST_TEXT, kind_of, refused
 from discreet.ask.scope import Scope
-from discreet.ask.sql import syntax
-from discreet.ask.sql.functions import (
-    AGGREGATES,
-    FUNCTIONS,
-    OFFERED,
-    OFFERED_AGGREGATES,
-    PART_FUNCTIONS,
-    PARTS,
-    UNITS,
-    USAGES,
-)
-from discreet.ask.sql.syntax import Call, Literal, Node, Operation
+from discreet.ask.sql import functions
+from discreet.ask.sql.syntax import Call, Case, Cast, Literal, Name, Node, Operation, Type
 from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter
 
@@ -60,46 +33,48 @@ class Rows:
         """The expression that a node writes."""
         read = self.expression
         match node:
-            case syntax.Name():
+            case Name():
                 return self._column(node)
-            case Literal(_, None):
+            case Literal(None):
                 raise refused("NULL has a kind only in CASE, COALESCE or CAST; to compare with it write IS NULL")
-            case Literal(_, bool() as truth):
-                return Constant(truth, "truth")
-            case Literal(_, str() as text):
-                return Constant(text, "text")
-            case Literal(_, number):
-                return Constant(number, "number")
-            case Operation(_, "+" | "-" | "*" | "/" as sign, (left, right)):
-                return Arithmetic(sign, read(left), read(right))
-            case Operation(_, "=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
+            case Literal(bool() as truth):
+                return row.Constant(truth, "truth")
+            case Literal(str() as text):
+                return row.Constant(text, "text")
+            case Literal(number):
+                return row.Constant(number, "number")
+            case Operation("+" | "-" | "*" | "/" as sign, (left, right)):
+                return row.Arithmetic(sign, read(left), read(right))
+            case Operation("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
                 return _compared(sign, read(left), read(right))
-            case Operation(_, "between", (part, low, high)):
+            case Operation("between", (part, low, high)):
                 value = read(part)
-                return Every((_compared(">=", value, read(low)), _compared("<=", value, read(high))))
-            case Operation(_, "in", (part, *choices)):
+                return row.Every((_compared(">=", value, read(low)), _compared("<=", value, read(high))))
+            case Operation("in", (part, *choices)):
                 return self._membership(read(part), choices)
-            case Operation(_, "is null", (part,)):
-                return Missing(read(part))
-            case Operation(_, "not", (part,)):
-                return Negation(read(part))
-            case Operation(_, "and", parts):
-                return Every(tuple(map(read, parts)))
-            case Operation(_, "or", parts):
-                return Some(tuple(map(read, parts)))
+            case Operation("is null", (part,)):
+                return row.Missing(read(part))
+            case Operation("not", (part,)):
+                return row.Negation(read(part))
+            case Operation("and", parts):
+                return row.Every(tuple(map(read, parts)))
+            case Operation("or", parts):
+                return row.Some(tuple(map(read, parts)))
+            case Operation("like", (part, Literal(str() as pattern))):
+                return row.Likeness(read(part), pattern)
+            case Operation("like"):
+                raise refused("LIKE takes a literal, as in name LIKE 'a%'")
             case Operation():
                 raise refused("a list is in the language as shares of quantiles only; for choices write IN ('a', 'b')")
-            case syntax.Like(_, part, pattern):
-                return Likeness(read(part), pattern)
-            case syntax.Case():
+            case Case():
                 return self._case(node)
-            case syntax.Cast(_, part, to):
+            case Cast(part, to):
                 return self._cast(part, to)
             case Call():
                 return self._call(node)
         assert_never(node)
 
-    def _column(self, node: syntax.Name) -> Expression:
+    def _column(self, node: Name) -> Expression:
         if node.table not in (None, self.table):
             raise refused(f"there is no table {quote(node.table)} here; leave it out before the column's name")
         return self.scope.column(node.name, exact=node.exact)
@@ -108,18 +83,18 @@ class Rows:
         choices = []
         for node in nodes:
             choice = _dated(part, self.expression(node))[1]
-            if not isinstance(choice, Constant):
+            if not isinstance(choice, row.Constant):
                 raise refused("IN takes literals, as in IN ('a', 'b'); write x = y for a column")
             choices.append(choice)
-        return Membership(part, tuple(choices))
+        return row.Membership(part, tuple(choices))
 
-    def _case(self, node: syntax.Case) -> Expression:
+    def _case(self, node: Case) -> Expression:
         conditions = [self.expression(condition) for condition in node.conditions]
         if node.subject is not None:
             subject = self.expression(node.subject)
             conditions = [_compared("=", subject, condition) for condition in conditions]
         *values, otherwise = self._values([*node.values, node.otherwise])
-        return Case(tuple(zip(conditions, values, strict=True)), otherwise)
+        return row.Case(tuple(zip(conditions, values, strict=True)), otherwise)
 
     def _values(self, nodes: Sequence[Node]) -> tuple[Expression, ...]:
         """Values of one kind, which NULL takes on."""
@@ -128,50 +103,50 @@ class Rows:
         if known is None:
             raise refused("CASE and COALESCE need a value that is not NULL")
         kind = kind_of(known)
-        return tuple(Constant(None, kind) if value is None else value for value in values)
+        return tuple(row.Constant(None, kind) if value is None else value for value in values)
 
-    def _cast(self, node: Node, to: syntax.Type) -> Expression:
+    def _cast(self, node: Node, to: Type) -> Expression:
         if _is_null(node):
-            return Constant(None, "number" if to == "integer" else "date" if to == "day" else to)
+            return row.Constant(None, "number" if to == "integer" else "date" if to == "day" else to)
         part = self.expression(node)
         match to:
             case "integer":
-                number = Cast(part, "number")
-                return number if kind_of(part) == "truth" else Function("round", (number,))
+                number = row.Cast(part, "number")
+                return number if kind_of(part) == "truth" else row.Function("round", (number,))
             case "day":
                 date = _as_date(part)
-                if isinstance(date, Constant) and isinstance(date.value, datetime):
-                    return Constant(date.value.replace(hour=0, minute=0, second=0, microsecond=0), "date")
-                return Truncated("day", date)
+                if isinstance(date, row.Constant) and isinstance(date.value, datetime):
+                    return row.Constant(date.value.replace(hour=0, minute=0, second=0, microsecond=0), "date")
+                return row.Truncated("day", date)
             case "date":
                 return _as_date(part)
-        return Cast(part, to)
+        return row.Cast(part, to)
 
     def _call(self, call: Call) -> Expression:  # noqa: PLR0911 - one case for each function
         read = self.expression
         match call.name, call.arguments:
             case "ROUND", (_, _):
                 raise refused("ROUND takes one number; for two decimals write ROUND(x * 100) / 100")
-            case name, _ if name in FUNCTIONS:
-                return Function(FUNCTIONS[name], (read(argument(call)),))
-            case name, _ if name in PART_FUNCTIONS:
-                return Part(PART_FUNCTIONS[name], read(argument(call)))
-            case "DATE_PART" | "DATEPART", (Literal(_, str() as part), date):
-                return Part(_named(part, PARTS), read(date))
-            case "DATE_TRUNC" | "DATETRUNC", (Literal(_, str() as unit), date):
-                return Truncated(_named(unit, UNITS), read(date))
+            case name, _ if name in functions.FUNCTIONS:
+                return row.Function(functions.FUNCTIONS[name], (read(argument(call)),))
+            case name, _ if name in functions.PART_FUNCTIONS:
+                return row.Part(functions.PART_FUNCTIONS[name], read(argument(call)))
+            case "DATE_PART" | "DATEPART", (Literal(str() as part), date):
+                return row.Part(_named(part, functions.PARTS), read(date))
+            case "DATE_TRUNC" | "DATETRUNC", (Literal(str() as unit), date):
+                return row.Truncated(_named(unit, functions.UNITS), read(date))
             case "WEEKDAY" | "DAYOFWEEK" | "DAY_OF_WEEK" | "DOW", _:
-                return Part(_named("weekday", PARTS), read(argument(call)))
+                return row.Part(_named("weekday", functions.PARTS), read(argument(call)))
             case "COALESCE" | "IFNULL" | "NVL", parts:
-                return Coalesce(self._values(parts))
+                return row.Coalesce(self._values(parts))
             case (("LEAST" | "GREATEST"), parts):
-                return Function("least" if call.name == "LEAST" else "greatest", tuple(map(read, parts)))
+                return row.Function("least" if call.name == "LEAST" else "greatest", tuple(map(read, parts)))
             case "SUBSTRING" | "SUBSTR", (text, first, *length) if len(length) < 2:
-                rest = read(length[0]) if length else Constant(Fraction(LONGEST_TEXT), "number")
-                return Function("substring", (read(text), read(first), rest))
+                rest = read(length[0]) if length else row.Constant(Fraction(LONGEST_TEXT), "number")
+                return row.Function("substring", (read(text), read(first), rest))
             case "IF" | "IIF", (condition, value, *otherwise) if len(otherwise) < 2:
-                values = (value, *(otherwise or [Literal("NULL", None)]))
-                return self._case(syntax.Case(call.text, None, (condition,), values[:1], values[1]))
+                values = (value, *(otherwise or [Literal(None)]))
+                return self._case(Case(None, (condition,), values[:1], values[1]))
         raise _unknown(call)
 
 
@@ -185,12 +160,14 @@ def argument(call: Call) -> Node:
 
 
 def _unknown(call: Call) -> Exception:
-    if call.name in AGGREGATES:
+    if call.name in functions.AGGREGATES:
         return refused(f"{call.name} is not in the language here; aggregates stand in SELECT, HAVING and ORDER BY")
-    if call.name in USAGES:
-        return refused(f"{call.name} is not in the language in this way; write {USAGES[call.name]}")
-    nearest = difflib.get_close_matches(call.name, f"{OFFERED}, {OFFERED_AGGREGATES}".split(", "), n=1, cutoff=0.7)
-    hint = f"did you mean {nearest[0]}?" if nearest else f"the functions are {OFFERED}"
+    if call.name in functions.USAGES:
+        return refused(f"{call.name} is not in the language in this way; write {functions.USAGES[call.name]}")
+    nearest = difflib.get_close_matches(
+        call.name, f"{functions.OFFERED}, {functions.OFFERED_AGGREGATES}".split(", "), n=1, cutoff=0.7
+    )
+    hint = f"did you mean {nearest[0]}?" if nearest else f"the functions are {functions.OFFERED}"
     return refused(f"{quote(call.name)} is not in the language; {hint}")
 
 
@@ -200,24 +177,24 @@ def _is_null(node: Node) -> bool:
 
 def _as_date(part: Expression) -> Expression:
     """A text as a date: a literal at once, anything else in each row."""
-    if isinstance(part, Constant) and isinstance(part.value, str):
+    if isinstance(part, row.Constant) and isinstance(part.value, str):
         try:
-            return Constant(read_date(part.value), "date")
+            return row.Constant(read_date(part.value), "date")
         except InvalidParameter as error:
             raise refused(str(error)) from None
-    return Cast(part, "date")
+    return row.Cast(part, "date")
 
 
 def _compared(sign: ComparisonSign, left: Expression, right: Expression) -> Expression:
-    return Comparison(sign, *_dated(left, right))
+    return row.Comparison(sign, *_dated(left, right))
 
 
 def _dated(left: Expression, right: Expression) -> tuple[Expression, Expression]:
     """Both sides; a text literal beside a date is read as one."""
     kinds = kind_of(left), kind_of(right)
-    if kinds == ("date", "text") and isinstance(right, Constant):
+    if kinds == ("date", "text") and isinstance(right, row.Constant):
         return left, _as_date(right)
-    if kinds == ("text", "date") and isinstance(left, Constant):
+    if kinds == ("text", "date") and isinstance(left, row.Constant):
         return _as_date(left), right
     return left, right
 

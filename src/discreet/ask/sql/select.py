@@ -9,12 +9,13 @@ HAVING, ORDER BY, LIMIT   on released numbers
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from discreet.ask.expression import Expression
 from discreet.ask.kinds import kind_of, refuse_alike, refused
-from discreet.ask.normal import INVERSE, TRUE, decimal, normal
+from discreet.ask.normal import INVERSE, TRUE, decimal, normal, quoted
 from discreet.ask.query import (
     Aggregate,
     Combined,
@@ -29,7 +30,8 @@ from discreet.ask.query import (
     group_text,
 )
 from discreet.ask.sql.aggregates import Aggregates, aggregating, shares_of
-from discreet.ask.sql.syntax import Call, Literal, Name, Node, Operation, Select
+from discreet.ask.sql.functions import QUANTILES
+from discreet.ask.sql.syntax import Call, Item, Literal, Name, Node, Operation, Select
 from discreet.ask.sql.words import QUANTITIES
 from discreet.calibrate.epsilon import quote
 from discreet.errors import QueryRefused
@@ -53,8 +55,8 @@ class Selection:
         select = self.select
         for node in select.groups:
             self._add_group(self.reader.group(self._referred(node)))
-        for node, name in select.items:
-            self._item(node, name)
+        for item in select.items:
+            self._item(item)
         having = None if select.having is None else self._test(select.having, negated=False)
         order = [(self._sorted(node), descending) for node, descending in select.order]
         if not self.aggregates:
@@ -79,10 +81,10 @@ class Selection:
         """What GROUP BY 1, or GROUP BY a name of SELECT, stands for."""
         items = self.select.items
         match node:
-            case Literal(_, Fraction() as position):
-                return items[_index(position, len(items))][0]
-            case Name(_, name, _, None) if not self._is_column(node):
-                return next((inner for inner, alias in items if alias == name), node)
+            case Literal(Fraction() as position):
+                return items[_index(position, len(items))].node
+            case Name(name, _, None) if not self._is_column(node):
+                return next((item.node for item in items if item.alias == name), node)
         return node
 
     def _is_column(self, node: Node) -> bool:
@@ -93,46 +95,46 @@ class Selection:
             return False
         return True
 
-    def _item(self, node: Node, name: str | None) -> None:
+    def _item(self, item: Item) -> None:
         """Adds the columns of the answer that an item of SELECT asks for."""
-        shares = shares_of(node)
-        match node:
-            case Call(_, _, (subject, _)) if shares is not None:
-                quantiles = self.reader.aggregate(node)
-                if isinstance(quantiles, Quantiles):
-                    self.aggregates.append(quantiles)
-                    base = name or (subject.name if isinstance(subject, Name) else "quantile")
-                    for share in shares:
-                        text = aggregate_text(replace(quantiles, shares=(share,)))
-                        self.outputs.append((f"{base}_{decimal(share * 100)}", Named(text)))
-            case Call(_, "HISTOGRAM", _):
-                self._histogram(node, name)
-            case _:
+        match item.node:
+            case Call(name, (subject, Operation("[]") as several)) if name in QUANTILES:
+                shares = shares_of(several)
+                quantiles = self.reader.quantiles(subject, shares)
+                self.aggregates.append(quantiles)
+                base = item.alias or (subject.name if isinstance(subject, Name) else "quantile")
+                for share in shares:
+                    text = aggregate_text(replace(quantiles, shares=(share,)))
+                    self.outputs.append((f"{base}_{decimal(share * 100)}", Named(text)))
+            case Call("HISTOGRAM", arguments):
+                self._histogram(item, arguments)
+            case node:
                 output = self._output(node)
                 if isinstance(output, Number):
                     raise refused("a constant needs no data; ask for count(*), or another aggregate")
-                self.outputs.append((name or label(node), output))
+                self.outputs.append((item.alias or item.label, output))
 
-    def _histogram(self, node: Call, name: str | None) -> None:
+    def _histogram(self, item: Item, arguments: Sequence[Node]) -> None:
         """histogram(x) is GROUP BY the bins of x, with count(*)."""
-        if not node.arguments or any(aggregating(inner) for inner, _ in self.select.items if inner is not node):
+        if not arguments or any(aggregating(other.node) for other in self.select.items if other is not item):
             raise refused("a histogram takes a column and stands alone, or beside group columns: histogram(age)")
-        subject, *limits = node.arguments
+        subject, *limits = arguments
         group = self.reader.bins(subject, limits) if limits else self.reader.group(subject)
         if group.edges is None:
             raise refused("a histogram needs bins; declare bins of the column, or write histogram(age, 0, 18, 65)")
-        self.outputs.append((name or label(subject), self._add_group(group)))
+        label = subject.name if isinstance(subject, Name) else item.label
+        self.outputs.append((item.alias or label, self._add_group(group)))
         self.aggregates.append(self.reader.rows.scope.count(None))
         self.outputs.append(("count", Named(aggregate_text(self.aggregates[-1]))))
 
     def _output(self, node: Node) -> Output:
         """A released number, a group's key, or arithmetic of released numbers."""
         match node:
-            case Literal(_, Fraction() as value):
+            case Literal(Fraction() as value):
                 if abs(value) > _LARGEST:
                     raise refused("a number beside released ones must be at most 1e300 in size")
                 return Number(value)
-            case Operation(_, "+" | "-" | "*" | "/" as sign, (left, right)):
+            case Operation("+" | "-" | "*" | "/" as sign, (left, right)):
                 return Combined(sign, self._number(left), self._number(right))
         aggregate = self.reader.aggregate(node)
         if aggregate is not None:
@@ -141,7 +143,7 @@ class Selection:
             self.aggregates.append(aggregate)
             return Named(aggregate_text(aggregate))
         if aggregating(node):
-            name = node.name if isinstance(node, Call) else quote(node.text)
+            name = node.name if isinstance(node, Call) else "an expression"
             raise refused(f"{name} of a released number is not in the language; it has + - * /")
         return self._key(node)
 
@@ -156,55 +158,55 @@ class Selection:
         earlier = self._earlier(node)
         if earlier is not None and not self._is_column(node):
             return earlier
-        shown = quote(label(node))
         if isinstance(node, Name) and not self.groups and earlier is None:
             self.reader.rows.expression(node)  # an undeclared column has a refusal of its own
-            items = [inner for inner, _ in self.select.items]
-            if any(map(aggregating, items)):
-                names = dict.fromkeys(inner.text for inner in [*items, node] if isinstance(inner, Name))
-                raise refused(f"{shown} stands beside an aggregate; add GROUP BY {', '.join(names)}")
-            raise refused(f"{shown} would release rows. {QUANTITIES}")
+            nodes = [item.node for item in self.select.items]
+            if any(map(aggregating, nodes)):
+                names = dict.fromkeys(_written(name) for name in [*nodes, node] if isinstance(name, Name))
+                raise refused(f"{quote(node.name)} stands beside an aggregate; add GROUP BY {', '.join(names)}")
+            raise refused(f"{quote(node.name)} would release rows. {QUANTITIES}")
         try:
-            text = group_text(self.reader.group(node))
+            group = self.reader.group(node)
         except QueryRefused:
             if earlier is None:
                 raise
             return earlier
-        if text in self.groups:
-            return Named(text)
+        if group_text(group) in self.groups:
+            return Named(group_text(group))
         if earlier is not None:
             return earlier
+        shown = quote(node.name if isinstance(node, Name) else group.name)
         raise refused(f"{shown} is not grouped by; aggregate it, or add it to GROUP BY")
 
     def _earlier(self, node: Node) -> Output | None:
         """The column of the answer that a name stands for."""
         match node:
-            case Name(_, name, _, None):
+            case Name(name, _, None):
                 return dict(self.outputs).get(name)
         return None
 
     def _sorted(self, node: Node) -> Output:
         """What ORDER BY sorts by: a position, a column of the answer, or another output."""
         match node:
-            case Literal(_, Fraction() as position):
+            case Literal(Fraction() as position):
                 return self.outputs[_index(position, len(self.outputs))][1]
         return self._earlier(node) or self._output(node)
 
     def _test(self, node: Node, *, negated: bool) -> Test:
         """A condition on released numbers; NOT goes into the comparisons."""
         match node:
-            case Operation(_, "not", (part,)):
+            case Operation("not", (part,)):
                 return self._test(part, negated=not negated)
-            case Operation(_, "and" | "or" as sign, parts):
+            case Operation("and" | "or" as sign, parts):
                 tests = tuple(self._test(part, negated=negated) for part in parts)
                 return Test("and" if (sign == "and") is not negated else "or", tests)
-            case Operation(_, "between", (part, low, high)):
+            case Operation("between", (part, low, high)):
                 number = self._number(part)
                 above = Test("<" if negated else ">=", (number, self._number(low)))
                 return Test(
                     "or" if negated else "and", (above, Test(">" if negated else "<=", (number, self._number(high))))
                 )
-            case Operation(_, "=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
+            case Operation("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
                 return Test(INVERSE[sign] if negated else sign, (self._number(left), self._number(right)))
         raise refused("HAVING compares released numbers, as in HAVING count(*) > 100; for rows use WHERE")
 
@@ -217,9 +219,8 @@ def condition(reader: Aggregates, node: Node) -> Expression:
     return found
 
 
-def label(node: Node) -> str:
-    """The name of a column of the answer that has no other."""
-    return node.name if isinstance(node, Name) else node.text
+def _written(name: Name) -> str:
+    return quoted(name.name) if name.exact else name.name
 
 
 def _index(position: Fraction, count: int) -> int:

@@ -1,7 +1,4 @@
-"""The syntax of an expression, before the policy is asked: frozen, without parentheses.
-
-Every node has its `text`, with the usual spaces and cut at 60 characters: the name of a column that has no other.
-"""
+"""The syntax of a question, before the policy is asked: frozen values, without parentheses."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import TypeAlias
 
 from discreet.ask.expression import ArithmeticSign, ComparisonSign, Kind
 
-Sign: TypeAlias = ArithmeticSign | ComparisonSign | Choice["between", "in", "is null", "not", "and", "or", "[]"]
+Sign: TypeAlias = ArithmeticSign | ComparisonSign | Choice["between", "in", "like", "is null", "not", "and", "or", "[]"]
 Type: TypeAlias = Kind | Choice["integer", "day"]
 """What CAST makes: a kind, a whole number, or a date without its time."""
 
@@ -22,7 +19,6 @@ Type: TypeAlias = Kind | Choice["integer", "day"]
 class Name:
     """A column, or another name of SELECT; `exact` in quotes, perhaps with a table before it."""
 
-    text: str
     name: str
     exact: bool
     table: str | None
@@ -32,37 +28,25 @@ class Name:
 class Literal:
     """A number, a text, TRUE, FALSE, or None for NULL."""
 
-    text: str
     value: Fraction | str | bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Two parts with a sign between; "not" and "is null" have one part, "between" has three (x, low, high).
+    """Parts with a sign between. -x is 0 - x.
 
-    "in" has x and its choices, "and" and "or" have two or more parts, none of which is of the same sign, and "[]" is
-    a list. -x is 0 - x.
+    "not" and "is null" have one part; "between" has x, low and high; "in" has x and its choices; "and" and "or" have
+    two or more parts, none of which has the same sign; "[]" is a list.
     """
 
-    text: str
     sign: Sign
     parts: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Like:
-    """A part LIKE 'pattern'."""
-
-    text: str
-    part: Node
-    pattern: str
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """CASE; with a subject, which is compared with each condition, or without."""
 
-    text: str
     subject: Node | None
     conditions: tuple[Node, ...]
     values: tuple[Node, ...]
@@ -73,32 +57,39 @@ class Case:
 class Cast:
     """CAST(part AS type), part::type, or DATE 'part'."""
 
-    text: str
     part: Node
     type: Type
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """NAME(argument, …), the name in capitals. Three calls with words inside have plain names.
+    """NAME(argument, …), the name in capitals. Calls with words inside have plain names.
 
     count(DISTINCT x) is COUNT DISTINCT(x), count(*) FILTER (WHERE x) is COUNT_IF(x), and
     percentile_cont(p) WITHIN GROUP (ORDER BY x) is QUANTILE(x, p).
     """
 
-    text: str
     name: str
     arguments: tuple[Node, ...]
 
 
-Node: TypeAlias = Name | Literal | Operation | Like | Case | Cast | Call
+Node: TypeAlias = Name | Literal | Operation | Case | Cast | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What SELECT asks for, the name after AS, and the name that the column has without one."""
+
+    node: Node
+    alias: str | None
+    label: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Select:
-    """The clauses of a SELECT; an item has its name after AS, an order whether it is descending."""
+    """The clauses of a SELECT; each part of the order has whether it is descending."""
 
-    items: tuple[tuple[Node, str | None], ...]
+    items: tuple[Item, ...]
     table: str
     alias: str | None
     where: Node | None

@@ -134,18 +134,24 @@ def label(words: Sequence[Word]) -> str:
     """
     found, before, is_signed = "", Word("(", "", ""), False
     for word, after in zip(words, [*words[1:], Word(END, "", "")], strict=True):
-        is_called = word.key == "(" and (_is_plain(before) or before.key in ("CAST", "TRY_CAST"))
-        tight = is_called or is_signed or before.key in ("(", "[", ".", "::") or word.key in (")", "]", ",", ".", "::")
-        lower = after.key == "(" and _is_plain(word)
+        is_called = word.key == "(" and (is_plain(before) or before.key in ("CAST", "TRY_CAST"))
+        tight = (
+            is_called
+            or (is_signed and word.key != "-")
+            or before.key in ("(", "[", ".", "::")
+            or word.key in (")", "]", ",", ".", "::")
+        )
+        lower = after.key == "(" and is_plain(word)
         written = word.written.lower() if lower else word.key if word.key in RESERVED else word.written
         found += written if tight else f" {written}"
-        ends = _is_plain(before) or before.key in (TEXT, NUMBER, QUOTED, ")", "]", "END", "NULL", "TRUE", "FALSE")
+        ends = is_plain(before) or before.key in (TEXT, NUMBER, QUOTED, ")", "]", "END", "NULL", "TRUE", "FALSE")
         is_signed, before = word.key == "-" and not ends, word
     return found if len(found) <= LONGEST_LABEL else found[: LONGEST_LABEL - 3] + "…"
 
 
-def _is_plain(word: Word) -> bool:
-    return word.key.isidentifier() and word.key not in RESERVED
+def is_plain(word: Word) -> bool:
+    """Whether a word is a name without quotes."""
+    return (word.key[:1].isalpha() or word.key[:1] == "_") and word.key not in RESERVED
 
 
 def _unreadable(text: str, at: int) -> Exception:
