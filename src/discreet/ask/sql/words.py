@@ -47,7 +47,7 @@ _TOTALS = "ROLLUP, CUBE and GROUPING SETS are not in the language; ask for each 
 _LIKE = "only LIKE with a literal is in the language, as in LOWER(name) LIKE 'a%'"
 
 _REFUSED = {
-    **dict.fromkeys(("JOIN", "CROSS", "LATERAL", "UNNEST", "USING", "POSITIONAL", "ASOF"), JOIN),
+    **dict.fromkeys(("JOIN", "ON", "CROSS", "LATERAL", "UNNEST", "USING", "POSITIONAL", "ASOF"), JOIN),
     **dict.fromkeys(("UNION", "INTERSECT", "EXCEPT"), _SET),
     **dict.fromkeys(("OVER", "PARTITION", "WINDOW", "QUALIFY"), _WINDOW),
     **dict.fromkeys(("SAMPLE", "TABLESAMPLE"), _SAMPLE),
@@ -55,6 +55,7 @@ _REFUSED = {
     **dict.fromkeys(("ILIKE", "SIMILAR", "GLOB", "REGEXP", "RLIKE", "ESCAPE"), _LIKE),
     **dict.fromkeys(("PIVOT", "UNPIVOT"), "PIVOT is not in the language; use GROUP BY"),
     **dict.fromkeys(("EXISTS", "ANY", "SOME"), "subqueries are not in the language; use IN ('a', 'b')"),
+    **dict.fromkeys(("ONLY", "VALUES"), "FROM takes one name, the study's data; write FROM data"),
     "WITH": "WITH is not in the language; ask one SELECT of the study's data",
     "ALL": "ALL is not in the language; name the columns",
     "OFFSET": "OFFSET is not in the language; use LIMIT",
@@ -76,7 +77,7 @@ _PATTERN = re.compile(
     | (?P<sign> <>|!=|<=|>=|==|::|/(?!\*)|[()\[\],.;+\-*=<>] )""",
     re.VERBOSE,
 )
-_UNKNOWN = re.compile(r"/\*|\w+|[^\w\s'\"()]+|.", re.DOTALL)
+_UNKNOWN = re.compile(r"/\*|[.0-9][\w.]*|\w+|[^\w\s'\"()]+|.", re.DOTALL)
 
 
 class Word(NamedTuple):
