@@ -230,6 +230,7 @@ REFUSED = {
     "SELECT patient, count(*) FROM t GROUP BY patient": "'patient' names the unit",
     "SELECT count(DISTINCT county) FROM t": "only units can be counted once each; write count(DISTINCT patient)",
     "SELECT count(DISTINCT patient, county) FROM t": "only units can be counted once each",
+    "SELECT count(DISTINCT u.patient) FROM t": "there is no table 'u' here",
     "SELECT sum(name) FROM t": "sum needs a number, got a text",
     "SELECT max(day) FROM t": "max needs a number, got a date",
     "SELECT sum(band) FROM t": "sum of band needs bounds; declare band = { bounds = [lower, upper] }",

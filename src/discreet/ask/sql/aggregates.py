@@ -72,11 +72,11 @@ class Aggregates:
             raise refused(f"BIN takes a number and edges, as in bin(age, 0, 18, 65); {error}") from None
 
     def _units(self, node: Call) -> Aggregate:
-        scope = self.rows.scope
+        scope, unit = self.rows.scope, self.rows.scope.policy.unit_column
         match node.arguments:
-            case (Name(name, exact, _),) if name == scope.policy.unit_column or (not exact and scope.is_unit(name)):
+            case (Name(name, exact, table),) if name == unit or (not exact and scope.is_unit(name)):
+                self.rows.check_table(table)
                 return scope.units()
-        unit = scope.policy.unit_column
         hint = f"write count(DISTINCT {unit})" if unit else "use GROUP BY and count(*)"
         raise refused(f"only units can be counted once each; {hint}")
 
@@ -89,7 +89,7 @@ class Aggregates:
 
 def aggregating(node: Node) -> bool:
     """Whether there is an aggregate in a node."""
-    return any(isinstance(part, Call) and part.name in {*AGGREGATES, "HISTOGRAM"} for part, _ in walk(node))
+    return any(isinstance(part, Call) and part.name in AGGREGATES for part, _ in walk(node))
 
 
 def shares_of(node: Node) -> list[Fraction]:

@@ -53,9 +53,8 @@ OTHER_AGGREGATES = frozenset(
     )
 )
 """Aggregates of other systems, which are refused as such."""
-AGGREGATES = frozenset(
-    {*MOMENTS, *QUANTILES, *OTHER_AGGREGATES, "COUNT", "COUNT DISTINCT", "COUNT_IF", "COUNTIF", "MEDIAN", "MIN", "MAX"}
-)
+COUNTS = frozenset({"COUNT", "COUNT DISTINCT", "COUNT_IF", "COUNTIF", "HISTOGRAM"})
+AGGREGATES = COUNTS | MOMENTS.keys() | QUANTILES | OTHER_AGGREGATES | {"MEDIAN", "MIN", "MAX"}
 
 TYPES: dict[str, Type] = {
     **dict.fromkeys(("DOUBLE", "DOUBLE PRECISION", "FLOAT", "FLOAT4", "FLOAT8", "REAL"), "number"),
@@ -82,6 +81,5 @@ USAGES = {
     **dict.fromkeys(("DATE_PART", "DATEPART"), "DATE_PART('year', day)"),
     **dict.fromkeys(("IF", "IIF"), "IF(age < 18, 1, 0)"),
     "BIN": "GROUP BY bin(age, 0, 18, 65)",
-    "HISTOGRAM": "SELECT histogram(age, 0, 18, 65)",
 }
 """How to write what has arguments of its own."""

@@ -11,7 +11,7 @@
     range      = IN "(" truth {, truth} ")" | BETWEEN sum AND sum | LIKE text
     sum        = product {("+" | "-") product}
     product    = signed {("*" | "/") signed}
-    signed     = {"-"} ["+" number | atom] {"::" type}
+    signed     = {"-"} ("+" number | atom) {"::" type}
     atom       = text | number | TRUE | FALSE | NULL | "(" truth ")" | "[" truth {, truth} "]"
                | CASE [truth] WHEN truth THEN truth {WHEN truth THEN truth} [ELSE truth] END
                | (CAST | TRY_CAST) "(" truth AS type ")" | (DATE | TIMESTAMP) text

@@ -33,8 +33,9 @@ class Rows:
         """The expression that a node writes."""
         read = self.expression
         match node:
-            case Name():
-                return self._column(node)
+            case Name(name, exact, table):
+                self.check_table(table)
+                return self.scope.column(name, exact=exact)
             case Literal(None):
                 raise refused("NULL has a kind only in CASE, COALESCE or CAST; to compare with it write IS NULL")
             case Literal(bool() as truth):
@@ -74,10 +75,10 @@ class Rows:
                 return self._call(node)
         assert_never(node)
 
-    def _column(self, node: Name) -> Expression:
-        if node.table not in (None, self.table):
-            raise refused(f"there is no table {quote(node.table)} here; leave it out before the column's name")
-        return self.scope.column(node.name, exact=node.exact)
+    def check_table(self, table: str | None) -> None:
+        """Refuses another table before a column's name."""
+        if table not in (None, self.table):
+            raise refused(f"there is no table {quote(table)} here; leave it out before the column's name")
 
     def _membership(self, part: Expression, nodes: Sequence[Node]) -> Expression:
         choices = []

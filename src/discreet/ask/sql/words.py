@@ -96,11 +96,11 @@ def words_of(text: str) -> list[Word]:
         raise refused(f"a question may have {LONGEST_QUESTION:,} characters, got {len(text):,}; ask less at once")
     words, at = [], 0
     while at < len(text):
-        match = _PATTERN.match(text, at)
-        if match is None:
+        piece = _PATTERN.match(text, at)
+        if piece is None:
             raise _unreadable(text, at)
-        at, written = match.end(), match[0]
-        match match.lastgroup:
+        at, written = piece.end(), piece[0]
+        match piece.lastgroup:
             case "text":
                 words.append(Word(TEXT, written[1:-1].replace("''", "'"), written))
             case "quoted":
@@ -133,7 +133,7 @@ def label(words: Sequence[Word]) -> str:
     >>> label(words_of("SUM( age )/-COUNT(*)"))
     'sum(age) / -count(*)'
     """
-    found, before, is_signed = "", Word("(", "", ""), False
+    text, before, is_signed = "", Word("(", "", ""), False
     for word, after in zip(words, [*words[1:], Word(END, "", "")], strict=True):
         is_called = word.key == "(" and (is_plain(before) or before.key in ("CAST", "TRY_CAST"))
         tight = (
@@ -144,10 +144,10 @@ def label(words: Sequence[Word]) -> str:
         )
         lower = after.key == "(" and is_plain(word)
         written = word.written.lower() if lower else word.key if word.key in RESERVED else word.written
-        found += written if tight else f" {written}"
+        text += written if tight else f" {written}"
         ends = is_plain(before) or before.key in (TEXT, NUMBER, QUOTED, ")", "]", "END", "NULL", "TRUE", "FALSE")
         is_signed, before = word.key == "-" and not ends, word
-    return found if len(found) <= LONGEST_LABEL else found[: LONGEST_LABEL - 3] + "…"
+    return text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 3] + "…"
 
 
 def is_plain(word: Word) -> bool:
@@ -156,12 +156,11 @@ def is_plain(word: Word) -> bool:
 
 
 def _unreadable(text: str, at: int) -> Exception:
-    match = _UNKNOWN.match(text, at)
-    found = match[0] if match else ""
-    if found in (TEXT, QUOTED):
-        return refused(f"this cannot be read as SQL: a {found} has no other at its end")
-    if found == "/*":
+    piece = _UNKNOWN.findall(text, at)[0]
+    if piece in (TEXT, QUOTED):
+        return refused(f"this cannot be read as SQL: a {piece} has no other at its end")
+    if piece == "/*":
         return refused("this cannot be read as SQL: a comment has no end, or has another inside")
-    if found[0] in ".0123456789":
-        return refused(f"{quote(found)} cannot be read as a number; write it as 65, 0.5 or 1e3")
-    return refused(f"{quote(found)} is not in the language; it has + - * / and comparisons")
+    if piece[0] in ".0123456789":
+        return refused(f"{quote(piece)} cannot be read as a number; write it as 65, 0.5 or 1e3")
+    return refused(f"{quote(piece)} is not in the language; it has + - * / and comparisons")
