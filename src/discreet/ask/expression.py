@@ -25,6 +25,7 @@ ComparisonSign: TypeAlias = Choice["=", "<>", "<", "<=", ">", ">="]
 NumberFunction: TypeAlias = Choice["abs", "floor", "ceil", "round", "least", "greatest"]
 TextFunction: TypeAlias = Choice["lower", "upper", "trim", "length", "substring"]
 DatePart: TypeAlias = Choice["year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second"]
+Unit: TypeAlias = Choice["year", "quarter", "month", "week", "day", "hour"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ class Part:
 class Truncated:
     """The beginning of the year, quarter, month, week, day or hour of a date."""
 
-    unit: Choice["year", "quarter", "month", "week", "day", "hour"]
+    unit: Unit
     date: Expression
 
 

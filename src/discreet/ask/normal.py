@@ -40,7 +40,7 @@ from discreet.ask.expression import (
 from discreet.ask.kinds import checked, kind_of
 
 _MIRRORED: dict[ComparisonSign, ComparisonSign] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_INVERSE: dict[ComparisonSign, ComparisonSign] = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+INVERSE: dict[ComparisonSign, ComparisonSign] = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 TRUE = Constant(True, "truth")
 FALSE = Constant(False, "truth")
@@ -164,7 +164,7 @@ def _negated(part: Expression) -> Expression:
         case Negation(inner):
             return inner
         case Comparison(sign, left, right):
-            return _comparison(_INVERSE[sign], left, right)
+            return _comparison(INVERSE[sign], left, right)
         case Every(parts):
             return _joined(Some, tuple(_negated(inner) for inner in parts), neutral=FALSE, final=TRUE)
         case Some(parts):

@@ -230,6 +230,7 @@ REFUSED = {
     "SELECT patient, count(*) FROM t GROUP BY patient": "'patient' names the unit",
     "SELECT count(DISTINCT county) FROM t": "only units can be counted once each; write count(DISTINCT patient)",
     "SELECT count(DISTINCT patient, county) FROM t": "only units can be counted once each",
+    "SELECT count(DISTINCT u.patient) FROM t": "there is no table 'u' here",
     "SELECT sum(name) FROM t": "sum needs a number, got a text",
     "SELECT max(day) FROM t": "max needs a number, got a date",
     "SELECT sum(band) FROM t": "sum of band needs bounds; declare band = { bounds = [lower, upper] }",
@@ -282,6 +283,24 @@ REFUSED = {
     "SELECT count(*) FROM t WHERE trim(BOTH 'x' FROM name) = 'b'": "out of place after 'BOTH'",
     "SELECT count(*) FROM t WHERE trim(name, 'x') = 'b'": "is not in the language of TRIM",
     "SELECT sum(age) FILTER (WHERE smoker) FROM t": "FILTER is in the language with count(*) only",
+    "SELECT quantile(age, 0.5, 1) FROM t": "a quantile needs a share between 0 and 1",
+    "SELECT avg(age, 2) FROM t": "a second argument is not in the language of AVG",
+    "SELECT avg() FROM t": "AVG needs one argument, got none",
+    "SELECT histogram(band), mean(age) FROM t": "a histogram takes a column and stands alone",
+    "SELECT round(mean(age)) FROM t": "ROUND of a released number is not in the language",
+    "SELECT count(*) FROM t WHERE CAST(name AS VARCHAR(3)) = 'a'": "TIMESTAMP or BOOLEAN, without a length",
+    "SELECT count(*) FROM t WHERE substring(name) = 'a'": "write SUBSTRING(name, 1, 3)",
+    "SELECT count(*) FROM t WHERE date_trunc(month, day) = day": "write DATE_TRUNC('month', day)",
+    "SELECT count(*) FROM t WHERE date_to_date_str(day, 1) = 'a'": "'DATE_TO_DATE_STR' is not in the language",
+    "SELECT count(*) FROM t WHERE now() > day": "'NOW' is not in the language",
+    "SELECT count(*) FROM t WHERE bin(age, 0, 1) = 1": "write GROUP BY bin(age, 0, 18, 65)",
+    "SELECT count(*) FROM t WHERE age IN [1]": "'[' is out of place after 'IN'",
+    "SELECT count(*) FROM t WHERE [1, 2] = age": "a list is in the language as shares of quantiles only",
+    "SELECT count(*) FROM t WHERE age = 0x10": "'0x10' cannot be read as a number",
+    "SELECT count(*) * 2twice FROM t": "'2twice' cannot be read as a number",
+    "SELECT count(*) FROM t WHERE name = 'a": "a ' has no other at its end",
+    "SELECT count(*) FROM t /* a /* b */ c */": "a comment has no end, or has another inside",
+    "SELECT count(*)" + " + count(*)" * 200 + " FROM t": "nested too deeply",
     "SELECT count(*)": "FROM is missing",
     "SELECT count(*) FROM t, u": "a join, or a second table, is not in the language",
     "SELECT count(*) FROM s.t": "a name with a schema is not in the language",
@@ -300,6 +319,31 @@ def test_what_is_not_in_the_language_is_refused_by_name(text: str) -> None:
         query(text)
     assert REFUSED[text] in str(refusal.value)
     assert str(refusal.value).endswith("Nothing was spent.")
+
+
+@pytest.mark.parametrize(
+    ("item", "name"),
+    [
+        ("COUNT( * )", "count(*)"),
+        ("people . County", "County"),
+        ('"county"', "county"),
+        ("Sum(age)/-COUNT(*)", "sum(age) / -count(*)"),
+        ("count(*) - - 1", "count(*) - -1"),
+        ("- -count(*)", "- -count(*)"),
+        ("Avg( case when smoker then age end )", "avg(CASE WHEN smoker THEN age END)"),
+        (
+            "count(*)filter(where cast(name as double)in(1,.5))",
+            "count(*) FILTER (WHERE CAST(name AS double) IN (1, .5))",
+        ),
+        ("sum(age) /* all */ * 2", "sum(age) * 2"),
+        (
+            "sum(age + 1) + sum(age + 2) + sum(age + 3) + sum(age + 4) + 5",
+            "sum(age + 1) + sum(age + 2) + sum(age + 3) + sum(age + 4)…",
+        ),
+    ],
+)
+def test_a_column_without_a_name_is_called_as_it_is_written(item: str, name: str) -> None:
+    assert query(f"SELECT {item}, max(income) FROM people GROUP BY county").outputs[0][0] == name  # noqa: S608
 
 
 def test_units_of_rows_are_counted_with_count_star() -> None:

@@ -1,0 +1,62 @@
+"""SQL → query: a small language, strictly read; everything else is refused by name, before anything is spent.
+
+    words        the text, cut into words
+    parser       words → syntax, with the whole grammar
+    rows         syntax → the row language (`ask.expression`), under a policy
+    aggregates   syntax → aggregates and groups
+    select       SELECT → query
+
+The engine never sees the text: names become declared columns, literals exact values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from discreet.ask.expression import Expression
+from discreet.ask.kinds import refused
+from discreet.ask.normal import normal
+from discreet.ask.policy import Policy
+from discreet.ask.query import Group, Query, assembled
+from discreet.ask.scope import Scope, Typed
+from discreet.ask.sql import parser
+from discreet.ask.sql.aggregates import Aggregates
+from discreet.ask.sql.rows import Rows
+from discreet.ask.sql.select import Selection, condition
+from discreet.ask.sql.syntax import Node
+
+_TABLE = "data"
+"""What the study's data is called where there is no FROM."""
+
+
+def parse(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Query:
+    """The query that a SELECT asks; `QueryRefused` names what is not in the language, and what is."""
+    select = parser.select(text, policy.columns)
+    return assembled(Selection(_reader(policy, schema, select.alias or select.table), select).draft())
+
+
+def parse_condition(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Expression:
+    """The condition on rows that a text such as "age >= 65" writes."""
+    return condition(_reader(policy, schema), _unnamed(text, policy))
+
+
+def parse_expression(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Expression:
+    """The expression over rows that a text such as "income / 1000" writes."""
+    return normal(_reader(policy, schema).rows.expression(_unnamed(text, policy)))
+
+
+def parse_group(text: str, policy: Policy, schema: Mapping[str, Typed]) -> tuple[str, Group]:
+    """The name and the group column that a text such as "county" or "bin(age, 0, 18, 65) AS band" writes."""
+    item = parser.item(text, policy.columns)
+    return item.alias or item.label, _reader(policy, schema).group(item.node)
+
+
+def _reader(policy: Policy, schema: Mapping[str, Typed], table: str = _TABLE) -> Aggregates:
+    return Aggregates(Rows(Scope(policy, schema), table))
+
+
+def _unnamed(text: str, policy: Policy) -> Node:
+    item = parser.item(text, policy.columns)
+    if item.alias is not None:
+        raise refused("a name with AS is not in the language of an expression; leave it out")
+    return item.node

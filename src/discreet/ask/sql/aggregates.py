@@ -1,0 +1,109 @@
+"""From syntax to aggregates and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.ask.declared import edges
+from discreet.ask.expression import Expression
+from discreet.ask.kinds import kind_of, refused
+from discreet.ask.query import Aggregate, Group, Quantiles
+from discreet.ask.sql.functions import AGGREGATES, MOMENTS, OTHER_AGGREGATES, QUANTILES
+from discreet.ask.sql.rows import Rows, argument
+from discreet.ask.sql.syntax import Call, Literal, Name, Node, Operation, walk
+from discreet.errors import InvalidParameter
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregates:
+    """The reader of aggregates and groups."""
+
+    rows: Rows
+
+    def aggregate(self, node: Node) -> Aggregate | None:  # noqa: PLR0911 - one case for each aggregate
+        """The aggregate that a node asks for, or None if it is something else."""
+        if not isinstance(node, Call):
+            return None
+        scope, read = self.rows.scope, self.rows.expression
+        match node.name:
+            case "COUNT":
+                return scope.present(read(argument(node))) if node.arguments else scope.count(None)
+            case "COUNT DISTINCT":
+                return self._units(node)
+            case "COUNT_IF" | "COUNTIF":
+                return scope.count(self._condition(argument(node)))
+            case "MEDIAN":
+                return self.quantiles(argument(node), [Fraction(1, 2)])
+            case "MIN" | "MAX" as name:
+                if len(node.arguments) > 1:
+                    raise refused("min and max take one number; for the smaller of two write LEAST(x, y)")
+                return scope.extreme("min" if name == "MIN" else "max", read(argument(node)))
+            case name if name in MOMENTS:
+                statistic, sample = MOMENTS[name]
+                return scope.moment(statistic, read(argument(node)), sample=sample)
+            case name if name in QUANTILES:
+                if len(node.arguments) != 2:
+                    raise refused("a quantile needs a share between 0 and 1, as in quantile(age, 0.9)")
+                return self.quantiles(node.arguments[0], shares_of(node.arguments[1]))
+            case name if name in OTHER_AGGREGATES:
+                raise refused(
+                    f"{name} is not offered; ask for count, sum, avg, stddev, variance, median, quantile, min, max"
+                )
+        return None
+
+    def quantiles(self, subject: Node, shares: Sequence[Fraction]) -> Quantiles:
+        """Quantiles of a number."""
+        return self.rows.scope.quantiles(self.rows.expression(subject), tuple(shares))
+
+    def group(self, node: Node) -> Group:
+        """The group column that a node asks for."""
+        match node:
+            case Call("BIN", (subject, *limits)):
+                return self.bins(subject, limits)
+        return self.rows.scope.group(self.rows.expression(node))
+
+    def bins(self, subject: Node, limits: Sequence[Node]) -> Group:
+        """The group column of bins with these edges."""
+        try:
+            return self.rows.scope.group(self.rows.expression(subject), edges([_edge(limit) for limit in limits]))
+        except InvalidParameter as error:
+            raise refused(f"BIN takes a number and edges, as in bin(age, 0, 18, 65); {error}") from None
+
+    def _units(self, node: Call) -> Aggregate:
+        scope, unit = self.rows.scope, self.rows.scope.policy.unit_column
+        match node.arguments:
+            case (Name(name, exact, table),) if name == unit or (not exact and scope.is_unit(name)):
+                self.rows.check_table(table)
+                return scope.units()
+        hint = f"write count(DISTINCT {unit})" if unit else "use GROUP BY and count(*)"
+        raise refused(f"only units can be counted once each; {hint}")
+
+    def _condition(self, node: Node) -> Expression:
+        found = self.rows.expression(node)
+        if kind_of(found) != "truth":
+            raise refused("a condition is needed here, such as age >= 65")
+        return found
+
+
+def aggregating(node: Node) -> bool:
+    """Whether there is an aggregate in a node."""
+    return any(isinstance(part, Call) and part.name in AGGREGATES for part, _ in walk(node))
+
+
+def shares_of(node: Node) -> list[Fraction]:
+    """The shares of a quantile, or of several, in written order."""
+    match node:
+        case Operation("[]", parts):
+            return [share for part in parts for share in shares_of(part)]
+        case Literal(Fraction() as share):
+            return [share]
+    raise refused("a quantile needs a literal share between 0 and 1, as in quantile(age, 0.9)")
+
+
+def _edge(node: Node) -> Fraction:
+    match node:
+        case Literal(Fraction() as edge):
+            return edge
+    raise refused("BIN takes literal edges, as in bin(age, 0, 18, 65)")

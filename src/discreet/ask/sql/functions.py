@@ -1,0 +1,85 @@
+"""Names of functions, aggregates, parts of dates and types in SQL, each with what it is here."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+from discreet.ask.expression import DatePart, NumberFunction, TextFunction, Unit
+from discreet.ask.scope import Statistic
+from discreet.ask.sql.syntax import Type
+
+FUNCTIONS: dict[str, NumberFunction | TextFunction] = {
+    "ABS": "abs",
+    "FLOOR": "floor",
+    "ROUND": "round",
+    "TRIM": "trim",
+    **dict.fromkeys(("CEIL", "CEILING"), "ceil"),
+    **dict.fromkeys(("LOWER", "LCASE"), "lower"),
+    **dict.fromkeys(("UPPER", "UCASE"), "upper"),
+    **dict.fromkeys(("LENGTH", "LEN", "CHAR_LENGTH", "CHARACTER_LENGTH"), "length"),
+}
+"""Functions of one argument."""
+
+PARTS: dict[str, DatePart] = {**{part: part for part in get_args(DatePart)}, "isodow": "weekday"}
+del PARTS["weekday"]  # DuckDB's begins with Sunday as 0, ours with Monday as 1: ISODOW says so
+PART_FUNCTIONS: dict[str, DatePart] = {
+    **{name.upper(): part for name, part in PARTS.items()},
+    **dict.fromkeys(("DAYOFMONTH", "DAY_OF_MONTH"), "day"),
+    **dict.fromkeys(("WEEKOFYEAR", "WEEK_OF_YEAR"), "week"),
+    "DAYOFWEEK_ISO": "weekday",
+}
+UNITS: dict[str, Unit] = {unit: unit for unit in get_args(Unit)}
+
+MOMENTS: dict[str, tuple[Statistic, bool]] = {
+    "SUM": ("sum", False),
+    **dict.fromkeys(("AVG", "MEAN"), ("mean", False)),
+    **dict.fromkeys(("VARIANCE", "VAR", "VAR_SAMP", "VARIANCE_SAMP"), ("variance", True)),
+    **dict.fromkeys(("VAR_POP", "VARIANCE_POP"), ("variance", False)),
+    **dict.fromkeys(("STDDEV", "STD", "STDEV", "STDDEV_SAMP"), ("std", True)),
+    "STDDEV_POP": ("std", False),
+}
+"""Each with whether it is of a sample, over n − 1."""
+
+PERCENTILES = frozenset({"PERCENTILE_CONT", "PERCENTILE_DISC", "QUANTILE_CONT", "QUANTILE_DISC"})
+QUANTILES = PERCENTILES | {"QUANTILE", "APPROX_QUANTILE"}
+
+OTHER_AGGREGATES = frozenset(
+    re.findall(
+        r"\w+",
+        """MODE FIRST LAST ANY_VALUE LIST ARRAY_AGG STRING_AGG GROUP_CONCAT LISTAGG ARG_MIN ARG_MAX MIN_BY MAX_BY
+    APPROX_COUNT_DISTINCT APPROX_DISTINCT CORR COVAR_POP COVAR_SAMP REGR_SLOPE REGR_INTERCEPT SKEWNESS KURTOSIS ENTROPY
+    MAD PRODUCT BIT_AND BIT_OR BIT_XOR BOOL_AND BOOL_OR LOGICAL_AND LOGICAL_OR""",
+    )
+)
+"""Aggregates of other systems, which are refused as such."""
+COUNTS = frozenset({"COUNT", "COUNT DISTINCT", "COUNT_IF", "COUNTIF", "HISTOGRAM"})
+AGGREGATES = COUNTS | MOMENTS.keys() | QUANTILES | OTHER_AGGREGATES | {"MEDIAN", "MIN", "MAX"}
+
+TYPES: dict[str, Type] = {
+    **dict.fromkeys(("DOUBLE", "DOUBLE PRECISION", "FLOAT", "FLOAT4", "FLOAT8", "REAL"), "number"),
+    **dict.fromkeys(
+        ("INTEGER", "INT", "BIGINT", "HUGEINT", "SMALLINT", "TINYINT", "SIGNED", "LONG", "SHORT", "BYTE"), "integer"
+    ),
+    **dict.fromkeys(("INT1", "INT2", "INT4", "INT8", "INT16", "INT32", "INT64", "INT128"), "integer"),
+    **dict.fromkeys(("VARCHAR", "TEXT", "STRING", "CHAR", "CHARACTER", "BPCHAR"), "text"),
+    **dict.fromkeys(("TIMESTAMP", "DATETIME", "TIMESTAMP_NTZ", "TIMESTAMP_US"), "date"),
+    **dict.fromkeys(("BOOLEAN", "BOOL", "LOGICAL"), "truth"),
+    "DATE": "day",
+}
+"""Types of CAST; a decimal is none, since it would round."""
+
+OFFERED = (
+    "ABS, FLOOR, CEIL, ROUND, LEAST, GREATEST, LOWER, UPPER, TRIM, LENGTH, SUBSTRING, COALESCE, "
+    "YEAR, QUARTER, MONTH, WEEK, DAY, ISODOW, HOUR, MINUTE, SECOND, DATE_TRUNC, DATE_PART, EXTRACT, CAST"
+)
+"""The functions that a refusal lists."""
+OFFERED_AGGREGATES = "COUNT, SUM, AVG, MEDIAN, QUANTILE, MIN, MAX, VARIANCE, STDDEV, BIN"
+USAGES = {
+    **dict.fromkeys(("SUBSTRING", "SUBSTR"), "SUBSTRING(name, 1, 3)"),
+    **dict.fromkeys(("DATE_TRUNC", "DATETRUNC"), "DATE_TRUNC('month', day)"),
+    **dict.fromkeys(("DATE_PART", "DATEPART"), "DATE_PART('year', day)"),
+    **dict.fromkeys(("IF", "IIF"), "IF(age < 18, 1, 0)"),
+    "BIN": "GROUP BY bin(age, 0, 18, 65)",
+}
+"""How to write what has arguments of its own."""

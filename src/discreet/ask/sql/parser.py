@@ -1,0 +1,391 @@
+"""SQL in discreet: the whole grammar, read once, from the words of a text to its syntax.
+
+    select     = SELECT item {, item} FROM name [[AS] name] [WHERE truth] [GROUP BY truth {, truth}] [HAVING truth]
+                 [ORDER BY order {, order}] [LIMIT number]
+    item       = truth [[AS] name]
+    order      = truth [ASC | DESC]
+    truth      = all {OR all}
+    all        = condition {AND condition}
+    condition  = {NOT} sum [sign sum | IS [NOT] NULL | ISNULL | NOTNULL | [NOT] range]
+    sign       = "=" | "==" | "<>" | "!=" | "<" | "<=" | ">" | ">="
+    range      = IN "(" truth {, truth} ")" | BETWEEN sum AND sum | LIKE text
+    sum        = product {("+" | "-") product}
+    product    = signed {("*" | "/") signed}
+    signed     = {"-"} ("+" number | atom) {"::" type}
+    atom       = text | number | TRUE | FALSE | NULL | "(" truth ")" | "[" truth {, truth} "]"
+               | CASE [truth] WHEN truth THEN truth {WHEN truth THEN truth} [ELSE truth] END
+               | (CAST | TRY_CAST) "(" truth AS type ")" | (DATE | TIMESTAMP) text
+               | COUNT "(" ["*" | truth] ")" [FILTER "(" WHERE truth ")"] | COUNT "(" DISTINCT truth ")"
+               | EXTRACT "(" name FROM truth ")" | SUBSTRING "(" truth FROM truth [FOR truth] ")"
+               | PERCENTILE_CONT "(" truth ")" WITHIN GROUP "(" ORDER BY truth ")"
+               | name "(" [truth {, truth}] ")" | [name "."] name
+
+Words are those of `ask.sql.words`. Two comparisons in a row have parentheses, or they could be read in two ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from itertools import chain
+from typing import Literal as Choice
+from typing import TypeVar, get_args
+
+from discreet.ask.expression import ArithmeticSign, ComparisonSign
+from discreet.ask.kinds import refused
+from discreet.ask.sql.functions import PERCENTILES, TYPES
+from discreet.ask.sql.syntax import Call, Case, Cast, Item, Literal, Name, Node, Operation, Select, Type, walk
+from discreet.ask.sql.words import (
+    END,
+    JOIN,
+    NUMBER,
+    QUANTITIES,
+    QUOTED,
+    TEXT,
+    Word,
+    is_plain,
+    label,
+    refuse_words,
+    words_of,
+)
+from discreet.calibrate.bounds import exact_number
+from discreet.calibrate.epsilon import quote
+from discreet.errors import InvalidParameter
+
+Read = TypeVar("Read")
+
+DEEPEST = 30
+"""Expressions within expressions; the parser needs nine calls for each, and Python allows a thousand."""
+DEEPEST_SYNTAX = 100
+"""Levels of syntax, which sums, casts and NOTs in a row have too; every later walk needs a few calls for each."""
+MOST_ROWS = 10**12
+"""A LIMIT above this is no limit."""
+
+_DEEP = "the question is nested too deeply; write it flatter"
+_ROWS = f"would release rows. {QUANTITIES}"
+_TABLES = {
+    ",": JOIN,
+    ".": "a name with a schema is not in the language; write FROM data",
+    "(": "FROM takes one name, the study's data; the custodian can make a SELECT its source",
+    TEXT: "FROM takes the name of the study's data, not a file; write FROM data",
+}
+"""What to write in place of other tables."""
+
+_COMPARISONS: dict[str, ComparisonSign] = {**{sign: sign for sign in get_args(ComparisonSign)}, "==": "=", "!=": "<>"}
+_RANGES = ("IN", "BETWEEN", "LIKE")
+_COMPARING = (*_COMPARISONS, *_RANGES, "IS", "ISNULL", "NOTNULL", "NOT")
+_SIGNS: dict[str, tuple[ArithmeticSign, int]] = {"+": ("+", 1), "-": ("-", 1), "*": ("*", 2), "/": ("/", 2)}
+"""How strongly a sign binds."""
+
+
+def select(text: object, columns: Iterable[str]) -> Select:
+    """The syntax of a SELECT; names of columns are never refused as words of SQL."""
+    if not isinstance(text, str):
+        raise refused(f"a question must be a text, got {quote(text)}")
+    words = words_of(text)
+    while words and words[-1].key == ";":
+        words.pop()
+    if not words or words[0].key != "SELECT":
+        refuse_words(words[:1], columns)
+        raise refused(f"only SELECT can be asked, got {quote(words[0].value) if words else 'nothing'}. {QUANTITIES}")
+    return _read(words, columns, "the shape is SELECT … FROM data WHERE … GROUP BY …", _Parser.select)
+
+
+def item(text: object, columns: Iterable[str]) -> Item:
+    """The syntax of one expression, perhaps with a name."""
+    if not isinstance(text, str) or not text.strip():
+        raise refused(f'an expression must be a text such as "age >= 65", got {quote(text)}')
+    return _read(words_of(text), columns, "one expression is needed here, such as age >= 65", _Parser.item)
+
+
+def _read(words: Sequence[Word], columns: Iterable[str], shape: str, read: Callable[[_Parser], Read]) -> Read:
+    refuse_words(words, columns)
+    parser = _Parser(words, shape)
+    found = read(parser)
+    parser.expect(END)
+    return found
+
+
+class _Parser:
+    """One walk over the words of a text, which ends at the last of them or in a refusal."""
+
+    def __init__(self, words: Sequence[Word], shape: str) -> None:
+        self.words, self.shape = [*words, Word(END, "", "")], shape
+        self.at = self.depth = 0
+
+    @property
+    def key(self) -> str:
+        return self.words[self.at].key
+
+    def take(self, *keys: str) -> bool:
+        """Whether the next word is one of these; then it is passed."""
+        found = self.key in keys
+        self.at += found
+        return found
+
+    def expect(self, *keys: str) -> None:
+        for key in keys:
+            if self.key != key:
+                raise self.out_of_place()
+            self.at += 1
+
+    def out_of_place(self) -> Exception:
+        word = quote(self.words[self.at].value) if self.key else "the end"
+        after = f" after {quote(self.words[self.at - 1].value)}" if self.at else ""
+        return refused(f"{word} is out of place{after}; {self.shape}")
+
+    def several(self, read: Callable[[], Read]) -> tuple[Read, ...]:
+        """One or more, with commas between."""
+        found = [read()]
+        while self.take(","):
+            found.append(read())
+        return tuple(found)
+
+    def is_name(self) -> bool:
+        return self.key == QUOTED or is_plain(self.words[self.at])
+
+    def name(self) -> Word:
+        if not self.is_name():
+            raise self.out_of_place()
+        self.at += 1
+        return self.words[self.at - 1]
+
+    def number(self) -> Fraction:
+        self.expect(NUMBER)
+        try:
+            return exact_number("a number", self.words[self.at - 1].value)
+        except InvalidParameter as error:
+            raise refused(str(error)) from None
+
+    def select(self) -> Select:
+        self.expect("SELECT")
+        items = self.several(self.item)
+        if not self.key:
+            raise refused("FROM is missing; write FROM data, or any name of the study's data")
+        self.expect("FROM")
+        if self.key in _TABLES:
+            raise refused(_TABLES[self.key])
+        table, alias = self.name().value, self.alias()
+        if self.key in _TABLES:
+            raise refused(_TABLES[self.key])
+        return Select(
+            items=items,
+            table=table,
+            alias=alias,
+            where=self.truth() if self.take("WHERE") else None,
+            groups=self.by("GROUP", self.truth),
+            having=self.truth() if self.take("HAVING") else None,
+            order=self.by("ORDER", self.order),
+            limit=self.limit() if self.take("LIMIT") else None,
+        )
+
+    def by(self, key: str, read: Callable[[], Read]) -> tuple[Read, ...]:
+        if not self.take(key):
+            return ()
+        self.expect("BY")
+        return self.several(read)
+
+    def item(self) -> Item:
+        if self.take("*"):
+            raise refused(f"SELECT * {_ROWS}")
+        start, node = self.at, self.truth()
+        written = node.name if isinstance(node, Name) else label(self.words[start : self.at])
+        return Item(node, self.alias(), written)
+
+    def alias(self) -> str | None:
+        return self.name().value if self.take("AS") or self.is_name() else None
+
+    def order(self) -> tuple[Node, bool]:
+        node, descending = self.truth(), self.key == "DESC"
+        self.take("ASC", "DESC")
+        return node, descending
+
+    def limit(self) -> int:
+        rows = self.number() if self.key == NUMBER else Fraction(0)
+        if rows.denominator != 1 or not 1 <= rows <= MOST_ROWS:
+            raise refused("LIMIT takes a whole number of rows, as in LIMIT 10")
+        return int(rows)
+
+    def truth(self) -> Node:
+        """Any expression; the others are within, so that the depth is checked here."""
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise refused(_DEEP)
+        node = self.junction("or", lambda: self.junction("and", self.condition))
+        self.depth -= 1
+        if not self.depth and any(level > DEEPEST_SYNTAX for _, level in walk(node)):
+            raise refused(_DEEP)
+        return node
+
+    def junction(self, sign: Choice["and", "or"], read: Callable[[], Node]) -> Node:
+        parts = [read()]
+        while self.take(sign.upper()):
+            parts.append(read())
+        if len(parts) == 1:
+            return parts[0]
+        flat = (part.parts if isinstance(part, Operation) and part.sign == sign else (part,) for part in parts)
+        return Operation(sign, tuple(chain.from_iterable(flat)))
+
+    def condition(self) -> Node:
+        count = 0
+        while self.take("NOT"):
+            count += 1
+        node = self.comparison()
+        if self.key in _COMPARING:
+            raise refused("two comparisons in a row can be read in two ways; put one in parentheses")
+        for _ in range(count):
+            node = Operation("not", (node,))
+        return node
+
+    def comparison(self) -> Node:
+        part, key = self.sum(), self.key
+        if self.take(*_COMPARISONS):
+            return Operation(_COMPARISONS[key], (part, self.sum()))
+        if self.take("ISNULL", "NOTNULL"):
+            node, negated = Operation("is null", (part,)), key == "NOTNULL"
+        elif self.take("IS"):
+            negated = self.take("NOT")
+            if self.key in ("TRUE", "FALSE"):
+                raise refused("IS is in the language with NULL only; write x = TRUE, or x IS NULL")
+            self.expect("NULL")
+            node = Operation("is null", (part,))
+        else:
+            negated = self.take("NOT")
+            if not negated and key not in _RANGES:
+                return part
+            node = self.range(part)
+        return Operation("not", (node,)) if negated else node
+
+    def range(self, part: Node) -> Operation:
+        if self.take("IN"):
+            self.expect("(")
+            if self.key == ")":
+                raise refused("IN needs at least one value, as in IN ('a', 'b')")
+            choices = self.several(self.truth)
+            self.expect(")")
+            return Operation("in", (part, *choices))
+        if self.take("BETWEEN"):
+            low = self.sum()
+            self.expect("AND")
+            return Operation("between", (part, low, self.sum()))
+        self.expect("LIKE")
+        return Operation("like", (part, self.sum()))
+
+    def sum(self, least: int = 1) -> Node:
+        """Parts with signs between that bind at least so strongly."""
+        left = self.signed()
+        while self.key in _SIGNS and _SIGNS[self.key][1] >= least:
+            sign, strength = _SIGNS[self.key]
+            self.at += 1
+            left = Operation(sign, (left, self.sum(strength + 1)))
+        return left
+
+    def signed(self) -> Node:
+        count = 0
+        while self.take("-"):
+            count += 1
+        if self.take("+") and self.key != NUMBER:
+            raise self.out_of_place()
+        node = self.atom()
+        while self.take("::"):
+            node = Cast(node, self.type())
+        for _ in range(count):
+            match node:
+                case Literal(Fraction() as value):
+                    node = Literal(-value)
+                case _:
+                    node = Operation("-", (Literal(Fraction(0)), node))
+        return node
+
+    def type(self) -> Type:
+        key = self.name().key
+        if key == "DOUBLE" and self.take("PRECISION"):
+            key = "DOUBLE PRECISION"
+        if key not in TYPES or self.key == "(":
+            raise refused("CAST goes to DOUBLE, INTEGER, VARCHAR, DATE, TIMESTAMP or BOOLEAN, without a length")
+        return TYPES[key]
+
+    def atom(self) -> Node:  # noqa: PLR0911 - one case for each kind of word
+        key, value = self.key, self.words[self.at].value
+        if key == NUMBER:
+            return Literal(self.number())
+        if self.take(TEXT):
+            return Literal(value)
+        if self.take("TRUE", "FALSE", "NULL"):
+            return Literal(None if key == "NULL" else key == "TRUE")
+        if self.take("("):
+            node = self.truth()
+            self.expect(")")
+            return node
+        if self.take("["):
+            parts = self.several(self.truth)
+            self.expect("]")
+            return Operation("[]", parts)
+        if self.take("CASE"):
+            return self.case()
+        if self.take("CAST", "TRY_CAST"):
+            self.expect("(")
+            node = self.truth()
+            self.expect("AS")
+            node = Cast(node, self.type())
+            self.expect(")")
+            return node
+        return self.named()
+
+    def case(self) -> Node:
+        subject = None if self.key == "WHEN" else self.truth()
+        conditions: list[Node] = []
+        values: list[Node] = []
+        while self.key == "WHEN" or not conditions:
+            self.expect("WHEN")
+            conditions.append(self.truth())
+            self.expect("THEN")
+            values.append(self.truth())
+        otherwise = self.truth() if self.take("ELSE") else Literal(None)
+        self.expect("END")
+        return Case(subject, tuple(conditions), tuple(values), otherwise)
+
+    def named(self) -> Node:
+        """A column, a date, or a call."""
+        word, table = self.name(), None
+        if word.key in ("DATE", "TIMESTAMP") and self.key == TEXT:
+            return Cast(self.atom(), TYPES[word.key])
+        if word.key != QUOTED and self.take("("):
+            return self.call(word.key)
+        if self.take("."):
+            if self.key == "*":
+                raise refused(f"* {_ROWS}")
+            table, word = word.value, self.name()
+        return Name(word.value, word.key == QUOTED, table)
+
+    def call(self, name: str) -> Node:
+        """What stands in the parentheses of a call, and after them."""
+        arguments: tuple[Node, ...] = ()
+        if self.take("DISTINCT"):
+            if name != "COUNT":
+                raise refused("DISTINCT is not in the language, but in count(DISTINCT unit); use GROUP BY")
+            name, arguments = "COUNT DISTINCT", self.several(self.truth)
+        elif name == "EXTRACT":
+            name, part = "DATE_PART", self.name()
+            self.expect("FROM")
+            arguments = (Literal(part.key), self.truth())
+        elif self.key != ")" and not (name == "COUNT" and self.take("*")):
+            arguments = self.several(self.truth)
+            if name == "SUBSTRING" and len(arguments) == 1 and self.take("FROM"):
+                arguments += (self.truth(), *((self.truth(),) if self.take("FOR") else ()))
+        self.expect(")")
+        if self.take("FILTER"):
+            if name != "COUNT" or arguments:
+                raise refused("FILTER is in the language with count(*) only; use avg(CASE WHEN … THEN x END)")
+            self.expect("(", "WHERE")
+            name, arguments = "COUNT_IF", (self.truth(),)
+            self.expect(")")
+        if self.take("WITHIN"):
+            if name not in PERCENTILES or len(arguments) != 1:
+                raise refused(
+                    "WITHIN GROUP is in the language with percentile_cont(0.5) only; or write quantile(x, 0.5)"
+                )
+            self.expect("GROUP", "(", "ORDER", "BY")
+            name, arguments = "QUANTILE", (self.truth(), *arguments)
+            self.expect(")")
+        return Call(name, arguments)

@@ -1,0 +1,229 @@
+"""From the syntax of SELECT to a query. What follows the aggregates acts on released numbers only, so it costs nothing.
+
+SELECT   aggregates, group columns, arithmetic of released numbers, AS names
+FROM     one name: the study's data
+WHERE    a condition of the row language (`ask.expression`)
+GROUP BY columns with keys or bins, bin(age, 0, 18, 65), parts of dates, conditions, CASE with literal results
+HAVING, ORDER BY, LIMIT   on released numbers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from discreet.ask.expression import Expression
+from discreet.ask.kinds import kind_of, refuse_alike, refused
+from discreet.ask.normal import INVERSE, TRUE, decimal, normal, quoted
+from discreet.ask.query import (
+    Aggregate,
+    Combined,
+    Draft,
+    Group,
+    Named,
+    Number,
+    Output,
+    Quantiles,
+    Test,
+    aggregate_text,
+    group_text,
+)
+from discreet.ask.sql.aggregates import Aggregates, aggregating, shares_of
+from discreet.ask.sql.functions import QUANTILES
+from discreet.ask.sql.syntax import Call, Item, Literal, Name, Node, Operation, Select
+from discreet.ask.sql.words import QUANTITIES
+from discreet.calibrate.epsilon import quote
+from discreet.errors import QueryRefused
+
+_LARGEST = Fraction(10**300)
+"""Beyond, a product with a released number would leave the doubles."""
+
+
+@dataclass(slots=True)
+class Selection:
+    """One SELECT on its way to a query."""
+
+    reader: Aggregates
+    select: Select
+    aggregates: list[Aggregate] = field(default_factory=list)
+    groups: dict[str, Group] = field(default_factory=dict)
+    outputs: list[tuple[str, Output]] = field(default_factory=list)
+
+    def draft(self) -> Draft:
+        """The query, not yet with private names."""
+        select = self.select
+        for node in select.groups:
+            self._add_group(self.reader.group(self._referred(node)))
+        for item in select.items:
+            self._item(item)
+        having = None if select.having is None else self._test(select.having, negated=False)
+        order = [(self._sorted(node), descending) for node, descending in select.order]
+        if not self.aggregates:
+            raise refused("nothing is asked of the data; add count(*), or another aggregate")
+        refuse_alike([name for name, _ in self.outputs])
+        where = None if select.where is None else condition(self.reader, select.where)
+        return Draft(
+            outputs=self.outputs,
+            aggregates=self.aggregates,
+            groups=list(self.groups.values()),
+            where=None if where == TRUE else where,
+            having=having,
+            order=order,
+            limit=select.limit,
+        )
+
+    def _add_group(self, group: Group) -> Named:
+        self.groups[group_text(group)] = group
+        return Named(group_text(group))
+
+    def _referred(self, node: Node) -> Node:
+        """What GROUP BY 1, or GROUP BY a name of SELECT, stands for."""
+        items = self.select.items
+        match node:
+            case Literal(Fraction() as position):
+                return items[_index(position, len(items))].node
+            case Name(name, _, None) if not self._is_column(node):
+                return next((item.node for item in items if item.alias == name), node)
+        return node
+
+    def _is_column(self, node: Node) -> bool:
+        """Whether a name is one of a declared column."""
+        try:
+            self.reader.rows.expression(node)
+        except QueryRefused:
+            return False
+        return True
+
+    def _item(self, item: Item) -> None:
+        """Adds the columns of the answer that an item of SELECT asks for."""
+        match item.node:
+            case Call(name, (subject, Operation("[]") as several)) if name in QUANTILES:
+                shares = shares_of(several)
+                quantiles = self.reader.quantiles(subject, shares)
+                self.aggregates.append(quantiles)
+                base = item.alias or (subject.name if isinstance(subject, Name) else "quantile")
+                for share in shares:
+                    text = aggregate_text(replace(quantiles, shares=(share,)))
+                    self.outputs.append((f"{base}_{decimal(share * 100)}", Named(text)))
+            case Call("HISTOGRAM", arguments):
+                self._histogram(item, arguments)
+            case node:
+                output = self._output(node)
+                if isinstance(output, Number):
+                    raise refused("a constant needs no data; ask for count(*), or another aggregate")
+                self.outputs.append((item.alias or item.label, output))
+
+    def _histogram(self, item: Item, arguments: Sequence[Node]) -> None:
+        """histogram(x) is GROUP BY the bins of x, with count(*)."""
+        if not arguments or any(aggregating(other.node) for other in self.select.items if other is not item):
+            raise refused("a histogram takes a column and stands alone, or beside group columns: histogram(age)")
+        subject, *limits = arguments
+        group = self.reader.bins(subject, limits) if limits else self.reader.group(subject)
+        if group.edges is None:
+            raise refused("a histogram needs bins; declare bins of the column, or write histogram(age, 0, 18, 65)")
+        label = subject.name if isinstance(subject, Name) else item.label
+        self.outputs.append((item.alias or label, self._add_group(group)))
+        self.aggregates.append(self.reader.rows.scope.count(None))
+        self.outputs.append(("count", Named(aggregate_text(self.aggregates[-1]))))
+
+    def _output(self, node: Node) -> Output:
+        """A released number, a group's key, or arithmetic of released numbers."""
+        match node:
+            case Literal(Fraction() as value):
+                if abs(value) > _LARGEST:
+                    raise refused("a number beside released ones must be at most 1e300 in size")
+                return Number(value)
+            case Operation("+" | "-" | "*" | "/" as sign, (left, right)):
+                return Combined(sign, self._number(left), self._number(right))
+        aggregate = self.reader.aggregate(node)
+        if aggregate is not None:
+            if isinstance(aggregate, Quantiles) and len(aggregate.shares) > 1:
+                raise refused("several quantiles at once stand alone in SELECT; here give one share")
+            self.aggregates.append(aggregate)
+            return Named(aggregate_text(aggregate))
+        if aggregating(node):
+            name = node.name if isinstance(node, Call) else "an expression"
+            raise refused(f"{name} of a released number is not in the language; it has + - * /")
+        return self._key(node)
+
+    def _number(self, node: Node) -> Output:
+        output = self._output(node)
+        if isinstance(output, Named) and output.name in self.groups:
+            raise refused("a group's key is no released number; choose keys with WHERE, and compute with aggregates")
+        return output
+
+    def _key(self, node: Node) -> Output:
+        """A group's key, or an earlier column of the answer by its name."""
+        earlier = self._earlier(node)
+        if earlier is not None and not self._is_column(node):
+            return earlier
+        if isinstance(node, Name) and not self.groups and earlier is None:
+            self.reader.rows.expression(node)  # an undeclared column has a refusal of its own
+            nodes = [item.node for item in self.select.items]
+            if any(map(aggregating, nodes)):
+                names = dict.fromkeys(_written(name) for name in [*nodes, node] if isinstance(name, Name))
+                raise refused(f"{quote(node.name)} stands beside an aggregate; add GROUP BY {', '.join(names)}")
+            raise refused(f"{quote(node.name)} would release rows. {QUANTITIES}")
+        try:
+            group = self.reader.group(node)
+        except QueryRefused:
+            if earlier is None:
+                raise
+            return earlier
+        if group_text(group) in self.groups:
+            return Named(group_text(group))
+        if earlier is not None:
+            return earlier
+        shown = quote(node.name if isinstance(node, Name) else group.name)
+        raise refused(f"{shown} is not grouped by; aggregate it, or add it to GROUP BY")
+
+    def _earlier(self, node: Node) -> Output | None:
+        """The column of the answer that a name stands for."""
+        match node:
+            case Name(name, _, None):
+                return dict(self.outputs).get(name)
+        return None
+
+    def _sorted(self, node: Node) -> Output:
+        """What ORDER BY sorts by: a position, a column of the answer, or another output."""
+        match node:
+            case Literal(Fraction() as position):
+                return self.outputs[_index(position, len(self.outputs))][1]
+        return self._earlier(node) or self._output(node)
+
+    def _test(self, node: Node, *, negated: bool) -> Test:
+        """A condition on released numbers; NOT goes into the comparisons."""
+        match node:
+            case Operation("not", (part,)):
+                return self._test(part, negated=not negated)
+            case Operation("and" | "or" as sign, parts):
+                tests = tuple(self._test(part, negated=negated) for part in parts)
+                return Test("and" if (sign == "and") is not negated else "or", tests)
+            case Operation("between", (part, low, high)):
+                number = self._number(part)
+                above = Test("<" if negated else ">=", (number, self._number(low)))
+                return Test(
+                    "or" if negated else "and", (above, Test(">" if negated else "<=", (number, self._number(high))))
+                )
+            case Operation("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
+                return Test(INVERSE[sign] if negated else sign, (self._number(left), self._number(right)))
+        raise refused("HAVING compares released numbers, as in HAVING count(*) > 100; for rows use WHERE")
+
+
+def condition(reader: Aggregates, node: Node) -> Expression:
+    """The condition on rows that a node writes."""
+    found = normal(reader.rows.expression(node))
+    if kind_of(found) != "truth":
+        raise refused(f"a condition is needed here, such as age >= 65, got a {kind_of(found)}")
+    return found
+
+
+def _written(name: Name) -> str:
+    return quoted(name.name) if name.exact else name.name
+
+
+def _index(position: Fraction, count: int) -> int:
+    if position.denominator != 1 or not 1 <= position <= count:
+        raise refused(f"a position must be a whole number from 1 to {count}, got {quote(decimal(position))}")
+    return int(position) - 1

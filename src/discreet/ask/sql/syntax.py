@@ -1,0 +1,111 @@
+"""The syntax of a question, before the policy is asked: frozen values, without parentheses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal as Choice
+from typing import TypeAlias
+
+from discreet.ask.expression import ArithmeticSign, ComparisonSign, Kind
+
+Sign: TypeAlias = ArithmeticSign | ComparisonSign | Choice["between", "in", "like", "is null", "not", "and", "or", "[]"]
+Type: TypeAlias = Kind | Choice["integer", "day"]
+"""What CAST makes: a kind, a whole number, or a date without its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A column, or another name of SELECT; `exact` in quotes, perhaps with a table before it."""
+
+    name: str
+    exact: bool
+    table: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number, a text, TRUE, FALSE, or None for NULL."""
+
+    value: Fraction | str | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Parts with a sign between. -x is 0 - x.
+
+    "not" and "is null" have one part; "between" has x, low and high; "in" has x and its choices; "and" and "or" have
+    two or more parts, none of which has the same sign; "[]" is a list.
+    """
+
+    sign: Sign
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """CASE; with a subject, which is compared with each condition, or without."""
+
+    subject: Node | None
+    conditions: tuple[Node, ...]
+    values: tuple[Node, ...]
+    otherwise: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """CAST(part AS type), part::type, or DATE 'part'."""
+
+    part: Node
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """NAME(argument, …), the name in capitals. Calls with words inside have plain names.
+
+    count(DISTINCT x) is COUNT DISTINCT(x), count(*) FILTER (WHERE x) is COUNT_IF(x), and
+    percentile_cont(p) WITHIN GROUP (ORDER BY x) is QUANTILE(x, p).
+    """
+
+    name: str
+    arguments: tuple[Node, ...]
+
+
+Node: TypeAlias = Name | Literal | Operation | Case | Cast | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What SELECT asks for, the name after AS, and the name that the column has without one."""
+
+    node: Node
+    alias: str | None
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Select:
+    """The clauses of a SELECT; each part of the order has whether it is descending."""
+
+    items: tuple[Item, ...]
+    table: str
+    alias: str | None
+    where: Node | None
+    groups: tuple[Node, ...]
+    having: Node | None
+    order: tuple[tuple[Node, bool], ...]
+    limit: int | None
+
+
+def walk(node: Node) -> Iterator[tuple[Node, int]]:
+    """The node and all below it, each with its level from 1 on; without recursion, however deep."""
+    todo = [(node, 1)]
+    while todo:
+        above, level = todo.pop()
+        yield above, level
+        for field in above.__slots__:
+            value = getattr(above, field)
+            below = value if isinstance(value, tuple) else (value,)
+            todo += [(part, level + 1) for part in below if isinstance(part, Node)]
