@@ -63,7 +63,7 @@ class Ledger:
     """Budgets and what was spent of them; safe to share between threads and over a fork."""
 
     def __init__(self, book: Book) -> None:
-        self._book, self.files = book, book.files
+        self._book = book
 
     @classmethod
     def open(
