@@ -118,7 +118,7 @@ class Writer(random.Random):
         name = lambda key: self.cased(self.choice(SYNONYMS.get(key, [key])))  # noqa: E731
         match value:
             case ask.Column(column, _):
-                return ATOM, self.choice([column, f'"{column}"', f"data.{column}", column.upper()])
+                return ATOM, self.choice([column, f'"{column}"', f"t.{column}", column.upper()])
             case ask.Constant(found, kind):
                 return ATOM, self.literal(found, kind)
             case ask.Arithmetic(sign, left, right):
@@ -274,7 +274,7 @@ def test_a_question_is_read_as_it_is_written(seed: int) -> None:
     order = [(place, writer.random() < 0.5) for place in range(len(keys)) if writer.random() < 0.5]
     limit = writer.choice([None, 1, 10])
     ordered = ", ".join(f"{keys[place]}{' DESC' if descending else ''}" for place, descending in order)
-    text = f"SELECT {', '.join(items)} FROM data"  # noqa: S608
+    text = f"SELECT {', '.join(items)} FROM t"  # noqa: S608
     text += f" WHERE {writer.written(where)}" if where else ""
     text += (
         f" GROUP BY {', '.join(writer.choice([each, f'k{index}', str(index + 1)]) for index, each in enumerate(by))}"

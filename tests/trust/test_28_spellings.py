@@ -30,7 +30,7 @@ CONDITIONS = [
     "age >= 65 AND (sex = 'f') <> TRUE",
     "AGE >= 65 AND Sex <> 'f'",
     '"age" >= 65 AND "sex" <> \'f\'',
-    "people.age >= 65 AND people.sex <> 'f'",
+    "t.age >= 65 AND t.sex <> 'f'",
     "age >= 0065 AND sex <> 'f'",
     "age >= +65 AND sex <> 'f'",
     "age >= - -65 AND sex <> 'f'",
@@ -43,7 +43,7 @@ CONDITIONS = [
 
 SELECTS = [
     "SELECT county, count(*), avg(age) FROM t WHERE {} GROUP BY county",
-    "select COUNTY, COUNT(*), AVG(AGE) from people where {} group by County",
+    "select COUNTY, COUNT(*), AVG(AGE) from T where {} group by County",
     "SELECT avg(age) AS a, count(*) AS n, county AS c FROM t WHERE {} GROUP BY c",
     "SELECT avg(age) a, count(1) n, county c FROM t WHERE {} GROUP BY 3",
     "SELECT county, mean(age), count() FROM t WHERE {} GROUP BY county, county",
@@ -52,7 +52,7 @@ SELECTS = [
     "SELECT county, count(*), avg(age) FROM t WHERE {} GROUP BY county HAVING count(*) > 10",
     "SELECT county, count(*) FROM t WHERE {} GROUP BY county ORDER BY avg(age) DESC LIMIT 5",
     "SELECT county, count(*), avg(age)\n\tFROM t -- a comment\n WHERE {} /* another */ GROUP BY county;",
-    "SELECT people.county, count(*), avg((people.age)) FROM visits AS people WHERE {} GROUP BY people.county",
+    "SELECT people.county, count(*), avg((people.age)) FROM t AS people WHERE {} GROUP BY people.county",
 ]
 
 SPELLINGS = sorted(

@@ -20,7 +20,7 @@ from discreet.ask.policy import Policy
 from discreet.ask.query import Aggregate, Draft, Group, Named, Output, Query, aggregate_text, assembled, group_text
 from discreet.ask.scope import Scope, Typed
 from discreet.ask.sql import parse_condition, parse_expression, parse_group
-from discreet.ask.tokens import LONGEST_TEXT
+from discreet.ask.sql.words import LONGEST_QUESTION
 from discreet.calibrate.bounds import exact_number
 from discreet.calibrate.epsilon import quote
 
@@ -231,8 +231,8 @@ def _texts(texts: str | Sequence[str]) -> Sequence[str]:
 def _refuse_long(texts: Sequence[object]) -> None:
     """Refuse texts that are together longer than one question in SQL may be."""
     many = sum(len(text) for text in texts if isinstance(text, str))
-    if many > LONGEST_TEXT:
-        raise refused(f"a question may have {LONGEST_TEXT:,} characters in all, got {many:,}; ask less at once")
+    if many > LONGEST_QUESTION:
+        raise refused(f"a question may have {LONGEST_QUESTION:,} characters in all, got {many:,}; ask less at once")
 
 
 def _all(conditions: list[Expression]) -> Expression | None:

@@ -343,7 +343,7 @@ def test_what_is_not_in_the_language_is_refused_by_name(text: str) -> None:
     ],
 )
 def test_a_column_without_a_name_is_called_as_it_is_written(item: str, name: str) -> None:
-    assert query(f"SELECT {item}, max(income) FROM people GROUP BY county").outputs[0][0] == name  # noqa: S608
+    assert query(f"SELECT {item}, max(income) FROM t AS people GROUP BY county").outputs[0][0] == name  # noqa: S608
 
 
 def test_units_of_rows_are_counted_with_count_star() -> None:

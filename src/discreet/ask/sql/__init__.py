@@ -6,7 +6,8 @@
     aggregates   syntax → aggregates and groups
     select       SELECT → query
 
-The engine never sees the text: names become declared columns, literals exact values.
+The engine never sees the text: names become declared columns, literals exact values. A text has limits before it is
+read (`words.LONGEST_QUESTION`, `parser.DEEPEST`, `parser.DEEPEST_SYNTAX`), a value has those of `ask.kinds`.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ from discreet.ask.sql.aggregates import Aggregates
 from discreet.ask.sql.rows import Rows
 from discreet.ask.sql.select import Selection, condition
 from discreet.ask.sql.syntax import Node
-
-_TABLE = "data"
-"""What the study's data is called where there is no FROM."""
+from discreet.ask.sql.words import name_in_sql
+from discreet.calibrate.epsilon import quote
 
 
 def parse(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Query:
     """The query that a SELECT asks; `QueryRefused` names what is not in the language, and what is."""
     select = parser.select(text, policy.columns)
-    return assembled(Selection(_reader(policy, schema, select.alias or select.table), select).draft())
+    asked, known = select.table.name, policy.table
+    if asked != known and (select.table.exact or asked.lower() != known.lower()):
+        raise refused(f"there is no table {quote(asked)}; the study has one: FROM {name_in_sql(known)}")
+    return assembled(Selection(_reader(policy, schema, select.alias or asked), select).draft())
 
 
 def parse_condition(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Expression:
@@ -51,8 +54,8 @@ def parse_group(text: str, policy: Policy, schema: Mapping[str, Typed]) -> tuple
     return item.alias or item.label, _reader(policy, schema).group(item.node)
 
 
-def _reader(policy: Policy, schema: Mapping[str, Typed], table: str = _TABLE) -> Aggregates:
-    return Aggregates(Rows(Scope(policy, schema), table))
+def _reader(policy: Policy, schema: Mapping[str, Typed], table: str | None = None) -> Aggregates:
+    return Aggregates(Rows(Scope(policy, schema), table or policy.table))
 
 
 def _unnamed(text: str, policy: Policy) -> Node:

@@ -65,9 +65,9 @@ _DEEP = "the question is nested too deeply; write it flatter"
 _ROWS = f"would release rows. {QUANTITIES}"
 _TABLES = {
     ",": JOIN,
-    ".": "a name with a schema is not in the language; write FROM data",
-    "(": "FROM takes one name, the study's data; the custodian can make a SELECT its source",
-    TEXT: "FROM takes the name of the study's data, not a file; write FROM data",
+    ".": "a name with a schema is not in the language; write the name of the study's table alone",
+    "(": "FROM takes the name of the study's table; the custodian can make a SELECT the study's source",
+    TEXT: "FROM takes the name of the study's table, not a file or a text",
 }
 """What to write in place of other tables."""
 
@@ -88,7 +88,7 @@ def select(text: object, columns: Iterable[str]) -> Select:
     if not words or words[0].key != "SELECT":
         refuse_words(words[:1], columns)
         raise refused(f"only SELECT can be asked, got {quote(words[0].value) if words else 'nothing'}. {QUANTITIES}")
-    return _read(words, columns, "the shape is SELECT … FROM data WHERE … GROUP BY …", _Parser.select)
+    return _read(words, columns, "the shape is SELECT … FROM table WHERE … GROUP BY …", _Parser.select)
 
 
 def item(text: object, columns: Iterable[str]) -> Item:
@@ -161,16 +161,16 @@ class _Parser:
         self.expect("SELECT")
         items = self.several(self.item)
         if not self.key:
-            raise refused("FROM is missing; write FROM data, or any name of the study's data")
+            raise refused("FROM is missing; write FROM and the name of the study's table")
         self.expect("FROM")
         if self.key in _TABLES:
             raise refused(_TABLES[self.key])
-        table, alias = self.name().value, self.alias()
+        table, alias = self.name(), self.alias()
         if self.key in _TABLES:
             raise refused(_TABLES[self.key])
         return Select(
             items=items,
-            table=table,
+            table=Name(table.value, table.key == QUOTED, None),
             alias=alias,
             where=self.truth() if self.take("WHERE") else None,
             groups=self.by("GROUP", self.truth),

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from discreet.ask.expression import Expression
 from discreet.ask.kinds import kind_of, refuse_alike, refused
-from discreet.ask.normal import INVERSE, TRUE, decimal, normal, quoted
+from discreet.ask.normal import INVERSE, TRUE, decimal, normal
 from discreet.ask.query import (
     Aggregate,
     Combined,
@@ -32,7 +32,7 @@ from discreet.ask.query import (
 from discreet.ask.sql.aggregates import Aggregates, aggregating, shares_of
 from discreet.ask.sql.functions import QUANTILES
 from discreet.ask.sql.syntax import Call, Item, Literal, Name, Node, Operation, Select
-from discreet.ask.sql.words import QUANTITIES
+from discreet.ask.sql.words import QUANTITIES, name_in_sql
 from discreet.calibrate.epsilon import quote
 from discreet.errors import QueryRefused
 
@@ -162,7 +162,7 @@ class Selection:
             self.reader.rows.expression(node)  # an undeclared column has a refusal of its own
             nodes = [item.node for item in self.select.items]
             if any(map(aggregating, nodes)):
-                names = dict.fromkeys(_written(name) for name in [*nodes, node] if isinstance(name, Name))
+                names = dict.fromkeys(name_in_sql(name.name) for name in [*nodes, node] if isinstance(name, Name))
                 raise refused(f"{quote(node.name)} stands beside an aggregate; add GROUP BY {', '.join(names)}")
             raise refused(f"{quote(node.name)} would release rows. {QUANTITIES}")
         try:
@@ -217,10 +217,6 @@ def condition(reader: Aggregates, node: Node) -> Expression:
     if kind_of(found) != "truth":
         raise refused(f"a condition is needed here, such as age >= 65, got a {kind_of(found)}")
     return found
-
-
-def _written(name: Name) -> str:
-    return quoted(name.name) if name.exact else name.name
 
 
 def _index(position: Fraction, count: int) -> int:

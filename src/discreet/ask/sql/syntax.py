@@ -90,7 +90,7 @@ class Select:
     """The clauses of a SELECT; each part of the order has whether it is descending."""
 
     items: tuple[Item, ...]
-    table: str
+    table: Name
     alias: str | None
     where: Node | None
     groups: tuple[Node, ...]

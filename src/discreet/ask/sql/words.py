@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from discreet.ask.kinds import refused
+from discreet.ask.normal import quoted
 from discreet.calibrate.epsilon import quote
 
 LONGEST_QUESTION = 20_000
@@ -55,8 +56,8 @@ _REFUSED = {
     **dict.fromkeys(("ILIKE", "SIMILAR", "GLOB", "REGEXP", "RLIKE", "ESCAPE"), _LIKE),
     **dict.fromkeys(("PIVOT", "UNPIVOT"), "PIVOT is not in the language; use GROUP BY"),
     **dict.fromkeys(("EXISTS", "ANY", "SOME"), "subqueries are not in the language; use IN ('a', 'b')"),
-    **dict.fromkeys(("ONLY", "VALUES"), "FROM takes one name, the study's data; write FROM data"),
-    "WITH": "WITH is not in the language; ask one SELECT of the study's data",
+    **dict.fromkeys(("ONLY", "VALUES"), "FROM takes the name of the study's table alone"),
+    "WITH": "WITH is not in the language; ask one SELECT of the study's table",
     "ALL": "ALL is not in the language; name the columns",
     "OFFSET": "OFFSET is not in the language; use LIMIT",
     "FETCH": "FETCH is not in the language; use LIMIT",
@@ -153,6 +154,16 @@ def label(words: Sequence[Word]) -> str:
 def is_plain(word: Word) -> bool:
     """Whether a word is a name without quotes."""
     return (word.key[:1].isalpha() or word.key[:1] == "_") and word.key not in RESERVED
+
+
+def name_in_sql(name: str) -> str:
+    """A name as a question writes it: in quotes, if it is not a plain word.
+
+    >>> name_in_sql("people"), name_in_sql("people-2024")
+    ('people', '"people-2024"')
+    """
+    is_word = re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and name.upper() not in RESERVED
+    return name if is_word else quoted(name)
 
 
 def _unreadable(text: str, at: int) -> Exception:
