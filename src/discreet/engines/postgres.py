@@ -14,7 +14,8 @@ knows all rows but one could test guesses against it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,7 +27,7 @@ from discreet.engines.dialect import SOURCE
 from discreet.engines.dialect_postgres import POSTGRESQL
 from discreet.engines.expectations import check, known_rows
 from discreet.engines.keys import units_of, units_of_keys
-from discreet.engines.statement import statement, table_of
+from discreet.engines.statement import statement
 from discreet.engines.trees import Tree, call, outer
 from discreet.errors import InvalidParameter, one_line
 
@@ -211,7 +212,7 @@ def _queried(connection: psycopg.Connection[Any], source: str, sql: str, keys: p
     """A SELECT over a source, by the name SOURCE, with declared keys as parameters."""
     whole = f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT * FROM {source}) {sql}"  # noqa: S608
     cursor = connection.execute(whole, [column.to_pylist() for column in keys.columns] if keys is not None else None)
-    return table_of([column.name for column in cursor.description or []], cursor.fetchall())
+    return _table([column.name for column in cursor.description or []], cursor.fetchall())
 
 
 def _identifier(name: str) -> str:
@@ -225,3 +226,19 @@ def _row(schema: Schema) -> str:
         here: Tree = exp.Column(this=outer(name))
         columns.append(POSTGRESQL.text_column(here, column.described) if column.kind == "text" else here)
     return call("row", *columns).sql("postgres")
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.Table:
+    """Rows of integers, or of texts, as an Arrow table."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    return pa.table([_column(values) for values in columns], names=list(names))
+
+
+def _column(values: Sequence[Any]) -> pa.Array:
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    if any(isinstance(value, Decimal) for value in values):
+        return pa.array(values, pa.decimal128(38, 0))
+    return pa.array(values, None if any(isinstance(value, str) for value in values) else pa.int64())

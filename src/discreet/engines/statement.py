@@ -9,10 +9,9 @@ never a key.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
-from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -89,9 +88,9 @@ class Statement:
             for index, (measure, fact) in enumerate(zip(self.measures, self.facts, strict=True)):
                 values = _integers(table.column(f"m{index}"))
                 if isinstance(measure, Cells):
-                    cell = table.column(fact)  # NULL for missing values, and in the rows of other levels
-                    chosen = (level == self.cells.index(fact)) & cell.is_valid().to_numpy()
-                    cells = _integers(cell.filter(chosen)).astype(np.int64)
+                    cell = table.column(fact).combine_chunks()  # NULL for missing values, and on other levels
+                    chosen = (level == self.cells.index(fact)) & _valid(cell)
+                    cells = _words(cell)[chosen].astype(np.int64)
                     answers[index][place[chosen], cells] = values[chosen]
                 else:
                     chosen = level == len(self.cells)
@@ -300,35 +299,37 @@ def _key_value(key: object, kind: Kind, name: str) -> Any:
 
 
 def _integers(column: pa.ChunkedArray) -> NDArray[Any]:
-    """A column of 64-bit integers or of 128-bit ones (as decimals without a fraction), exactly; NULL is refused."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
+    """A column of integers, exactly; NULL is refused."""
     if column.null_count:
         raise EngineFailed("the engine gave NULL in place of an integer, so nothing is released; try another version")
-    array = column.combine_chunks()
+    return _words(column.combine_chunks())
+
+
+def _words(array: pa.Array) -> NDArray[Any]:
+    """Integers of up to 64 bits, or of 128 as decimals without a fraction, and anything where there is NULL.
+
+    Read from their buffers: Arrow's own way to numpy would import pandas.
+    """
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    if not len(array):
+        return np.empty(0, np.int64)
+    here, buffer = slice(array.offset, array.offset + len(array)), array.buffers()[1]
     if not pa.types.is_decimal128(array.type):
-        return np.asarray(array.to_numpy(zero_copy_only=False), np.int64)
-    words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)[array.offset : array.offset + len(array)]
+        return np.frombuffer(buffer, f"i{array.type.bit_width // 8}")[here].astype(np.int64)
+    words = np.frombuffer(buffer, np.int64).reshape(-1, 2)[here]
     low, high = words[:, 0], words[:, 1]
     if not high.any() and not (low < 0).any():
         return low
     return np.array([(h << 64) + (w % 2**64) for w, h in zip(low.tolist(), high.tolist(), strict=True)], object)
 
 
-def table_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.Table:
-    """Rows of integers, or of texts, as an Arrow table."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    return pa.table([_arrow(values) for values in columns], names=list(names))
-
-
-def _arrow(values: Sequence[Any]) -> pa.Array:
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    if any(isinstance(value, Decimal) or (isinstance(value, int) and abs(value) >= 2**63) for value in values):
-        return pa.array(values, pa.decimal128(38, 0))
-    return pa.array(values, None if any(isinstance(value, str) for value in values) else pa.int64())
+def _valid(array: pa.Array) -> NDArray[np.bool_]:
+    """Where an array has values."""
+    if not array.null_count:
+        return np.ones(len(array), bool)
+    bits = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little")
+    return bits[array.offset : array.offset + len(array)].astype(bool)
 
 
 def _size(group: Group) -> int:
