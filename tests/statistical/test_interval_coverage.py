@@ -226,16 +226,16 @@ def large(x: np.ndarray) -> np.ndarray:
 
 
 HOLES: dict[str, tuple[Callable[..., Any], Callable[[np.ndarray], Any], int]] = {
-    "sum": (discreet.sum, np.nansum, 250),
-    "mean": (discreet.mean, np.nanmean, 250),
+    "sum": (discreet.sum, np.nansum, 100),
+    "mean": (discreet.mean, np.nanmean, 100),
     "proportion": (
         lambda x, bounds, **given: discreet.proportion(large(x), **given),  # noqa: ARG005
         lambda x: np.nanmean(large(x)),
-        250,
+        100,
     ),
-    "variance": (discreet.variance, np.nanvar, 60),
-    "median": (discreet.median, lambda x: ranked(x[~np.isnan(x)], 0.5), 60),
-    "count of a summary": (lambda x, **given: discreet.summary(x, **given).count, lambda x: (~np.isnan(x)).sum(), 60),
+    "variance": (discreet.variance, np.nanvar, 40),
+    "median": (discreet.median, lambda x: ranked(x[~np.isnan(x)], 0.5), 40),
+    "count of a summary": (lambda x, **given: discreet.summary(x, **given).count, lambda x: (~np.isnan(x)).sum(), 20),
 }
 
 
@@ -243,10 +243,7 @@ HOLES: dict[str, tuple[Callable[..., Any], Callable[[np.ndarray], Any], int]] = 
 @pytest.mark.parametrize("name", HOLES)
 def test_where_values_are_missing_an_interval_holds_the_truth_of_the_others(name, relation):
     call, truth, runs = HOLES[name]
-    found = hits(call, holds(truth), relation, runs, ["holes"])
-    check_at_least(found)
-    if name in ("sum", "mean"):
-        check_at_most(found)
+    check_at_least(hits(call, holds(truth), relation, runs, ["holes"]))
 
 
 def test_intervals_at_90_and_at_99_99_percent_are_caught():
