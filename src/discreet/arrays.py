@@ -99,7 +99,10 @@ def variance(
     method: Any = "best",
     **account: Unpack[Account],
 ) -> Release:
-    """The variance of the population, or with `sample=True` its estimate from a sample (n − 1 in place of n)."""
+    """The variance of the population, or with `sample=True` its estimate from a sample (n − 1 in place of n).
+
+    Missing values are dropped, or count as `missing`.
+    """
     ask = question("variance", x, bounds, epsilon, neighbors, missing=missing, method=method)
     return _spread(ask, account, sample, root=False)
 
@@ -115,7 +118,10 @@ def std(
     method: Any = "best",
     **account: Unpack[Account],
 ) -> Release:
-    """The standard deviation: the root of the noisy variance, whose error falls as 1/n and not as 1/√n."""
+    """The standard deviation: the root of the noisy variance, whose error falls as 1/n and not as 1/√n.
+
+    Missing values are dropped, or count as `missing`.
+    """
     ask = question("std", x, bounds, epsilon, neighbors, missing=missing, method=method)
     return _spread(ask, account, sample, root=True)
 
@@ -151,7 +157,7 @@ def quantile(
     """The value that a share q of the records does not exceed, with a bracket that holds it at this confidence.
 
     Three quarters of ε go to the value, the rest to the bracket; `confidence=None` gives all of it to the value, whose
-    error is then known in ranks only.
+    error is then known in ranks only. Missing values are dropped, or count as `missing`.
     """
     share = _share(q)
     ask = question("quantile", x, bounds, epsilon, neighbors, missing=missing, method=method)
@@ -168,7 +174,10 @@ def quantiles(
     missing: Any = None,
     **account: Unpack[Account],
 ) -> Release:
-    """Several quantiles at once, in rising order: up to four by choices that share ε, more from one tree of counts."""
+    """Several quantiles at once, in rising order: up to four by choices that share ε, more from one tree of counts.
+
+    Missing values are dropped, or count as `missing`.
+    """
     shares = [_share(q) for q in qs] if isinstance(qs, Sequence | np.ndarray) else []
     if not shares or shares != sorted(shares):
         raise InvalidParameter(f"qs must be one or more shares in rising order, got {len(shares)}")
@@ -193,7 +202,10 @@ def cdf(
     cells: int = 1024,
     **account: Unpack[Account],
 ) -> Cumulative:
-    """How many values lie at or below each point of a grid of about so many cells, from one tree of counts."""
+    """How many values lie at or below each point of a grid of about so many cells, from one tree of counts.
+
+    Missing values are dropped, or count as `missing`.
+    """
     ask = question("cdf", x, bounds, epsilon, neighbors, missing=missing)
     number = exact_count("cells", cells, least=2)
     if number > _MOST_CELLS:
@@ -211,7 +223,10 @@ def min(
     method: Any = "best",
     **account: Unpack[Account],
 ) -> Release:
-    """A value that all but a few records exceed; with `method="laplace"` the textbook's minimum."""
+    """A value that all but a few records exceed; with `method="laplace"` the textbook's minimum.
+
+    Missing values are dropped, or count as `missing`.
+    """
     ask = question("min", x, bounds, epsilon, neighbors, missing=missing, method=method)
     return _extreme(ask, account, "min")
 
@@ -226,7 +241,10 @@ def max(
     method: Any = "best",
     **account: Unpack[Account],
 ) -> Release:
-    """A value that only a few records exceed; with `method="laplace"` the textbook's maximum."""
+    """A value that only a few records exceed; with `method="laplace"` the textbook's maximum.
+
+    Missing values are dropped, or count as `missing`.
+    """
     ask = question("max", x, bounds, epsilon, neighbors, missing=missing, method=method)
     return _extreme(ask, account, "max")
 
@@ -254,7 +272,10 @@ def histogram(
 def mean_and_std(
     x: Any, *, bounds: Any, epsilon: Any, neighbors: Any = "change-one", missing: Any = None, **account: Unpack[Account]
 ) -> Releases:
-    """Mean and standard deviation from one joint release, which costs ε once."""
+    """Mean and standard deviation from one joint release, which costs ε once.
+
+    Missing values are dropped, or count as `missing`.
+    """
     ask = question("mean and std", x, bounds, epsilon, neighbors, missing=missing)
 
     def work() -> Releases:
@@ -267,7 +288,10 @@ def mean_and_std(
 def summary(
     x: Any, *, bounds: Any, epsilon: Any, neighbors: Any = "change-one", missing: Any = None, **account: Unpack[Account]
 ) -> Releases:
-    """Number of records, mean, standard deviation and quartiles, for ε in all: half of it for the quartiles."""
+    """Number of records, mean, standard deviation and quartiles, for ε in all: half of it for the quartiles.
+
+    Missing values are dropped, or count as `missing`.
+    """
     ask = question("summary", x, bounds, epsilon, neighbors, missing=missing)
 
     def work() -> Releases:

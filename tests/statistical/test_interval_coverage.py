@@ -1,6 +1,7 @@
 """How often `.interval("0.95")` holds the truth, for every statistic and relation.
 
-n ∈ {10, 100, 10⁴}, ε ∈ {0.1, 1}, smooth data and data with ties. Each assertion has a false-alarm rate of at most
+n ∈ {10, 100, 10⁴}, ε ∈ {0.1, 1}, smooth data (floats: how many are not missing is private), data with ties (integers)
+and, for some statistics, data of which a fifth is missing. Each assertion has a false-alarm rate of at most
 10⁻⁸, from the tail of the binomial law.
 
     cell      one statistic, relation, n, ε and shape: fewer hits than 95 % would have. 20 to 250 runs, so that a
@@ -39,11 +40,14 @@ Held = Callable[[Any, np.ndarray, tuple[float, float]], list[bool]]
 @cache
 def rows(shape: str, n: int) -> np.ndarray:
     rng = np.random.default_rng(n)
-    return rng.beta(2, 5, n) if shape == "smooth" else np.minimum(rng.geometric(0.3, n) - 1, 20)
+    if shape == "ties":
+        return np.minimum(rng.geometric(0.3, n) - 1, 20)
+    found = rng.beta(2, 5, n)
+    return np.where(np.arange(n) % 5 == 0, np.nan, found) if shape == "holes" else found
 
 
 def bounds_of(shape: str) -> tuple[int, int]:
-    return (0, 1) if shape == "smooth" else (0, 20)
+    return (0, 20) if shape == "ties" else (0, 1)
 
 
 def within(ends: tuple[Any, Any], truth: Any) -> np.ndarray:
@@ -163,14 +167,16 @@ def most(runs: int) -> int:
     return int(stats.binom.isf(ALARM, runs, 0.99))
 
 
-def cells() -> list[tuple[str, int, str]]:
-    return [(shape, n, epsilon) for shape in SHAPES for n in SIZES for epsilon in EPSILONS]
+def cells(shapes: list[str] = SHAPES) -> list[tuple[str, int, str]]:
+    return [(shape, n, epsilon) for shape in shapes for n in SIZES for epsilon in EPSILONS]
 
 
-def hits(call: Callable[..., Any], held: Held, relation: str, runs: int) -> list[list[bool]]:
+def hits(
+    call: Callable[..., Any], held: Held, relation: str, runs: int, shapes: list[str] = SHAPES
+) -> list[list[bool]]:
     """For each cell, what was held in all of its runs."""
     found = []
-    for shape, n, epsilon in cells():
+    for shape, n, epsilon in cells(shapes):
         x, bounds = rows(shape, n), bounds_of(shape)
         given = {"bounds": bounds, "epsilon": epsilon, "neighbors": relation}
         found.append([hit for _ in range(runs) for hit in held(call(x, **given), x, bounds)])
@@ -178,8 +184,8 @@ def hits(call: Callable[..., Any], held: Held, relation: str, runs: int) -> list
 
 
 def check_at_least(found: list[list[bool]]) -> None:
-    for cell, name in zip(found, cells(), strict=True):
-        assert sum(cell) >= least(len(cell)), (name, sum(cell), len(cell))
+    for number, cell in enumerate(found):
+        assert sum(cell) >= least(len(cell)), (number, sum(cell), len(cell))
     together = [hit for cell in found for hit in cell]
     assert sum(together) >= least(len(together)), (sum(together), len(together))
 
@@ -212,6 +218,32 @@ def test_every_part_of_a_joint_release_is_held_in_at_least_95_of_100(function, r
     found = hits(function, all_parts, relation, 40 if relation == "change-one" else 20)
     for part in range(parts):
         check_at_least([cell[part::parts] for cell in found])
+
+
+def large(x: np.ndarray) -> np.ndarray:
+    """Whether each value exceeds 0.3, and which are missing."""
+    return np.where(np.isnan(x), np.nan, x > 0.3)
+
+
+HOLES: dict[str, tuple[Callable[..., Any], Callable[[np.ndarray], Any], int]] = {
+    "sum": (discreet.sum, np.nansum, 100),
+    "mean": (discreet.mean, np.nanmean, 100),
+    "proportion": (
+        lambda x, bounds, **given: discreet.proportion(large(x), **given),  # noqa: ARG005
+        lambda x: np.nanmean(large(x)),
+        100,
+    ),
+    "variance": (discreet.variance, np.nanvar, 40),
+    "median": (discreet.median, lambda x: ranked(x[~np.isnan(x)], 0.5), 40),
+    "count of a summary": (lambda x, **given: discreet.summary(x, **given).count, lambda x: (~np.isnan(x)).sum(), 20),
+}
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", HOLES)
+def test_where_values_are_missing_an_interval_holds_the_truth_of_the_others(name, relation):
+    call, truth, runs = HOLES[name]
+    check_at_least(hits(call, holds(truth), relation, runs, ["holes"]))
 
 
 def test_intervals_at_90_and_at_99_99_percent_are_caught():
