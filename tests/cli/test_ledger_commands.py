@@ -36,7 +36,7 @@ def test_a_custodian_sees_checks_exports_and_allots(tmp_path):
     assert table.code == 0, table.err
     rows = list(csv.DictReader(io.StringIO((folder / "all.csv").read_text("utf-8"))))
     assert json.loads(rows[2]["answer"])["epsilon"] == "1/5"
-    twice.refused(2, "must not be overwritten")
+    twice.refused(2, "must not exist")
     unknown.refused(2, "xml")
     assert allotted.code == 0, allotted.err
     too_much.refused(2, "total")

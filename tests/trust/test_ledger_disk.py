@@ -51,7 +51,7 @@ with Ledger.open(sys.argv[1]) as ledger:
 """
 
 
-@pytest.mark.parametrize("room", [40_000, 65_536, 100_000])
+@pytest.mark.parametrize("room", [70_000, 98_304, 120_000])
 def test_a_full_disk_refuses_and_shows_nothing(file_place, room):
     """TRUST 29: files may not grow beyond a limit of the system; what was shown is stored, and it goes on with room."""
     with file_place.open(new=True) as ledger:
