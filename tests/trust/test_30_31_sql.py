@@ -14,6 +14,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import get_args
 
+import pyarrow as pa
 import pytest
 import sqlglot
 from hypothesis import example, given, settings
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 from sqlglot.errors import SqlglotError
 
 from asking import POLICY, SCHEMA, one_text, query
+from discreet import Policy, Study
 from discreet.ask import expression
 from discreet.ask import query as queries
 from discreet.ask.kinds import checked
@@ -389,3 +391,25 @@ def test_a_value_of_the_data_appears_in_no_refusal() -> None:
     with pytest.raises(QueryRefused) as refusal:
         query("SELECT count(*) FROM t WHERE secret = 'canary'")
     assert "canary" not in str(refusal.value)
+
+
+def test_a_question_of_another_table_is_refused_with_the_one_that_there_is(tmp_path) -> None:
+    """A study has one table: a name that is taken in silence could be any."""
+    (tmp_path / "people.csv").write_text("age\n1\n2\n")
+    columns = {"age": {"bounds": (0, 9)}}
+    for source, table, known in (
+        (str(tmp_path / "people.csv"), None, "people"),
+        (str(tmp_path / "people.csv"), "people 2024", '"people 2024"'),
+        (pa.table({"age": [1.0]}), None, "data"),
+    ):
+        policy = Policy(source=source, table=table, epsilon=1, version="1", columns=columns)
+        with Study(policy, ledger=tmp_path / f"{policy.table}.ledger") as study:
+            for wrong in ("nowhere", '"Data"', '"PEOPLE"', "people.people", "'people'", "t"):
+                with pytest.raises(QueryRefused) as refusal:
+                    study.sql(f"SELECT sum(age) FROM {wrong}", epsilon="0.1")  # noqa: S608
+                assert str(refusal.value).endswith("Nothing was spent.")
+                assert f"FROM {known}" in str(refusal.value) or "." in wrong or "'" in wrong
+            right = study.sql(f"SELECT sum(age) FROM {known}", epsilon="0.1")  # noqa: S608
+            spelled = known if known[0] == '"' else known.upper()
+            assert study.sql(f"SELECT sum(x.age) FROM {spelled} AS x", epsilon="0.1").canonical == right.canonical  # noqa: S608
+            assert study.spent == 0

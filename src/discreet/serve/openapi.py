@@ -92,6 +92,7 @@ def _schemas() -> dict[str, Schema]:
         "Studies": _object(studies={"type": "array", "items": _named("Study")}),
         "Study": _object(
             name=_TEXT,
+            table=_TEXT,
             unit=_TEXT,
             max_rows=_MAYBE_COUNT,
             max_groups=_MAYBE_COUNT,

@@ -31,6 +31,7 @@ def study_json(study: Study, person: Person) -> dict[str, Any]:
     policy, ledger = study.policy, study.ledger
     return {
         "name": study.name,
+        "table": policy.table,
         "unit": policy.unit,
         "max_rows": policy.max_rows,
         "max_groups": policy.max_groups,

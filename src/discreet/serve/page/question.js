@@ -148,7 +148,7 @@ export class Question {
     const read = (id) => [...find(id).children].map((row) => row.read()).filter((text) => text !== null);
     const groups = [...find("groups").querySelectorAll("input:checked")].map((box) => box.value);
     const where = read("conditions");
-    const lines = [`SELECT ${[...groups, ...new Set(read("statistics"))].join(", ")}`, `FROM ${named(this.study.name)}`];
+    const lines = [`SELECT ${[...groups, ...new Set(read("statistics"))].join(", ")}`, `FROM ${named(this.study.table)}`];
     if (where.length) lines.push(`WHERE ${where.join(" AND ")}`);
     if (groups.length) lines.push(`GROUP BY ${groups.join(", ")}`);
     this.set(lines.join("\n"));
