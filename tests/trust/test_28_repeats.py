@@ -15,7 +15,7 @@ from studies import study_of, table_of
 ROWS = [{"place": "north" if at % 3 else "south", "level": 1 + at % 2, "age": at % 11, "pay": 1.5} for at in range(40)]
 
 HEADS = ["SELECT place, count(*) AS people, avg(age) AS mean", "select place,COUNT(*) people , AVG ( age ) mean"]
-TABLES = ["FROM data", "from visits", 'FROM "people" AS d']
+TABLES = ["FROM data", "from DATA", 'FROM "data" AS d']
 WHERES = [
     "WHERE age >= 2 AND pay > 1",
     "where pay > 1.0 and (age >= 2)",
