@@ -107,7 +107,7 @@ def most_memory(numbers: int, folder) -> int:
     """The most memory, in KiB, that noise on so many zeros takes."""
     np.save(folder / "in.npy", np.zeros(numbers, np.int64))
     with subprocess.Popen(
-        [sys.executable, "-m", "discreet", "noise", *TERMS, "in.npy", "out.npy"], cwd=folder
+        [sys.executable, "-m", "discreet", "noise", *TERMS, "in.npy", "out.npy", "--force"], cwd=folder
     ) as running:
         _, status, usage = os.wait4(running.pid, 0)
         running.returncode = os.waitstatus_to_exitcode(status)
