@@ -203,7 +203,7 @@ def compared(asked: Asked, studies: tuple[Study, Study], seed: int | None = None
     def planned(study: Study) -> Plan | Exception:
         study.ledger = Paper()
         try:
-            return asked.build(study)  # outside of the record: a plan rehearses its designs on nothing, and remembers it
+            return asked.build(study)  # unrecorded: a plan rehearses its designs on nothing, and remembers it
         except Exception as error:
             return error
 
