@@ -7,7 +7,7 @@ p, 2p, 3p, … of a large p: what comes out must be
     step·k   and   step·(k + p), step·(k + 2p), …
 
 number by number, and this tells the integers k, the steps and the order of the scales of whatever is released. A choice
-is known by the exponents that it is made from. An exact answer that is opened outside of a draw is public, or a leak.
+is known by the exponents that it is made from. An exact answer that is opened without noise is public, or a leak.
 
     first = recorded(ask)                    the draws, and the answer that they give
     second = recorded(ask, like=first)       the draws of another table, and the answer that the first draws give there
@@ -31,7 +31,7 @@ import numpy as np
 
 from discreet.draw import choice, coin, vector
 from discreet.engines.base import Exact
-from discreet.release import mechanism, tape, tree
+from discreet.release import tape, tree
 
 _STRIDE = 1_000_003
 
@@ -48,6 +48,8 @@ class Leak(AssertionError):
 class Noise:
     """Integers with discrete Laplace noise; all but the integers must be the same for all data."""
 
+    terms: str
+    """What the tape is told about the draw."""
     scales: tuple[Fraction, ...]
     """Of each integer, in steps."""
     steps: tuple[int, ...]
@@ -57,31 +59,33 @@ class Noise:
 
     @property
     def public(self) -> Any:
-        return self.scales, self.steps
+        return self.terms, self.scales, self.steps
 
 
 @dataclass(frozen=True)
 class Choice:
     """A choice by permute-and-flip: cell v survives with probability e^(−unit·(exponent(v) − smallest))."""
 
+    terms: str
     unit: Fraction
     exponents: np.ndarray
     given: int
 
     @property
     def public(self) -> Any:
-        return self.unit, self.exponents.size
+        return self.terms, self.unit, self.exponents.size
 
 
 @dataclass(frozen=True)
 class Opened:
-    """An exact answer that was opened outside of a draw."""
+    """An exact answer that was opened without noise."""
 
+    terms: str
     given: Any
 
     @property
     def public(self) -> Any:
-        return plain(self.given)
+        return self.terms, plain(self.given)
 
 
 Event = Noise | Choice | Opened
@@ -133,7 +137,7 @@ class _Recorder:
     def unknown(self, *_: Any, **__: Any) -> Any:
         raise Astray("a coin was tossed, and no loss is known for it")
 
-    def drawn(self, draw: Callable[[], Any]) -> Any:
+    def drawn(self, draw: Callable[[], Any], *terms: object) -> Any:
         """A draw: recorded, and given what the record that it must be like was given."""
         if self.probe is not None:
             return draw()
@@ -142,14 +146,16 @@ class _Recorder:
             if len(probe.choices) != 1 or probe.scales:
                 raise Astray("a draw makes more than one choice, or adds noise to one")
             [(unit, exponents)] = probe.choices
-            return self._note(Choice(unit, exponents, zero))
+            return self._note(Choice(repr(terms), unit, exponents, zero))
+        if not probe.scales:
+            return self._note(Opened(repr(terms), zero))
         rising, _ = self._run(draw, lambda index: (index + 1) * _STRIDE)
         integers, steps = _integers(flat(zero), flat(rising), len(probe.scales))
         given = zero if self.random is None else self._run(draw, self._noise(probe.scales))[0]
-        return self._note(Noise(tuple(probe.scales), steps, integers, given))
+        return self._note(Noise(repr(terms), tuple(probe.scales), steps, integers, given))
 
     def reveal(self, value: Any) -> Any:
-        return value if self.probe is not None else self._note(Opened(value))
+        return value if self.probe is not None else self._note(Opened("", value))
 
     def _run(self, draw: Callable[[], Any], noise: Callable[[int], int]) -> tuple[Any, _Probe]:
         probe = self.probe = _Probe(noise, self._pick)
@@ -202,9 +208,6 @@ def recorded(call: Callable[[], Any], *, like: Record | None = None, seed: int |
 def _replaced(recorder: _Recorder) -> Iterator[None]:
     real = Exact.reveal
 
-    def given_array(draw: Callable[[], Any]) -> np.ndarray:
-        return np.asarray(recorder.drawn(draw), np.int64)
-
     def band(*parameters: Any) -> float:
         """A band is simulated from public parameters alone: any function of them will do."""
         return 1 + len(repr(parameters)) / 1000
@@ -216,7 +219,6 @@ def _replaced(recorder: _Recorder) -> Iterator[None]:
         coin.flips: recorder.unknown,
         coin.flip: recorder.unknown,
         tape.drawn: recorder.drawn,
-        mechanism._drawn_array: given_array,
         tree._band: band,
     }
     with ExitStack() as stack:

@@ -190,7 +190,7 @@ def studies_of(pair: Pair, engine: Engine) -> tuple[Study, Study]:
         source = opened(table)
         ready = hasattr(source, "fetch")  # an engine, not a source
         told = "people.parquet" if ready else source
-        study = Study(Policy(source=told, epsilon=10**6, version="1", **pair.terms), ledger=Paper())
+        study = Study(Policy(source=told, table="data", epsilon=10**6, version="1", **pair.terms), ledger=Paper())
         if ready:
             study.__dict__["engine"] = source
         found.append(study)
@@ -200,15 +200,22 @@ def studies_of(pair: Pair, engine: Engine) -> tuple[Study, Study]:
 def compared(asked: Asked, studies: tuple[Study, Study], seed: int | None = None) -> Outcome:
     """The loss of a question between two studies, or a violation."""
 
-    def answer(study: Study) -> tuple[Any, ...]:
-        plan = asked.build(study)
+    def planned(study: Study) -> Plan | Exception:
+        study.ledger = Paper()
+        try:
+            return asked.build(study)  # unrecorded: a plan rehearses its designs on nothing, and remembers it
+        except Exception as error:
+            return error
+
+    def answer(plan: Plan | Exception) -> tuple[Any, ...]:
+        if isinstance(plan, Exception):
+            raise plan
         return plan.canonical, repr(plan), *(_streamed(plan) if asked.streamed else [plan.release().content])
 
-    for study in studies:
-        study.ledger = Paper()
+    plans = [planned(study) for study in studies]
     try:
-        first = recorded(lambda: answer(studies[0]), seed=seed)
-        second = recorded(lambda: answer(studies[1]), like=first)
+        first = recorded(lambda: answer(plans[0]), seed=seed)
+        second = recorded(lambda: answer(plans[1]), like=first)
     except (Astray, Leak) as error:
         raise Violation(f"{type(error).__name__}: {error}") from error
     return Outcome(asked, *judged(first, second, studies[0].spent, studies[1].spent))

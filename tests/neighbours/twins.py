@@ -115,8 +115,8 @@ def _rows_of_groups(plan: Plan) -> list[int]:
 def _answering(change: Callable[[Plan, dict[str, Any]], None]) -> AbstractContextManager[Any]:
     real = Plan._answered
 
-    def answered(self: Plan) -> bytes:
-        record = json.loads(real(self))
+    def answered(self: Plan, *given: Any) -> bytes:
+        record = json.loads(real(self, *given))
         change(self, record)
         return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
 

@@ -61,7 +61,19 @@ def test_no_statistic_of_a_column_loses_more_than_it_costs():
             assert tally.tightest[name, relation] > Fraction(9, 10), (name, relation)
 
 
-FIRST_FOUND: dict[str, tuple[int, int]] = {}
+FIRST_FOUND = {
+    "empty_sums_read_as_zero": (51, 2),
+    "groups_not_limited": (136, 8),
+    "keys_from_data": (3, 6),
+    "ranks_twice_as_sharp": (2, 3),
+    "refusal_by_data": (3, 0),
+    "relation_mistaken": (3, 6),
+    "rows_not_limited": (3, 7),
+    "scales_too_small": (0, 1),
+    "sensitivity_less_one": (7, 9),
+    "size_taken_as_public": (0, 1),
+    "upper_clamp_forgotten": (0, 9),
+}
 """Pair and question at which each twin was last found: looked at first, so that the controls are quick."""
 
 
@@ -84,12 +96,12 @@ def violations(engine: Engine, number: int, question: int) -> list[str]:
 
 
 def noise(*integers: int, scale: Fraction = Fraction(2), step: int = 1) -> Noise:
-    return Noise((scale,) * len(integers), (step,) * len(integers), integers, None)
+    return Noise("", (scale,) * len(integers), (step,) * len(integers), integers, None)
 
 
 def test_the_loss_of_integers_is_that_of_discrete_laplace():
     assert event_loss(noise(3, 5), noise(4, 3)) == Fraction(3, 2)
-    assert event_loss(Opened(3), Opened(3)) == 0
+    assert event_loss(Opened("", 3), Opened("", 3)) == 0
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -97,7 +109,7 @@ def test_the_bound_of_a_choice_holds_and_the_exact_loss_is_enclosed(seed):
     random = Random(seed)
     cells, unit = random.randint(1, 6), Fraction(random.randint(1, 9), 7)
     one, two = (np.array([random.randint(0, 6) for _ in range(cells)]) for _ in range(2))
-    bound = event_loss(Choice(unit, one, 0), Choice(unit, two, 0))
+    bound = event_loss(Choice("", unit, one, 0), Choice("", unit, two, 0))
     sides = choice_loss(unit, one, two)
     assert all(side < ball(bound) + 2.0**-40 for side in sides)
     chances = [survivors_law(unit, exponents.tolist()) for exponents in (one, two)]
