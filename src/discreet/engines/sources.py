@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import io
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -26,6 +25,7 @@ import duckdb as engine
 from sqlglot import exp
 
 from discreet.engines.dialect import SOURCE
+from discreet.engines.frames import arrow_hash, arrow_table
 from discreet.engines.textfiles import Layout, csv_rows, json_rows
 from discreet.errors import InvalidParameter
 
@@ -65,7 +65,8 @@ def opened(source: Any, connection: engine.DuckDBPyConnection, layout: Layout) -
         case list() | tuple() if source and all(isinstance(item, str | Path) for item in source):
             return _open_files([file for item in source for file in files_of(str(item))], connection, layout)
         case _:
-            return _open_object(source, connection)
+            table = arrow_table(source)
+            return Opened(connection.from_arrow(table), lambda: arrow_hash(table))
 
 
 def _open_query(query: str, connection: engine.DuckDBPyConnection) -> Opened:
@@ -147,7 +148,7 @@ def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, la
         raise InvalidParameter(f"a file must name its columns, and {empty[0]} has 0 bytes; write it again")
     hive = all("=" in file.parent.name for file in files)
     if suffixes <= _PARQUET:
-        return Opened(_read_parquet(files, hive, connection), _FilesHash(files, ""))
+        return Opened(_read_parquet(files, hive, connection, layout), _FilesHash(files, ""))
     rows: Callable[[], str]
     if suffixes <= CSV:
         rows = partial(csv_rows, files, layout.delimiter, hive)
@@ -166,11 +167,27 @@ def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, la
     return Opened(connection.sql(select), content, typed=False)
 
 
-def _read_parquet(files: Sequence[Path], hive: bool, connection: engine.DuckDBPyConnection) -> engine.DuckDBPyRelation:
-    """Files of Parquet; bytes that are no UTF-8 come as question marks, and the columns of folders as texts."""
+def _read_parquet(
+    files: Sequence[Path], hive: bool, connection: engine.DuckDBPyConnection, layout: Layout
+) -> engine.DuckDBPyRelation:
+    """Files of Parquet; bytes that are no UTF-8 come as question marks, and the columns of folders as texts.
+
+    A time in milliseconds may lie beyond the microseconds of DuckDB, which then fails: such columns are not read.
+    """
     names = exp.Array(expressions=[exp.Literal.string(glob.escape(str(file))) for file in files]).sql("duckdb")
     terms = f"hive_partitioning = {str(hive).lower()}, hive_types_autocast = false"
-    return connection.sql(f"FROM read_parquet({names}, utf8_validation = 'replace', {terms})")
+    far = f"SELECT DISTINCT name FROM parquet_schema({names}) WHERE converted_type = 'TIMESTAMP_MILLIS'"  # noqa: S608
+    milliseconds = [name for (name,) in connection.execute(far).fetchall()]
+    declared = {name.lower() for name in layout.columns}
+    for name in milliseconds:
+        if name.lower() in declared:
+            raise InvalidParameter(
+                f"the times of {name!r} must be in microseconds: in milliseconds one row can hold a time that DuckDB "
+                "cannot read; write the file again with microseconds"
+            )
+    rows = f"read_parquet({names}, utf8_validation = 'replace', {terms})"
+    without = [exp.column(name, quoted=True).sql("duckdb") for name in milliseconds]
+    return connection.sql(f"SELECT * EXCLUDE ({', '.join(without)}) FROM {rows}" if without else f"FROM {rows}")  # noqa: S608
 
 
 def _open_database(file: Path, table: str, connection: engine.DuckDBPyConnection) -> Opened:
@@ -256,49 +273,6 @@ def _sqlite_value(value: Any, kind: str) -> Any:  # noqa: PLR0911 - one case for
             return None
 
 
-def _open_object(source: Any, connection: engine.DuckDBPyConnection) -> Opened:
-    """A pandas or polars frame or an Arrow object, as an Arrow table."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    module = type(source).__module__.partition(".")[0]
-    if module == "pandas":
-        source = pa.Table.from_pandas(source.copy(), preserve_index=False)  # the frame may change, the copy cannot
-    elif module == "polars":
-        source = (source.collect() if hasattr(source, "collect") else source).to_arrow()
-    elif hasattr(source, "read_all"):
-        source = source.read_all()
-    elif isinstance(source, pa.RecordBatch):
-        source = pa.Table.from_batches([source])
-    elif hasattr(source, "to_table"):
-        source = source.to_table()
-    if not isinstance(source, pa.Table):
-        raise InvalidParameter(
-            "the source must be a path, a SELECT, a pandas or polars frame, an Arrow table or a DuckDB relation, "
-            f"got a {type(source).__name__}"
-        )
-    source = _decodable(source)
-    return Opened(connection.from_arrow(source), lambda: _arrow_hash(source))
-
-
-def _decodable(table: Any) -> Any:
-    """The table with its texts in UTF-8: bytes that are none come as the sign for such."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    for index, field in enumerate(table.schema):
-        if (
-            pa.types.is_string(field.type)
-            or pa.types.is_large_string(field.type)
-            or pa.types.is_string_view(field.type)
-        ):
-            try:
-                table.column(index).validate(full=True)
-            except pa.ArrowInvalid:
-                raw = table.column(index).cast(pa.large_binary())
-                texts = [None if value is None else value.decode("utf-8", "replace") for value in raw.to_pylist()]
-                table = table.set_column(index, field.name, pa.array(texts, pa.large_string()))
-    return table
-
-
 class _FilesHash:
     """SHA-256 of the bytes of files, and of their names from where they differ; computed again when a file changes.
 
@@ -332,24 +306,6 @@ class _FilesHash:
                 whole.update(b"\0" + content)
             self.known = (stats, whole.hexdigest())
         return self.known[1]
-
-
-def _arrow_hash(table: Any) -> str:
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    digest = hashlib.sha256()
-
-    class Sink(io.RawIOBase):
-        def writable(self) -> bool:
-            return True
-
-        def write(self, data: Any) -> int:
-            digest.update(data)
-            return len(data)
-
-    with pa.PythonFile(Sink(), mode="w") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    return digest.hexdigest()
 
 
 def _rows_hash(relation: engine.DuckDBPyRelation, text: str) -> str:
