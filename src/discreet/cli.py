@@ -49,15 +49,8 @@ LedgerPlace = Annotated[str | None, typer.Option("--ledger", help="A ledger else
 Anchor = Annotated[str | None, typer.Option(help="The anchor of a ledger on PostgreSQL: a file on this machine.")]
 Analyst = Annotated[str | None, typer.Option(help="Whose share it is charged to.")]
 AnyLedger = Annotated[str, typer.Argument(metavar="LEDGER", help="A ledger, or the study.toml that it lies beside.")]
-Outputs = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="A table: .csv .json .parquet; a figure: .png .svg; a report: .html; repeatable.",
-    ),
-]
+_FILES = "A table: .csv .json .parquet; a figure: .png .svg; a report: .html; repeatable."
+Outputs = Annotated[list[str] | None, typer.Option("--output", "-o", metavar="FILE", help=_FILES)]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there; never the study's own.")]
 Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to.")]
 
@@ -367,10 +360,9 @@ def _study(place: str, ledger: str | None, anchor: str | None) -> Study:
     from discreet.release.study import open as opened
     from discreet.show.watch import watched
 
-    kept: Ledger | str | None = ledger
-    if ledger is not None and "://" in ledger:
-        kept = Ledger.open(ledger, anchor=anchor, study=Path(place).stem)
-    return watched(lambda: opened(place, ledger=kept), "opening")
+    remote = ledger is not None and "://" in ledger
+    where = Ledger.open(ledger, anchor=anchor, study=Path(place).stem) if ledger is not None and remote else ledger
+    return watched(lambda: opened(place, ledger=where), "opening")
 
 
 def _planned(

@@ -7,8 +7,7 @@ what was asked, however deep it is nested. What engines write differently is in 
                their bytes, whatever collation the column has; moments with a zone are taken in UTC
     dates      in the years 1 to 9999, else missing
     texts      of at most 16,384 bytes, else missing; lower and upper change A–Z and a–z alone, trim takes spaces,
-               length counts code points: every engine can do the same; substring needs 1 ≤ from ≤ 10⁶ and
-               0 ≤ length ≤ 10⁶, else missing
+               length counts code points; substring needs 1 ≤ from ≤ 10⁶ and 0 ≤ length ≤ 10⁶, else missing
     casts      number → text for whole numbers below 2⁵³ in size; text → number for plain decimals of 40 digits before
                and after the point and an exponent of two; date → text as 2024-02-29, with 23:59:59 behind it unless at
                midnight, and back; text → truth from true, t, yes, y, 1 and their opposites; all else is missing

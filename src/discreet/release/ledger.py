@@ -339,8 +339,8 @@ class Ledger:
         self.verify()
         with self._book.database.reading() as connection:
             everything: dict[str, Any] = {"ledger": self._book.id, "version": VERSION}
-            rows = connection.execute(select(ANALYST).order_by(ANALYST.c.study, ANALYST.c.name))
-            everything["analyst"] = [dict(row._mapping) for row in rows]
+            shares = connection.execute(select(ANALYST).order_by(ANALYST.c.study, ANALYST.c.name)).mappings()
+            everything["analyst"] = [dict(share) for share in shares]
             everything["entry"] = [asdict(entry) for entry in entries_of(connection, self._book.id, None)]
         return json.dumps(everything, ensure_ascii=False, indent=1, default=readable)
 
@@ -349,8 +349,7 @@ class Ledger:
             total, spent = page.head.total, page.head.spent
             if analyst is None:
                 return total, spent, total - spent
-            share = page.analyst(analyst)
-            if share is None:
+            if (share := page.analyst(analyst)) is None:
                 return 0, 0, 0
             return share.allotted, share.spent, min(share.allotted - share.spent, total - spent)
 
@@ -395,10 +394,5 @@ def _refuse_above(units: int, left: int, whose: str) -> None:
 
 
 def _shown(units: int) -> str:
-    """Units as a decimal ε.
-
-    >>> _shown(100_000_000)
-    '0.1'
-    """
-    text = f"{units // 10**9}.{units % 10**9:09d}"
-    return text.rstrip("0").rstrip(".")
+    """Units as a decimal ε: 100,000,000 as 0.1."""
+    return f"{units // 10**9}.{units % 10**9:09d}".rstrip("0").rstrip(".")
