@@ -104,6 +104,9 @@ class Paper(Ledger):
     def record(self, _grant: Grant, answer: bytes) -> bytes:
         return answer
 
+    def answer(self, **_: Any) -> None:
+        return None
+
     def promise(self, *_: Any) -> dict[str, Any]:
         return {}
 

@@ -19,7 +19,7 @@ from studies import Paper, select, study_of, table_of
 
 QUESTIONS = 320
 LARGEST = 10**6
-LEVEL = "0.999999999999"
+LEVEL = "0.999999999"
 PLACES, LEVELS = ["north", "south", "west"], [1, 2]
 COLUMNS = {
     "place": {"keys": PLACES, "other": "elsewhere"},

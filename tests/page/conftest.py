@@ -22,7 +22,7 @@ from serving import QUICK, folder_in_memory, running
 MARKUP = "<img src=x onerror=window.broken=1>"
 REGIONS = ["Dukes", "Essex", MARKUP]
 ODD = 'Select "it"'
-TERMS: dict[str, Any] = {"epsilon": 100, "version": "v1", "neighbors": "add-remove"}
+TERMS: dict[str, Any] = {"table": "people", "epsilon": 100, "version": "v1", "neighbors": "add-remove"}
 _names = itertools.count()
 
 

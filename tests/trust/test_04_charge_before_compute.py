@@ -178,7 +178,7 @@ def test_control_reading_first_and_spending_afterwards_is_caught(tmp_path):
     real = plan.Plan.release
 
     def read_first(self, **named):
-        content = self._answered()
+        content = self._answered(self._rest())
         with mock.patch.object(plan.Plan, "_answered", return_value=content):
             return real(self, **named)
 

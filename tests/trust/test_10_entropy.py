@@ -145,3 +145,28 @@ def test_a_key_is_used_for_at_most_its_share(monkeypatch):
     stream.fill(out)
     assert keys == [1]
     assert stream._left == entropy._BYTES_PER_KEY - out.nbytes
+
+
+def test_a_draw_in_the_middle_of_a_draw_shares_no_bits():
+    """A signal handler may draw between any two lines of a draw: all words differ, and none is zero."""
+    stream, words = entropy.Keystream(), []
+
+    def draw(count):
+        some = np.zeros(count, np.int64)
+        stream.fill(some)
+        words.extend([stream.more(), *some.view(np.uint64).tolist()])
+
+    def on_line(_frame, event, _argument):
+        if event == "line":  # Python traces nothing in here
+            draw(3)
+        return on_line
+
+    sys.settrace(lambda frame, _event, _argument: on_line if frame.f_code.co_filename == entropy.__file__ else None)
+    try:
+        for _ in range(300):
+            draw(5)
+    finally:
+        sys.settrace(None)
+    assert len(words) > 300 * 6 * 4
+    assert len(set(words)) == len(words)
+    assert 0 not in words

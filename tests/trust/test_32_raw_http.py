@@ -193,9 +193,10 @@ def logged(stream: io.StringIO) -> Iterator[None]:
 
 
 def test_a_killed_database_is_one_line_and_one_answer(server_place):
-    policy = Policy(source=people(), columns=COLUMNS, epsilon=1, version="v1", neighbors="add-remove")
+    terms = {"table": "people", "epsilon": 1, "version": "v1", "neighbors": "add-remove"}
+    policy = Policy(source=people(), columns=COLUMNS, **terms)
     ledger, said = server_place.open(new=True), io.StringIO()
-    ledger.create("people", 1)
+    ledger.create("people", 1, promise=policy.promise)
     with folder_in_memory() as folder:
         study = Study(policy, ledger=ledger, name="people")
         access, requests = Access(folder / "discreet.access", new=True), Requests(folder / "discreet.requests")

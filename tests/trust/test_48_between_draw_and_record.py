@@ -26,6 +26,9 @@ from discreet import DiscreetError, InvalidParameter, Ledger, Policy, QueryRefus
 from discreet.release.stream import add_noise
 from studies import Paper
 
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""A failure may be injected where a generator ends: Python can only say so."""
+
 SOURCE = str(Path(discreet.__file__).parent)
 FAILURES = (OSError, MemoryError, KeyboardInterrupt, ValueError)
 

@@ -194,6 +194,7 @@ def big() -> Iterator[tuple[Served, str]]:
     keys = [f"key {at:07d} {'x' * 40}" for at in range(9_000)]
     policy = Policy(
         source=pa.table({"place": keys[:100]}),
+        table="people",
         columns={"place": {"keys": keys}},
         epsilon=1,
         version="v1",

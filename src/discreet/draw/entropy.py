@@ -8,6 +8,9 @@ A fork is noticed three times: by Python's hook, by the process id, and on Linux
 the child (MADV_WIPEONFORK), which also sees a fork by C code into a pid namespace where the ids are equal. Elsewhere
 such a fork is not noticed.
 
+No word is kept between two calls: each call takes its own bits from the cipher in one step, so that a signal handler
+that draws in the middle of a draw shares none with it.
+
 Whoever draws needs two verbs (`Entropy`): `fill` gives the first 64 bits of many draws at once; `more` gives
 64 further bits of one draw that is still undecided. Tests pass a scripted object with the same verbs.
 
@@ -37,8 +40,8 @@ _WIPE_ON_FORK = 18
 """MADV_WIPEONFORK in Linux's mman-common.h; Python's mmap has no name for it."""
 _ZEROS = bytes(8 * 2**17)
 """The plaintext: encrypting zeros gives the keystream itself, 128 Ki words at a time."""
-_POOL_WORDS = 512
-"""Small requests are served from a pool of this many words: one call to the cipher serves hundreds."""
+_WORD = 8
+"""Bytes of a word."""
 
 
 class Entropy(Protocol):
@@ -54,45 +57,26 @@ class Entropy(Protocol):
 class Keystream:
     """Uniform bits from AES-256-CTR; one thread of one process uses it."""
 
-    __slots__ = ("_encrypt_into", "_left", "_next", "_page", "_pid", "_pool", "_view")
+    __slots__ = ("_encrypt", "_encrypt_into", "_left", "_page", "_pid")
 
     def __init__(self) -> None:
-        import numpy as np
-
-        self._pool = np.empty(_POOL_WORDS, np.int64)
-        self._view = self._pool.view(np.uint8).data
-        self._next = _POOL_WORDS
         self._page = _page_for_forks()
         self._rekey()
 
     def fill(self, words: NDArray[np.int64]) -> None:
         """Overwrite `words` with keystream."""
-        count = words.size
         if not self._page[0] or self._pid != os.getpid():  # a fork that Python did not see
             self._rekey()
-        if count > _POOL_WORDS // 8:
-            self._stream(words.view("u1").data)
-            return
-        start = self._next
-        if start + count > _POOL_WORDS:
-            self._stream(self._view)
-            start = 0
-        stop = self._next = start + count
-        words[:] = self._pool[start:stop]
-        self._pool[start:stop] = 0  # a used word is not kept
+        self._stream(words.view("u1").data)
 
     def more(self) -> int:
         """64 further bits."""
         if not self._page[0] or self._pid != os.getpid():
             self._rekey()
-        index = self._next
-        if index >= _POOL_WORDS:
-            self._stream(self._view)
-            index = 0
-        self._next = index + 1
-        word = self._pool.item(index)
-        self._pool[index] = 0  # a used word is not kept
-        return int(word) & (2**64 - 1)
+        if self._left < _WORD:
+            self._rekey()
+        self._left -= _WORD
+        return int.from_bytes(self._encrypt(_ZEROS[:_WORD]), "little")
 
     def _stream(self, out: memoryview) -> None:
         for start in range(0, len(out), len(_ZEROS)):
@@ -107,12 +91,11 @@ class Keystream:
 
         seed = _system_seed(_KEY_BYTES + _NONCE_BYTES)
         cipher = Cipher(algorithms.AES(seed[:_KEY_BYTES]), modes.CTR(seed[_KEY_BYTES:]))
-        self._encrypt_into = cipher.encryptor().update_into
+        encryptor = cipher.encryptor()
+        self._encrypt, self._encrypt_into = encryptor.update, encryptor.update_into
         self._left = _BYTES_PER_KEY
         self._pid = os.getpid()
         self._page[0] = 1
-        self._next = _POOL_WORDS  # the pool is empty
-        self._pool[:] = 0
 
 
 def _page_for_forks() -> mmap.mmap | bytearray:
