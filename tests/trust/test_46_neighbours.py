@@ -30,8 +30,8 @@ from neighbours.search import (
 from neighbours.twins import TWINS
 
 SEED = 46
-PARTS, PAIRS = 10, 19
-"""DuckDB's pairs of tables, ten questions about each: some in twelve are refused, and 2,000 are asked."""
+PARTS, PAIRS = 10, 20
+"""DuckDB's pairs of tables, ten questions about each: some in twenty are refused; all engines are asked 2,000 or more."""
 
 
 def without_violation(tally: Tally, least: int) -> None:
@@ -41,7 +41,7 @@ def without_violation(tally: Tally, least: int) -> None:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_on_duckdb_no_question_loses_more_than_it_costs(part):
-    without_violation(searched(duckdb_engine(), SEED, range(part * PAIRS, (part + 1) * PAIRS)), 200)
+    without_violation(searched(duckdb_engine(), SEED, range(part * PAIRS, (part + 1) * PAIRS)), 180)
 
 
 @pytest.mark.parametrize("part", range(2))
