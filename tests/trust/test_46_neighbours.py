@@ -31,7 +31,7 @@ from neighbours.twins import TWINS
 
 SEED = 46
 PARTS, PAIRS = 10, 20
-"""DuckDB's pairs of tables, ten questions about each: some in twenty are refused; all engines are asked 2,000 or more."""
+"""DuckDB's pairs of tables, ten questions about each: some in twenty are refused; 2,000 or more in all."""
 
 
 def without_violation(tally: Tally, least: int) -> None:

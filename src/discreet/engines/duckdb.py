@@ -53,6 +53,10 @@ _KINDS: Mapping[str, tuple[Kind, bool]] = {
 _CHECKED: set[str] = set()
 """The version of DuckDB, once it is known to do what we rely on."""
 
+_SETTINGS = "SET disabled_optimizers = 'type_pushdown,statistics_propagation'"
+"""Else the reader of CSV does casts itself, and drops the line, or fails, where one does not go. And the smallest and
+largest value in a Parquet file, which say nothing of NaN, would decide for all rows whether there is any."""
+
 _PART = 2**18
 """Rows of a result that are taken over at a time."""
 
@@ -71,7 +75,8 @@ class DuckDB:
         # a relation prints rows: no list of attributes may show it
         self._relation: Callable[[], engine.DuckDBPyRelation] = lambda: relation
         self._schema = schema_of(relation.columns, relation.types, typed=typed)
-        if isinstance(source, engine.DuckDBPyRelation):
+        self._foreign = isinstance(source, engine.DuckDBPyRelation)
+        if self._foreign:
             _guarded("check", lambda: _check_relation(relation))
 
     def __repr__(self) -> str:
@@ -119,7 +124,10 @@ class DuckDB:
     ) -> Any:
         """What `take` makes of the result: a table, if not told otherwise."""
         with self._lock:
-            return _guarded(name, lambda: take(_queried(self._relation(), sql, keys)))
+            relation = self._relation()
+            if self._foreign:  # its maker may have changed what it was opened with
+                _guarded(name, lambda: relation.query(SOURCE, _SETTINGS))
+            return _guarded(name, lambda: take(_queried(relation, sql, keys)))
 
 
 def _guarded(name: str, work: Callable[[], Result]) -> Result:
@@ -138,6 +146,7 @@ def _check_ours(connection: engine.DuckDBPyConnection) -> None:
 
 def _check_relation(relation: engine.DuckDBPyRelation) -> None:
     """Ask the connection of a relation, which has settings and functions of its maker."""
+    relation.query(SOURCE, _SETTINGS)
     known: Any = relation.query(SOURCE, known_rows(DUCKDB))
     _check(known, lambda sql: _queried(known, sql, None))
 
@@ -171,8 +180,7 @@ def _connection() -> engine.DuckDBPyConnection:
     """A database in memory that writes nothing and takes nothing from a network."""
     settings: dict[str, Any] = dict.fromkeys(("autoinstall_known_extensions", "autoload_known_extensions"), "false")
     connection = engine.connect(":memory:", config={**settings, "temp_directory": ""})
-    # else the reader of CSV does casts itself, and drops the line, or fails, where one does not go
-    connection.execute("SET disabled_optimizers = 'type_pushdown'")
+    connection.execute(_SETTINGS)
     return connection
 
 

@@ -33,7 +33,7 @@ CSV, JSON, _PARQUET = {".csv", ".tsv", ".txt"}, {".json", ".jsonl", ".ndjson"}, 
 _PACKED = {".gz", ".zst"}
 _BATCH = 2**16
 _SQLITE = {
-    ("BOOL",): "bool_",
+    ("BOOL",): "bool",
     ("DATE", "TIME"): "timestamp[us]",
     ("INT",): "int64",
     ("CHAR", "CLOB", "TEXT"): "string",
@@ -172,22 +172,33 @@ def _read_parquet(
 ) -> engine.DuckDBPyRelation:
     """Files of Parquet; bytes that are no UTF-8 come as question marks, and the columns of folders as texts.
 
-    A time in milliseconds may lie beyond the microseconds of DuckDB, which then fails: such columns are not read.
+    Files of unequal types are refused, since one row may not fit the type of another file. A time in milliseconds may
+    lie beyond the microseconds of DuckDB, which then fails: such columns, and nested ones, are not read.
     """
     names = exp.Array(expressions=[exp.Literal.string(glob.escape(str(file))) for file in files]).sql("duckdb")
     terms = f"hive_partitioning = {str(hive).lower()}, hive_types_autocast = false"
-    far = f"SELECT DISTINCT name FROM parquet_schema({names}) WHERE converted_type = 'TIMESTAMP_MILLIS'"  # noqa: S608
-    milliseconds = [name for (name,) in connection.execute(far).fetchall()]
-    declared = {name.lower() for name in layout.columns}
-    for name in milliseconds:
-        if name.lower() in declared:
+    told = f"SELECT file_name, name, type, converted_type, scale, precision, logical_type FROM parquet_schema({names})"  # noqa: S608
+    parts: dict[str, list[tuple[Any, ...]]] = {}
+    for file, *part in connection.execute(told).fetchall():
+        parts.setdefault(file, []).append(tuple(part))
+    if len({tuple(sorted(map(repr, part[1:]))) for part in parts.values()}) > 1:
+        raise InvalidParameter("the Parquet files must have the same columns and types; write them again in one schema")
+    times = {part[0] for part in next(iter(parts.values())) if "MILLIS=MilliSeconds" in str(part[-1])}
+    rows = connection.sql(f"FROM read_parquet({names}, utf8_validation = 'replace', {terms})")
+    kinds = {name: str(kind) for name, kind in zip(rows.columns, rows.types, strict=True)}
+    far = {name for name in times if kinds.get(name, "").startswith("TIMESTAMP")}
+    for name in sorted(far):
+        if name.lower() in {column.lower() for column in layout.columns}:
             raise InvalidParameter(
                 f"the times of {name!r} must be in microseconds: in milliseconds one row can hold a time that DuckDB "
                 "cannot read; write the file again with microseconds"
             )
-    rows = f"read_parquet({names}, utf8_validation = 'replace', {terms})"
-    without = [exp.column(name, quoted=True).sql("duckdb") for name in milliseconds]
-    return connection.sql(f"SELECT * EXCLUDE ({', '.join(without)}) FROM {rows}" if without else f"FROM {rows}")  # noqa: S608
+    left = [name for name, kind in kinds.items() if name not in far and not kind.endswith((")", "]"))]
+    left += [name for name, kind in kinds.items() if kind.startswith(("DECIMAL(", "ENUM("))]
+    columns = ", ".join(exp.column(name, quoted=True).sql("duckdb") for name in kinds if name in left)
+    if not columns:
+        return rows
+    return connection.sql(f"SELECT {columns} FROM read_parquet({names}, utf8_validation = 'replace', {terms})")  # noqa: S608
 
 
 def _open_database(file: Path, table: str, connection: engine.DuckDBPyConnection) -> Opened:
@@ -261,7 +272,7 @@ def _sqlite_value(value: Any, kind: str) -> Any:  # noqa: PLR0911 - one case for
             return float(value)
         case "string", str():
             return value
-        case "bool_", 0 | 1:
+        case "bool", 0 | 1:
             return bool(value)
         case "timestamp[us]", str():
             try:
