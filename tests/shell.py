@@ -83,7 +83,7 @@ def visits(rows: int = 3000) -> pa.Table:
             "county": [counties[row % 4] for row in range(rows)],
             "age": [float(row % 90) for row in range(rows)],
             "well": [row % 3 == 0 for row in range(rows)],
-            "born": pa.array([row * 1000 for row in range(rows)], pa.timestamp("s")),
+            "born": pa.array([row * 1000 for row in range(rows)], pa.timestamp("s")).cast(pa.timestamp("us")),
         }
     )
 
