@@ -184,7 +184,8 @@ def _read_parquet(
     if len({tuple(sorted(map(repr, part[1:]))) for part in parts.values()}) > 1:
         raise InvalidParameter("the Parquet files must have the same columns and types; write them again in one schema")
     times = {part[0] for part in next(iter(parts.values())) if "MILLIS=MilliSeconds" in str(part[-1])}
-    rows = connection.sql(f"FROM read_parquet({names}, utf8_validation = 'replace', {terms})")
+    reader = f"read_parquet({names}, utf8_validation = 'replace', {terms})"
+    rows = connection.sql(f"FROM {reader}")
     kinds = {name: str(kind) for name, kind in zip(rows.columns, rows.types, strict=True)}
     far = {name for name in times if kinds.get(name, "").startswith("TIMESTAMP")}
     for name in sorted(far):
@@ -196,9 +197,7 @@ def _read_parquet(
     left = [name for name, kind in kinds.items() if name not in far and not kind.endswith((")", "]"))]
     left += [name for name, kind in kinds.items() if kind.startswith(("DECIMAL(", "ENUM("))]
     columns = ", ".join(exp.column(name, quoted=True).sql("duckdb") for name in kinds if name in left)
-    if not columns:
-        return rows
-    return connection.sql(f"SELECT {columns} FROM read_parquet({names}, utf8_validation = 'replace', {terms})")  # noqa: S608
+    return connection.sql(f"SELECT {columns} FROM {reader}") if columns else rows  # noqa: S608
 
 
 def _open_database(file: Path, table: str, connection: engine.DuckDBPyConnection) -> Opened:
