@@ -44,6 +44,8 @@ $(VENV)/.test: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet --editable ".[all]" --group test
 	touch $@
 
+# mypy reads the types of every library that the source uses
+$(VENV)/.check: $(VENV)/.test
 $(VENV)/.check $(VENV)/.bench: $(VENV)/.%: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet --group $*
 	touch $@
