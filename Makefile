@@ -9,7 +9,7 @@ demo: $(VENV)/.run
 	$(BIN)/discreet demo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 check: $(VENV)/.check
 	$(BIN)/ruff check .

@@ -11,11 +11,11 @@ The bound is reached where one side spends everything, so the margin is 10⁻³�
 """
 
 from collections.abc import Callable, Iterator
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate, combinations
 
-import mpmath
 import pytest
 
 from discreet.draw.choice import common_unit
@@ -25,6 +25,7 @@ PEOPLE = 5
 EPSILONS = [Fraction(1, 4), Fraction(1), Fraction(3)]
 QUANTILES = [Fraction(text) for text in ("0", "1/10", "1/4", "1/3", "1/2", "3/4", "1")]
 RELATIONS = ["change-one", "add-remove"]
+DIGITS = Context(prec=50)
 
 Table = tuple[int, ...]
 Gaps = Callable[[Table], list[tuple[Fraction, Fraction]]]
@@ -77,15 +78,19 @@ def rank_gaps(records_above: Fraction) -> Gaps:
     return gaps
 
 
+def decimal(number: Fraction) -> Decimal:
+    return Decimal(number.numerator) / number.denominator
+
+
 @cache
-def law(exponents: tuple[Fraction, ...]) -> tuple[mpmath.mpf, ...]:
+def law(exponents: tuple[Fraction, ...]) -> tuple[Decimal, ...]:
     """The closed form, for exponents of which the smallest is 0."""
-    with mpmath.workdps(50):
-        alive = [mpmath.exp(-mpmath.mpf(x.numerator) / x.denominator) for x in exponents]
+    with localcontext(DIGITS):
+        alive = [(-decimal(x)).exp() for x in exponents]
         result = []
         for cell, chance in enumerate(alive):
             others = [other for other in range(len(alive)) if other != cell]
-            total = mpmath.mpf(0)
+            total = Decimal(0)
             for size in range(len(others) + 1):
                 for survivors in combinations(others, size):
                     term = chance / (size + 1)
@@ -96,29 +101,29 @@ def law(exponents: tuple[Fraction, ...]) -> tuple[mpmath.mpf, ...]:
         return tuple(result)
 
 
-def choice_law(table: Table, gaps: Gaps, over_rate: Fraction, under_rate: Fraction) -> tuple[mpmath.mpf, ...]:
+def choice_law(table: Table, gaps: Gaps, over_rate: Fraction, under_rate: Fraction) -> tuple[Decimal, ...]:
     unit, over_times, under_times = common_unit(over_rate, under_rate)
     exponents = [over_times * over + under_times * under for over, under in gaps(table)]
     return law(tuple(unit * (exponent - min(exponents)) for exponent in exponents))
 
 
-def worst_loss(gaps: Gaps, over_rate: Fraction, under_rate: Fraction, relation: str) -> mpmath.mpf:
+def worst_loss(gaps: Gaps, over_rate: Fraction, under_rate: Fraction, relation: str) -> Decimal:
     """The largest |ln P(v)/P′(v)| over all tables, neighbours and cells."""
-    worst = mpmath.mpf(0)
-    with mpmath.workdps(50):
-        for people in range(1, PEOPLE + 1):
-            for table in tables(people):
-                here = choice_law(table, gaps, over_rate, under_rate)
-                for other in neighbours(table, relation):
-                    there = choice_law(other, gaps, over_rate, under_rate)
-                    ratios = [max(one / two, two / one) for one, two in zip(here, there, strict=True)]
-                    worst = max(worst, *ratios)
-        return mpmath.log(worst)
+    every = [table for people in range(PEOPLE + 1) for table in tables(people)]
+    laws = {table: choice_law(table, gaps, over_rate, under_rate) for table in every}
+    with localcontext(DIGITS):
+        ratios = (
+            max(one / two, two / one)
+            for table in every
+            for other in neighbours(table, relation)
+            for one, two in zip(laws[table], laws[other], strict=True)
+        )
+        return max(ratios).ln()
 
 
-def within(loss: mpmath.mpf, epsilon: Fraction) -> bool:
-    with mpmath.workdps(50):
-        return bool(loss <= mpmath.mpf(epsilon.numerator) / epsilon.denominator * (1 + mpmath.mpf(10) ** -30))
+def within(loss: Decimal, epsilon: Fraction) -> bool:
+    with localcontext(DIGITS):
+        return loss <= decimal(epsilon) * (1 + Decimal(10) ** -30)
 
 
 def quantile_rates(quantile: Fraction, epsilon: Fraction, relation: str) -> list[tuple[Fraction, Fraction]]:
@@ -137,10 +142,10 @@ def quantile_rates(quantile: Fraction, epsilon: Fraction, relation: str) -> list
 
 
 def test_the_closed_form_is_a_law():
-    with mpmath.workdps(50):
+    with localcontext(DIGITS):
         for exponents in ((0, 1, 2, 3), (0, 0, 0, 0), (5, 0, 100, 1)):
-            assert abs(mpmath.fsum(law(tuple(map(Fraction, exponents)))) - 1) < mpmath.mpf(10) ** -45
-        assert law((Fraction(0),) * 4) == (mpmath.mpf(1) / 4,) * 4
+            assert abs(sum(law(tuple(map(Fraction, exponents)))) - 1) < Decimal(10) ** -45
+        assert law((Fraction(0),) * 4) == (Decimal(1) / 4,) * 4
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
