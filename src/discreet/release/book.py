@@ -27,6 +27,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, insert, select, update
 
 from discreet.calibrate.epsilon import quote
+from discreet.draw.entropy import random_digits
 from discreet.errors import InvalidParameter, LedgerDamaged
 from discreet.release.anchor import Anchor, AnchorFile, Head, Point
 from discreet.release.ledger_chain import (
@@ -195,6 +196,7 @@ class Book:
             spent=spent,
             total=head.total,
             time=datetime.now(UTC).isoformat(timespec="seconds"),  # for a reader only: order is by number
+            nonce=random_digits(2),
             before=head.hash,
             **columns,
         )

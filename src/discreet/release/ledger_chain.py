@@ -49,6 +49,8 @@ class Entry:
     terms: str | None = None
     """Of an era, as JSON: the promise that the study was created with, and the server that it is kept on."""
     time: str
+    nonce: str
+    """128 random bits, so that no two entries ever are equal: not even the same spend after the same entry."""
     before: str
     hash: str = ""
 

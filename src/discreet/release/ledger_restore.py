@@ -16,7 +16,7 @@ from pathlib import Path
 from sqlalchemy import URL, insert, inspect, make_url, select
 from sqlalchemy.exc import ArgumentError
 
-from discreet.draw.entropy import keystream
+from discreet.draw.entropy import random_digits
 from discreet.errors import InvalidParameter, LedgerDamaged
 from discreet.release.anchor import Anchor, AnchorFile, building_name, private_file, sync_folder
 from discreet.release.book import Book, swapped, terms_of
@@ -63,13 +63,13 @@ def make(where: Path | URL, anchor: Path) -> None:
     if isinstance(building, Path):
         os.close(private_file(building))
     book = Book(building, anchor)
-    book.id = _random(2)
+    book.id = random_digits(2)
     anchored = False
     try:
         with book.database.transaction() as connection:
             create_tables(connection)
             connection.execute(insert(LEDGER).values(id=book.id, version=VERSION))
-            book.anchor.create(Anchor(ledger=book.id, schema=book.database.fingerprint(connection), key=_random(4)))
+            book.anchor.create(Anchor(ledger=book.id, schema=book.database.fingerprint(connection), key=random_digits(4)))
             anchored = True
         book.database.close()
         if isinstance(where, Path) and isinstance(building, Path):
@@ -104,7 +104,7 @@ def restore(book: Book, accept: str) -> None:
         if accept != mark:
             raise InvalidParameter(f"accept must be the mark of this ledger, {mark!r}, got {accept!r}")
         schema = book.database.fingerprint(connection)
-        anchor = Anchor(ledger=book.id, schema=schema, key=_random(4) if known is None else known.key)
+        anchor = Anchor(ledger=book.id, schema=schema, key=random_digits(4) if known is None else known.key)
         known = known or anchor
         for study in dict.fromkeys((*heads, *known.heads)):
             seen, points = known.heads.get(study), book.shared(connection, known, study)
@@ -140,10 +140,6 @@ def join(where: Path | URL, anchor: Path, other: Path) -> None:
     for head in heads.values():
         joined = joined.advanced(head)
     AnchorFile(anchor).create(joined)
-
-
-def _random(words: int) -> str:
-    return "".join(f"{keystream().more():016x}" for _ in range(words))
 
 
 def _has_tables(url: URL) -> bool:

@@ -100,7 +100,7 @@ def test_both_ways_write_the_same_entries(ledger, ways, tmp_path):
                 found.append(grant.repeated)
             except (BudgetExceeded, InvalidParameter) as refusal:
                 found.append(str(refusal))
-        changing = {"time": "", "before": "", "hash": "", "terms": ""}
+        changing = {"time": "", "nonce": "", "before": "", "hash": "", "terms": ""}
         return found, [{**asdict(entry), **changing} for entry in book.entries()], book.verify()
 
     with Ledger.open(tmp_path / "file", new=True) as other:
