@@ -28,6 +28,7 @@ from sqlalchemy.sql.selectable import ReturnsRows
 
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, LedgerDamaged
 from discreet.release.ledger_chain import sha256_of
+from discreet.release.ledger_refusals import damaged_file
 from discreet.release.ledger_schema import ENTRY, STUDY
 
 _PATIENCE = 60
@@ -176,7 +177,7 @@ class Database:
         except self._driver.Error as failure:
             raise self._translated(failure) from None
         except UnicodeError:  # what comes in was checked, so this is what is stored
-            raise _damaged_file() from None
+            raise damaged_file() from None
 
     def _execute(self, connection: PoolProxiedConnection, statement: ReturnsRows, values: dict[str, Any]) -> Any:
         """A cursor, and the type of its rows."""
@@ -198,7 +199,7 @@ class Database:
         if self.is_file:
             pages, size = (connection.exec_driver_sql(f"PRAGMA page_{what}").scalar_one() for what in ("count", "size"))
             if pages * size != os.path.getsize(str(self._engine.url.database)):
-                raise _damaged_file()
+                raise damaged_file()
             return
         if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
             raise EngineFailed("the ledger's server runs with fsync off and may forget: set fsync = on")
@@ -213,7 +214,7 @@ class Database:
     def check_pages(self, connection: Connection) -> None:
         """Refuse a file whose pages or indexes do not fit together; this reads all of it."""
         if self.is_file and connection.exec_driver_sql("PRAGMA integrity_check").scalars().all() != ["ok"]:
-            raise _damaged_file()
+            raise damaged_file()
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -303,10 +304,6 @@ def _busy() -> EngineFailed:
 
 def _read_only() -> EngineFailed:
     return EngineFailed("the ledger's database is read-only: nothing was spent; connect to the one that can be written")
-
-
-def _damaged_file() -> LedgerDamaged:
-    return LedgerDamaged("the ledger's file is damaged: put back a copy that is whole")
 
 
 def _not_a_ledger() -> LedgerDamaged:

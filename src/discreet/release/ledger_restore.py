@@ -19,8 +19,9 @@ from sqlalchemy.exc import ArgumentError
 from discreet.draw.entropy import random_digits
 from discreet.errors import InvalidParameter, LedgerDamaged
 from discreet.release.anchor import Anchor, AnchorFile, building_name, private_file, sync_folder
-from discreet.release.book import Book, swapped, terms_of
+from discreet.release.book import Book, terms_of
 from discreet.release.ledger_database import Database, server_of
+from discreet.release.ledger_refusals import swapped
 from discreet.release.ledger_schema import LEDGER, STUDY, VERSION, create_tables
 
 
@@ -69,7 +70,8 @@ def make(where: Path | URL, anchor: Path) -> None:
         with book.database.transaction() as connection:
             create_tables(connection)
             connection.execute(insert(LEDGER).values(id=book.id, version=VERSION))
-            book.anchor.create(Anchor(ledger=book.id, schema=book.database.fingerprint(connection), key=random_digits(4)))
+            schema = book.database.fingerprint(connection)
+            book.anchor.create(Anchor(ledger=book.id, schema=schema, key=random_digits(4)))
             anchored = True
         book.database.close()
         if isinstance(where, Path) and isinstance(building, Path):

@@ -38,8 +38,9 @@ def ways(monkeypatch):
     taken, at_once = [], Book.append_at_once
 
     def observed(*arguments, **columns):
-        taken.append("at once" if at_once(*arguments, **columns) else "ordinary")
-        return taken[-1] == "at once"
+        head = at_once(*arguments, **columns)
+        taken.append("at once" if head else "ordinary")
+        return head
 
     monkeypatch.setattr(Book, "append_at_once", observed)
     return taken
