@@ -23,7 +23,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, insert, select, update
+from sqlalchemy import URL, Connection, bindparam, insert, select, update
 
 from discreet.draw.entropy import random_digits
 from discreet.errors import LedgerDamaged
@@ -52,7 +52,7 @@ from discreet.release.ledger_refusals import (
     swapped,
     unnamed,
 )
-from discreet.release.ledger_schema import ANALYST, ENTRY, LEDGER, STUDY, VERSION
+from discreet.release.ledger_schema import ANALYST, ENTRY, LEDGER, RESTORES, STUDY, VERSION
 from discreet.release.ledger_statements import (
     ADD,
     APPEND,
@@ -71,6 +71,7 @@ _BATCH = 250
 _ENTRY = [ENTRY.c[name] for name in COLUMNS]
 
 _IDENTITY, _STUDIES, _SHARES = select(LEDGER), select(STUDY).order_by(STUDY.c.name), select(ANALYST)
+_RESTORES = select(ENTRY.c.terms).where(ENTRY.c.study == bindparam("study"), RESTORES)
 
 
 class Page:
@@ -347,6 +348,11 @@ class Book:
         points = anchor.points.get(study, ())
         run = partial(self.database.run, connection, POINT, study=study)
         return [point for point in points if any(row.hash.startswith(point.hash) for row in run(number=point.number))]
+
+    def accepted(self, connection: Connection, study: str) -> set[str | None]:
+        """The anchored heads that restores of the study have charged for."""
+        rows = self.database.run(connection, _RESTORES, study=study)
+        return {json.loads(row.terms)["accepted"] for row in rows}
 
     def mark(self, connection: Connection, anchor: Anchor | None) -> str:
         """Sixteen digits that stand for where the ledger and the anchor part; a custodian types them to accept it.

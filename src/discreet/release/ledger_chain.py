@@ -48,7 +48,8 @@ class Entry:
     total: int
     answer: bytes | None = field(default=None, repr=False)
     terms: str | None = None
-    """Of an era, as JSON: the promise that the study was created with, and the server that it is kept on."""
+    """Of an era, as JSON: the server that it is kept on, and the promise that the study was created with, or the
+    anchored head that a restore has charged for."""
     time: str
     nonce: str
     """128 random bits, so that no two entries ever are equal: not even the same spend after the same entry."""

@@ -5,7 +5,8 @@ looks new.
 
 `restore` takes a ledger as it is, though its anchor knows more. All that the anchor saw after the last entry that both
 are known to share is charged, and every spend that has no answer is void: perhaps it was answered in what was lost. It
-can be neither answered nor asked again, so that no ε buys two draws.
+can be neither answered nor asked again, so that no ε buys two draws. The entry of a restore names the anchored head
+that it has charged for; the same head is charged for once, also if the restore dies before its anchor is written.
 """
 
 from __future__ import annotations
@@ -114,10 +115,12 @@ def restore(book: Book, accept: str) -> None:
                 book.begin_study(connection, study, seen.total, None)
             head = book.find(connection, study, None).head
             forgotten = 0 if seen is None else seen.spent - (points[-1].spent if points else 0)
+            if seen is not None and seen.hash in book.accepted(connection, study):
+                forgotten = 0  # an earlier restore has charged it, and was broken off before it wrote its anchor
             columns = {
                 "kind": "restore",
                 "amount": min(forgotten, head.total - head.spent),
-                "terms": terms_of(server=server_of(connection)),
+                "terms": terms_of(server=server_of(connection), accepted=None if seen is None else seen.hash),
             }
             anchor.points[study] = tuple(points)
             anchor = anchor.advanced(book.append(connection, head, columns))
