@@ -283,7 +283,8 @@ def test_the_schema_holds_the_cap_and_the_uniqueness(ledger, place):
     ledger.spend("r", "q", "0.1", study="s", data_version="1")
     copy = (
         "INSERT INTO discreet_entry SELECT study, {number}, kind, {request}, analyst, query, data_version, {question},"
-        " epsilon, amount, {spent}, total, answer, terms, time, nonce, before, hash FROM discreet_entry WHERE number = 2"
+        " epsilon, amount, {spent}, total, answer, terms, time, nonce, before, hash"
+        " FROM discreet_entry WHERE number = 2"
     )
     good = {"number": "3", "request": "'new'", "question": "'new'", "spent": "spent"}
     for change in ({"number": "2"}, {"request": "request_id"}, {"question": "question"}, {"spent": "total + 1"}):
