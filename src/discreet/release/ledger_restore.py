@@ -11,7 +11,10 @@ that it has charged for; the same head is charged for once, also if the restore 
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import URL, insert, inspect, make_url, select
@@ -45,6 +48,9 @@ def places(where: str | os.PathLike[str], anchor: str | os.PathLike[str] | None)
 def refuse_unusable(database: Path | URL, anchor: Path) -> None:
     """Refuse files that are not there, or cannot be written."""
     if isinstance(database, Path):
+        if not database.is_file():
+            with _alone_in(anchor.parent):  # until another process that makes it is done
+                pass
         if not database.is_file() or database.stat().st_size == 0:
             raise LedgerDamaged(
                 f"there is no ledger in {database.name}: put it back from a copy, "
@@ -57,7 +63,12 @@ def refuse_unusable(database: Path | URL, anchor: Path) -> None:
 
 
 def make(where: Path | URL, anchor: Path) -> None:
-    """Make an empty ledger; the exclusive creation of its anchor decides between two who try at once."""
+    """Make an empty ledger; of two who try at once, the second finds that it is there."""
+    with _alone_in(anchor.parent):
+        _make(where, anchor)
+
+
+def _make(where: Path | URL, anchor: Path) -> None:
     there = where.exists() if isinstance(where, Path) else _has_tables(where)
     if there:
         raise InvalidParameter("new must be False for a ledger that exists: open it without new")
@@ -145,6 +156,18 @@ def join(where: Path | URL, anchor: Path, other: Path) -> None:
     for head in heads.values():
         joined = joined.advanced(head)
     AnchorFile(anchor).create(joined)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """While no other process makes a ledger in the folder; where folders have no locks, the anchor decides alone."""
+    with ExitStack() as held:
+        with suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            held.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            held.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)  # closing alone would not do, if a fork has copied it
+        yield
 
 
 def _has_tables(url: URL) -> bool:
