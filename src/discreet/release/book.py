@@ -266,8 +266,6 @@ class Book:
             self._identify(connection, anchor)
             studies = self._studies(connection)
             pages = [self.find(connection, study, anchor) for study in dict.fromkeys((*anchor.heads, *studies))]
-            for page in pages:
-                page.analyst("")  # the table is there
         if not set(anchor.heads) <= set(studies):
             raise unnamed()
         return {page.head.study: self._opened(page.head, anchor.heads.get(page.head.study)) for page in pages}
@@ -275,13 +273,8 @@ class Book:
     def _opened(self, end: Head, known: Head | None) -> Head:
         study, balance = end.study, Balance()
         if known is not None:
-            with self.database.reading() as connection:
-                (row,) = self.database.run(connection, WALK, study=study, after=known.count - 1, last=known.count)
-            with whole_rows():
-                if digest(self.id, row, row.answer_hash) != known.hash:
-                    raise changed(study, known.count)
-            balance = Balance(total=row.total, spent=row.spent, count=row.number, head=row.hash, paid=None)
-        self._walk(study, balance)
+            balance = Balance(total=known.total, spent=known.spent, count=known.count, head=known.hash, paid=None)
+        self._walk(study, balance, known)
         head = _reached(study, balance)
         if head.count < end.count:
             raise changed(study, head.count + 1)
@@ -289,12 +282,18 @@ class Book:
             self.anchor.advance(head, durable=False)
         return head
 
-    def _walk(self, study: str, balance: Balance) -> None:
-        """Add the entries that follow to the balance, each batch in a transaction of its own."""
+    def _walk(self, study: str, balance: Balance, known: Head | None = None) -> None:
+        """Add the entries that follow to the balance, each batch in a transaction of its own; check the known one."""
         while True:
+            first, last = balance.count + (known is None), balance.count + _BATCH
             with self.database.reading() as connection:
-                last = balance.count + _BATCH
-                rows = self.database.run(connection, WALK, study=study, after=balance.count, last=last)
+                rows = self.database.run(connection, WALK, study=study, after=first - 1, last=last)
+            if known is not None:
+                with whole_rows():
+                    row, *rows = rows
+                    if digest(self.id, row, row.answer_hash) != known.hash or _head(row) != known:
+                        raise changed(study, known.count)
+                known = None
             replay(self.id, study, rows, balance)
             if len(rows) < _BATCH:
                 return
