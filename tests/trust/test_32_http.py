@@ -18,6 +18,7 @@ import schemathesis
 from hypothesis import Phase, settings
 from schemathesis.specs.openapi.checks import ignored_auth, positive_data_acceptance
 
+from discreet import Ledger
 from discreet.errors import EngineFailed, InvalidParameter, LedgerDamaged
 from discreet.serve.openapi import document
 from discreet.serve.refusal import FAILURE, Refusal
@@ -205,6 +206,26 @@ def test_no_path_leads_out(site, url, path):
     told = httpx.get(url + path, headers=site.headers("cleo"))
     assert told.status_code == 404
     assert "import" not in told.text
+
+
+def test_a_question_that_a_restore_made_void_is_refused_with_the_reason():
+    """TRUST 32, 38: nothing is spent for it, and it is no failure of the server."""
+    with folder_in_memory() as folder, served(folder) as site:
+        first, second = body(), body()
+        with mock.patch.object(site.study.engine, "fetch", side_effect=EngineFailed("")):
+            assert site.client("ann").post("/release", json=first).status_code == 503
+        (folder / "people.ledger.anchor").unlink()
+        with pytest.raises(InvalidParameter) as refusal:
+            Ledger.restore(folder / "people.ledger", accept="")
+        Ledger.restore(folder / "people.ledger", accept=str(refusal.value).partition("ledger, '")[2][:16]).close()
+        spent = site.study.spent
+        for who, asked in (("ann", first), ("bob", second)):
+            told = site.client(who).post("/release", json=asked)
+            assert told.status_code == 422
+            assert "paid for before the ledger was restored" in told.json()["error"]
+            assert "nothing was spent" in told.json()["advice"]
+        assert site.study.spent == spent
+        assert site.client("bob").post("/release", json={**second, "epsilon": "0.2"}).status_code == 200
 
 
 # Whatever fails after the spend looks the same.

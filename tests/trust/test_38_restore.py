@@ -7,6 +7,8 @@ never shown, and the same question goes on free.
 
 import os
 import shutil
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -142,6 +144,50 @@ def test_the_control_without_a_restore_goes_on(place):
     with place.open() as ledger:
         grant = ledger.spend("r", "q", "0.1", study="s", data_version="1")
         assert (grant.answer, ledger.record(grant, b"answer"), ledger.spent("s")) == (None, b"answer", Fraction(1, 10))
+
+
+RESTORE = """
+import os, sys
+from discreet import Ledger
+from discreet.release.anchor import AnchorFile
+
+def died(self, anchor):
+    os._exit(9)
+
+AnchorFile.replace = died
+Ledger.restore(sys.argv[1], anchor=sys.argv[2], accept=sys.argv[3])
+"""
+
+
+def test_a_restore_that_was_killed_before_its_anchor_charges_once(place):
+    """Also a study that the copy did not have; and what is forgotten later is charged as ever."""
+    with place.open(new=True) as ledger:
+        ledger.create("s", 2)
+        if place.kind == "sqlite":
+            shutil.copy(place.where, place.where + ".copy")
+        ledger.spend("r1", "q", "0.3", study="s")
+        ledger.create("late", 2)
+        ledger.spend("r2", "q", "0.4", study="late")
+    if place.kind == "sqlite":
+        os.replace(place.where + ".copy", place.where)
+    else:
+        place.execute("DELETE FROM discreet_entry WHERE number > 1 OR study = 'late'")
+        place.execute("DELETE FROM discreet_study WHERE name = 'late'")
+    for _ in range(3):
+        with pytest.raises(LedgerDamaged) as refusal:
+            place.open()
+        accept = str(refusal.value).partition("accept='")[2][:16]
+        program = [sys.executable, "-c", RESTORE, place.where, place.anchor, accept]
+        assert subprocess.run(program, check=False).returncode == 9
+    with Ledger.restore(place.where, anchor=place.anchor, accept=accept) as ledger:
+        assert (ledger.spent("s"), ledger.spent("late")) == (Fraction(3, 10), Fraction(4, 10))
+        if place.kind == "sqlite":
+            shutil.copy(place.where, place.where + ".copy")
+        entries = ledger.entries("s")[-1].number
+        ledger.spend("r3", "q", "0.5", study="s")
+    with put_back(place, entries) as ledger:
+        assert (ledger.spent("s"), ledger.spent("late")) == (Fraction(8, 10), Fraction(4, 10))
+        ledger.verify()
 
 
 @pytest.mark.parametrize("spends", [3, 70])

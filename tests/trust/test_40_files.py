@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import discreet
 from discreet import Ledger, LedgerDamaged, Policy, Study
 from discreet.engines.opening import engine_of
 from discreet.show.accounts import export
@@ -126,6 +127,39 @@ def test_an_anchor_that_its_owner_has_linked_elsewhere_stays_there(tmp_path):
         ledger.create("s", 1)
         assert Path(place.anchor).is_symlink()
         assert ledger._book.anchor.read().heads["s"].count == 1
+
+
+def _first(folder: str, barrier, results) -> None:
+    barrier.wait()
+    try:
+        with discreet.open(Path(folder, "study.toml")) as study:
+            results.put(str(study.remaining))
+    except Exception as error:
+        results.put(f"{type(error).__name__}: {error}")
+
+
+@pytest.mark.parametrize("_round", range(3))
+def test_processes_that_open_a_new_study_at_once_all_open_it(in_memory, _round):
+    """One of them makes its ledger; nobody is told to remove the anchor of the ledger that is being made."""
+    (in_memory / "data.csv").write_text("age\n1\n")
+    (in_memory / "study.toml").write_text('source = "data.csv"\nepsilon = "1"\n[columns]\nage = { bounds = [0, 9] }\n')
+    context = multiprocessing.get_context("fork")
+    barrier, results = context.Barrier(6), context.Queue()
+    children = [context.Process(target=_first, args=(str(in_memory), barrier, results)) for _ in range(6)]
+    for child in children:
+        child.start()
+    assert {results.get() for _ in children} == {"1"}
+    for child in children:
+        child.join()
+    with Ledger.open(in_memory / "study.ledger", study="study") as ledger:
+        assert ledger.verify() == 1
+
+
+def test_a_study_whose_maker_died_before_its_total_was_written_is_made(tmp_path):
+    """The ledger has no study yet, and its anchor knows of none: nothing was ever spent."""
+    Ledger.open(tmp_path / "study.ledger", new=True).close()
+    with Study(policy([1]), ledger=tmp_path / "study.ledger") as study:
+        assert study.remaining == 1
 
 
 def _begin(where: str, barrier) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from dataclasses import replace
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import psycopg
 import pytest
 
 from discreet import BudgetExceeded, EngineFailed, InvalidParameter, Ledger, LedgerDamaged
-from discreet.release import ledger_database
+from discreet.release import book, ledger_database
 from discreet.release.anchor import AnchorFile
 
 
@@ -52,6 +53,24 @@ def test_what_the_other_machine_saw_is_charged_however_much_was_spent_meanwhile(
         with pytest.raises(BudgetExceeded):
             a.spend("a3", "q", "0.4", study="s")
         assert a.verify() == 6
+
+
+def test_the_same_spend_in_the_same_second_is_another_entry(server_place, monkeypatch):
+    """A repeats, under the same request id, what B had spent and shown; the draws of both were seen."""
+
+    class Stopped(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2026, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr(book, "datetime", Stopped)
+    other = rolled_back(server_place)
+    with server_place.open() as a:
+        a.record(a.spend("b1", "q", "0.8", study="s"), b"shown by A")
+        with accepted(other) as b:
+            assert b.entries()[-1].amount == 800_000_000
+            assert b.spent("s") == Fraction(17, 10)
+        assert len({entry.nonce for entry in a.entries()}) == a.verify() == 6
 
 
 def test_nothing_is_charged_beyond_the_total(server_place):

@@ -168,3 +168,38 @@ def test_a_spend_goes_on_while_the_ledger_is_verified(place, monkeypatch):
 
         monkeypatch.setattr(book, "replay", spending)
         assert (opened.verify(), len(spends)) == (26, 5)
+
+
+def test_an_ordinary_spend_and_its_answer_walk_over_no_entries(place, monkeypatch):
+    """However many there are; one that goes on with an old spend walks from there, to see that it has no answer."""
+    walked, run = [], ledger_database.Database.run
+
+    def counted(self, connection, statement, **values):
+        rows = run(self, connection, statement, **values)
+        walked.extend([row.number for row in rows] if statement is book.WALK else [])
+        return rows
+
+    with place.open(new=True) as opened:
+        opened.create("s", 1)
+        old = opened.spend("old", "q", "0.1", study="s", data_version="1")
+        monkeypatch.setattr(ledger_database.Database, "run", counted)
+        for number in range(5):
+            opened.record(opened.spend(f"r{number}", "q", "0.01", study="s"), b"answer")
+        assert walked == []
+        opened.record(opened.spend("old", "q", "0.1", study="s", data_version="1"), b"answer")
+        assert walked == list(range(2, 13))
+        assert opened.record(old, b"another") == b"answer"
+
+
+def test_a_ledger_on_a_server_is_opened_with_few_messages(server_place, monkeypatch):
+    sent, execute = [], psycopg.Cursor.execute
+
+    def counted(self, query, *arguments, **options):
+        sent.append(query)
+        return execute(self, query, *arguments, **options)
+
+    with server_place.open(new=True) as opened:
+        opened.create("s", 1)
+    monkeypatch.setattr(psycopg.Cursor, "execute", counted)
+    server_place.open().close()
+    assert len(sent) <= 14

@@ -7,13 +7,16 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from discreet import InvalidParameter, Ledger, LedgerDamaged
-from ledgers import damaged, postgresql_place, sqlite_place
+from discreet import InvalidParameter, Ledger, LedgerDamaged, QueryRefused
+from discreet.release.ledger_chain import digest
+from ledgers import change_of, damaged, postgresql_place, sqlite_place
 
 
 @pytest.fixture
@@ -150,7 +153,7 @@ def test_a_change_of_what_the_budget_rests_on_is_refused(place, statement, words
         ("UPDATE discreet_analyst SET spent = 0", "not what its entries add up to"),
         ("UPDATE discreet_analyst SET allotted = 1000000000", "not what its entries add up to"),
         ("DELETE FROM discreet_analyst", "not what its entries add up to"),
-        ("INSERT INTO discreet_analyst VALUES ('other', 'ann', 1, 1)", "names a study that it does not hold"),
+        ("INSERT INTO discreet_analyst VALUES ('other', 'ann', 1, 1, '')", "names a study that it does not hold"),
     ],
 )
 def test_a_change_of_an_old_entry_or_a_share_is_found_by_verify(place, statement, words):
@@ -178,6 +181,99 @@ def test_an_answer_is_never_shown_from_an_entry_that_was_changed(place):
         ):
             with pytest.raises(LedgerDamaged, match="entry 4 of study 's' was changed"):
                 verb()
+
+
+def flipped(place, cell: bytes, ask) -> list[object]:
+    """What is answered with each byte of one cell of an index changed in turn; the others are refused."""
+    answers = []
+    whole, anchor = Path(place.where).read_bytes(), Path(place.anchor).read_bytes()
+    assert whole.count(cell) == 1
+    for index in range(whole.index(cell), whole.index(cell) + len(cell)):
+        Path(place.where).write_bytes(change_of(whole, "flip", index))
+        Path(place.anchor).write_bytes(anchor)
+        with suppress(LedgerDamaged), place.open() as ledger:
+            answers.append(ask(ledger))
+    assert len(answers) < len(cell)
+    return answers
+
+
+def test_an_index_that_hides_an_answer_gives_no_second_draw(file_place):
+    """TRUST 24: a flipped bit in the index of questions; what is drawn again is charged again, or refused."""
+    filled(file_place)
+    with file_place.open() as ledger:
+        question, spent = ledger.entries()[3].question, ledger.spent("s")
+
+    def ask(ledger):
+        grant = ledger.spend("r9", "q", "0.1", study="s", data_version="1")
+        return ledger.record(grant, b"second"), ledger.spent("s") - spent
+
+    answers = flipped(file_place, b"s" + question.encode() + b"1/10answer", ask)
+    assert {*answers} <= {
+        (b"answer", 0),
+        (b"second", Fraction(1, 10)),
+    }  # where the spend is hidden, too, it is a new one
+
+
+def test_an_index_that_hides_an_answer_while_it_is_drawn_gives_no_second_one(file_place):
+    """TRUST 24: another process has answered meanwhile, and the first one cannot see it."""
+    with file_place.open(new=True) as ledger:
+        ledger.create("s", 1)
+        grant = ledger.spend("r1", "q", "0.1", study="s", data_version="1")
+        ledger.record(ledger.spend("r2", "q", "0.1", study="s", data_version="1"), b"answer")
+
+    def answer(ledger):
+        with suppress(InvalidParameter):  # the spend is hidden, too
+            return ledger.record(grant, b"second")
+
+    assert {*flipped(file_place, b"s" + grant.question.encode() + b"1/10answer", answer)} <= {b"answer", None}
+
+
+def test_an_index_that_hides_a_restore_gives_no_second_draw(file_place):
+    """TRUST 24, 38: the spend without an answer stays void."""
+    with file_place.open(new=True) as ledger:
+        ledger.create("s", 1)
+        ledger.spend("r1", "q", "0.1", study="s", data_version="1")
+    Path(file_place.anchor).unlink()
+    Ledger.restore(file_place.where, accept=_mark(file_place)).close()
+
+    def ask(ledger):
+        with pytest.raises(QueryRefused, match="before the ledger was restored"):
+            ledger.spend("r1", "q", "0.1", study="s", data_version="1")
+
+    flipped(file_place, b"srestore\3", ask)
+
+
+@pytest.mark.parametrize("rehashed", [False, True])
+def test_a_promise_that_was_changed_is_refused(place, rehashed):
+    """TRUST 24, 39: by the hash of its entry; and by the anchor, if the entry was given the right hash again."""
+    with place.open(new=True) as ledger:
+        ledger.create("s", 1, promise={"unit": "person"})
+        ledger.spend("r1", "q", "0.1", study="s")
+        first = ledger.entries()[0]
+        other = replace(first, terms=first.terms.replace("person", "visit"))
+        mark = digest(ledger.id, other, None) if rehashed else first.hash
+    place.execute("UPDATE discreet_entry SET terms = ?, hash = ? WHERE number = 1", other.terms, mark)
+    with place.open() as ledger, pytest.raises(LedgerDamaged, match="entry 1 of study 's' was changed"):
+        ledger.promise("s")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE discreet_analyst SET spent = 0", "UPDATE discreet_analyst SET allotted = 900", "DELETE"],
+)
+def test_a_share_that_was_changed_is_refused(place, statement):
+    """TRUST 24: where it is read, charged or set anew."""
+    filled(place)
+    place.execute(statement.replace("900", "900000000").replace("DELETE", "DELETE FROM discreet_analyst"))
+    with place.open() as ledger:
+        for verb in (
+            lambda: ledger.spend("r9", "q9", "0.1", study="s", analyst="ann"),
+            lambda: ledger.remaining("s", analyst="ann"),
+            lambda: ledger.allot("ann", "0.6", study="s"),
+        ):
+            with pytest.raises(LedgerDamaged, match="damaged: put back a copy"):
+                verb()
+        assert ledger.spent("s") == Fraction(3, 10)
 
 
 def test_entries_after_the_anchored_one_are_walked_when_it_is_opened(place):

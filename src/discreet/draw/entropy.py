@@ -116,6 +116,11 @@ def keystream() -> Keystream:
     return mine
 
 
+def random_digits(words: int) -> str:
+    """64 random bits for each word, in hexadecimal: a name that nobody else has or can guess."""
+    return "".join(f"{keystream().more():016x}" for _ in range(words))
+
+
 def _system_seed(count: int) -> bytes:
     """`count` bytes from the system, after two checks: all there, and never the same twice."""
     global _last_seed  # noqa: PLW0603 - one memory for the process, inherited by its forks

@@ -100,7 +100,7 @@ class Folder:
     """A new folder, and beside it the private one in which it is made; both in the file system of its path."""
 
     def __init__(self, session: Any, target: str) -> None:
-        from discreet.draw.entropy import keystream
+        from discreet.draw.entropy import random_digits
 
         self._java = session._jvm.org.apache.hadoop.fs
         self._settings = session._jsc.hadoopConfiguration()
@@ -108,7 +108,7 @@ class Folder:
         path = self._java.Path(target)
         self._system = path.getFileSystem(self._settings)
         self._target = self._system.makeQualified(path)
-        name = f".{self._target.getName()}.{keystream().more():016x}.part"
+        name = f".{self._target.getName()}.{random_digits(1)}.part"
         self._private = self._java.Path(self._target.getParent(), name)
         self.inner = str(self._java.Path(self._private, "noisy"))
 

@@ -29,7 +29,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from discreet.draw.entropy import keystream
+from discreet.draw.entropy import random_digits
 from discreet.errors import EngineFailed, LedgerDamaged
 
 _LINE = 4096
@@ -212,7 +212,7 @@ _OR_RESTORE = ", or, to go on without it on purpose, use Ledger.restore"
 
 def building_name(path: Path) -> Path:
     """A name beside the path that nobody else has or can guess, for a file that will be renamed to it."""
-    return path.with_name(f"{path.name}.{os.getpid()}.{keystream().more():016x}.new")
+    return path.with_name(f"{path.name}.{os.getpid()}.{random_digits(1)}.new")
 
 
 def private_file(path: Path) -> int:

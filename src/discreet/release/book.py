@@ -15,41 +15,55 @@ when the anchor passed it. `verify` walks everything, in short pieces, so that s
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, insert, select, update
+from sqlalchemy import URL, Connection, bindparam, insert, select, update
 
-from discreet.calibrate.epsilon import quote
-from discreet.errors import InvalidParameter, LedgerDamaged
+from discreet.draw.entropy import random_digits
+from discreet.errors import LedgerDamaged
 from discreet.release.anchor import Anchor, AnchorFile, Head, Point
 from discreet.release.ledger_chain import (
     COLUMNS,
     START,
     Balance,
     Entry,
-    changed,
     checked,
+    checked_share,
     digest,
     replay,
     sha256_of,
+    share_digest,
     whole_rows,
 )
 from discreet.release.ledger_database import Database, server_of
-from discreet.release.ledger_schema import ANALYST, ENTRY, LEDGER, STUDY, VERSION
-from discreet.release.ledger_statements import ADD, APPEND, APPEND_SHARED, FIND, POINT, REPEATED, SHARE, WALK
-
-_NAME = 100
-"""Characters of a study's or an analyst's name, a request id or a data version: a name fits a line of the anchor."""
-
-_PRINTABLE = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]*")
-"""No control characters, which PostgreSQL or a terminal cannot take, and no half of a surrogate pair."""
+from discreet.release.ledger_refusals import (
+    behind,
+    changed,
+    damaged_file,
+    foreign,
+    moved,
+    require_text,
+    swapped,
+    unnamed,
+)
+from discreet.release.ledger_schema import ANALYST, ENTRY, LEDGER, RESTORES, STUDY, VERSION
+from discreet.release.ledger_statements import (
+    ADD,
+    APPEND,
+    APPEND_SHARED,
+    BY_ANALYST,
+    FIND,
+    POINT,
+    REPEATED,
+    SHARE,
+    WALK,
+)
 
 _BATCH = 250
 """Entries that are read at a time: some MB with their questions, and a writer waits for no more than that."""
@@ -57,6 +71,7 @@ _BATCH = 250
 _ENTRY = [ENTRY.c[name] for name in COLUMNS]
 
 _IDENTITY, _STUDIES, _SHARES = select(LEDGER), select(STUDY).order_by(STUDY.c.name), select(ANALYST)
+_RESTORES = select(ENTRY.c.terms).where(ENTRY.c.study == bindparam("study"), RESTORES)
 
 
 class Page:
@@ -69,15 +84,20 @@ class Page:
         """The entry of the same request id, or None."""
         self.era: Any = parts["era"]
         """The entry that created the study, or restored it the last time."""
-        paid, answer = parts.get("spend"), parts.get("answer")
-        self.asked = paid is not None
-        """Whether the question was paid for."""
+        self.paid: Any = parts.get("spend")
+        """The entry that paid for the question, or None."""
+        answer = parts.get("answer")
         self.answer = None if answer is None else bytes(checked(book.id, answer).answer)
         """Its stored answer, or None."""
-        self.void = paid is not None and answer is None and paid.number < self.era.number
+        self.void = self.paid is not None and answer is None and self.paid.number < self.era.number
         """Whether it was paid for and not answered when the study was restored: perhaps it was, in what was lost."""
         self.moved = False
         self.durable = self.answer is not None  # it will be shown: see anchor
+
+    @property
+    def asked(self) -> bool:
+        """Whether the question was paid for."""
+        return self.paid is not None
 
     def append(self, **columns: Any) -> None:
         """Add an entry after the head and move the head to it; the amount of a spend is spent."""
@@ -87,14 +107,16 @@ class Page:
 
     def analyst(self, name: str) -> Any:
         """An analyst's share, or None if they have none."""
-        rows = self._book.database.run(self.connection, SHARE, study=self.head.study, analyst=name)
-        if rows and not (isinstance(rows[0].allotted, int) and isinstance(rows[0].spent, int)):
-            raise LedgerDamaged("the ledger's file is damaged: put back a copy that is whole")
-        return rows[0] if rows else None
+        run = partial(self._book.database.run, self.connection, study=self.head.study, analyst=name)
+        rows = run(SHARE)
+        if not rows and run(BY_ANALYST):
+            raise damaged_file()
+        return checked_share(rows[0]) if rows else None
 
     def share(self, name: str, *, allotted: int, spent: int) -> None:
         """Write an analyst's share."""
-        values = {"allotted": allotted, "spent": spent}
+        digest = share_digest(self.head.study, name, allotted, spent)
+        values = {"allotted": allotted, "spent": spent, "hash": digest}
         where = (ANALYST.c.study == self.head.study, ANALYST.c.name == name)
         if self.connection.execute(update(ANALYST).where(*where).values(values)).rowcount == 0:
             self.connection.execute(insert(ANALYST).values(study=self.head.study, name=name, **values))
@@ -128,18 +150,52 @@ class Book:
         if page.moved or page.answer is not None:
             self.anchor.advance(page.head, durable=page.durable)
 
-    def append_at_once(self, study: str, **columns: Any) -> bool:
-        """Whether a spend was added right after the anchored head, and anchored; if not, nothing was: take a `page`."""
+    def append_at_once(self, study: str, **columns: Any) -> Head | None:
+        """The head after a spend right behind the anchored head, anchored; None if nothing was added: take a `page`."""
         anchored = not self.database.is_file and not self.database.is_busy(study)
         known = self._anchored(study).heads.get(study) if anchored else None
         if known is None or known.spent + columns["amount"] > known.total:
-            return False
+            return None
         values, head = self._next(known, columns)
         statement = APPEND if values["analyst"] is None else APPEND_SHARED
         if self.database.run_alone(statement, server=self._server, **values) != 1:
-            return False
+            return None
         self.anchor.advance(head, durable=False)
-        return True
+        return head
+
+    def refuse_hidden_answer(self, page: Page, since: Head | None, connection: Connection | None = None) -> None:
+        """Refuse a ledger whose index shows no answer to a question that was paid for, and whose chain has one.
+
+        A damaged index would have it drawn again for nothing. So the entries from the spend on, or `since` a head at
+        which there was no answer, are walked to the head: they have neither the answer nor the restore after which
+        there is none. Without a connection each batch has a transaction of its own, so that spends go on meanwhile.
+        """
+        end, paid, decisive = page.head, page.paid, []
+        count, before = (paid.number - 1, paid.before) if since is None else (since.count, since.hash)
+        while count < end.count:
+            with self.database.reading() if connection is None else nullcontext(connection) as reader:
+                last = min(count + _BATCH, end.count)
+                rows = self.database.run(reader, WALK, study=end.study, after=count, last=last)
+            with whole_rows():
+                for row, number in zip(rows, range(count + 1, last + 1), strict=True):
+                    if (row.number, row.before, row.hash) != (number, before, digest(self.id, row, row.answer_hash)):
+                        raise changed(end.study, number)
+                    before = row.hash
+                    same = (row.question, row.epsilon) == (paid.question, paid.epsilon)
+                    decisive += [row.kind] if row.kind == "restore" or (same and row.kind != "repeat") else []
+            count = last
+        if before != end.hash or decisive != ([] if since else ["spend"]):
+            raise damaged_file()
+
+    def promise(self, page: Page) -> Any:
+        """What the study was created with; its entry has the hash that the anchor remembers."""
+        study = page.head.study
+        with whole_rows():
+            (row,) = self.database.run(page.connection, WALK, study=study, after=0, last=1)
+            known = [point.hash for point in self.anchor.read().points.get(study, ()) if point.number == 1]
+            if digest(self.id, row, None) != row.hash or not all(map(row.hash.startswith, known)):
+                raise changed(study, 1)
+            return json.loads(row.terms)["promise"]
 
     def _anchored(self, study: str) -> Anchor:
         require_text("study", study)
@@ -161,7 +217,7 @@ class Book:
         if anchor is not None and known is not None:
             if known.hash not in [row.hash for row in rows if row.part == "anchored"]:
                 count = 0 if head is None else head.count
-                raise _behind(study, count, known.count, self.mark(connection, anchor))
+                raise behind(study, count, known.count, self.mark(connection, anchor))
             if head is None or (head.count <= known.count and head != known):
                 raise changed(study, known.count)
         if head is None:
@@ -169,7 +225,7 @@ class Book:
         page = Page(self, connection, head, rows)
         if anchor is not None:
             if json.loads(page.era.terms)["server"] != server_of(connection) and checked(self.id, page.era):
-                raise _moved(self.mark(connection, anchor))
+                raise moved(self.mark(connection, anchor))
             self._server = server_of(connection)
         return page
 
@@ -195,6 +251,7 @@ class Book:
             spent=spent,
             total=head.total,
             time=datetime.now(UTC).isoformat(timespec="seconds"),  # for a reader only: order is by number
+            nonce=random_digits(2),
             before=head.hash,
             **columns,
         )
@@ -209,22 +266,15 @@ class Book:
             self._identify(connection, anchor)
             studies = self._studies(connection)
             pages = [self.find(connection, study, anchor) for study in dict.fromkeys((*anchor.heads, *studies))]
-            for page in pages:
-                page.analyst("")  # the table is there
         if not set(anchor.heads) <= set(studies):
-            raise _unnamed()
+            raise unnamed()
         return {page.head.study: self._opened(page.head, anchor.heads.get(page.head.study)) for page in pages}
 
     def _opened(self, end: Head, known: Head | None) -> Head:
         study, balance = end.study, Balance()
         if known is not None:
-            with self.database.reading() as connection:
-                (row,) = self.database.run(connection, WALK, study=study, after=known.count - 1, last=known.count)
-            with whole_rows():
-                if digest(self.id, row, row.answer_hash) != known.hash:
-                    raise changed(study, known.count)
-            balance = Balance(total=row.total, spent=row.spent, count=row.number, head=row.hash, paid=None)
-        self._walk(study, balance)
+            balance = Balance(total=known.total, spent=known.spent, count=known.count, head=known.hash, paid=None)
+        self._walk(study, balance, known)
         head = _reached(study, balance)
         if head.count < end.count:
             raise changed(study, head.count + 1)
@@ -232,12 +282,18 @@ class Book:
             self.anchor.advance(head, durable=False)
         return head
 
-    def _walk(self, study: str, balance: Balance) -> None:
-        """Add the entries that follow to the balance, each batch in a transaction of its own."""
+    def _walk(self, study: str, balance: Balance, known: Head | None = None) -> None:
+        """Add the entries that follow to the balance, each batch in a transaction of its own; check the known one."""
         while True:
+            first, last = balance.count + (known is None), balance.count + _BATCH
             with self.database.reading() as connection:
-                last = balance.count + _BATCH
-                rows = self.database.run(connection, WALK, study=study, after=balance.count, last=last)
+                rows = self.database.run(connection, WALK, study=study, after=first - 1, last=last)
+            if known is not None:
+                with whole_rows():
+                    row, *rows = rows
+                    if digest(self.id, row, row.answer_hash) != known.hash or _head(row) != known:
+                        raise changed(study, known.count)
+                known = None
             replay(self.id, study, rows, balance)
             if len(rows) < _BATCH:
                 return
@@ -251,7 +307,7 @@ class Book:
             studies = self._studies(connection)
             named = set(connection.execute(select(ENTRY.c.study).union(select(ANALYST.c.study))).scalars())
         if named != set(studies):
-            raise _unnamed()
+            raise unnamed()
         return {study: self._verified(study, anchor) for study in dict.fromkeys((*(anchor or _NONE).heads, *studies))}
 
     def _verified(self, study: str, anchor: Anchor | None) -> Head:
@@ -260,13 +316,10 @@ class Book:
         with self.database.transaction(study) as connection:
             run = partial(self.database.run, connection)
             replay(self.id, study, run(WALK, study=study, after=balance.count, last=2**62), balance)
-            head, shares = (
-                self.find(connection, study, anchor).head,
-                [row for row in run(_SHARES) if row.study == study],
-            )
-        allotted = {row.name: row.allotted for row in shares}
-        spent_by = {row.name: row.spent for row in shares}
-        if _reached(study, balance) != head or allotted != balance.allotted or spent_by != balance.spent_by:
+            head = self.find(connection, study, anchor).head
+            shares = {(row.name, row.allotted, row.spent, row.hash) for row in run(_SHARES) if row.study == study}
+        sums = [(name, allotted, balance.spent_by[name]) for name, allotted in balance.allotted.items()]
+        if _reached(study, balance) != head or shares != {(*of, share_digest(study, *of)) for of in sums}:
             raise LedgerDamaged(
                 f"the balance of study {study!r} is not what its entries add up to: put back a copy that is whole"
             )
@@ -295,6 +348,11 @@ class Book:
         run = partial(self.database.run, connection, POINT, study=study)
         return [point for point in points if any(row.hash.startswith(point.hash) for row in run(number=point.number))]
 
+    def accepted(self, connection: Connection, study: str) -> set[str | None]:
+        """The anchored heads that restores of the study have charged for."""
+        rows = self.database.run(connection, _RESTORES, study=study)
+        return {json.loads(row.terms)["accepted"] for row in rows}
+
     def mark(self, connection: Connection, anchor: Anchor | None) -> str:
         """Sixteen digits that stand for where the ledger and the anchor part; a custodian types them to accept it.
 
@@ -322,32 +380,9 @@ def entries_of(connection: Connection, ledger: str, study: str | None) -> Genera
             yield checked(ledger, Entry(**row._mapping))
 
 
-def require_text(name: str, value: object, longest: int = _NAME) -> None:
-    """Refuse what a database or the anchor cannot hold as it is."""
-    if not isinstance(value, str) or not 0 < len(value) <= longest or not _PRINTABLE.fullmatch(value):
-        raise InvalidParameter(f"{name} must be printable text of 1 to {longest} characters, got {quote(value)}")
-
-
 def terms_of(**terms: Any) -> str:
     """The terms of an era as the chain keeps them."""
     return json.dumps(terms, sort_keys=True, separators=(",", ":"))
-
-
-def foreign(study: str) -> LedgerDamaged:
-    """The refusal of a study that the ledger does not hold."""
-    return LedgerDamaged(
-        f"study {study!r} is not in this ledger: open the ledger that belongs to it, "
-        "or give a new study its total with Ledger.create"
-    )
-
-
-def swapped() -> LedgerDamaged:
-    """The refusal of an anchor of another ledger."""
-    return LedgerDamaged("the anchor belongs to another ledger: put the ledger and its own anchor together again")
-
-
-def _unnamed() -> LedgerDamaged:
-    return LedgerDamaged("the ledger names a study that it does not hold: put back a copy that is whole")
 
 
 def _head(row: Any) -> Head:
@@ -358,19 +393,3 @@ def _head(row: Any) -> Head:
 
 def _reached(study: str, balance: Balance) -> Head:
     return Head(study=study, count=balance.count, hash=balance.head, spent=balance.spent, total=balance.total)
-
-
-def _behind(study: str, count: int, anchored: int, accept: str) -> LedgerDamaged:
-    return LedgerDamaged(
-        f"study {study!r} has {count} entries, which do not contain the anchored one, number {anchored}: "
-        "put the newest copy back; or, to go on with this one and be charged for what it forgot, "
-        f"use Ledger.restore(…, accept={accept!r})"
-    )
-
-
-def _moved(accept: str) -> LedgerDamaged:
-    return LedgerDamaged(
-        "the ledger's server has another system identifier or timeline than before: it is a copy, or a standby that "
-        "took over, and may have forgotten what was spent; put the right server back; or, to go on with this one, use "
-        f"Ledger.restore(…, accept={accept!r}) on every machine that has an anchor, before anybody asks"
-    )

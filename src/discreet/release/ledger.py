@@ -27,10 +27,12 @@ from typing import Any, Self
 from sqlalchemy import select
 
 from discreet.calibrate.epsilon import charge, exact_epsilon, quote
-from discreet.errors import BudgetExceeded, InvalidParameter, QueryRefused
+from discreet.errors import BudgetExceeded, InvalidParameter
 from discreet.release import ledger_restore, views
-from discreet.release.book import Book, Page, entries_of, foreign, require_text
+from discreet.release.anchor import Head
+from discreet.release.book import Book, Page, entries_of
 from discreet.release.ledger_chain import COLUMNS, Entry, checked, in_epsilon, question_of, readable
+from discreet.release.ledger_refusals import foreign, require_text, void
 from discreet.release.ledger_restore import places, refuse_unusable
 from discreet.release.ledger_schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VERSION
 
@@ -57,6 +59,8 @@ class Grant:
     """Whether the question was asked before; then nothing was charged now."""
     answer: bytes | None = field(repr=False)
     """The stored answer, which is to be shown as it is; None if there is none yet."""
+    head: Head | None = field(default=None, repr=False)
+    """The last entry of the study when this was given."""
 
 
 class Ledger:
@@ -156,8 +160,7 @@ class Ledger:
     def promise(self, study: str) -> dict[str, Any] | None:
         """What the study was created with; None if it is for arrays and files alone."""
         with self._book.page(study, reading=True) as page:
-            first = page.connection.execute(select(ENTRY.c.terms).where(ENTRY.c.study == study, ENTRY.c.number == 1))
-            promise: dict[str, Any] | None = json.loads(first.scalar_one())["promise"]
+            promise: dict[str, Any] | None = self._book.promise(page)
         return promise
 
     def keyed(self, version: str) -> str:
@@ -209,10 +212,13 @@ class Ledger:
         asked: dict[str, Any] = {"request_id": request_id, "question": question, "epsilon": str(exact)}
         entry = {"query": query, "data_version": data_version, "analyst": analyst, **asked}
         repeated, answer = False, None
-        if not self._book.append_at_once(study, kind="spend", amount=charge(exact), **entry):
+        head = self._book.append_at_once(study, kind="spend", amount=charge(exact), **entry)
+        if head is None:
             with self._book.page(study, **asked) as page:
                 _spend(page, charge(exact), entry)
-            repeated, answer = page.asked, page.answer
+            repeated, answer, head = page.asked, page.answer, page.head
+            if repeated and answer is None:
+                self._book.refuse_hidden_answer(page, None)
         return Grant(
             study=study,
             request_id=request_id,
@@ -221,6 +227,7 @@ class Ledger:
             analyst=analyst,
             repeated=repeated,
             answer=answer,
+            head=head,
         )
 
     @property
@@ -238,15 +245,10 @@ class Ledger:
             if not page.asked:
                 raise InvalidParameter("grant must come from a spend of this ledger")
             if page.void:
-                raise _void()
+                raise void()
             if page.answer is None:
-                page.append(
-                    kind="answer",
-                    analyst=grant.analyst,
-                    amount=0,
-                    answer=answer,
-                    **asked,
-                )
+                self._book.refuse_hidden_answer(page, grant.head, page.connection)
+                page.append(kind="answer", analyst=grant.analyst, amount=0, answer=answer, **asked)
         return answer if page.answer is None else page.answer
 
     def answer(
@@ -302,7 +304,7 @@ class Ledger:
         with self._book.database.reading() as connection:
             wanted = ENTRY.c.study == study, ENTRY.c.request_id == request_id, ENTRY.c.kind.in_(("spend", "repeat"))
             row = connection.execute(select(*(ENTRY.c[name] for name in COLUMNS)).where(*wanted)).first()
-        return None if row is None else Entry(**row._mapping)
+        return None if row is None else checked(self._book.id, Entry(**row._mapping))
 
     def recent(self, study: str, *, last: int, analyst: str | None = None) -> list[Entry]:
         """The last entries of a study, or of one analyst in it, in order, without their answers.
@@ -366,7 +368,7 @@ def _spend(page: Page, cost: int, entry: dict[str, Any]) -> None:
             "nothing was spent"
         )
     if page.void:
-        raise _void()
+        raise void()
     if page.asked:
         if request is None and page.repeats(analyst, _REPEATS) < _REPEATS:
             page.append(kind="repeat", **{**entry, "query": None, "data_version": None})
@@ -376,13 +378,6 @@ def _spend(page: Page, cost: int, entry: dict[str, Any]) -> None:
         page.share(share.name, allotted=share.allotted, spent=share.spent + cost)
     _refuse_above(cost, page.head.total - page.head.spent, f"study {study!r}")
     page.append(kind="spend", amount=cost, **entry)
-
-
-def _void() -> QueryRefused:
-    return QueryRefused(
-        "this question was paid for before the ledger was restored from a copy, which does not know its answer: it is "
-        "not answered twice; ask at another epsilon, as a new question"
-    )
 
 
 def _refuse_above(units: int, left: int, whose: str) -> None:

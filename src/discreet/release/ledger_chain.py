@@ -22,7 +22,8 @@ from operator import attrgetter
 from typing import Any
 
 from discreet.calibrate.epsilon import UNIT, charge
-from discreet.errors import DiscreetError, LedgerDamaged
+from discreet.errors import DiscreetError
+from discreet.release.ledger_refusals import changed, damaged_file
 
 START = "0" * 64
 """The hash before the first entry."""
@@ -47,8 +48,11 @@ class Entry:
     total: int
     answer: bytes | None = field(default=None, repr=False)
     terms: str | None = None
-    """Of an era, as JSON: the promise that the study was created with, and the server that it is kept on."""
+    """Of an era, as JSON: the server that it is kept on, and the promise that the study was created with, or the
+    anchored head that a restore has charged for."""
     time: str
+    nonce: str
+    """128 random bits, so that no two entries ever are equal: not even the same spend after the same entry."""
     before: str
     hash: str = ""
 
@@ -76,6 +80,19 @@ def checked(ledger: str, row: Any) -> Any:
     return row
 
 
+def share_digest(study: str, name: str, allotted: int, spent: int) -> str:
+    """The hash of an analyst's share, as PostgreSQL computes it, too."""
+    return sha256(f"{allotted} {spent} {study} {name}".encode()).hexdigest()
+
+
+def checked_share(row: Any) -> Any:
+    """The row of a share; `LedgerDamaged` if its hash is another one."""
+    with whole_rows():
+        if share_digest(row.study, row.name, row.allotted, row.spent) != row.hash:
+            raise damaged_file()
+    return row
+
+
 @contextmanager
 def whole_rows() -> Iterator[None]:
     """Refuse rows that no ledger has written: where a file is damaged, a number may have become a text, or nothing."""
@@ -84,15 +101,7 @@ def whole_rows() -> Iterator[None]:
     except DiscreetError:
         raise
     except (TypeError, ValueError, KeyError, AttributeError):
-        raise LedgerDamaged("the ledger's file is damaged: put back a copy that is whole") from None
-
-
-def changed(study: str, number: int) -> LedgerDamaged:
-    """The refusal of an entry that is not what it was."""
-    return LedgerDamaged(
-        f"entry {number} of study {study!r} was changed, removed or made up: "
-        "put back a copy of the ledger that is whole"
-    )
+        raise damaged_file() from None
 
 
 def question_of(query: str, data_version: str | None, request_id: str) -> str:

@@ -28,15 +28,25 @@ from sqlalchemy.sql.selectable import ReturnsRows
 
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, LedgerDamaged
 from discreet.release.ledger_chain import sha256_of
-from discreet.release.ledger_schema import ENTRY, STUDY
+from discreet.release.ledger_refusals import damaged_file
+from discreet.release.ledger_schema import ANALYST, ENTRY, STUDY
 
 _PATIENCE = 60
 """Seconds that a transaction waits for its turn, or a session of ours may be idle in one, before it is given up."""
 
-_UNIQUE = f"SELECT count(*) FROM pg_index WHERE indrelid = '{ENTRY.name}'::regclass AND indisunique AND indisvalid"  # noqa: S608
-"""Counts the keys that keep two from adding the same entry: a copy may have been put back without them."""
-
 _KEYS = 1 + sum(index.unique for index in ENTRY.indexes)
+
+_SOUND = f"""
+SELECT current_setting('fsync') = 'on',
+       (SELECT count(*) FROM pg_stat_replication AS standby
+        WHERE current_setting('synchronous_standby_names') = ''
+          AND application_name NOT IN ('pg_basebackup', 'pg_receivewal')
+          AND NOT EXISTS (SELECT FROM pg_replication_slots WHERE active_pid = standby.pid AND slot_type = 'logical')),
+       (SELECT count(*) FROM pg_index WHERE indrelid = '{ENTRY.name}'::regclass AND indisunique AND indisvalid),
+       EXISTS (SELECT FROM {ANALYST.name})
+"""  # noqa: S608
+"""Whether a commit is on the disk; how many standbys no commit waits for; how many keys keep two from adding the same
+entry, for a copy may have been put back without them; and nothing but that the shares can be read."""
 
 _SERVER = """
 SELECT pg_catalog.pg_is_in_recovery(),
@@ -47,14 +57,6 @@ SELECT pg_catalog.pg_is_in_recovery(),
             THEN pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8) END
 """
 """Whether this is a standby; the system identifier; the timeline, with which the names of the WAL's files begin."""
-
-_UNHEARD = """
-SELECT count(*) FROM pg_stat_replication AS standby
-WHERE current_setting('synchronous_standby_names') = ''
-  AND application_name NOT IN ('pg_basebackup', 'pg_receivewal')
-  AND NOT EXISTS (SELECT FROM pg_replication_slots WHERE active_pid = standby.pid AND slot_type = 'logical')
-"""
-"""Counts the standbys that a commit does not wait for."""
 
 _KEEPALIVE = {
     "connect_timeout": 10,
@@ -176,7 +178,7 @@ class Database:
         except self._driver.Error as failure:
             raise self._translated(failure) from None
         except UnicodeError:  # what comes in was checked, so this is what is stored
-            raise _damaged_file() from None
+            raise damaged_file() from None
 
     def _execute(self, connection: PoolProxiedConnection, statement: ReturnsRows, values: dict[str, Any]) -> Any:
         """A cursor, and the type of its rows."""
@@ -198,22 +200,23 @@ class Database:
         if self.is_file:
             pages, size = (connection.exec_driver_sql(f"PRAGMA page_{what}").scalar_one() for what in ("count", "size"))
             if pages * size != os.path.getsize(str(self._engine.url.database)):
-                raise _damaged_file()
+                raise damaged_file()
             return
-        if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
+        syncs, unheard, keys, _ = connection.exec_driver_sql(_SOUND).one()
+        if not syncs:
             raise EngineFailed("the ledger's server runs with fsync off and may forget: set fsync = on")
-        if connection.exec_driver_sql(_UNHEARD).scalar_one():
+        if unheard:
             raise EngineFailed(
                 "the ledger's server has a standby that no commit waits for, so a failover may forget what was spent: "
                 "set synchronous_standby_names on the server"
             )
-        if connection.exec_driver_sql(_UNIQUE).scalar_one() < _KEYS:
+        if keys < _KEYS:
             raise LedgerDamaged("the ledger's tables are not the ones it was made with: put back a copy that is whole")
 
     def check_pages(self, connection: Connection) -> None:
         """Refuse a file whose pages or indexes do not fit together; this reads all of it."""
         if self.is_file and connection.exec_driver_sql("PRAGMA integrity_check").scalars().all() != ["ok"]:
-            raise _damaged_file()
+            raise damaged_file()
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -305,10 +308,6 @@ def _read_only() -> EngineFailed:
     return EngineFailed("the ledger's database is read-only: nothing was spent; connect to the one that can be written")
 
 
-def _damaged_file() -> LedgerDamaged:
-    return LedgerDamaged("the ledger's file is damaged: put back a copy that is whole")
-
-
 def _not_a_ledger() -> LedgerDamaged:
     return LedgerDamaged(
         "this is not a whole ledger: put back the right file from a copy, "
@@ -344,6 +343,7 @@ def _postgresql(url: URL) -> Engine:
             pool_size=4,
             max_overflow=12,
             pool_timeout=_PATIENCE,
+            use_native_hstore=False,  # looking for it takes a message
         )
     except (ImportError, NoSuchModuleError):
         raise InvalidParameter("a PostgreSQL ledger needs psycopg: pip install 'discreet[postgres]'") from None

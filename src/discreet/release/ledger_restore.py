@@ -5,22 +5,27 @@ looks new.
 
 `restore` takes a ledger as it is, though its anchor knows more. All that the anchor saw after the last entry that both
 are known to share is charged, and every spend that has no answer is void: perhaps it was answered in what was lost. It
-can be neither answered nor asked again, so that no ε buys two draws.
+can be neither answered nor asked again, so that no ε buys two draws. The entry of a restore names the anchored head
+that it has charged for; the same head is charged for once, also if the restore dies before its anchor is written.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import URL, insert, inspect, make_url, select
 from sqlalchemy.exc import ArgumentError
 
-from discreet.draw.entropy import keystream
+from discreet.draw.entropy import random_digits
 from discreet.errors import InvalidParameter, LedgerDamaged
 from discreet.release.anchor import Anchor, AnchorFile, building_name, private_file, sync_folder
-from discreet.release.book import Book, swapped, terms_of
+from discreet.release.book import Book, terms_of
 from discreet.release.ledger_database import Database, server_of
+from discreet.release.ledger_refusals import swapped
 from discreet.release.ledger_schema import LEDGER, STUDY, VERSION, create_tables
 
 
@@ -43,6 +48,9 @@ def places(where: str | os.PathLike[str], anchor: str | os.PathLike[str] | None)
 def refuse_unusable(database: Path | URL, anchor: Path) -> None:
     """Refuse files that are not there, or cannot be written."""
     if isinstance(database, Path):
+        if not database.is_file():
+            with _alone_in(anchor.parent):  # until another process that makes it is done
+                pass
         if not database.is_file() or database.stat().st_size == 0:
             raise LedgerDamaged(
                 f"there is no ledger in {database.name}: put it back from a copy, "
@@ -55,7 +63,12 @@ def refuse_unusable(database: Path | URL, anchor: Path) -> None:
 
 
 def make(where: Path | URL, anchor: Path) -> None:
-    """Make an empty ledger; the exclusive creation of its anchor decides between two who try at once."""
+    """Make an empty ledger; of two who try at once, the second finds that it is there."""
+    with _alone_in(anchor.parent):
+        _make(where, anchor)
+
+
+def _make(where: Path | URL, anchor: Path) -> None:
     there = where.exists() if isinstance(where, Path) else _has_tables(where)
     if there:
         raise InvalidParameter("new must be False for a ledger that exists: open it without new")
@@ -63,13 +76,14 @@ def make(where: Path | URL, anchor: Path) -> None:
     if isinstance(building, Path):
         os.close(private_file(building))
     book = Book(building, anchor)
-    book.id = _random(2)
+    book.id = random_digits(2)
     anchored = False
     try:
         with book.database.transaction() as connection:
             create_tables(connection)
             connection.execute(insert(LEDGER).values(id=book.id, version=VERSION))
-            book.anchor.create(Anchor(ledger=book.id, schema=book.database.fingerprint(connection), key=_random(4)))
+            schema = book.database.fingerprint(connection)
+            book.anchor.create(Anchor(ledger=book.id, schema=schema, key=random_digits(4)))
             anchored = True
         book.database.close()
         if isinstance(where, Path) and isinstance(building, Path):
@@ -104,7 +118,7 @@ def restore(book: Book, accept: str) -> None:
         if accept != mark:
             raise InvalidParameter(f"accept must be the mark of this ledger, {mark!r}, got {accept!r}")
         schema = book.database.fingerprint(connection)
-        anchor = Anchor(ledger=book.id, schema=schema, key=_random(4) if known is None else known.key)
+        anchor = Anchor(ledger=book.id, schema=schema, key=random_digits(4) if known is None else known.key)
         known = known or anchor
         for study in dict.fromkeys((*heads, *known.heads)):
             seen, points = known.heads.get(study), book.shared(connection, known, study)
@@ -112,10 +126,12 @@ def restore(book: Book, accept: str) -> None:
                 book.begin_study(connection, study, seen.total, None)
             head = book.find(connection, study, None).head
             forgotten = 0 if seen is None else seen.spent - (points[-1].spent if points else 0)
+            if seen is not None and seen.hash in book.accepted(connection, study):
+                forgotten = 0  # an earlier restore has charged it, and was broken off before it wrote its anchor
             columns = {
                 "kind": "restore",
                 "amount": min(forgotten, head.total - head.spent),
-                "terms": terms_of(server=server_of(connection)),
+                "terms": terms_of(server=server_of(connection), accepted=None if seen is None else seen.hash),
             }
             anchor.points[study] = tuple(points)
             anchor = anchor.advanced(book.append(connection, head, columns))
@@ -142,8 +158,16 @@ def join(where: Path | URL, anchor: Path, other: Path) -> None:
     AnchorFile(anchor).create(joined)
 
 
-def _random(words: int) -> str:
-    return "".join(f"{keystream().more():016x}" for _ in range(words))
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """While no other process makes a ledger in the folder; where folders have no locks, the anchor decides alone."""
+    with ExitStack() as held:
+        with suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            held.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            held.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)  # closing alone would not do, if a fork has copied it
+        yield
 
 
 def _has_tables(url: URL) -> bool:

@@ -60,6 +60,7 @@ ANALYST = _table(
     Column("name", Text, nullable=False),
     Column("allotted", _UNITS, nullable=False),
     Column("spent", _UNITS, nullable=False),
+    Column("hash", Text, nullable=False),
     PrimaryKeyConstraint("study", "name"),
     CheckConstraint("spent >= 0 AND spent <= allotted AND allotted > 0", name="discreet_analyst_within_allotted"),
 )
@@ -81,11 +82,14 @@ ENTRY = _table(
     Column("answer", LargeBinary),
     Column("terms", Text),
     Column("time", Text, nullable=False),
+    Column("nonce", Text, nullable=False),
     Column("before", Text, nullable=False),
     Column("hash", Text, nullable=False),
     PrimaryKeyConstraint("study", "number"),
     CheckConstraint("spent >= 0 AND spent <= total AND total > 0", name="discreet_entry_within_total"),
-    CheckConstraint("number > 0 AND length(before) = 64 AND length(hash) = 64", name="discreet_entry_chained"),
+    CheckConstraint(
+        "number > 0 AND length(nonce) = 32 AND length(before) = 64 AND length(hash) = 64", name="discreet_entry_chained"
+    ),
     CheckConstraint(
         "kind IN ('create', 'allot', 'spend', 'repeat', 'answer', 'restore')", name="discreet_entry_known_kind"
     ),

@@ -96,6 +96,14 @@ _THEIRS = (ANALYST.c.study == bindparam("study"), ANALYST.c.name == bindparam("a
 
 SHARE = select(ANALYST).where(*_THEIRS)
 
+BY_ANALYST = (
+    select(ENTRY.c.number)
+    .where(_OF_STUDY, ENTRY.c.analyst == bindparam("analyst"))
+    .limit(literal_column("1"))
+    .offset(literal_column("0"))
+)
+"""An entry of an analyst, if there is any: then there is a share."""
+
 _NEW = {name: bindparam(name, type_=ENTRY.c[name].type) for name in COLUMNS if name != "answer"}
 _LAST = (
     select(ENTRY.c.number + literal_column("1"), ENTRY.c.hash, ENTRY.c.spent + _NEW["amount"], ENTRY.c.total)
@@ -105,7 +113,18 @@ _LAST = (
 )
 _FOLLOWS = tuple_(_NEW["number"], _NEW["before"], _NEW["spent"], _NEW["total"]) == _LAST.scalar_subquery()
 _DURABLE: ColumnElement[bool] = literal_column("current_setting('synchronous_commit') = 'on'")
-_FITS = exists().where(*_THEIRS, ANALYST.c.spent + _NEW["amount"] <= ANALYST.c.allotted)
+_SPACE, _UTF8, _HEX = (literal_column(f"'{text}'", Text) for text in (" ", "UTF8", "hex"))
+
+
+def _share_digest(spent: ColumnElement[int]) -> ColumnElement[str]:
+    """See `ledger_chain.share_digest`."""
+    words = func.concat_ws(_SPACE, ANALYST.c.allotted, spent, ANALYST.c.study, ANALYST.c.name)
+    return func.encode(func.sha256(func.convert_to(words, _UTF8)), _HEX, type_=Text)
+
+
+_FITS = exists().where(
+    *_THEIRS, ANALYST.c.hash == _share_digest(ANALYST.c.spent), ANALYST.c.spent + _NEW["amount"] <= ANALYST.c.allotted
+)
 
 
 def _append(*where: ColumnElement[bool]) -> postgresql.Insert:
@@ -118,5 +137,6 @@ APPEND = _append()
 """Changes one row if the spend was added, none if nothing was."""
 
 _ADDED = _append(_FITS).returning(ENTRY.c.amount).cte("added")
-APPEND_SHARED = update(ANALYST).where(*_THEIRS).values(spent=ANALYST.c.spent + _ADDED.c.amount)
+_SPENT = ANALYST.c.spent + _ADDED.c.amount
+APPEND_SHARED = update(ANALYST).where(*_THEIRS).values(spent=_SPENT, hash=_share_digest(_SPENT))
 """The same for an analyst, whose share is charged if and only if the spend was added."""

@@ -79,8 +79,8 @@ def refuse_begun(grant: Grant) -> None:
 
 def found(answer: bytes) -> dict[str, Any]:
     """The record of a file that was released, if it is still there as it was."""
-    record: dict[str, Any] = json.loads(answer)
-    if "sha256" not in record:
+    record = _record_of(answer)
+    if record is None:
         raise QueryRefused("this was released before, and not as a file: ask for it without one")
     place = Path(record["file"])
     if not place.is_file() or _hash_of(place) != record["sha256"]:
@@ -119,8 +119,18 @@ class Asking:
             answers.append(self.ledger.answer(study=self.study, request_id=self.request_id))
         if self.data_version is not None:
             answers.append(self.ledger.answer(study=self.study, query=self.query, data_version=self.data_version))
-        records = [json.loads(answer) for answer in answers if answer is not None]
-        return any(one.get("file") == place and Fraction(one["epsilon"]) == self.epsilon for one in records)
+        records = [_record_of(answer) for answer in answers if answer is not None]
+        wanted = place, self.epsilon
+        return any(record and (record["file"], Fraction(record["epsilon"])) == wanted for record in records)
+
+
+def _record_of(answer: bytes) -> dict[str, Any] | None:
+    """The record of a file; None if the answer is of another kind."""
+    try:
+        record = json.loads(answer)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and {"file", "sha256", "epsilon"} <= set(record) else None
 
 
 def _hash_of(place: Path) -> str:

@@ -11,6 +11,7 @@ first opened, with the policy's total ε, and from then on that total stands: a 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -30,6 +31,7 @@ from discreet.errors import InvalidParameter, one_line
 from discreet.release import views
 from discreet.release.discovery import Discovered, discovery, policy_with, recorded
 from discreet.release.ledger import Ledger
+from discreet.release.ledger_refusals import foreign
 from discreet.release.plan import Plan, plan_of, plan_within
 from discreet.release.writer import Kept, kept_files, kept_source
 
@@ -211,13 +213,22 @@ def open(path: str | PathLike[str], *, ledger: str | PathLike[str] | Ledger | No
 
 
 def _ledger(where: str | PathLike[str], name: str, policy: Policy) -> Ledger:
-    """The ledger of a study, made if there was never one here."""
+    """The ledger of a study, made if there was never one here; of several processes at once, one makes it."""
     text = str(where)
     if "://" not in text and not Path(text).exists() and not Path(f"{text}.anchor").exists():
-        ledger = Ledger.open(where, new=True)
-        ledger.create(name, _total(policy.epsilon), promise=policy.promise)
-        return ledger
-    return Ledger.open(where, study=name)
+        with suppress(InvalidParameter):  # it is there by now
+            Ledger.open(where, new=True).close()
+    ledger = Ledger.open(where)
+    try:
+        if not ledger.studies():
+            ledger.create(name, _total(policy.epsilon), promise=policy.promise)
+        elif name not in ledger.studies():
+            raise foreign(name)
+    except BaseException as failure:
+        if not isinstance(failure, InvalidParameter) or name not in ledger.studies():  # else another has created it
+            ledger.close()
+            raise
+    return ledger
 
 
 def _refuse_another_promise(policy: Policy, promise: Mapping[str, Any] | None) -> None:

@@ -50,7 +50,10 @@ class Tape:
 
 
 def _entries(written: bytes) -> list[Any]:
-    entries = json.loads(written)
+    try:
+        entries = json.loads(written)
+    except ValueError:
+        entries = None
     if not isinstance(entries, list):  # such as the record of a file
         raise _other()
     return entries

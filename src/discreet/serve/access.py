@@ -16,7 +16,7 @@ from hashlib import sha256
 from os import PathLike
 from typing import Literal, TypeAlias
 
-from discreet.draw.entropy import keystream
+from discreet.draw.entropy import random_digits
 from discreet.errors import InvalidParameter
 from discreet.serve.store import Store
 
@@ -76,7 +76,7 @@ class Access:
                 )
             token = None
             if known is None or known[1]:
-                identity, secret = f"{keystream().more():016x}", _secret()
+                identity, secret = random_digits(1), _secret()
                 token = f"discreet_{identity}_{secret}"
                 file.execute(
                     "INSERT INTO person (name, role, token_id, token_hash) VALUES (?, ?, ?, ?) ON CONFLICT (name) "
@@ -124,7 +124,7 @@ def require_name(name: str) -> None:
 
 
 def _secret() -> str:
-    return "".join(f"{keystream().more():016x}" for _ in range(4))
+    return random_digits(4)
 
 
 def _hash(secret: str) -> bytes:

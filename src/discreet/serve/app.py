@@ -14,6 +14,7 @@ from __future__ import annotations
 import io
 import threading
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
@@ -58,6 +59,8 @@ _WORDS = {
     404: ("There is nothing here.", "GET /openapi.json lists what there is."),
     405: ("This cannot be done here.", "GET /openapi.json lists what can."),
 }
+_SINGLE = (b"authorization", b"content-length", b"content-type")
+"""Headers of which two would be read differently by a proxy in front."""
 _CLOSE = (b"connection", b"close")
 _SHORT_THREADS = 4
 
@@ -332,6 +335,11 @@ def _misdirected(scope: Scope, hosts: Collection[str]) -> Refusal | None:
             421,
             "The header Host names another server than this one.",
             "Use the address that the custodian gave; the custodian allows a name with --allowed-host.",
+        )
+    counts = Counter(name for name, _ in scope["headers"])
+    if any(counts[name] > 1 for name in _SINGLE):
+        return Refusal(
+            400, "The headers Authorization, Content-Length and Content-Type may come once.", "Send each of them once."
         )
     if any(name == b"transfer-encoding" for name, _ in scope["headers"]):
         return Refusal(411, "A body must come with its length.", "Send Content-Length and no Transfer-Encoding.")

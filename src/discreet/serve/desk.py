@@ -19,6 +19,7 @@ from discreet.ask.query import released
 from discreet.errors import BudgetExceeded, DiscreetError
 from discreet.release.answer import Answer
 from discreet.release.ledger_chain import Entry
+from discreet.release.ledger_refusals import VoidQuestion
 from discreet.release.plan import Plan, labels
 from discreet.release.result import shown
 from discreet.release.study import Study
@@ -86,7 +87,7 @@ class Desk:
                 if not plan.cost:
                     answer = replace(answer, content=self._requests.keep(key, name, answer.content))
             return answer_body(answer, asked.study, view)
-        except BudgetExceeded as error:
+        except (BudgetExceeded, VoidQuestion) as error:
             if new:
                 self._requests.forget(key, name)
             raise refusal_of(error) from None

@@ -30,7 +30,7 @@ _REFUSALS = {
     "413": "The body is longer than 64 KiB.",
     "415": "The content type is not application/json.",
     "421": "The header Host names another server.",
-    "422": "The question is outside the language or the policy; nothing was spent.",
+    "422": "The question is outside the language or the policy, or void since a restore; nothing was spent.",
     "429": "Too many requests of this token: a second, a day, or at a time.",
     "503": "The server could not answer; what was spent stays spent, and asking again costs nothing more.",
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 from traceback import extract_tb
 
 from discreet.errors import BudgetExceeded, DiscreetError, InvalidParameter, QueryRefused
+from discreet.release.ledger_refusals import VoidQuestion
 
 log = logging.getLogger("discreet.serve")
 
@@ -36,6 +37,7 @@ FAILURE = Refusal(
 
 _STATUSES: dict[type[DiscreetError], tuple[int, str]] = {
     InvalidParameter: (400, "Correct the parameter; nothing was spent."),
+    VoidQuestion: (422, "Ask at another epsilon, under a new request_id; nothing was spent."),
     QueryRefused: (422, "GET /studies says what can be asked about; nothing was spent."),
     BudgetExceeded: (403, "Ask for less, or ask the custodian for a larger allotment."),
 }

@@ -177,7 +177,7 @@ def show_ledger(ledger: Ledger, studies: Iterable[str]) -> None:
 def ledger_as_json(ledger: Ledger, studies: Iterable[str]) -> dict[str, Any]:
     """The same, exactly; without the stored answers and the versions of the data, which the export has."""
     # the hashes cover the version of the data: who knows all rows but one could try the last
-    hidden = ("answer", "data_version", "question", "before", "hash")
+    hidden = ("answer", "data_version", "question", "nonce", "before", "hash")
     return {
         study: {
             "total": str(ledger.total(study)),

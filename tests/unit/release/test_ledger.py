@@ -264,10 +264,10 @@ def test_the_schema_refuses_raw_rows(ledger, place, amount):
     itself; then the row is refused for its hash instead."""
     row = (
         "INSERT INTO discreet_entry"
-        " (study, number, kind, request_id, query, question, epsilon, amount, spent, total, time, before, hash)"
-        " VALUES ('s', 2, 'spend', 'x', 'q', 'k', '1', AMOUNT, 1, 1000000000, 't', HASH, HASH)"
+        " (study, number, kind, request_id, query, question, epsilon, amount, spent, total, time, nonce, before, hash)"
+        " VALUES ('s', 2, 'spend', 'x', 'q', 'k', '1', AMOUNT, 1, 1000000000, 't', 'NONCE', HASH, HASH)"
     )
-    row = row.replace("AMOUNT", amount).replace("HASH", f"'{'0' * 64}'")
+    row = row.replace("AMOUNT", amount).replace("HASH", f"'{'0' * 64}'").replace("NONCE", "0" * 32)
     if (place.kind, amount) == ("postgresql", "1.5"):
         place.execute(row)
         with pytest.raises(LedgerDamaged, match="entry 2 of study 's' was changed"):
@@ -283,7 +283,8 @@ def test_the_schema_holds_the_cap_and_the_uniqueness(ledger, place):
     ledger.spend("r", "q", "0.1", study="s", data_version="1")
     copy = (
         "INSERT INTO discreet_entry SELECT study, {number}, kind, {request}, analyst, query, data_version, {question},"
-        " epsilon, amount, {spent}, total, answer, terms, time, before, hash FROM discreet_entry WHERE number = 2"
+        " epsilon, amount, {spent}, total, answer, terms, time, nonce, before, hash"
+        " FROM discreet_entry WHERE number = 2"
     )
     good = {"number": "3", "request": "'new'", "question": "'new'", "spent": "spent"}
     for change in ({"number": "2"}, {"request": "request_id"}, {"question": "question"}, {"spent": "total + 1"}):
