@@ -1,4 +1,4 @@
-"""TRUST 28 for arrays and files: nobody gets the answer of other data, and no charge tells whether two arrays are equal.
+"""TRUST 28 for arrays and files: nobody gets the answer of other data, and no charge tells whether arrays are equal.
 
 What the data is, its names say: `data_name` and `data_version`. The control names the data by a keyed hash of its
 values, as an array could be named without its caller, and tells by a free call that nobody's salary is zero.

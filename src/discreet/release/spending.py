@@ -1,9 +1,9 @@
 """The one text of a question, and a name for a request that nobody has.
 
 `canonical` writes a question so that its spellings are one text: names of parameters are sorted, numbers are exact
-rationals (0.1, "1e-1" given as a Decimal, and 1/10 are one), tuples are lists. Text that looks like a number stays text:
-what a caller accepts in both forms is parsed by the caller first. Letters stay as they are: a file may have two columns
-whose names look the same, "é" as one letter and as two, and a column is found by exactly its name.
+rationals (0.1, "1e-1" given as a Decimal, and 1/10 are one), tuples are lists. Text that looks like a number stays
+text: what a caller accepts in both forms is parsed by the caller first. Letters stay as they are: a file may have two
+columns whose names look the same, "é" as one letter and as two, and a column is found by exactly its name.
 """
 
 from __future__ import annotations
