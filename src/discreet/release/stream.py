@@ -246,7 +246,7 @@ def _files(source: Any) -> list[Path]:
         raise InvalidParameter("source must be a Parquet file, a list of them or a DataFrame of Spark")
     files = [Path(one) for one in listed]
     for file in files:
-        if not file.is_file():
+        if not os.path.isfile(file):  # `Path.is_file` raises where a name is too long
             raise InvalidParameter(f"source must be files that exist, and {file.name} does not; nothing was spent")
     return files
 

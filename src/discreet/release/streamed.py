@@ -30,7 +30,7 @@ from discreet.release.discovery import told_with
 from discreet.release.once import Asking, released
 from discreet.release.result import left_shown, shown
 from discreet.release.stream import ahead, write_batches
-from discreet.release.writer import Draft, free
+from discreet.release.writer import Draft, free, is_plain_file
 from discreet.release.writer import write as write_file
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
     record = released(target, write, asking, kept=study.kept)
     remaining = study.ledger.remaining(study.name, analyst=analyst)
     answer = AnswerFile(record=record, remaining=remaining, entry=entry)
-    if not beside.exists():
+    if os.path.abspath(target) == record["file"] and not is_plain_file(beside):  # asked again, it may lie elsewhere
         told = json.dumps({**record, "entry": entry}, ensure_ascii=False, indent=1)
         write_file(beside, told, kept=study.kept)
     return answer

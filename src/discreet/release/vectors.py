@@ -12,6 +12,7 @@ What it does not do: keep a ledger. A file is written beside its place and moved
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -120,7 +121,7 @@ def _opened(source: str, columns: tuple[str, ...], keep: tuple[str, ...], change
         read = _text(sys.stdin.buffer, ".txt", {_LINE: kind})
         return _Source(form=".txt", kinds={_LINE: changes is None}, kept=pa.schema([]), rows=None, batches=lambda: read)
     place = Path(source)
-    if not place.is_file():
+    if not os.path.isfile(place):  # `Path.is_file` raises where a name is too long
         raise InvalidParameter(f"there is no such file: {place.name}")
     match place.suffix.lower():
         case ".npy":
