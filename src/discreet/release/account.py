@@ -59,8 +59,9 @@ def text_of(account: Account, name: str, parameters: Mapping[str, Any]) -> str:
     from discreet.release.spending import canonical
 
     data = account.get("data_name")
-    if data is not None:
-        require_text("data_name", data)
+    if data is None:
+        return canonical(name, parameters)
+    require_text("data_name", data)
     return canonical(name, {**parameters, "data": data})
 
 
