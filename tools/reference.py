@@ -27,8 +27,9 @@ INTRODUCTION = """# Reference
 Every public name, made by `python tools/reference.py` from the docstrings. Names without a prefix are those of
 `discreet`. What a statistic does and why: [the statistics](statistics.md). The command line: [commands](cli.md).
 
-`**account` stands for `ledger=`, `study=`, `request_id=`, `data_version=` and `analyst=`: with a `Ledger` and the name
-of a study the call is charged before the data is looked at, and with a `request_id` it can be repeated, free.
+`**account` stands for `ledger=`, `study=`, `request_id=`, `data_name=`, `data_version=` and `analyst=`: with a `Ledger`
+and the name of a study the call is charged before the data is looked at, and with a `request_id`, or with a `data_name`
+and its `data_version`, it can be repeated, free.
 `neighbors` is "change-one" (how many units there are is public) or "add-remove" (it is not)."""
 
 SECTIONS = (

@@ -87,6 +87,7 @@ def test_tapes_of_array_calls(tmp_path: Path) -> None:
     calls = {
         "count": lambda **account: discreet.count(VALUES, epsilon="0.1", **account),
         "sum": lambda **account: discreet.sum(VALUES, **terms, **account),
+        "sum of named data": lambda **account: discreet.sum(VALUES, **terms, data_name="pay", **account),
         "mean": lambda **account: discreet.mean(VALUES, **terms, **account),
         "mean add-remove": lambda **account: discreet.mean(VALUES, **terms, neighbors="add-remove", **account),
         "std": lambda **account: discreet.std(VALUES, missing=0, **terms, **account),

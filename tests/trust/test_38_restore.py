@@ -57,13 +57,13 @@ def ask_table(ledger, _folder, epsilon="0.1"):
 
 
 def ask_array(ledger, _folder, epsilon="0.1"):
-    account = {"ledger": ledger, "study": "s", "data_version": "1"}
+    account = {"ledger": ledger, "study": "s", "data_name": "people", "data_version": "1"}
     return discreet.sum(list(range(50)), bounds=(0, 100), epsilon=epsilon, **account)
 
 
 def ask_file(ledger, folder, epsilon="0.1"):
     parquet.write_table(pa.table({"people": list(range(50))}), folder / "in.parquet")
-    account = {"ledger": ledger, "study": "s", "data_version": "1"}
+    account = {"ledger": ledger, "study": "s", "data_name": "people", "data_version": "1"}
     target = folder / f"{len(list(folder.glob('*noisy*')))}-noisy.parquet"
     return add_noise(folder / "in.parquet", target, columns=["people"], sensitivity=1, epsilon=epsilon, **account)
 

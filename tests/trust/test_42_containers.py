@@ -61,7 +61,7 @@ def ledger(tmp_path):
 
 
 def asked(ledger, call, column, **given):
-    where = {"ledger": ledger, "study": "survey", "data_version": "1", "epsilon": 1000}
+    where = {"ledger": ledger, "study": "survey", "data_name": "age", "data_version": "1", "epsilon": 1000}
     bounds = {} if call in (discreet.count, discreet.proportion) else {"bounds": (0, 100)}
     return call(column, **bounds, **where, **given)
 
@@ -137,11 +137,11 @@ def test_control_a_question_without_its_grid_is_refused_by_the_tape(ledger):
 
 
 def test_algorithm_one_on_another_type_or_shape_is_a_charge_of_its_own(ledger):
-    where = {"ledger": ledger, "study": "survey", "data_version": "1", "sensitivity": 1, "epsilon": 1}
+    account = {"ledger": ledger, "study": "survey", "data_name": "counts", "data_version": "1"}
     answers = [[1, 2], (1, 2), np.array([1, 2]), np.array([1.0, 2.0]), np.array([[1, 2]]), 1, 1.0, [2**70, 1]]
     spent = []
     for answer in answers:
-        discreet.laplace_mechanism(answer, **where)
+        discreet.laplace_mechanism(answer, sensitivity=1, epsilon=1, **account)
         spent.append(ledger.spent("survey"))
     assert spent == [1, 1, 2, 3, 4, 5, 6, 6]
 

@@ -2,9 +2,12 @@
 
 # ruff: noqa: S608 - the statements are ours
 
+import contextlib
 import csv
 import io
 import json
+import os
+import subprocess
 import sys
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -165,3 +168,28 @@ def test_the_command_line_is_safe(tmp_path):
         assert safe(one.out + one.err), (at, one)
         assert one.code == (0 if at < 7 else 2), (at, one)
     assert r"north\x1b[2J" in ended[1].out
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv"])
+def test_noise_on_a_terminal_escapes_what_it_keeps_and_a_pipe_does_not(tmp_path, form):
+    mark = {"csv": ",", "tsv": "\t"}[form]
+    odd = [key for key in ODD.values() if "\n" not in key and "\r" not in key] * 2000  # some letter is cut
+    lines = [f"people{mark}{NAME}", *(f"{at}{mark}{key}" for at, key in enumerate(odd))]
+    (tmp_path / f"in.{form}").write_text("\n".join(lines) + "\n", "utf-8")
+    terms = ["--sensitivity", "1", "--epsilon", "1000000", "--column", "people", "--keep", NAME]
+    command = [sys.executable, "-m", "discreet", "noise", f"in.{form}", "-", *terms]
+    piped = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout.decode()
+    assert NAME in piped
+    assert all(key in piped for key in odd)
+    ours, theirs = os.openpty()
+    with subprocess.Popen(command, cwd=tmp_path, stdout=theirs, stderr=subprocess.PIPE) as running:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while part := os.read(ours, 2**16):
+                shown += part
+        os.close(ours)
+    assert running.returncode == 0
+    assert safe(shown.decode().replace("\r\n", "\n").replace(mark, ""))
+    assert shown.count(b"\n") == len(lines)
+    assert "north\\x1b[2J" in shown.decode()

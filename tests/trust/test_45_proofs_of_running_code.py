@@ -6,8 +6,10 @@ mutant touches must be lost, `discreet verify` must fail, and all others must ho
 would prove nothing.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from itertools import count
 from unittest import mock
 
 import pytest
@@ -16,7 +18,19 @@ from typer.testing import CliRunner
 from discreet import cli
 from discreet.draw.coin import Logistic
 from discreet.errors import InvalidParameter
-from discreet.release import algorithm, design, estimators, mechanism, moments, quantile, ranks, response, tree
+from discreet.release import (
+    algorithm,
+    design,
+    estimators,
+    mechanism,
+    moments,
+    quantile,
+    ranks,
+    response,
+    streamed,
+    tree,
+)
+from discreet.release.tape import on_tape
 from discreet.verify import certify, report
 
 HALF = Fraction(1, 2)
@@ -38,6 +52,31 @@ def with_scale(module, name, at):
         return real(*changed, **named)
 
     return mock.patch.object(module, name, wrong)
+
+
+def with_scale_on_tape(module, name, at):
+    """The same, only where a ledger keeps what is drawn."""
+    real = getattr(module, name)
+
+    def wrong(*given, **named):
+        changed = list(given)
+        changed[at] = given[at] * HALF if on_tape() else given[at]
+        return real(*changed, **named)
+
+    return mock.patch.object(module, name, wrong)
+
+
+def with_shares_of_a_file(right=0):
+    """A file whose numbers are drawn as if each had twice its ε, after so many batches that are right."""
+    real, batches = streamed._numbers, count()
+
+    def wrong(plan, exact):
+        shares = (
+            plan.shares if next(batches) < right else [replace(one, epsilon=2 * one.epsilon) for one in plan.shares]
+        )
+        return real(replace(plan, shares=tuple(shares)), exact)
+
+    return mock.patch.object(streamed, "_numbers", wrong)
 
 
 def with_rates(module, name="choose_cell", factor=2):
@@ -83,6 +122,14 @@ MUTANTS = {
         set(),
     ),
     "the noise of Algorithm 1": (lambda: with_scale(algorithm, "fill", 1), {"laplace_mechanism"}, set()),
+    "the noise of Algorithm 1 on numbers": (lambda: with_scale(algorithm, "draw_one", 0), {"laplace_mechanism"}, set()),
+    "the noise of Algorithm 1 on a tape": (
+        lambda: with_scale_on_tape(algorithm, "fill", 1),
+        {"laplace_mechanism"},
+        set(),
+    ),
+    "the noise of arrays on a tape": (lambda: with_scale_on_tape(mechanism, "_many", 0), MOMENTS | {"count"}, set()),
+    "the noise of a file": (with_shares_of_a_file, set(), SUMS | {"count("}),
     **{
         f"moments.{name}": (lambda name=name: halved(moments, name), statistics, asked)
         for name, statistics, asked in (
@@ -168,6 +215,14 @@ def test_a_number_that_is_opened_without_noise_is_no_proof():
 
     with mock.patch.object(estimators, "_estimate", leaking), pytest.raises(InvalidParameter, match="draw"):
         certify("mean", bounds=(0, 1), epsilon=1)
+
+
+def test_every_batch_of_a_file_is_certified():
+    [make, *_] = [make for name, _, make in certificates() if name == "avg(age) GROUP BY place"]
+    with mock.patch.object(streamed, "_CELLS", 2):
+        assert make().holds
+        with with_shares_of_a_file(right=1), pytest.raises(InvalidParameter, match=r"avg\(age\) is drawn otherwise"):
+            make()
 
 
 def test_a_certificate_says_what_it_covers():

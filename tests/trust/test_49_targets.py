@@ -177,6 +177,46 @@ def test_every_writer_has_the_same_rules(name, answer, folder):
     assert len(made.read_bytes()) == len(content) or name in ("report", "figure")
 
 
+IMPOSSIBLE = {
+    "too long": "a" * 300,
+    "too long with its record": "a" * 245,
+    "a zero": "a\0b",
+    "half a letter": "a\ud800",
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_a_name_that_no_file_can_have_is_refused_in_one_sentence(name, answer, folder):
+    wanted = folder / IMPOSSIBLE[name]
+    with discreet.open(folder / "study.toml") as study:
+        before, spent = state(folder), study.spent
+        writers = [*(lambda write=write: write(answer, wanted, False) for write in WRITERS.values())]
+        if name == "too long with its record":  # which only some have
+            writers = writers[:3]
+        writers += [lambda: study.sql(SQL, epsilon=2).release(to=wanted.with_suffix(".parquet"))]
+        for write in writers:
+            with pytest.raises(InvalidParameter, match=r"cannot be written: .*; name another file") as refused:
+                write()
+            assert len(str(refused.value)) < 200
+        assert (state(folder), study.spent) == (before, spent)
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a\0b"])
+def test_noise_to_and_from_a_name_that_no_file_can_have_is_refused(name, folder):
+    good = folder / "people.parquet"
+    with Ledger.open(folder / "other.ledger", new=True) as ledger:
+        ledger.create("s", 10)
+        terms = {"columns": ["n"], "sensitivity": 1, "epsilon": 1}
+        for more in ({}, {"ledger": ledger, "study": "s"}):
+            for source, target in ((good, folder / name), (folder / name, folder / "new.parquet")):
+                with pytest.raises(InvalidParameter):
+                    stream.add_noise(source, target, **terms, **more)
+        for source, target in ((good, folder / name), (folder / name, folder / "new.parquet")):
+            with pytest.raises(InvalidParameter):
+                vectors.add_noise(str(source), str(target), **terms)
+        assert ledger.spent("s") == 0
+
+
 def test_a_file_of_an_answer_has_the_same_rules(folder):
     with discreet.open(folder / "study.toml") as study:
         plan, spent = study.sql(SQL, epsilon=1), study.spent

@@ -10,7 +10,9 @@ The noise of every statistic is a scale that shrinks with nε, times a width w: 
     std                            that of the variance at 2σe − e², or at e² for any σ, as |√a − √b| ≤ √|a−b|
     quantile, in ranks             ln(K/2β)·2/nε, under add-remove ln(K/2β)·2max(q,1−q)/nε, among K cells
 
-Means, variances and quantiles to first order in 1/nε. Every bound is rounded so that the error is met.
+Means, variances and quantiles to first order in 1/nε. Every bound is rounded so that the error is met. Under change-one
+n is public. Where missing values are dropped it is not, and its own noise adds a Y₃ to the widths of means and
+variances: w with (1 + w/2)·e^(−w) = β for a mean at an end of the bounds, 1.4 times as wide at 95 %.
 """
 
 from __future__ import annotations
@@ -69,6 +71,11 @@ def people_needed(
     error of a median or quantile is a fraction of the ranks (of the values for "laplace"); that of a std is smaller
     where a likely `std` is given.
 
+    Under change-one the number of values is taken to be public, as it is for integers, for truth values, and with
+    `missing=`. Where missing values are dropped (floats and lists, by default) it is private: then the error of a mean
+    or a variance is up to 1.4 times as large at 95 %, near an end of the bounds. Plan for that, or with `within=` of a
+    study's question, which is computed for the question as it is asked.
+
     >>> people_needed(error="0.01", epsilon="0.1", statistic="proportion", confidence=None)
     1414
     """
@@ -110,8 +117,9 @@ def epsilon_needed(
 ) -> Fraction:
     """The smallest ε, in whole units of 10⁻⁹, with which the statistic of n units is within `error`.
 
-    The parameters are those of `people_needed`; a histogram is within `error` in all of its `bins` at once. What
-    takes more than `total` is refused as impossible, with the number of people that it would take.
+    The parameters are those of `people_needed`, and the number of values is public as it is there; a histogram is
+    within `error` in all of its `bins` at once. What takes more than `total` is refused as impossible, with the number
+    of people that it would take.
 
     >>> float(epsilon_needed(error=0.1, n=100_000, statistic="mean", bounds=(0, 120)))
     0.035948788

@@ -108,8 +108,10 @@ def _of_numbers(array: NDArray[Any], kind: str, *, nullable: bool = False) -> Co
     if kind == "O":
         items = array.tolist()
         values = np.array([_number(item) for item in items], np.float64)
-        false = np.array([isinstance(item, bool | np.bool_) and not item for item in items], np.bool_)
-        texts = np.array([isinstance(item, str) for item in items], np.bool_)
+        kinds = [type(item) for item in items]  # `isinstance` would ask an item for its class
+        truths = np.array([issubclass(kind, bool | np.bool_) for kind in kinds], np.bool_)
+        texts = np.array([issubclass(kind, str) for kind in kinds], np.bool_)
+        false = truths & (values == 0)
         counted = ~false & (texts | ~np.isnan(values))
         return Column(values=values, whole=False, truth=False, nullable=True, counted=counted)
     values = array.astype(np.float64) if array.dtype == object else array  # None becomes NaN

@@ -2,8 +2,10 @@
 
     discreet.mean(ages, bounds=(0, 120), epsilon="0.1", ledger=ledger, study="survey")
 
-With `request_id` a call can be repeated: it is charged once, and gives the same release again. With `data_version` the
-same question about the same version of the data is charged once, whoever asks. Without them every call is a new one.
+With `request_id` a call can be repeated: it is charged once, and gives the same release again. With `data_name` and
+`data_version` the same question about the same version of the same data is charged once, whoever asks. Without them
+every call is a new one. Whether a call is free depends on these names alone, never on the values: otherwise it would
+tell whether two arrays are equal, without noise (docs/decisions/0009).
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ class Account(TypedDict, total=False):
     study: str
     analyst: str | None
     request_id: str | None
+    data_name: str | None
+    """What the values are, such as "salary": the part of a question that an array does not tell."""
     data_version: str | None
 
 
@@ -41,7 +45,24 @@ def account_of(account: Account, name: str) -> tuple[Ledger, str] | None:
         return None
     if ledger is None or study is None:
         raise InvalidParameter("a call is charged with ledger= and study= together; give both, or neither")
+    if account.get("data_version") is not None and account.get("data_name") is None:
+        raise InvalidParameter(
+            "data_version must come with data_name=, what the values are, such as data_name='salary': "
+            "otherwise two columns of one version would share an answer"
+        )
     return ledger, study
+
+
+def text_of(account: Account, name: str, parameters: Mapping[str, Any]) -> str:
+    """The one text of a call about the data that the account names."""
+    from discreet.release.book import require_text
+    from discreet.release.spending import canonical
+
+    data = account.get("data_name")
+    if data is None:
+        return canonical(name, parameters)
+    require_text("data_name", data)
+    return canonical(name, {**parameters, "data": data})
 
 
 def charged(
@@ -51,12 +72,12 @@ def charged(
     where = account_of(account, name)
     if where is None:
         return work()
-    from discreet.release.spending import canonical, new_request_id
+    from discreet.release.spending import new_request_id
 
     ledger, study = where
     grant = ledger.spend(
         account.get("request_id") or new_request_id(),
-        canonical(name, parameters),
+        text_of(account, name, parameters),
         epsilon,
         study=study,
         analyst=account.get("analyst"),

@@ -4,8 +4,9 @@
     floats:   out = g · ( round(answer/g) + DLap(t) )        on a public step g = 2^e (calibrate.grid)
 
 Theorem: if no unit can move the answer by more than Δ in the L1 norm, the output is ε-differentially private.
-Nothing in the data raises: NaN counts as 0, ±inf as the largest float, an int64 array stops at the ends of int64
-instead of wrapping. What it cannot do: know the sensitivity of your f.
+Nothing in the data raises: NaN counts as 0, ±inf and integers beyond the floats as the largest float, an int64 array
+stops at the ends of int64 instead of wrapping. Answers are read to plain numbers before ε is spent; a subclass of int
+or float counts as the number that it holds, whatever its methods do. What it cannot do: know the sensitivity of f.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from discreet.draw.addition import add
 from discreet.draw.vector import beyond_int64, draw_one, fill
 from discreet.errors import InvalidParameter
 from discreet.release.account import Account, charged
-from discreet.release.tape import drawn
+from discreet.release.tape import drawn, on_tape
 
 _CHUNK = 2**19
 """Numbers that are noised at a time: 4 MiB of noise, whatever the length of the answer."""
@@ -63,34 +64,25 @@ def laplace_mechanism(
     delta, exact = exact_sensitivity(sensitivity), exact_epsilon(epsilon)
     if changes is not None:
         changes = exact_count("changes", changes)
-    parameters: dict[str, Any]
-    if isinstance(answer, int | float) and out is None:
-        if not account:
-            return _noisy_number(answer, delta, exact, changes)
-        whole = isinstance(answer, int)
-        parameters = {"sensitivity": delta, "changes": changes, "whole": whole}
-        terms = "answer", grid_of(whole, delta, exact, changes or 1)
-        work = lambda: drawn(lambda: _noisy_number(answer, delta, exact, changes), *terms)  # noqa: E731
-        return charged(account, "laplace_mechanism", parameters, exact, work)
-    array = answer if isinstance(answer, np.ndarray) else _array(answer)
+    if issubclass(type(answer), int | float) and out is None and not account:
+        number = _plain(answer)
+        whole = isinstance(number, int)
+        grid = grid_of(whole, delta, exact, changes or 1)
+        return drawn(lambda: _noisy_item(number, whole, grid), "answer", grid)
+    array = _array(answer)
     task = _Task(array, delta, exact, changes)
     if out is not None:
         _check_out(out, array.shape, task.dtype)
     parameters = {"sensitivity": delta, "changes": changes, "type": task.dtype.name, "shape": list(array.shape)}
-    if not account and out is not None:
-        return task.run(out)
-    result = charged(account, "laplace_mechanism", parameters, exact, task.run if not account else task.taped)
-    if out is not None:  # after the record is on disk: before it, a caller could see a draw that nobody remembers
-        out[...] = result
+    if not account:
+        result = task.release(out)
+    else:
+        result = charged(account, "laplace_mechanism", parameters, exact, task.release)
+        if out is not None:  # after the record is on disk: before it, a caller could see a draw that nobody remembers
+            out[...] = result
+    if out is not None:
         return out
-    return result.tolist() if array.ndim == 0 or isinstance(answer, list | tuple) else result
-
-
-def _noisy_number(answer: float, delta: Fraction, epsilon: Fraction, changes: int | None) -> int | float:
-    if isinstance(answer, int):
-        return int(answer) + draw_one(grid_of(True, delta, epsilon, 1).scale)
-    grid = grid_of(False, delta, epsilon, changes or 1)
-    return _to_float(_to_steps(answer, grid) + draw_one(grid.scale), grid)
+    return result.tolist() if array.ndim == 0 or _is_list(answer) else result
 
 
 class _Task:
@@ -103,7 +95,23 @@ class _Task:
         self.big = array.dtype == object or beyond_int64(self.grid.scale)
         self.dtype = np.dtype(object if self.big and self.whole else np.int64 if self.whole else np.float64)
 
-    def run(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def release(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """The result by way of the tape, if there is one; in `out`, if there is none."""
+        terms = "answer", self.grid, self.dtype.name, *self.array.shape
+        found = drawn(lambda: self._written(self._run(None)) if on_tape() else self._run(out), *terms)
+        return found if isinstance(found, np.ndarray) else self._read(found)
+
+    def _written(self, result: NDArray[Any]) -> list[Any]:
+        """The numbers in JSON's types; of any size in hexadecimal, since Python limits the digits of a decimal."""
+        numbers = result.reshape(-1).tolist()
+        return [hex(number) for number in numbers] if self.dtype == object else numbers
+
+    def _read(self, numbers: list[Any]) -> NDArray[Any]:
+        result = np.empty(len(numbers), self.dtype)
+        result[:] = [int(number, 16) for number in numbers] if self.dtype == object else numbers
+        return result.reshape(self.array.shape)
+
+    def _run(self, out: NDArray[Any] | None) -> NDArray[Any]:
         """The result, drawn in chunks."""
         result = np.empty(self.array.shape, self.dtype) if out is None else out
         if self.array.size == 0:
@@ -121,11 +129,6 @@ class _Task:
             else:
                 _add_real(source, part, target, self.grid)
         return result
-
-    def taped(self) -> NDArray[Any]:
-        """The same by way of the tape."""
-        found = drawn(lambda: self.run().tolist(), "answer", self.grid, self.dtype.name, *self.array.shape)
-        return np.array(found, self.dtype).reshape(self.array.shape)
 
 
 def _chunks(array: NDArray[Any], result: NDArray[Any]) -> Any:
@@ -164,14 +167,17 @@ def _add_real(source: NDArray[Any], noise: NDArray[np.int64], target: NDArray[np
     target[far] = exact
 
 
-def _noisy_item(item: Any, whole: bool, grid: Grid) -> int | float:
+def _noisy_item(item: float, whole: bool, grid: Grid) -> int | float:
     noise = draw_one(grid.scale)
-    return int(item) + noise if whole else _to_float(_to_steps(item, grid) + noise, grid)
+    return item + noise if whole else _to_float(_to_steps(item, grid) + noise, grid)
 
 
 def _to_steps(answer: Any, grid: Grid) -> int:
-    """The multiple of the step nearest to the answer; NaN counts as 0, ±inf as the largest float."""
-    number = float(answer)
+    """The multiple of the step nearest to the answer; NaN counts as 0, what is beyond the floats as the largest."""
+    try:
+        number = float(answer)
+    except OverflowError:  # an integer among floats
+        number = _LARGEST if answer > 0 else -_LARGEST
     if number != number:  # noqa: PLR0124 - NaN
         return 0
     number = min(max(number, -_LARGEST), _LARGEST)
@@ -191,19 +197,51 @@ def _to_float(steps: int, grid: Grid) -> float:
 
 
 def _array(answer: Any) -> NDArray[Any]:
-    """Lists keep their Python integers, of any size; everything else is numpy's choice."""
-    with suppress(TypeError, ValueError):  # whose words may quote the answer: no `__context__` keeps them
-        return np.asarray(answer, object if isinstance(answer, list | tuple) else None)
-    raise InvalidParameter("answer must be numbers in a regular shape")
+    """The answer as numpy's own numbers, or as Python's: those of lists, which are of any size."""
+    listed = _is_list(answer) or issubclass(type(answer), int | float)
+    with suppress(Exception):  # whose words may quote the answer: no `__context__` keeps them
+        array = np.asarray(_plain_items(answer), object) if listed else np.asarray(answer)
+        if array.dtype != object or listed:
+            return array
+        plain = np.empty(array.size, object)
+        plain[:] = [_plain(item) for item in array.reshape(-1).tolist()]
+        return plain.reshape(array.shape)
+    raise InvalidParameter("answer must be integers or floats in a regular shape")
+
+
+def _plain_items(answer: Any) -> Any:
+    """Lists of plain numbers, however deep."""
+    if issubclass(type(answer), np.ndarray):
+        answer = answer.tolist()
+    return [_plain_items(item) for item in answer] if _is_list(answer) else _plain(answer)
+
+
+def _is_list(answer: Any) -> bool:
+    return issubclass(type(answer), list | tuple)  # `isinstance` would ask the answer for its class
+
+
+def _plain(item: Any) -> int | float:
+    """The number that an item holds, in Python's own types; no method of a subclass is called."""
+    kind = type(item)
+    if issubclass(kind, int):
+        return int.__int__(item)
+    if issubclass(kind, float):
+        return float.__float__(item)
+    if issubclass(kind, np.integer | np.bool_) and not issubclass(kind, np.timedelta64):
+        return int(np.generic.item(item))
+    if issubclass(kind, np.floating):
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            return float(np.generic.astype(item, np.float64))
+    raise TypeError
 
 
 def _is_whole(array: NDArray[Any]) -> bool:
     """Whether the answers are integers; decided by their types, never by their values."""
     if array.dtype == object:
         kinds = {type(item) for item in array.flat}
-        if not all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds):
+        if not kinds <= {int, float}:  # a list in a ragged one
             raise InvalidParameter("answer must be integers or floats in a regular shape")
-        return all(issubclass(kind, int | np.integer | np.bool_) for kind in kinds)
+        return kinds <= {int}
     if array.dtype.kind not in "biuf":
         raise InvalidParameter(f"answer must be integers or floats, got an array of {array.dtype}")
     return array.dtype.kind != "f"

@@ -22,7 +22,7 @@ from discreet.ask.query import Combined, Named, Number, Output, Query, Test
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.release import views
 from discreet.release.result import left_shown, shown, with_interval
-from discreet.release.writer import NOTHING, Kept, new_file, write
+from discreet.release.writer import NOTHING, Kept, is_plain_file, new_file, write
 
 if TYPE_CHECKING:
     import pandas
@@ -61,6 +61,10 @@ class Answer:
     kept: Kept = NOTHING
     """What belongs to the study, and is not written over."""
 
+    def __post_init__(self) -> None:
+        if "numbers" not in self.record:
+            raise QueryRefused(f"this was released to {self.record['file']}: read it there, or ask with to=")
+
     @cached_property
     def record(self) -> dict[str, Any]:
         """Everything a reader needs to judge the numbers: ε, Δ, scales, neighbours, unit, intervals."""
@@ -80,8 +84,6 @@ class Answer:
     @cached_property
     def rows(self) -> list[dict[str, Item]]:
         """The rows of the answer: for each column a value and the ends of its interval."""
-        if "numbers" not in self.record:
-            raise QueryRefused(f"this was released to {self.record['file']}: read it there, or ask with to=")
         numbers, keys = self.record["numbers"], self.record["keys"]
         cells = math.prod(len(column) for column in keys.values())
         table = []
@@ -181,7 +183,7 @@ class Answer:
         columns = {name: output.name for name, output in self.query.outputs if isinstance(output, Named)}
         record = {**self.record, "columns": columns, "entry": self.entry}
         content = json.dumps(record, ensure_ascii=False, indent=1).encode()
-        same = place.is_file() and not place.is_symlink() and place.read_bytes() == content
+        same = is_plain_file(place) and place.read_bytes() == content
         return place if same else write(place, content, force=force, kept=self.kept)
 
     def __eq__(self, other: object) -> bool:

@@ -20,7 +20,7 @@ from typing import Any
 from discreet.errors import DiscreetError, EngineFailed, QueryRefused
 from discreet.release.ledger import Grant, Ledger
 from discreet.release.spending import new_request_id
-from discreet.release.writer import NOTHING, Draft, Kept, free, refuse_kept
+from discreet.release.writer import NOTHING, Draft, Kept, free, is_plain_file, refuse_kept
 
 _READ = 2**20
 
@@ -62,8 +62,9 @@ def released(
 def _place(target: str | os.PathLike[str], asking: Asking | None, kept: Kept) -> Path:
     """The absolute target; a file may have that name only if it is the answer."""
     place = Path(os.path.abspath(target))
+    there = is_plain_file(place)
     refuse_kept(place, kept)
-    if asking is not None and place.is_file() and not place.is_symlink() and asking.answered(str(place)):
+    if asking is not None and there and asking.answered(str(place)):
         return place
     return free(place, kept=kept)
 

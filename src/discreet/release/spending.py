@@ -1,14 +1,14 @@
 """The one text of a question, and a name for a request that nobody has.
 
 `canonical` writes a question so that its spellings are one text: names of parameters are sorted, numbers are exact
-rationals (0.1, "1e-1" given as a Decimal, and 1/10 are one), tuples are lists, letters are in one Unicode form. Text
-that looks like a number stays text: what a caller accepts in both forms is parsed by the caller first.
+rationals (0.1, "1e-1" given as a Decimal, and 1/10 are one), tuples are lists. Text that looks like a number stays
+text: what a caller accepts in both forms is parsed by the caller first. Letters stay as they are: a file may have two
+columns whose names look the same, "é" as one letter and as two, and a column is found by exactly its name.
 """
 
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
@@ -29,7 +29,7 @@ def canonical(name: str, parameters: Mapping[str, Any]) -> str:
     >>> canonical("sum", {"a": 0.5, "b": 1}) == canonical("sum", {"b": Fraction(1), "a": Decimal("0.50")})
     True
     """
-    return json.dumps([_letters(name), _fields(parameters)], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return json.dumps([name, _fields(parameters)], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def new_request_id() -> str:
@@ -42,10 +42,8 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):  # numpy's numbers and arrays
         value = value.tolist()
     match value:
-        case None | bool():
+        case None | bool() | str():
             return value
-        case str():
-            return _letters(value)
         case list() | tuple() | range():
             return [_plain(item) for item in value]
     return _tagged(value)
@@ -68,11 +66,7 @@ def _tagged(value: Any) -> dict[str, Any]:
 def _fields(value: Mapping[str, Any]) -> dict[str, Any]:
     if not all(isinstance(name, str) for name in value):
         raise InvalidParameter("the names of parameters must be text")
-    return {_letters(name): _plain(item) for name, item in value.items()}
-
-
-def _letters(text: str) -> str:
-    return unicodedata.normalize("NFC", text)
+    return {name: _plain(item) for name, item in value.items()}
 
 
 def _number(value: Any) -> str:

@@ -29,9 +29,8 @@ from discreet.draw.vector import beyond_int64
 from discreet.engines.base import alone
 from discreet.engines.batches import noisy_batch, noisy_schema
 from discreet.errors import InvalidParameter, QueryRefused
-from discreet.release.account import Account, account_of
+from discreet.release.account import Account, account_of, text_of
 from discreet.release.once import Asking, refuse_begun, released
-from discreet.release.spending import canonical
 from discreet.release.writer import Draft, Kept, kept_files
 
 if TYPE_CHECKING:
@@ -184,8 +183,8 @@ class _Noise:
         if where is None:
             return None
         parameters = {"columns": self.columns, "keys": self.keys, "sensitivity": self.sensitivity}
-        more: Any = {name: value for name, value in account.items() if name not in ("ledger", "study")}
-        query = canonical("add_noise", parameters)
+        more: Any = {name: value for name, value in account.items() if name not in ("ledger", "study", "data_name")}
+        query = text_of(account, "add_noise", parameters)
         return Asking(ledger=where[0], study=where[1], query=query, epsilon=self.epsilon, **more)
 
     def told(self) -> dict[str, Any]:
@@ -247,7 +246,7 @@ def _files(source: Any) -> list[Path]:
         raise InvalidParameter("source must be a Parquet file, a list of them or a DataFrame of Spark")
     files = [Path(one) for one in listed]
     for file in files:
-        if not file.is_file():
+        if not os.path.isfile(file):  # `Path.is_file` raises where a name is too long
             raise InvalidParameter(f"source must be files that exist, and {file.name} does not; nothing was spent")
     return files
 

@@ -30,7 +30,7 @@ from discreet.release.discovery import told_with
 from discreet.release.once import Asking, released
 from discreet.release.result import left_shown, shown
 from discreet.release.stream import ahead, write_batches
-from discreet.release.writer import Draft, free
+from discreet.release.writer import Draft, free, is_plain_file
 from discreet.release.writer import write as write_file
 
 if TYPE_CHECKING:
@@ -83,7 +83,10 @@ class AnswerFile:
 
 def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: str | None) -> AnswerFile:
     """The file with the answer of a plan, made now or before."""
-    refuse_unstreamed(plan, target)
+    if Path(target).suffix != ".parquet":
+        raise InvalidParameter(f"to must be a new file that ends in .parquet, got {Path(target).name!r}")
+    if obstacle := unstreamed(plan):
+        raise QueryRefused(obstacle)
     study = plan.study
     asking = Asking(
         ledger=study.ledger,
@@ -101,7 +104,7 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
         free(beside, kept=study.kept)
 
     def write(draft: Draft) -> dict[str, Any]:
-        batches = ahead(_batches(plan, plan.fetched()))
+        batches = ahead(batches_of(plan, plan.fetched()))
         first = next(batches)
         rows = write_batches(draft, first.schema, _grouped(first, batches), arrow_types=False)
         return {**rest, "rows": rows}
@@ -109,35 +112,33 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
     record = released(target, write, asking, kept=study.kept)
     remaining = study.ledger.remaining(study.name, analyst=analyst)
     answer = AnswerFile(record=record, remaining=remaining, entry=entry)
-    if not beside.exists():
+    if os.path.abspath(target) == record["file"] and not is_plain_file(beside):  # asked again, it may lie elsewhere
         told = json.dumps({**record, "entry": entry}, ensure_ascii=False, indent=1)
         write_file(beside, told, kept=study.kept)
     return answer
 
 
-def refuse_unstreamed(plan: Plan, target: str | os.PathLike[str]) -> None:
-    """Refuse what cannot be written part by part; nothing is spent yet."""
+def unstreamed(plan: Plan) -> str | None:
+    """Why an answer cannot be written part by part; None if it can."""
     query = plan.query
-    if Path(target).suffix != ".parquet":
-        raise InvalidParameter(f"to must be a new file that ends in .parquet, got {Path(target).name!r}")
     if not query.groups:
-        raise QueryRefused("an answer of one row needs no file: release it without to=")
+        return "an answer of one row needs no file: release it without to="
     if (
         query.having
         or query.order
         or query.limit is not None
         or not all(isinstance(output, Named) for _, output in query.outputs)
     ):
-        raise QueryRefused(
+        return (
             "HAVING, ORDER BY, LIMIT and arithmetic act on released numbers: leave them out with to=, "
             "and do them on the file, free of charge"
         )
-    for share in plan.shares:
-        if not isinstance(share.design, CountDesign | MomentDesign):
-            raise QueryRefused("with to= an answer has counts, sums, means, variances and std; ask the rest without it")
+    if not all(isinstance(share.design, CountDesign | MomentDesign) for share in plan.shares):
+        return "with to= an answer has counts, sums, means, variances and std; ask the rest without it"
+    return None
 
 
-def _batches(plan: Plan, fetched: Exact[Any]) -> Iterator[pa.RecordBatch]:
+def batches_of(plan: Plan, fetched: Exact[Any]) -> Iterator[pa.RecordBatch]:
     """The rows of the answer, part by part."""
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 

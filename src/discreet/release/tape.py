@@ -21,10 +21,9 @@ from discreet.errors import QueryRefused
 class Tape:
     """Draws in their order, each with its terms."""
 
-    kept = True
-    """Whether draws are to be written down, and so must be in JSON's types."""
-
     def __init__(self, written: bytes | None = None) -> None:
+        self.kept = True
+        """Whether draws are to be written down, and so must be in JSON's types."""
         self._old: Iterator[Any] | None = None if written is None else iter(_entries(written))
         self._new: list[Any] = []
 

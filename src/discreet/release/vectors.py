@@ -12,8 +12,10 @@ What it does not do: keep a ledger. A file is written beside its place and moved
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,7 +32,7 @@ from discreet.calibrate.grid import grid_of
 from discreet.draw.vector import beyond_int64
 from discreet.engines.base import alone
 from discreet.engines.batches import plain, plain_type
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, printable
 from discreet.release.algorithm import laplace_mechanism
 from discreet.release.stream import BATCH, even, write_batches
 from discreet.release.writer import Kept, new_file
@@ -120,7 +122,7 @@ def _opened(source: str, columns: tuple[str, ...], keep: tuple[str, ...], change
         read = _text(sys.stdin.buffer, ".txt", {_LINE: kind})
         return _Source(form=".txt", kinds={_LINE: changes is None}, kept=pa.schema([]), rows=None, batches=lambda: read)
     place = Path(source)
-    if not place.is_file():
+    if not os.path.isfile(place):  # `Path.is_file` raises where a name is too long
         raise InvalidParameter(f"there is no such file: {place.name}")
     match place.suffix.lower():
         case ".npy":
@@ -307,10 +309,30 @@ def _sink(source: str, target: str, form: str, force: bool) -> Iterator[IO[bytes
         with new_file(target, force=force, kept=Kept(files=(source,))) as draft:
             yield draft.file
         return
-    if form in (".npy", ".parquet") and sys.stdout.isatty():
+    terminal = sys.stdout.isatty()
+    if form in (".npy", ".parquet") and terminal:
         raise InvalidParameter(f"{form} is not for a terminal: name a file to write to")
-    yield sys.stdout.buffer
+    yield _Terminal(sys.stdout.buffer) if terminal else sys.stdout.buffer  # type: ignore[misc]
     sys.stdout.buffer.flush()
+
+
+class _Terminal:
+    """A text on a terminal, where a name or a kept value could command it: what does not print is escaped."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._letters = getincrementaldecoder("utf-8")("backslashreplace")  # a letter may come in two parts
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        """How many bytes were taken: all of them; lines and tabs are the table's own."""
+        parts = self._letters.decode(bytes(data)).split("\t")
+        self._file.write("\t".join(map(printable, parts)).encode())
+        return len(data)
+
+    def flush(self) -> None:
+        """Hand everything to the system."""
+        self._file.flush()
 
 
 def _write_text(file: IO[bytes], batches: Iterator[pa.RecordBatch], schema: pa.Schema, form: str) -> None:

@@ -78,17 +78,12 @@ def kept_files(files: Iterable[str | os.PathLike[str]]) -> Kept:
 def free(target: str | os.PathLike[str], *, force: bool = False, kept: Kept = NOTHING) -> Path:
     """The absolute target, if it can be written; nothing is spent before this is known."""
     place = Path(os.path.abspath(target))
+    mode = _mode(place)
     refuse_kept(place, kept)
-    try:
-        there = os.lstat(place)
-    except FileNotFoundError:
-        there = None
-    except OSError as error:
-        raise InvalidParameter(f"{place.name[:60]} cannot be written: {error.strerror}; name another file") from None
-    if there is not None:
-        if stat.S_ISLNK(there.st_mode):
+    if mode is not None:
+        if stat.S_ISLNK(mode):
             raise InvalidParameter(f"the target must be a file of its own, and {place.name} is a link: name another")
-        if not stat.S_ISREG(there.st_mode):
+        if not stat.S_ISREG(mode):
             raise InvalidParameter(f"the target must be a plain file, and {place.name} is none: name another")
         if not force:
             raise taken(place)
@@ -96,6 +91,22 @@ def free(target: str | os.PathLike[str], *, force: bool = False, kept: Kept = NO
         raise InvalidParameter(f"the folder of {place.name} must exist, and does not; nothing was spent")
     with Draft(place):  # the folder takes new files
         return place
+
+
+def is_plain_file(place: Path) -> bool:
+    """Whether a target is there as a file of its own, and no link; a name that no file can have is refused."""
+    return stat.S_ISREG(_mode(place) or 0)
+
+
+def _mode(place: Path) -> int | None:
+    """The type and the permissions of what has this name; None if nothing has it."""
+    try:
+        return os.lstat(place).st_mode
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:  # a ValueError: no system call takes the name
+        why = error.strerror if isinstance(error, OSError) else "no file can have this name"
+    raise InvalidParameter(f"{place.name[:60]} cannot be written: {why}; name another file")
 
 
 def refuse_kept(place: Path, kept: Kept) -> None:

@@ -1,8 +1,9 @@
 """The parts of a release as they are drawn: of a plan, of a statistic of an array, of Algorithm 1.
 
 The code that releases is run on zeros, and what it asks of the samplers is written down (`recorded`): scales, steps and
-rates are those. The laws, and who may do what, come from the policy and the question alone, so that a wrong scale
-cannot excuse itself. No data is read.
+rates are those. All ways to release are run: to a table and to a file, with a ledger and without one, numbers, lists
+and arrays; and must draw the same. The laws, and who may do what, come from the policy and the question alone, so that
+a wrong scale cannot excuse itself. No data is read.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from discreet import arrays
 from discreet.ask.query import Count, CountUnits
 from discreet.calibrate.bounds import exact_bounds, exact_count, exact_neighbors
 from discreet.calibrate.epsilon import exact_epsilon, exact_sensitivity, quote
-from discreet.calibrate.grid import ValueGrid, grid_of, value_grid
+from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.draw.coin import Logistic
 from discreet.engines.base import Cells, Exact
 from discreet.engines.integers import column
@@ -30,8 +32,9 @@ from discreet.release.quantile import VALUE_PART
 from discreet.release.ranks import ExtremeDesign, QuantileDesign
 from discreet.release.response import randomized_response
 from discreet.release.shares import Share
+from discreet.release.streamed import batches_of, unstreamed
 from discreet.verify.loss import Part
-from discreet.verify.recorded import Draw, recording
+from discreet.verify.recorded import Draw, recorded, recording
 
 STATISTICS = (
     "count",
@@ -58,8 +61,11 @@ About = dict[str, Any]
 
 
 def parts_of_plan(plan: Plan) -> list[Part]:
-    """All parts of a plan."""
-    return [part for parts in parts_by_share(plan) for part in parts]
+    """All parts of a plan, whether it is released to a table or to a file."""
+    parts = [part for parts in parts_by_share(plan) for part in parts]
+    if unstreamed(plan) is None:
+        _require_same_in_file(plan, parts)
+    return parts
 
 
 def parts_by_share(plan: Plan) -> list[list[Part]]:
@@ -108,14 +114,31 @@ def _parts_of_share(share: Share, plan: Plan, titles: dict[str, str]) -> list[Pa
 
 def _drawn_by(share: Share, plan: Plan) -> list[Draw]:
     """What a design draws in a release, here of zeros."""
+    with recording() as draws:
+        share.design.release(Exact(_zero_totals(share, plan)), share.terms, share.epsilon, plan.level)
+    return draws
+
+
+def _zero_totals(share: Share, plan: Plan) -> list[Any]:
     zeros = column(np.zeros(plan.cells, np.int64))
-    secret: list[Any] = [
+    return [
         [np.zeros(measure.value.grid.width + 1, np.int64)] * plan.cells if isinstance(measure, Cells) else zeros
         for measure in share.design.measures()
     ]
+
+
+def _require_same_in_file(plan: Plan, parts: list[Part]) -> None:
+    """Refuse a plan whose file is not drawn, batch by batch, with the scales and steps of its parts, one a share."""
+    zeros = [totals for share in plan.shares for totals in _zero_totals(share, plan)]
     with recording() as draws:
-        share.design.release(Exact(secret), share.terms, share.epsilon, plan.level)
-    return draws
+        sizes = [batch.num_rows for batch in batches_of(plan, Exact(zeros))]
+    about: About = {"statistic": "a file"}
+    for size in sizes:
+        for part in parts:
+            draw, columns = _next(draws, "sums", about), len(part.scales)
+            if (draw.terms[:columns], *draw.scales(columns)) != (part.steps, part.scales, size):
+                raise InvalidParameter(f"{part.statistic} is drawn otherwise to a file than to a table")
+    _nothing_more(draws, about)
 
 
 def _of_all(of: Count | CountUnits) -> bool:
@@ -201,8 +224,7 @@ def certified_twin(statistic: str, *, epsilon: Any, **given: Any) -> tuple[Any, 
     if "bounds" in known and given.get("bounds") is None:
         raise InvalidParameter(f"the certificate of a {statistic} needs bounds=, the declared ones")
     data = _zeros(**shape)
-    with recording() as draws:
-        release = call(data, epsilon=exact, **given)
+    release, draws = recorded(lambda: call(data, epsilon=exact, **given))
     neighbors = exact_neighbors(given.get("neighbors", "change-one"))
     about: About = {"statistic": statistic, "neighbors": neighbors, "epsilon": exact}
     dropped = given.get("missing") is None and (isinstance(data, np.ma.MaskedArray) or data.dtype.kind == "f")
@@ -290,11 +312,16 @@ def _algorithm(epsilon: Fraction, *, sensitivity: Any, changes: Any = 1, whole: 
     """Algorithm 1 on integers (`whole`) or on floats, of which one unit changes so many."""
     delta, many = exact_sensitivity(sensitivity), exact_count("changes", changes)
     about: About = {"statistic": "laplace_mechanism", "neighbors": "change-one", "epsilon": epsilon}
-    with recording() as draws:
-        zeros = np.zeros(1, np.int64 if whole else np.float64)
-        release = laplace_mechanism(zeros, sensitivity=delta, epsilon=epsilon, changes=many)
-    scales, _ = _next(draws, "loose", about).scales(1)
-    _nothing_more(draws, about)
+    zeros = np.zeros(1, np.int64 if whole else np.float64)
+    terms: dict[str, Any] = {"sensitivity": delta, "epsilon": epsilon, "changes": many}
+    noises = set()
+    for answer in (zeros.tolist()[0], zeros.tolist(), zeros):
+        release, draws = recorded(partial(laplace_mechanism, answer, **terms))
+        draw = _next(draws, "answer", about)
+        noises.add((draw.scales(1)[0], (draw.terms[0].step,)))
+        _nothing_more(draws, about)
+    if len(noises) > 1:
+        raise InvalidParameter("a number, a list and an array must be drawn with the same noise")
+    [(scales, steps)] = noises
     facts = {"sensitivity": delta, "changes": Fraction(0 if whole else many)}
-    step = grid_of(whole, delta, epsilon, many).step
-    return release, [Part(**about, law="answer", facts=facts, scales=scales, steps=(step,))]
+    return release, [Part(**about, law="answer", facts=facts, scales=scales, steps=steps)]

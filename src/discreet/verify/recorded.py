@@ -2,6 +2,7 @@
 
 A draw has its *terms*, as `release.mechanism` names them (steps, rates, shapes), and the samplers' own notes of what
 was asked of them (`draw.noted`). Scales are read from the notes alone: they are what is drawn, whatever anybody says.
+A call on a ledger keeps its draws on a tape, in other types: both ways are run, and must ask for the same.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from typing import Any
+from typing import Any, TypeVar
 
 from discreet.draw.choice import common_unit
 from discreet.draw.noted import Noted, noting
 from discreet.errors import InvalidParameter
 from discreet.release.tape import Tape, taping
+
+Release = TypeVar("Release")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +52,9 @@ class Draw:
 class Recorder(Tape):
     """A tape that keeps what is asked for, not what is drawn."""
 
-    kept = False
-
-    def __init__(self, notes: list[Noted]) -> None:
+    def __init__(self, notes: list[Noted], *, kept: bool) -> None:
         super().__init__()
+        self.kept = kept
         self.draws: list[Draw] = []
         self._notes = notes
 
@@ -74,10 +76,21 @@ class Recorder(Tape):
 
 
 @contextmanager
-def recording() -> Iterator[list[Draw]]:
-    """The draws of the releases that are made meanwhile."""
+def recording(*, kept: bool = False) -> Iterator[list[Draw]]:
+    """The draws of the releases that are made meanwhile; with `kept` as if a ledger kept them."""
     with noting() as notes:
-        recorder = Recorder(notes)
+        recorder = Recorder(notes, kept=kept)
         with taping(recorder):
             yield recorder.draws
         recorder.loose()
+
+
+def recorded(work: Callable[[], Release]) -> tuple[Release, list[Draw]]:
+    """What a call releases, and its draws, which must be the same with a ledger and without one."""
+    with recording(kept=True) as on_tape:
+        work()
+    with recording() as draws:
+        release = work()
+    if draws != on_tape:
+        raise InvalidParameter("a release must draw the same with a ledger and without one")
+    return release, draws

@@ -19,6 +19,7 @@ from scipy import optimize
 from discreet.calibrate import accuracy, lemma
 from discreet.calibrate.epsilon import UNIT, charge
 from discreet.errors import InvalidParameter
+from discreet.release.moments import centred_scales
 
 SCALES = [Fraction(1, 2), Fraction(7, 3), Fraction(20), Fraction(1234, 5)]
 
@@ -383,3 +384,17 @@ def test_equal_parts_are_equal_and_on_the_ledgers_grid() -> None:
 def test_a_split_refuses_what_it_cannot_use(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         accuracy.split(1, **options)
+
+
+def test_where_missing_values_are_dropped_a_mean_errs_by_up_to_1_4_times_as_much_as_planned() -> None:
+    """At an end of the bounds the noise of the sum and that of the number are two draws of Lap(R/nε)."""
+    epsilon, n, width = Fraction(1, 10), 10_000, 120
+    of_sum, of_number = centred_scales(width, epsilon)
+    assert of_sum / 2 == of_number * width / 2 == width / epsilon
+
+    def beyond(w: float) -> float:
+        return (1 + w / 2) * math.exp(-w)
+
+    needed = accuracy.epsilon_needed(error="0.5", n=n, statistic="mean", bounds=(0, width))
+    planned = 0.5 * n * float(needed) / width
+    assert beyond(1.4 * planned) <= 0.05 < beyond(1.35 * planned)

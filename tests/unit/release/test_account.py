@@ -73,7 +73,7 @@ def test_a_call_is_charged_once_and_shown_again_free(ledger, name):
 
 def test_the_same_question_of_the_same_version_is_charged_once_for_everybody(ledger):
     ledger.allot("ann", "0.5", study="survey")
-    account = {"ledger": ledger, "study": "survey", "data_version": "2026"}
+    account = {"ledger": ledger, "study": "survey", "data_name": "age", "data_version": "2026"}
     first = discreet.mean(AGES, **BOUNDED, **account)
     assert shown(discreet.mean(AGES, bounds=("0", 120.0), epsilon=0.1, **account, analyst="ann")) == shown(first)
     assert ledger.spent("survey") == Fraction(1, 10)

@@ -190,7 +190,7 @@ def test_the_ledger_keeps_the_hash_and_not_the_numbers(source, tmp_path, ledger)
 
 @pytest.mark.parametrize("again", [{"request_id": "one"}, {"request_id": "two", "data_version": "v1"}])
 def test_who_asks_again_gets_the_same_file_free(source, tmp_path, ledger, again):
-    account = {"ledger": ledger, "study": "census", "data_version": "v1"}
+    account = {"ledger": ledger, "study": "census", "data_name": "blocks", "data_version": "v1"}
     target = noised(source, tmp_path / "noisy.parquet", **account, request_id="one")
     first = target.read_bytes()
     for place in (target, tmp_path / "elsewhere.parquet"):

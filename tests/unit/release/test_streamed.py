@@ -96,7 +96,7 @@ def test_asked_again_it_is_the_same_file_and_free(study, tmp_path):
     for place in ("cells.parquet", "other.parquet"):
         assert plan.release(to=tmp_path / place).path == first.path
     assert first.path.read_bytes() == before
-    assert not (tmp_path / "other.parquet").exists()
+    assert not list(tmp_path.glob("other.*"))
     assert study.spent == 1
     first.path.unlink()
     with pytest.raises(QueryRefused, match="the file is gone, and a release is made once"):
@@ -108,7 +108,7 @@ def test_an_answer_is_either_a_file_or_in_the_ledger(study, tmp_path):
     plan, other = study.sql(PLAIN, epsilon=1), study.sql(PLAIN, epsilon=2)
     plan.release(to=tmp_path / "cells.parquet")
     with pytest.raises(QueryRefused, match=r"cells\.parquet: read it there"):
-        plan.release().rows  # noqa: B018
+        plan.release()
     other.release()
     with pytest.raises(QueryRefused, match="not as a file"):
         other.release(to=tmp_path / "other.parquet")
