@@ -144,6 +144,9 @@ class Engine(Protocol):
     def version(self) -> str:
         """A text that changes when the content does."""
 
+    def check(self) -> None:
+        """Refuses a source that no longer has the columns and types that it was opened with, as far as that shows."""
+
     def units(self, unit: str | None) -> Exact[int]:
         """The number of units."""
 

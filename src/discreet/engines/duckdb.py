@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import duckdb as engine
 
 from discreet.ask.expression import Column, Kind
+from discreet.calibrate.epsilon import quote
 from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
 from discreet.engines.dialect_duckdb import DUCKDB
 from discreet.engines.expectations import check, known_rows
@@ -22,7 +23,7 @@ from discreet.engines.keys import units_of, units_of_keys
 from discreet.engines.sources import opened
 from discreet.engines.statement import SOURCE, statement
 from discreet.engines.textfiles import Layout
-from discreet.errors import one_line
+from discreet.errors import InvalidParameter, one_line
 
 _KINDS: Mapping[str, tuple[Kind, bool]] = {
     **dict.fromkeys(
@@ -71,10 +72,17 @@ class DuckDB:
         self._lock = threading.Lock()
         self._connection = _connection()
         _guarded("check", lambda: _check_ours(self._connection))
-        relation, self._content, typed = _guarded("open", lambda: opened(source, self._connection, layout))
+        relation, self._content, self._check, typed, unread = _guarded(
+            "open", lambda: opened(source, self._connection, layout)
+        )
         # a relation prints rows: no list of attributes may show it
         self._relation: Callable[[], engine.DuckDBPyRelation] = lambda: relation
         self._schema = schema_of(relation.columns, relation.types, typed=typed)
+        types = zip(relation.columns, relation.types, strict=True)
+        strange = {name: f"its type is {kind.id}" for name, kind in types if name not in self._schema}
+        self.unread: Mapping[str, str] = {**unread, **strange}
+        """Columns that cannot be asked for, and why."""
+        _refuse_unread(self.unread, layout.columns)
         self._foreign = isinstance(source, engine.DuckDBPyRelation)
         if self._foreign:
             _guarded("check", lambda: _check_relation(relation))
@@ -103,6 +111,11 @@ class DuckDB:
         with self._lock:
             return _guarded("version", self._content)
 
+    def check(self) -> None:
+        """Refuses a source that no longer has the columns and types that it was opened with."""
+        with self._lock:
+            _guarded("check", self._check)
+
     def units(self, unit: str | None) -> Exact[int]:
         """How many rows there are, or how many values of the unit column; rows without a unit are nobody's."""
         table = self._run("units", units_of(unit, self._schema), None)
@@ -128,6 +141,13 @@ class DuckDB:
             if self._foreign:  # its maker may have changed what it was opened with
                 _guarded(name, lambda: relation.query(SOURCE, _SETTINGS))
             return _guarded(name, lambda: take(_queried(relation, sql, keys)))
+
+
+def _refuse_unread(unread: Mapping[str, str], columns: Sequence[str]) -> None:
+    used = {name.lower() for name in columns}
+    for name, reason in unread.items():
+        if name.lower() in used:
+            raise InvalidParameter(f"the column {quote(name)} must hold numbers, texts, dates or truths: {reason}")
 
 
 def _guarded(name: str, work: Callable[[], Result]) -> Result:

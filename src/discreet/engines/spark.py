@@ -78,6 +78,9 @@ class Spark:
         numbers = [int(one[0].as_py() or 0) for one in found.columns]
         return hashlib.sha256(repr((columns, numbers)).encode()).hexdigest()
 
+    def check(self) -> None:
+        """Nothing: a frame keeps the plan that it was opened with."""
+
     def units(self, unit: str | None) -> Exact[int]:
         """How many rows there are, or how many values of the unit column; rows without a unit are nobody's."""
         table = self._run("units", units_of(unit, self._schema, SPARK), None)
@@ -153,9 +156,10 @@ def _opened(source: str) -> Any:
         raise InvalidParameter("a source on Spark needs pyspark: pip install 'discreet[spark]'") from None
     session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     name = source.removeprefix("spark:")
-    if name.rstrip("/").endswith(_TEXTS):  # Spark would tell types from rows, and split lines at carriage returns
+    ending = name.rstrip("/").lower()
+    if ending.endswith(_TEXTS):  # Spark would tell types from rows, and split lines at carriage returns
         raise InvalidParameter("a file of text must become Parquet for Spark, or a DataFrame with a schema of your own")
-    suffix = next((suffix for suffix in _FORMATS if name.rstrip("/").endswith(suffix)), None)
+    suffix = next((suffix for suffix in _FORMATS if ending.endswith(suffix)), None)
     if suffix is None:
         return session.table(name)
     return session.read.format(_FORMATS[suffix]).load(name)

@@ -199,13 +199,15 @@ def _array(answer: Any) -> NDArray[Any]:
 
 def _is_whole(array: NDArray[Any]) -> bool:
     """Whether the answers are integers; decided by their types, never by their values."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise InvalidParameter("answer must be an array without a mask; fill it first, as in answer.filled(0)")
     if array.dtype == object:
         kinds = {type(item) for item in array.flat}
         if not all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds):
             raise InvalidParameter("answer must be integers or floats in a regular shape")
         return all(issubclass(kind, int | np.integer | np.bool_) for kind in kinds)
     if array.dtype.kind not in "biuf":
-        raise InvalidParameter(f"answer must be integers or floats, got an array of {array.dtype}")
+        raise InvalidParameter("answer must be integers or floats")
     return array.dtype.kind != "f"
 
 
