@@ -15,15 +15,14 @@ from typing import Any, TypeVar
 import duckdb as engine
 
 from discreet.ask.expression import Column, Kind
-from discreet.calibrate.epsilon import quote
-from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
+from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded, refuse_unread
 from discreet.engines.dialect_duckdb import DUCKDB
 from discreet.engines.expectations import check, known_rows
 from discreet.engines.keys import units_of, units_of_keys
 from discreet.engines.sources import opened
 from discreet.engines.statement import SOURCE, statement
 from discreet.engines.textfiles import Layout
-from discreet.errors import InvalidParameter, one_line
+from discreet.errors import one_line
 
 _KINDS: Mapping[str, tuple[Kind, bool]] = {
     **dict.fromkeys(
@@ -82,7 +81,7 @@ class DuckDB:
         strange = {name: f"its type is {kind.id}" for name, kind in types if name not in self._schema}
         self.unread: Mapping[str, str] = {**unread, **strange}
         """Columns that cannot be asked for, and why."""
-        _refuse_unread(self.unread, layout.columns)
+        refuse_unread(self.unread, layout.columns)
         self._foreign = isinstance(source, engine.DuckDBPyRelation)
         if self._foreign:
             _guarded("check", lambda: _check_relation(relation))
@@ -141,13 +140,6 @@ class DuckDB:
             if self._foreign:  # its maker may have changed what it was opened with
                 _guarded(name, lambda: relation.query(SOURCE, _SETTINGS))
             return _guarded(name, lambda: take(_queried(relation, sql, keys)))
-
-
-def _refuse_unread(unread: Mapping[str, str], columns: Sequence[str]) -> None:
-    used = {name.lower() for name in columns}
-    for name, reason in unread.items():
-        if name.lower() in used:
-            raise InvalidParameter(f"the column {quote(name)} must hold numbers, texts, dates or truths: {reason}")
 
 
 def _guarded(name: str, work: Callable[[], Result]) -> Result:

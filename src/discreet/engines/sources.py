@@ -26,6 +26,7 @@ import duckdb as engine
 from sqlglot import exp
 
 from discreet.calibrate.epsilon import quote
+from discreet.engines.base import MILLISECONDS
 from discreet.engines.dialect import SOURCE
 from discreet.engines.frames import arrow_hash, arrow_table
 from discreet.engines.sqlite import one_table, sqlite_table
@@ -36,10 +37,6 @@ CSV, JSON, _PARQUET = {".csv", ".tsv", ".txt"}, {".json", ".jsonl", ".ndjson"}, 
 _PACKED = {".gz", ".zst"}
 _QUERIES = ("select", "with", "from")
 _CHANGED = "the files no longer have the columns and types that they had; open the study again"
-_MILLISECONDS = (
-    "its times are in milliseconds, of which one can be too far for DuckDB; write the file again with microseconds, as "
-    'in frame.to_parquet("people.parquet", coerce_timestamps="us")'
-)
 _SERIES = frozenset({"RANGE", "GENERATE_SERIES", "UNNEST", "REPEAT"})
 _TABLES = _SERIES | {
     *("SEQ_SCAN", "COLUMN_DATA_SCAN", "DUMMY_SCAN", "EMPTY_RESULT", "CTE_SCAN", "REC_CTE_SCAN", "DELIM_SCAN")
@@ -158,9 +155,11 @@ def _files_named(query: str, connection: engine.DuckDBPyConnection) -> set[str]:
         part = parts.pop()
         if isinstance(part, dict):
             name, kind = part.get("table_name") or "", part.get("type")
-            if kind == "TABLE_FUNCTION" and part["function"]["function_name"].upper() not in _SERIES:
+            function = part["function"]["function_name"] if kind == "TABLE_FUNCTION" else "range"
+            suffix = suffix_of(Path(name)) if kind == "BASE_TABLE" else ""
+            if function.upper() not in _SERIES or suffix in JSON:
                 raise InvalidParameter(_SELECT)
-            if kind == "BASE_TABLE" and suffix_of(Path(name)) in CSV | _PARQUET:
+            if suffix in CSV | _PARQUET:
                 names.add(name)
         parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
     return names
@@ -261,7 +260,7 @@ def _parquet_rows(
     columns, unread = [], {}
     for name, kind in _types(connection.sql(f"FROM {reader}")):
         if name in times and kind.startswith("TIMESTAMP"):
-            unread[name] = _MILLISECONDS
+            unread[name] = MILLISECONDS
         elif kind.endswith((")", "]")) and not kind.startswith(("DECIMAL(", "ENUM(")):
             unread[name] = f"its type is {'list' if kind.endswith(']') else kind.partition('(')[0].lower()}"
         else:
