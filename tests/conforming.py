@@ -558,3 +558,19 @@ def on_spark(session):
         return Spark(session.createDataFrame(table, schema=schema)), table.to_pylist()
 
     return opened
+
+
+def check_declared_texts(opened) -> None:
+    """Every cell in every declared way: each value as often as the reference finds it, and all the rest missing."""
+    table, columns = read_cells()
+    engine, rows = opened(table)
+    measures = []
+    for column in columns:
+        values = {value for row in rows if (value := reference.evaluate(column, row)) is not None}
+        assert values, column
+        kind = column.kind
+        constants = [ask.Constant(Fraction(value) if kind == "number" else value, kind) for value in values]
+        measures += [Rows(ask.Comparison("=", column, constant)) for constant in constants]
+        measures.append(Rows(ask.Missing(column)))
+    request = Request(tuple(measures))
+    assert engine.fetch(request).reveal() == reference.fetch(request, rows)

@@ -108,8 +108,8 @@ def init(
     asks = sys.stdin.isatty() and not yes
     read = initial.asked_until_good(lambda text, default: typer.prompt(printable(text), default=default), say)
     initial.refuse_second_budget(place, data, agreed=another_budget, ask=read if asks else None)
-    schema, formats = looked_at(data)
-    say(initial.described(data, schema))
+    schema, formats, unread = looked_at(data)
+    say(initial.described(data, schema), *(f"{name} is not read: {reason}." for name, reason in unread.items()))
     draft = initial.Draft(
         formats=formats,
         source=initial.relative(data, place.parent),

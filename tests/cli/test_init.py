@@ -5,6 +5,7 @@ import pty
 import subprocess
 import sys
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -136,3 +137,14 @@ def test_on_a_terminal_it_asks_and_asks_again_after_a_wrong_answer(unreadable):
     policy = Policy.load(unreadable / "study.toml")
     assert (policy.unit, policy.max_rows, policy.neighbors) == ("patient", 2, "change-one")
     assert list(policy.columns) == ["county", "age", "well"]
+
+
+def test_it_says_why_a_column_is_not_read(tmp_path):
+    times = pa.array([0, 1000], pa.int64()).cast(pa.timestamp("ms"))
+    pq.write_table(pa.table({"age": [30, 40], "seen": times, "tags": [["a"], []]}), tmp_path / "people.parquet")
+    told = discreet("init", "people.parquet", "--unit", "row", "--bounds", "age=0:120", "--epsilon", "1", cwd=tmp_path)
+    assert told.code == 0, told.err
+    assert "1 column (age bigint)" in told.out
+    assert "seen is not read: its times are in milliseconds" in told.out
+    assert 'coerce_timestamps="us"' in told.out
+    assert "tags is not read: its type is list" in told.out

@@ -17,12 +17,12 @@ from conforming import (
     KINDS,
     LONG_TEXTS,
     NAMES,
+    check_declared_texts,
     corners,
     expressions,
     functions,
     in_memory,
     on_postgresql,
-    read_cells,
     requests,
     same,
     tables,
@@ -154,16 +154,4 @@ def test_texts_that_are_too_long_are_missing_and_nobody_s(opened):
 
 
 def test_texts_are_read_as_declared(opened):
-    """Every cell in every declared way: each value as often as the reference finds it, and all the rest missing."""
-    table, columns = read_cells()
-    engine, rows = opened(table)
-    measures = []
-    for column in columns:
-        values = {value for row in rows if (value := reference.evaluate(column, row)) is not None}
-        assert values, column
-        kind = column.kind
-        constants = [ask.Constant(Fraction(value) if kind == "number" else value, kind) for value in values]
-        measures += [Rows(ask.Comparison("=", column, constant)) for constant in constants]
-        measures.append(Rows(ask.Missing(column)))
-    request = Request(tuple(measures))
-    assert engine.fetch(request).reveal() == reference.fetch(request, rows)
+    check_declared_texts(opened)

@@ -23,11 +23,11 @@ from conforming import (
     KINDS,
     LONG_TEXTS,
     NAMES,
+    check_declared_texts,
     corners,
     expressions,
     functions,
     on_spark,
-    read_cells,
     requests,
     same,
     tables,
@@ -37,6 +37,7 @@ from discreet.ask.query import Group
 from discreet.engines.base import Cells, OnGrid, Present, Request, Rows, Squares, Total, Units
 from discreet.engines.opening import engine_of
 from discreet.engines.spark import Spark
+from discreet.engines.textfiles import Layout
 from discreet.errors import EngineFailed, InvalidParameter
 
 few = settings(
@@ -214,16 +215,20 @@ def test_texts_that_are_too_long_are_missing_and_nobody_s(opened):
 
 
 def test_texts_are_read_as_declared(opened):
-    """Every cell in every declared way: each value as often as the reference finds it, and all the rest missing."""
-    table, columns = read_cells()
-    engine, rows = opened(table)
-    measures = []
-    for column in columns:
-        values = {value for row in rows if (value := reference.evaluate(column, row)) is not None}
-        assert values, column
-        kind = column.kind
-        constants = [ask.Constant(Fraction(value) if kind == "number" else value, kind) for value in values]
-        measures += [Rows(ask.Comparison("=", column, constant)) for constant in constants]
-        measures.append(Rows(ask.Missing(column)))
-    request = Request(tuple(measures))
-    assert engine.fetch(request).reveal() == reference.fetch(request, rows)
+    check_declared_texts(opened)
+
+
+def test_times_in_milliseconds_are_refused_by_their_type(spark, tmp_path):
+    """Spark multiplies by 1000, and a job fails where one time does not fit."""
+    for unit, value in (("ms", 1000), ("ms", 2**62), ("us", 2**62)):
+        file = tmp_path / f"a b {unit} {value}.PARQUET"
+        times = pa.array([0, value], pa.int64()).cast(pa.timestamp(unit))
+        pa.parquet.write_table(pa.table({"when": times, "n": [1, 2]}), file)
+        for source in (f"spark:{file}", spark.read.parquet(str(file)).withColumnRenamed("when", "seen")):
+            engine = engine_of(source, Layout(("n",)))
+            name = "when" if isinstance(source, str) else "seen"
+            assert list(engine.schema()) == (["n"] if unit == "ms" else [name, "n"])
+            assert engine.version()
+            if unit == "ms":
+                with pytest.raises(InvalidParameter, match=f"the column '{name}' must hold .*microseconds"):
+                    engine_of(source, Layout((name,)))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.ask.expression import Column, Missing
+from discreet.ask.expression import Column, Comparison, Constant, Missing
 from discreet.ask.policy import Policy
 from discreet.calibrate.grid import ValueGrid
 from discreet.engines.base import OnGrid, Request, Rows, Total
@@ -20,6 +20,34 @@ from discreet.engines.duckdb import DuckDB
 from discreet.engines.textfiles import Layout
 from discreet.errors import InvalidParameter
 from discreet.release.study import Study
+
+
+class Hostile:
+    """An object that fails whatever is asked of it."""
+
+    def __str__(self):
+        raise LookupError("secret")
+
+    __eq__ = __ne__ = __bool__ = __str__
+    __hash__ = object.__hash__
+
+
+class HostileNumber(int):
+    def __str__(self):
+        return "\ud800"
+
+
+class HostileText(str):
+    __slots__ = ()
+
+    def encode(self, *_):
+        raise RuntimeError("secret")
+
+    def __ne__(self, other):
+        raise ArithmeticError("secret")
+
+    __hash__ = str.__hash__
+
 
 ITEMS = [
     None,
@@ -38,7 +66,11 @@ ITEMS = [
     date(2024, 2, 29),
     datetime.fromisoformat("2024-02-29T12:00"),
     np.float32(1.5),
+    np.longdouble("1e4000"),
     np.int8(3),
+    Hostile(),
+    HostileNumber(7),
+    HostileText("a"),
     [1],
     {},
     object(),
@@ -108,7 +140,7 @@ def test_the_smallest_and_largest_value_of_a_parquet_file_decide_nothing(tmp_pat
         table = pa.table({"age": pa.array([1.0, 1.0, value, *[float("nan")] * 50], pa.float64())})
         pq.write_table(table, path) if writer == "pyarrow" else pl.from_arrow(table).write_parquet(path)
         select = f"SELECT * FROM '{path}'"  # noqa: S608
-        engine = DuckDB({"file": str(path), "select": select, "relation": duckdb.sql(select)}[source])
+        engine = DuckDB({"file": str(path), "select": select, "relation": duckdb.sql(select).materialize()}[source])
         age = Column("age", "number")
         on_grid = OnGrid(age, ValueGrid(exponent=0, lower=0, upper=100, exact=True), None)
         counted = [[2 + (value is not None)], [2 + (0 if value is None else min(100, int(min(value, 100))))]]
@@ -134,3 +166,137 @@ def test_times_in_milliseconds_that_polars_writes_are_not_read_either(tmp_path, 
     engine = DuckDB(str(tmp_path / "rows.parquet"))
     assert list(engine.schema()) == ["age"]
     assert engine.fetch(Request((Rows(),))).reveal() == [[2]]
+
+
+def texts(column) -> dict:
+    """What DuckDB has of a column of a frame: each text and how often it is there, and how many rows there are."""
+    engine = DuckDB(pd.DataFrame({"x": column}) if isinstance(column, pd.Series) else pa.table({"x": column}))
+    found = engine.discover(Column("x", "text"), None, 1).reveal()
+    assert engine.fetch(Request((Rows(),))).reveal() == [[len(column)]]
+    assert engine.fetch(Request((Rows(Missing(Column("x", "text"))),))).reveal() == [
+        [len(column) - sum(found.values())]
+    ]
+    return found
+
+
+def test_scalars_of_numpy_are_read_as_those_of_python():
+    items = {
+        "1.5": np.float64(1.5),
+        "2.5": np.float16(2.5),
+        "0.25": np.longdouble("0.25"),
+        "-3": np.int8(-3),
+        "18446744073709551615": np.uint64(2**64 - 1),
+        "ä": np.str_("ä"),
+        "true": np.bool_(True),
+        "2024-02-29 00:00:00": np.datetime64("2024-02-29"),
+        "2024-02-29 12:00:00.123456": np.datetime64("2024-02-29T12:00:00.123456789"),
+    }
+    missing = [pd.NaT, pd.NA, np.datetime64("NaT"), np.datetime64("NaT", "D"), np.float64("nan"), Decimal("NaN")]
+    missing += [Decimal("sNaN"), np.timedelta64(5, "s"), np.complex128(1), np.bytes_(b"a"), np.array([1]), np.ma.masked]
+    missing += [np.datetime64(10**6, "Y"), np.datetime64(2**62, "ms"), Hostile(), HostileText("a"), HostileNumber(1)]
+    column = pd.Series([*items.values(), *missing], dtype=object)
+    assert texts(column) == dict.fromkeys(items, 1)
+
+
+BAD = pa.Array.from_buffers(pa.string(), 3, pa.array([b"ok", b"\xff\xfe", b"caf\xc3"], pa.binary()).buffers())
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        BAD,
+        pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int8()), BAD),
+        pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.uint32()), BAD)]),
+        pa.RunEndEncodedArray.from_arrays([1, 3], pa.array(["ok", None])),
+        pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"\xff" * 16] * 3, pa.binary(16))),
+        pd.Series(["ok", "\ud800", "\udfff"], dtype="string[python]"),
+        pd.Series(["ok", "\ud800", "\udfff"], dtype=object),
+    ],
+    ids=lambda column: str(column.dtype if isinstance(column, pd.Series) else column.type)[:20],
+)
+def test_a_text_that_is_no_utf_8_is_missing(column):
+    found = texts(column)
+    assert found in ({"ok": 1}, {"ffffffff-ffff-ffff-ffff-ffffffffffff": 3})
+
+
+def test_a_far_date_in_milliseconds_is_missing():
+    """DuckDB counts days in 32 bits: 2³² days after 1970 would be 1970 again."""
+    day = 86_400_000
+    cells = [
+        0,
+        2**32 * day,
+        -(2**32) * day,
+        2932896 * day,
+        2932897 * day,
+        -719162 * day,
+        -719163 * day,
+        2**63 - 1,
+        None,
+    ]
+    for column in (
+        pa.array(cells, pa.int64()).cast(pa.date64()),
+        pa.array(cells, pa.int64()).cast(pa.date64()).dictionary_encode(),
+    ):
+        engine = DuckDB(pa.table({"x": column}))
+        x = Column("x", "date")
+        assert engine.fetch(Request((Rows(Missing(x)),))).reveal() == [[6]]
+        in_1970 = Comparison("<", x, Constant(datetime.fromisoformat("1970-01-02"), "date"))
+        assert engine.fetch(Request((Rows(in_1970),))).reveal() == [[2]]
+        assert engine.units("x").reveal() == 3
+
+
+TYPES = {
+    "complex": pd.Series([1j, 2]),
+    "timedelta": pd.Series([pd.Timedelta(1), pd.Timedelta(2)]),
+    "Sparse": pd.Series(pd.arrays.SparseArray([0, 1])),
+    "period": pd.Series(pd.period_range("2020", periods=2)),
+    "interval": pd.Series(pd.interval_range(0, 2)),
+    "float128": pd.Series(np.array([1, 2], np.longdouble)),
+    "Int128": pl.Series([1, 2]).cast(pl.Int128),
+    "Object": pl.Series([object(), object()]),
+    "Binary": pl.Series([b"a", b"b"]),
+    "decimal256": pa.array([Decimal(1), Decimal(2)], pa.decimal256(70, 2)),
+    "decimal128": pa.array([Decimal(100), Decimal(200)], pa.decimal128(38, -2)),
+    "null": pa.array([None, None]),
+    "struct": pa.array([{"a": "b"}, None]),
+    "list": pa.array([[1], None]),
+    "time32": pa.array([1, 2], pa.time32("s")),
+    "dense_union": pa.UnionArray.from_dense(
+        pa.array([0, 0], pa.int8()), pa.array([0, 1], pa.int32()), [pa.array([1, 2])]
+    ),
+    "dictionary": pa.array([b"a", b"b"]).dictionary_encode(),
+    "extension": pa.ExtensionArray.from_storage(pa.json_(), pa.array(["1", "{"])),
+}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_column_of_an_odd_type_is_refused_by_its_type_if_it_is_used_and_else_not_read(kind):
+    column = TYPES[kind]
+    module = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[
+        type(column).__module__.split(".")[0]
+    ]
+    table = module({"x": column, "n": [1, 2]})
+    engine = DuckDB(table, Layout(("n",)))
+    assert list(engine.schema()) == ["n"]
+    assert engine.fetch(Request((Rows(),), unit="n", max_rows=1)).reveal() == [[2]]
+    with pytest.raises(InvalidParameter, match=rf"^the column 'x' must hold numbers.*: its type is {kind}"):
+        DuckDB(table, Layout(("X", "n")))
+
+
+def test_half_floats_are_numbers():
+    for table in (
+        pa.table({"x": pa.array(np.array([1.5, np.nan], np.float16))}),
+        pd.DataFrame({"x": pd.Series([1.5, np.nan], dtype="float16")}),
+        pl.DataFrame({"x": pl.Series([1.5, None]).cast(pl.Float16)}),
+    ):
+        assert DuckDB(table).schema()["x"].kind == "number"
+        assert DuckDB(table).fetch(Request((Rows(Missing(Column("x", "number"))),))).reveal() == [[1]]
+
+
+def test_a_file_without_a_column_that_can_be_read_is_refused(tmp_path):
+    times = pa.array([0, 2**62], pa.int64()).cast(pa.timestamp("ms"))
+    pq.write_table(pa.table({"when": times, "more": [[1], [2]]}), tmp_path / "rows.parquet")
+    with pytest.raises(
+        InvalidParameter, match=r"must have a column that can be read; 'when' is not read: .*microseconds"
+    ):
+        DuckDB(str(tmp_path / "rows.parquet"))

@@ -101,6 +101,30 @@ def test_a_missing_value_more_or_less_does_not_change_the_question():
         assert texts[0] == texts[1], kind
 
 
+def test_what_is_masked_is_missing():
+    """In a mask the data below it is whatever was there before: none of it may count."""
+    given = {"bounds": (0, 100), "epsilon": 1000}
+    for kind in (object, "int64", "float64", "bool"):
+        masked = np.ma.array([1] * 10 + [100] * 30, dtype=kind, mask=[False] * 10 + [True] * 30)
+        assert abs(discreet.sum(masked, **given, neighbors="add-remove").value - 10) < 5, kind
+        assert abs(discreet.count(masked, epsilon=1000).value - 10) < 5, kind
+        assert abs(discreet.mean(masked, **given, missing=1).value - 1) < 5, kind
+        bits = np.ma.array([0] * 10 + [1] * 30, dtype=kind, mask=[False] * 10 + [True] * 30)
+        assert not discreet.randomized_response(bits, epsilon=1000).bits.any(), kind
+        with pytest.raises(InvalidParameter, match="without a mask"):
+            discreet.laplace_mechanism(masked, sensitivity=1, epsilon=1)
+
+
+@pytest.mark.parametrize("kind", ["U", "S", "T"])
+def test_a_refusal_does_not_tell_the_longest_text(kind):
+    for words in (["a"], ["a" * 20]):
+        for column in (np.array(words, kind), np.ma.array(np.array(words, kind), mask=[True])):
+            with pytest.raises(InvalidParameter, match=r"^the data must be numbers, got a column of (text|bytes)$"):
+                discreet.mean(column, bounds=(0, 1), epsilon=1)
+            with pytest.raises(InvalidParameter, match=r"^[^2]*$"):
+                discreet.laplace_mechanism(column, sensitivity=1, epsilon=1)
+
+
 CHANGED = {
     "another number of records": lambda: (np.array(AGES[:100]), {}),
     "integers": lambda: (np.array(AGES), {}),

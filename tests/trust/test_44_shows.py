@@ -33,7 +33,7 @@ SOURCES = {
     "Arrow": lambda: pa.table(ROWS),
     "batch": lambda: pa.record_batch(ROWS),
     "dictionary": lambda: pa.table({**ROWS, "name": pa.array(ROWS["name"]).dictionary_encode()}),
-    "DuckDB": lambda: duckdb.from_arrow(pa.table(ROWS)),
+    "DuckDB": lambda: duckdb.from_arrow(pa.table(ROWS)).materialize(),
 }
 
 
@@ -193,7 +193,8 @@ def test_a_source_that_is_no_table_is_refused_without_its_rows(source):
 def test_an_engine_that_fails_quotes_no_row(tmp_path):
     """A cell that DuckDB cannot read, where it would quote it."""
     with duckdb.connect() as connection:
-        connection.register("rows", pa.table(ROWS))
+        connection.register("cells", pa.table(ROWS))
+        connection.execute("CREATE TABLE rows AS FROM cells")
         source = connection.sql("SELECT name, CAST(name AS INTEGER) AS age FROM rows")
         with pytest.raises(duckdb.Error, match=WORD):  # the control
             source.fetchall()

@@ -271,7 +271,7 @@ def check_schema(policy: Policy, schema: Mapping[str, Typed]) -> None:
         if name not in schema:
             nearest = difflib.get_close_matches(name, list(schema), n=1)
             hint = f"; did you mean {nearest[0]}?" if nearest else ""
-            raise InvalidParameter(f"{place}: the data has no such column{hint}")
+            raise InvalidParameter(f"{place}: the data has no such column of numbers, texts, dates or truths{hint}")
         _check_type(name, declared, schema[name])
         column = column_under(name, declared, schema[name])
         kind = column.kind

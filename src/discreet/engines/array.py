@@ -33,6 +33,9 @@ _BLOCK = 2**16
 _THREAD_SHARE = 2**20
 """A second thread is worth its start from this many values on."""
 
+_WORDS = {"U": "text", "T": "text", "S": "bytes", "V": "records"}
+"""Kinds of numpy whose names hold a length, which would be that of the longest value."""
+
 _NUMBER = re.compile(NUMBER_PATTERN)
 
 Reals = NDArray[np.float64]
@@ -91,7 +94,9 @@ def column(data: Any) -> Column:
 def _column(data: Any) -> Column:
     if isinstance(data, np.ma.MaskedArray):
         kind = data.dtype.kind
-        array = np.ma.filled(data.astype(np.float64), np.nan) if kind in "biuf" else data.data
+        if kind in "biuf":
+            return _of_numbers(np.ma.filled(data.astype(np.float64), np.nan), kind, nullable=True)
+        array = np.where(np.ma.getmaskarray(data), np.nan, data.data) if kind == "O" else data.data
         return _of_numbers(array, kind, nullable=True)
     if not isinstance(data, np.ndarray) and hasattr(data, "to_numpy"):
         return _series(data)
@@ -104,7 +109,7 @@ def _of_numbers(array: NDArray[Any], kind: str, *, nullable: bool = False) -> Co
     if array.ndim != 1:
         raise InvalidParameter(f"the data must be one column of values, got {array.ndim} dimensions")
     if kind not in "biufO":
-        raise InvalidParameter(f"the data must be numbers, got a column of {array.dtype}")
+        raise InvalidParameter(f"the data must be numbers, got a column of {_WORDS.get(kind, array.dtype.name)}")
     if kind == "O":
         items = array.tolist()
         values = np.array([_number(item) for item in items], np.float64)
@@ -277,7 +282,7 @@ def _of_pandas(data: Any) -> Column:
     if isinstance(data.dtype, np.dtype):
         return _of_numbers(data.to_numpy(), kind)
     if kind not in "biuf":
-        raise InvalidParameter(f"the data must be numbers, got a column of {data.dtype}")
+        raise InvalidParameter(f"the data must be numbers, got a column of {data.dtype.name}")
     return _of_numbers(data.to_numpy(dtype="float64", na_value=float("nan")), kind, nullable=True)
 
 

@@ -12,14 +12,21 @@ A secret has a type: `Exact`. Only `release.mechanism` opens it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from discreet.ask.expression import Column, Expression, Kind
 from discreet.ask.query import Group
+from discreet.calibrate.epsilon import quote
 from discreet.calibrate.grid import ValueGrid
-from discreet.errors import DiscreetError, EngineFailed
+from discreet.errors import DiscreetError, EngineFailed, InvalidParameter
+
+MILLISECONDS = (
+    "its times are in milliseconds, of which one can be too far to be read; write the file again with microseconds, as "
+    'in frame.to_parquet("people.parquet", coerce_timestamps="us")'
+)
+"""Why a column of Parquet is not read: DuckDB and Spark multiply by 1000, and fail where a time does not fit."""
 
 Value = TypeVar("Value")
 Other = TypeVar("Other")
@@ -144,6 +151,9 @@ class Engine(Protocol):
     def version(self) -> str:
         """A text that changes when the content does."""
 
+    def check(self) -> None:
+        """Refuses a source that no longer has the columns and types that it was opened with, as far as that shows."""
+
     def units(self, unit: str | None) -> Exact[int]:
         """The number of units."""
 
@@ -152,6 +162,14 @@ class Engine(Protocol):
 
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:
         """For each measure, a list over all groups of Python integers (of int64 arrays for `Cells`)."""
+
+
+def refuse_unread(unread: Mapping[str, str], columns: Sequence[str]) -> None:
+    """Refuse columns that are used and cannot be read, with the reason."""
+    used = {name.lower() for name in columns}
+    for name, reason in unread.items():
+        if name.lower() in used:
+            raise InvalidParameter(f"the column {quote(name)} must hold numbers, texts, dates or truths: {reason}")
 
 
 def guarded(engine: str, name: str, work: Callable[[], Value]) -> Value:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import duckdb as engine
 
 from discreet.ask.expression import Column, Kind
-from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
+from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded, refuse_unread
 from discreet.engines.dialect_duckdb import DUCKDB
 from discreet.engines.expectations import check, known_rows
 from discreet.engines.keys import units_of, units_of_keys
@@ -71,10 +71,17 @@ class DuckDB:
         self._lock = threading.Lock()
         self._connection = _connection()
         _guarded("check", lambda: _check_ours(self._connection))
-        relation, self._content, typed = _guarded("open", lambda: opened(source, self._connection, layout))
+        relation, self._content, self._check, typed, unread = _guarded(
+            "open", lambda: opened(source, self._connection, layout)
+        )
         # a relation prints rows: no list of attributes may show it
         self._relation: Callable[[], engine.DuckDBPyRelation] = lambda: relation
         self._schema = schema_of(relation.columns, relation.types, typed=typed)
+        types = zip(relation.columns, relation.types, strict=True)
+        strange = {name: f"its type is {kind.id}" for name, kind in types if name not in self._schema}
+        self.unread: Mapping[str, str] = {**unread, **strange}
+        """Columns that cannot be asked for, and why."""
+        refuse_unread(self.unread, layout.columns)
         self._foreign = isinstance(source, engine.DuckDBPyRelation)
         if self._foreign:
             _guarded("check", lambda: _check_relation(relation))
@@ -102,6 +109,11 @@ class DuckDB:
         """A text that changes when the content does."""
         with self._lock:
             return _guarded("version", self._content)
+
+    def check(self) -> None:
+        """Refuses a source that no longer has the columns and types that it was opened with."""
+        with self._lock:
+            _guarded("check", self._check)
 
     def units(self, unit: str | None) -> Exact[int]:
         """How many rows there are, or how many values of the unit column; rows without a unit are nobody's."""

@@ -1,7 +1,10 @@
 """Frames and Arrow objects as Arrow tables in which no cell makes DuckDB fail, or tells how another is read.
 
 A column of objects, or a category, of pandas has no type but that of its items: it is a column of texts, which a policy
-may declare to be numbers, dates or truths. Bytes that are no UTF-8 are replaced. A time with a zone is in microseconds.
+may declare to be numbers, dates or truths. These cells are missing: texts that are no UTF-8, times with a zone that do
+not fit into microseconds, dates in milliseconds outside of the years 1 to 9999.
+
+Whether a column can be read depends on its type alone.
 """
 
 from __future__ import annotations
@@ -9,35 +12,38 @@ from __future__ import annotations
 import hashlib
 import io
 import math
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+
 from discreet.errors import InvalidParameter
 
+_DAY = 86_400_000
+_YEARS = range(1 - 1970, 10_000 - 1970)
+_DIGITS = 38
+"""Of a decimal number of DuckDB, at most."""
 
-def arrow_table(source: Any) -> Any:
-    """A pandas or polars frame or an Arrow object as an Arrow table that DuckDB reads without an error."""
+
+def arrow_table(source: Any) -> tuple[Any, dict[str, str]]:
+    """A pandas or polars frame or an Arrow object as an Arrow table that DuckDB reads without an error.
+
+    Beside it, the types of the columns that cannot be read and are left out.
+    """
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
-    module = type(source).__module__.partition(".")[0]
-    if module == "pandas":
-        source = _of_pandas(source.copy())  # the frame may change, the copy cannot
-    elif module == "polars":
-        source = (source.collect() if hasattr(source, "collect") else source).to_arrow()
-    elif hasattr(source, "read_all"):
-        source = source.read_all()
-    elif isinstance(source, pa.RecordBatch):
-        source = pa.Table.from_batches([source])
-    elif hasattr(source, "to_table"):
-        source = source.to_table()
-    if not isinstance(source, pa.Table):
-        raise InvalidParameter(
-            "the source must be a path, a SELECT, a pandas or polars frame, an Arrow table or a DuckDB relation, "
-            f"got a {type(source).__name__}"
-        )
-    return _in_microseconds(_decodable(source))
+    names, columns, unread = [], [], {}
+    for name, kind, values in _columns(source):
+        column = None if values is None else _readable(values)
+        if column is None:
+            unread[name] = kind.partition("<")[0].partition("[")[0].partition("(")[0]
+        else:
+            names.append(name)
+            columns.append(column)
+    return pa.table(columns, names=names), unread
 
 
 def arrow_hash(table: Any) -> str:
@@ -59,73 +65,170 @@ def arrow_hash(table: Any) -> str:
     return digest.hexdigest()
 
 
-def _of_pandas(frame: Any) -> Any:
-    """A frame as an Arrow table; objects and categories have no type but that of their items, so they are texts."""
+def _columns(source: Any) -> Iterator[tuple[str, str, Any]]:
+    """The columns of a source: name, type, and values in Arrow, or None if Arrow does not have the type."""
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
-    columns = []
-    for index in range(frame.shape[1]):
-        series = frame.iloc[:, index]
-        if series.dtype == object or hasattr(series.dtype, "categories"):
-            columns.append(pa.array([_text_of(item) for item in series.tolist()], pa.large_string()))
-        else:
-            columns.append(pa.Array.from_pandas(series))
-    return pa.table(columns, names=[str(name) for name in frame.columns])
+    module = type(source).__module__.partition(".")[0]
+    if module == "pandas" and hasattr(source, "iloc") and source.ndim == 2:
+        frame = source.copy()  # the frame may change, the copy cannot
+        for index, name in enumerate(frame.columns):
+            series = frame.iloc[:, index]
+            yield str(name), str(series.dtype), _of_pandas(series)
+        return
+    if module == "polars" and hasattr(source, "lazy"):
+        for series in source.lazy().collect().get_columns():
+            yield series.name, str(series.dtype), _of_polars(series)
+        return
+    if hasattr(source, "read_all"):
+        source = source.read_all()
+    elif isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    elif hasattr(source, "to_table"):
+        source = source.to_table()
+    if not isinstance(source, pa.Table):
+        raise InvalidParameter(
+            "the source must be a path, a SELECT, a pandas or polars frame, an Arrow table or a DuckDB relation, "
+            f"got a {type(source).__name__}"
+        )
+    for field, values in zip(source.schema, source.columns, strict=True):
+        yield field.name, str(field.type), values
+
+
+def _of_pandas(series: Any) -> Any:
+    """A column in Arrow; objects and categories have no type but that of their items, so they are texts."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    kind = series.dtype
+    if kind.kind == "O" and (
+        isinstance(kind, np.dtype) or hasattr(kind, "categories") or getattr(kind, "storage", "") == "python"
+    ):
+        with np.errstate(all="ignore"):  # a warning would tell of an item
+            return pa.array([_text_of(item) for item in series.tolist()], pa.large_string())
+    try:
+        pa.Array.from_pandas(series.iloc[:0])
+    except Exception:  # of the type: there are no values
+        return None
+    return pa.Array.from_pandas(series)
+
+
+def _of_polars(series: Any) -> Any:
+    try:
+        series.clear().to_arrow()
+    except Exception:  # of the type: there are no values
+        return None
+    return series.to_arrow()
 
 
 def _text_of(item: object) -> str | None:
     """An item of a column of objects as the text that a file would have for it, else missing; it never raises."""
     try:
-        match item:
-            case str():
-                return item.encode("utf-8", "replace").decode()
-            case bool():
-                return str(item).lower()
-            case datetime():
-                item = item.astimezone(UTC).replace(tzinfo=None) if item.tzinfo else item
-                return item.isoformat(" ", "microseconds")
-            case date() | int() | Decimal() | UUID():
-                return str(item)
-            case float() if math.isfinite(item):
-                return repr(float(item))
-    except (ValueError, OverflowError, TypeError):
-        pass
+        text = _written(item)
+        return None if text is None else str.encode(text).decode()
+    except Exception:  # an item may be of any class, and so is what it raises
+        return None
+
+
+def _written(item: Any) -> Any:  # noqa: PLR0911 - one case for each type
+    if isinstance(item, np.datetime64):  # NaT has no year in the range
+        near = int(item.astype("datetime64[Y]").astype(np.int64)) in _YEARS
+        return str(item.astype("datetime64[us]").item()) if near else None
+    if isinstance(item, np.floating):
+        item = float(item)
+    elif isinstance(item, np.generic) and not isinstance(item, np.timedelta64):
+        item = item.item()
+    if item != item:  # noqa: PLR0124 - NaN, NaT
+        return None
+    match item:
+        case str():
+            return item
+        case bool():
+            return str(item).lower()
+        case datetime():
+            item = item.astimezone(UTC).replace(tzinfo=None) if item.tzinfo else item
+            return item.isoformat(" ", "microseconds")
+        case date() | int() | Decimal() | UUID():
+            return str(item)
+        case float() if math.isfinite(item):
+            return repr(float(item))
     return None
 
 
-def _in_microseconds(table: Any) -> Any:
-    """The table with the times that have a zone in microseconds, which DuckDB reads; those beyond are missing."""
+def _readable(values: Any) -> Any:  # noqa: PLR0911 - one case for each type
+    """A column of a type that DuckDB reads whatever the cells are, or None if there is none for this type."""
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
     from pyarrow import compute
 
-    for index, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type) and field.type.tz is not None and field.type.unit != "us":
-            micros = {"s": 10**6, "ms": 10**3}.get(field.type.unit)
-            count = table.column(index).cast(pa.int64())
-            if micros is None:
-                count = compute.divide(count, 1000)
-            else:
-                most = (2**63 - 1) // micros
-                there = compute.and_(compute.less_equal(count, most), compute.greater_equal(count, -most))
-                count = compute.multiply(compute.if_else(there, count, None), micros)
-            table = table.set_column(index, field.name, count.cast(pa.timestamp("us", field.type.tz)))
-    return table
+    kind, types = values.type, pa.types
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        if not _has_reader(kind.value_type):
+            return None
+        text = types.is_string(kind.value_type)  # of which all together may not fit into 32 bits
+        whole = pa.large_string() if text else kind.value_type
+        values = values.cast(whole) if types.is_dictionary(kind) else compute.run_end_decode(values)
+        kind = values.type
+    if not _has_reader(kind):
+        return None
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return _decodable(values)
+    if types.is_float16(kind):
+        return values.cast(pa.float32())
+    if types.is_date64(kind):
+        first, last = (day.toordinal() - date(1970, 1, 1).toordinal() for day in (date.min, date.max))
+        near = _between(values.cast(pa.int64()), first * _DAY, (last + 1) * _DAY - 1)
+        return near.cast(pa.timestamp("ms")).cast(pa.date32(), safe=False)
+    if types.is_timestamp(kind) and kind.tz is not None and kind.unit != "us":
+        return _in_microseconds(values)
+    return values
 
 
-def _decodable(table: Any) -> Any:
-    """The table with its texts in UTF-8: bytes that are none come as the sign for such."""
+def _has_reader(kind: Any) -> bool:
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
-    for index, field in enumerate(table.schema):
-        if (
-            pa.types.is_string(field.type)
-            or pa.types.is_large_string(field.type)
-            or pa.types.is_string_view(field.type)
-        ):
-            try:
-                table.column(index).validate(full=True)
-            except pa.ArrowInvalid:
-                raw = table.column(index).cast(pa.large_binary())
-                texts = [None if value is None else value.decode("utf-8", "replace") for value in raw.to_pylist()]
-                table = table.set_column(index, field.name, pa.array(texts, pa.large_string()))
-    return table
+    types = pa.types
+    if types.is_decimal(kind):
+        return bool(kind.bit_width <= 128 and 0 <= kind.scale <= kind.precision <= _DIGITS)
+    tests = ("boolean", "integer", "floating", "string", "large_string", "string_view", "date", "timestamp")
+    return any(getattr(types, f"is_{test}")(kind) for test in tests) or kind == pa.uuid()
+
+
+def _between(numbers: Any, lowest: int, highest: int) -> Any:
+    """Numbers within a range; others are missing."""
+    from pyarrow import compute
+
+    near = compute.and_(compute.greater_equal(numbers, lowest), compute.less_equal(numbers, highest))
+    return compute.if_else(near, numbers, None)
+
+
+def _in_microseconds(values: Any) -> Any:
+    """Times that have a zone in microseconds, which DuckDB reads; those beyond are missing."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+    from pyarrow import compute
+
+    micros = {"s": 10**6, "ms": 10**3}.get(values.type.unit)
+    count = values.cast(pa.int64())
+    if micros is None:
+        count = compute.divide(count, 1000)
+    else:
+        most = (2**63 - 1) // micros
+        count = compute.multiply(_between(count, -most, most), micros)
+    return count.cast(pa.timestamp("us", values.type.tz))
+
+
+def _decodable(values: Any) -> Any:
+    """Texts in UTF-8; bytes that are none are missing."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = values.cast(pa.large_binary()).to_pylist()
+        return pa.array([None if cell is None else _decoded(cell) for cell in raw], pa.large_string())
+    return values
+
+
+def _decoded(cell: bytes) -> str | None:
+    try:
+        return cell.decode()
+    except UnicodeDecodeError:
+        return None

@@ -27,7 +27,7 @@ def engine_of(source: Any, layout: Layout = Layout()) -> Engine:  # noqa: B008 -
     if type(source).__module__.startswith("pyspark.") or (isinstance(source, str) and source.startswith("spark:")):
         from discreet.engines.spark import Spark
 
-        return Spark(source)
+        return Spark(source, layout)
     if isinstance(source, str) and re.match(r"[A-Za-z][\w+.-]*://", source):  # it may hold a password: not quoted
         raise InvalidParameter("an address must begin with postgresql://; for other databases, export to Parquet")
     from discreet.engines.duckdb import DuckDB

@@ -114,6 +114,9 @@ class PostgreSQL:
         columns = [(name, column.described) for name, column in self._schema.items()]
         return hashlib.sha256(repr((columns, [int(one or 0) for one in found])).encode()).hexdigest()
 
+    def check(self) -> None:
+        """Nothing: a statement is prepared anew by the server."""
+
     def units(self, unit: str | None) -> Exact[int]:
         """How many rows there are, or how many values of the unit column; rows without a unit are nobody's."""
         table = self._run("units", units_of(unit, self._schema, POSTGRESQL), None)

@@ -7,14 +7,15 @@ to check.
 from __future__ import annotations
 
 import glob
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import duckdb as engine
+import duckdb
 
 from discreet.ask.reading import tokens
 from discreet.engines.base import ColumnType, Schema
-from discreet.engines.duckdb import schema_of
+from discreet.engines.duckdb import DuckDB, schema_of
 from discreet.engines.opening import engine_of
 from discreet.engines.sources import CSV, JSON, files_of, suffix_of
 from discreet.engines.textfiles import folder_names, header
@@ -23,19 +24,20 @@ from discreet.errors import InvalidParameter
 _TEXT = ColumnType("text", False, "VARCHAR", typed=False)
 
 
-def looked_at(source: str) -> tuple[Schema, dict[str, str]]:
-    """Names and types of the columns of a source, guessed where it has no types; and the formats of dates."""
+def looked_at(source: str) -> tuple[Schema, dict[str, str], Mapping[str, str]]:
+    """Names and types of columns, guessed where the source has none; formats of dates; columns not read, and why."""
     try:
         files = files_of(source)
     except InvalidParameter:
         files = []
     kinds = {suffix_of(file) for file in files}
     if not files or not (kinds <= CSV or kinds <= JSON) or not any(file.stat().st_size for file in files):
-        return engine_of(source).schema(), {}
+        engine = engine_of(source)
+        return engine.schema(), {}, engine.unread if isinstance(engine, DuckDB) else {}
     first = next(file for file in files if file.stat().st_size)
     schema, formats = (_csv if kinds <= CSV else _json)(first)
     folders = folder_names(first) if all("=" in file.parent.name for file in files) else []
-    return {**schema, **dict.fromkeys(folders, _TEXT)}, formats
+    return {**schema, **dict.fromkeys(folders, _TEXT)}, formats, {}
 
 
 def as_cells(schema: Schema) -> Schema:
@@ -45,7 +47,7 @@ def as_cells(schema: Schema) -> Schema:
 
 def _csv(file: Path) -> tuple[dict[str, ColumnType], dict[str, str]]:
     names, mark, _ = header(file, None)
-    with engine.connect(":memory:") as connection:
+    with duckdb.connect(":memory:") as connection:
         try:
             [(columns, day, moment)] = connection.execute(
                 "SELECT Columns, DateFormat, TimestampFormat FROM "
@@ -53,14 +55,14 @@ def _csv(file: Path) -> tuple[dict[str, ColumnType], dict[str, str]]:
                 [glob.escape(str(file)), mark],
             ).fetchall()
             guesses = dict(zip(names, (column["type"] for column in columns), strict=True))
-        except (engine.Error, ValueError):  # DuckDB's words may quote a line
+        except (duckdb.Error, ValueError):  # DuckDB's words may quote a line
             return dict.fromkeys(names, _TEXT), {}
     found, formats = {}, {}
     for name, guess in guesses.items():
         found[name] = _TEXT
         written = {"DATE": day, "TIMESTAMP": moment}.get(guess)
         if written is None or _is_format(written):
-            found[name] = schema_of([name], [engine.sqltype(guess)], typed=False).get(name, _TEXT)
+            found[name] = schema_of([name], [duckdb.sqltype(guess)], typed=False).get(name, _TEXT)
             if written is not None and not written.startswith("%Y-%m-%d"):
                 formats[name] = written
     return found, formats
@@ -68,7 +70,7 @@ def _csv(file: Path) -> tuple[dict[str, ColumnType], dict[str, str]]:
 
 def _json(file: Path) -> tuple[dict[str, ColumnType], dict[str, str]]:
     terms: dict[str, Any] = {"format": "newline_delimited", "ignore_errors": True}
-    with engine.connect(":memory:") as connection:
+    with duckdb.connect(":memory:") as connection:
         rows = connection.read_json(glob.escape(str(file)), **terms)
         return dict(schema_of(rows.columns, rows.types, typed=False)), {}
 

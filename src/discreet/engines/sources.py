@@ -1,8 +1,9 @@
 """Sources that DuckDB opens: files, databases, frames and Arrow objects, relations, a custodian's SELECT.
 
 Frames and Arrow objects, and tables of SQLite, are taken as they are when the engine is made. CSV and JSON lines are
-texts throughout (see `textfiles`), and so are the columns that folders such as year=2024 write. Elsewhere, bytes that
-are no UTF-8 are replaced.
+texts throughout (see `textfiles`), and so are the columns that folders such as year=2024 write. In Parquet and SQLite,
+bytes that are no UTF-8 are replaced; in frames and Arrow objects such a text is missing. Relations and views may read
+tables alone: of whatever else they read, DuckDB would tell types from rows, or fail where one row does not fit.
 
 `version` is a SHA-256 of the content: of the files' bytes, or of the Arrow data; of a relation or SELECT, of its text
 or types, its number of rows, and the sum and the XOR of DuckDB's hash of each row. It is for the custodian's ledger:
@@ -15,32 +16,44 @@ import glob
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import duckdb as engine
 from sqlglot import exp
 
+from discreet.calibrate.epsilon import quote
+from discreet.engines.base import MILLISECONDS
 from discreet.engines.dialect import SOURCE
 from discreet.engines.frames import arrow_hash, arrow_table
+from discreet.engines.sqlite import one_table, sqlite_table
 from discreet.engines.textfiles import Layout, csv_rows, json_rows
 from discreet.errors import InvalidParameter
 
 CSV, JSON, _PARQUET = {".csv", ".tsv", ".txt"}, {".json", ".jsonl", ".ndjson"}, {".parquet", ".pq"}
 _PACKED = {".gz", ".zst"}
-_BATCH = 2**16
-_SQLITE = {
-    ("BOOL",): "bool",
-    ("DATE", "TIME"): "timestamp[us]",
-    ("INT",): "int64",
-    ("CHAR", "CLOB", "TEXT"): "string",
-    ("REAL", "FLOA", "DOUB", "NUM", "DEC"): "float64",
-}
 _QUERIES = ("select", "with", "from")
-_CHANGED = "the first line of a file is no longer what it was; open the study again"
+_CHANGED = "the files no longer have the columns and types that they had; open the study again"
+_SERIES = frozenset({"RANGE", "GENERATE_SERIES", "UNNEST", "REPEAT"})
+_TABLES = _SERIES | {
+    *("SEQ_SCAN", "COLUMN_DATA_SCAN", "DUMMY_SCAN", "EMPTY_RESULT", "CTE_SCAN", "REC_CTE_SCAN", "DELIM_SCAN")
+}
+"""What DuckDB calls the readers of its own tables, of values in the statement, and of series."""
+_RELATION = (
+    "a relation must read tables of DuckDB: give the file, the frame or the SELECT itself as the source, or call "
+    "materialize() on the relation"
+)
+_VIEW = (
+    "a view must read tables of its own file: name the files that it reads as the source, or make a table of it, as in "
+    "CREATE TABLE people AS FROM the_view"
+)
+_SELECT = (
+    "a SELECT must leave it to discreet how files are read: write FROM 'people.parquet', or FROM 'people.csv', where a "
+    "cell is a text, as in TRY_CAST(age AS DOUBLE); JSON lines and frames must be the source themselves"
+)
 
 
 class Opened(NamedTuple):
@@ -49,15 +62,19 @@ class Opened(NamedTuple):
     rows: engine.DuckDBPyRelation
     content: Callable[[], str]
     """How to hash the rows."""
+    check: Callable[[], None] = lambda: None
+    """Refuses a source that is no longer what was opened."""
     typed: bool = True
     """Whether the source has types; files of text have none."""
+    unread: Mapping[str, str] = MappingProxyType({})
+    """Columns that are not read, and why."""
 
 
 def opened(source: Any, connection: engine.DuckDBPyConnection, layout: Layout) -> Opened:
     """The rows of a source, and how to hash them; what cannot be opened is refused."""
     match source:
         case engine.DuckDBPyRelation():
-            return Opened(source, lambda: _rows_hash(source, "relation"))
+            return _open_relation(source)
         case str() if source.split(maxsplit=1)[:1] and source.split(maxsplit=1)[0].lower() in _QUERIES:
             return _open_query(source, connection)
         case str() | Path():
@@ -65,44 +82,84 @@ def opened(source: Any, connection: engine.DuckDBPyConnection, layout: Layout) -
         case list() | tuple() if source and all(isinstance(item, str | Path) for item in source):
             return _open_files([file for item in source for file in files_of(str(item))], connection, layout)
         case _:
-            table = arrow_table(source)
-            return Opened(connection.from_arrow(table), lambda: arrow_hash(table))
+            table, types = arrow_table(source)
+            unread = {name: f"its type is {kind}" for name, kind in types.items()}
+            return Opened(connection.from_arrow(table), lambda: arrow_hash(table), unread=unread)
+
+
+def _open_relation(relation: engine.DuckDBPyRelation) -> Opened:
+    def check() -> None:
+        _refuse_scans(relation, _TABLES, _RELATION)
+        if _types(relation.query(SOURCE, f"FROM {SOURCE}")) != types:
+            raise InvalidParameter("the relation has other columns or types than before; open the study again")
+
+    types = _types(relation)
+    check()
+    return Opened(relation, lambda: _rows_hash(relation, "relation"), check)
+
+
+def _types(relation: Any) -> list[tuple[str, str]]:
+    return list(zip(relation.columns, map(str, relation.types), strict=True))
+
+
+def _refuse_scans(relation: Any, readers: Set[str], advice: str) -> None:
+    """Refuse a relation whose plan reads by anything else than these readers: the leaves of the plan."""
+    plans = dict(relation.query(SOURCE, f"EXPLAIN (FORMAT json) FROM {SOURCE}").fetchall())
+    parts = json.loads(plans["physical_plan"])
+    while parts:
+        part = parts.pop()
+        parts += part["children"]
+        if not part["children"] and part["name"] not in readers:
+            raise InvalidParameter(advice)
 
 
 def _open_query(query: str, connection: engine.DuckDBPyConnection) -> Opened:
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != engine.StatementType.SELECT:
         raise InvalidParameter("a source in SQL must be one SELECT")
-    names = _text_files(query, connection)
-    selects = {name: csv_rows(files_of(name), None, hive=False) for name in names}
-    for name, rows in selects.items():
-        connection.execute(f"CREATE VIEW {exp.to_identifier(name, quoted=True).sql('duckdb')} AS {rows}")
-    relation = connection.sql(query)
+    names = _files_named(query, connection)
+    types: list[tuple[str, str]] = []
 
-    def content() -> str:
-        if selects != {name: csv_rows(files_of(name), None, hive=False) for name in names}:
+    def rows() -> dict[str, str]:
+        return {name: _file_rows(name, connection) for name in names}
+
+    def check() -> None:
+        if rows() != selects or _types(connection.sql(query)) != types:
             raise InvalidParameter(_CHANGED)
-        return _rows_hash(relation, query)
 
-    return Opened(relation, content)
+    selects = rows()
+    for name, select in selects.items():
+        connection.execute(f"CREATE VIEW {exp.to_identifier(name, quoted=True).sql('duckdb')} AS {select}")
+    try:
+        relation = connection.sql(query)
+    except engine.BinderException:
+        raise InvalidParameter("a SELECT must name columns that its files have, and that can be read") from None
+    types += _types(relation)
+    _refuse_scans(relation, _TABLES | {"READ_CSV", "READ_PARQUET"}, _SELECT)
+    return Opened(relation, lambda: _rows_hash(relation, query), check)
 
 
-def _text_files(query: str, connection: engine.DuckDBPyConnection) -> set[str]:
-    """The files of CSV that a SELECT names: they are read as all CSV is, each cell a text."""
-    [(found,)] = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
+def _file_rows(name: str, connection: engine.DuckDBPyConnection) -> str:
+    files = files_of(name)
+    if suffix_of(Path(name)) in CSV:
+        return csv_rows(files, None, hive=False)
+    return _parquet_rows(files, False, connection)[0]
+
+
+def _files_named(query: str, connection: engine.DuckDBPyConnection) -> set[str]:
+    """The files that a SELECT names: CSV is read as all CSV is, each cell a text, and so is Parquet."""
+    [(tree,)] = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
     names: set[str] = set()
-    parts = [json.loads(found)]
+    parts = [json.loads(tree)]
     while parts:
         part = parts.pop()
         if isinstance(part, dict):
-            name, function = part.get("table_name") or "", part.get("function_name") or ""
-            suffix = suffix_of(Path(name))
-            if function.startswith(("read_csv", "read_json", "read_ndjson")) or suffix in JSON:
-                raise InvalidParameter(
-                    "a SELECT must leave it to discreet how text is read: write FROM 'people.csv', where a cell is a "
-                    "text, as in TRY_CAST(age AS DOUBLE); JSON lines must be the source themselves"
-                )
-            if part.get("type") == "BASE_TABLE" and suffix in CSV:
+            name, kind = part.get("table_name") or "", part.get("type")
+            function = part["function"]["function_name"] if kind == "TABLE_FUNCTION" else "range"
+            suffix = suffix_of(Path(name)) if kind == "BASE_TABLE" else ""
+            if function.upper() not in _SERIES or suffix in JSON:
+                raise InvalidParameter(_SELECT)
+            if suffix in CSV | _PARQUET:
                 names.add(name)
         parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
     return names
@@ -114,7 +171,8 @@ def _open_path(path: str, connection: engine.DuckDBPyConnection, layout: Layout)
         with Path(file).open("rb") as opened:
             head = opened.read(16)
         if head == b"SQLite format 3\0":
-            return _open_sqlite(Path(file), table, connection)
+            rows, name = sqlite_table(Path(file), table)
+            return Opened(connection.from_arrow(rows), _FilesHash([Path(file)], name))
         if head[8:12] == b"DUCK":
             return _open_database(Path(file), table, connection)
     return _open_files(files_of(path), connection, layout)
@@ -148,7 +206,7 @@ def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, la
         raise InvalidParameter(f"a file must name its columns, and {empty[0]} has 0 bytes; write it again")
     hive = all("=" in file.parent.name for file in files)
     if suffixes <= _PARQUET:
-        return Opened(_read_parquet(files, hive, connection, layout), _FilesHash(files, ""))
+        return _open_parquet(files, hive, connection)
     rows: Callable[[], str]
     if suffixes <= CSV:
         rows = partial(csv_rows, files, layout.delimiter, hive)
@@ -164,40 +222,56 @@ def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, la
 
     content = _FilesHash(files, layout.delimiter or "", refuse_others)
     select = rows()
-    return Opened(connection.sql(select), content, typed=False)
+    return Opened(connection.sql(select), content, content.check, typed=False)
 
 
-def _read_parquet(
-    files: Sequence[Path], hive: bool, connection: engine.DuckDBPyConnection, layout: Layout
-) -> engine.DuckDBPyRelation:
-    """Files of Parquet; bytes that are no UTF-8 come as question marks, and the columns of folders as texts.
+def _open_parquet(files: Sequence[Path], hive: bool, connection: engine.DuckDBPyConnection) -> Opened:
+    def refuse_others() -> None:
+        if _parquet_rows(files, hive, connection) != (select, unread) or _types(connection.sql(select)) != types:
+            raise InvalidParameter(_CHANGED)
 
-    Files of unequal types are refused, since one row may not fit the type of another file. A time in milliseconds may
-    lie beyond the microseconds of DuckDB, which then fails: such columns, and nested ones, are not read.
+    content = _FilesHash(files, "", refuse_others)
+    select, unread = _parquet_rows(files, hive, connection)
+    relation = connection.sql(select)
+    types = _types(relation)
+    return Opened(relation, content, content.check, unread=unread)
+
+
+def _parquet_rows(
+    files: Sequence[Path], hive: bool, connection: engine.DuckDBPyConnection
+) -> tuple[str, dict[str, str]]:
+    """The SELECT of the rows of files of Parquet, and which columns are not read.
+
+    Bytes that are no UTF-8 come as question marks, and the columns of folders as texts. Files of unequal types are
+    refused, since one row may not fit the type of another file. A time in milliseconds may lie beyond the microseconds
+    of DuckDB, which then fails: such columns, and nested ones, are not read.
     """
     names = exp.Array(expressions=[exp.Literal.string(glob.escape(str(file))) for file in files]).sql("duckdb")
     terms = f"hive_partitioning = {str(hive).lower()}, hive_types_autocast = false"
-    told = f"SELECT file_name, name, type, converted_type, scale, precision, logical_type FROM parquet_schema({names})"  # noqa: S608
+    fields = "file_name, name, type, converted_type, scale, precision, logical_type"
+    schemas = f"SELECT {fields} FROM parquet_schema({names})"  # noqa: S608
     parts: dict[str, list[tuple[Any, ...]]] = {}
-    for file, *part in connection.execute(told).fetchall():
+    for file, *part in connection.execute(schemas).fetchall():
         parts.setdefault(file, []).append(tuple(part))
     if len({tuple(sorted(map(repr, part[1:]))) for part in parts.values()}) > 1:
         raise InvalidParameter("the Parquet files must have the same columns and types; write them again in one schema")
     times = {part[0] for part in next(iter(parts.values())) if "MILLIS=MilliSeconds" in str(part[-1])}
     reader = f"read_parquet({names}, utf8_validation = 'replace', {terms})"
-    rows = connection.sql(f"FROM {reader}")
-    kinds = {name: str(kind) for name, kind in zip(rows.columns, rows.types, strict=True)}
-    far = {name for name in times if kinds.get(name, "").startswith("TIMESTAMP")}
-    for name in sorted(far):
-        if name.lower() in {column.lower() for column in layout.columns}:
-            raise InvalidParameter(
-                f"the times of {name!r} must be in microseconds: in milliseconds one row can hold a time that DuckDB "
-                "cannot read; write the file again with microseconds"
-            )
-    left = [name for name, kind in kinds.items() if name not in far and not kind.endswith((")", "]"))]
-    left += [name for name, kind in kinds.items() if kind.startswith(("DECIMAL(", "ENUM("))]
-    columns = ", ".join(exp.column(name, quoted=True).sql("duckdb") for name in kinds if name in left)
-    return connection.sql(f"SELECT {columns} FROM {reader}") if columns else rows  # noqa: S608
+    columns, unread = [], {}
+    for name, kind in _types(connection.sql(f"FROM {reader}")):
+        if name in times and kind.startswith("TIMESTAMP"):
+            unread[name] = MILLISECONDS
+        elif kind.endswith((")", "]")) and not kind.startswith(("DECIMAL(", "ENUM(")):
+            unread[name] = f"its type is {'list' if kind.endswith(']') else kind.partition('(')[0].lower()}"
+        else:
+            columns.append(exp.column(name, quoted=True).sql("duckdb"))
+    if not columns:
+        raise InvalidParameter(f"{files[0].name} must have a column that can be read; {_reasons(unread)}")
+    return f"SELECT {', '.join(columns)} FROM {reader}", unread  # noqa: S608
+
+
+def _reasons(unread: Mapping[str, str]) -> str:
+    return "; ".join(f"{quote(name)} is not read: {reason}" for name, reason in unread.items())
 
 
 def _open_database(file: Path, table: str, connection: engine.DuckDBPyConnection) -> Opened:
@@ -207,92 +281,27 @@ def _open_database(file: Path, table: str, connection: engine.DuckDBPyConnection
         "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'source' AND NOT internal"
     ).fetchall()
     names = {name if schema == "main" else f"{schema}.{name}": (schema, name) for schema, name in found}
-    schema, name = names[_one_table(table, sorted(names))]
+    schema, name = names[one_table(table, sorted(names))]
     here = exp.Table(
         this=exp.to_identifier(name, quoted=True),
         db=exp.to_identifier(schema, quoted=True),
         catalog=exp.to_identifier("source"),
     )
-    return Opened(connection.sql(exp.select("*").from_(here).sql("duckdb")), _FilesHash([file], name))
-
-
-def _one_table(wanted: str, names: Sequence[str]) -> str:
-    if wanted in names:
-        return wanted
-    if wanted or len(names) != 1:
-        raise InvalidParameter(f"the source must name a table, as in file.db#table; the file has {', '.join(names)}")
-    return names[0]
-
-
-def _open_sqlite(file: Path, table: str, connection: engine.DuckDBPyConnection) -> Opened:
-    """A table of SQLite, by Python's own reader: a value that is not of its column's declared type is missing."""
-    import sqlite3
-
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    opened = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
-    try:
-        opened.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        found = opened.execute(
-            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
-        )
-        name = _one_table(table, sorted(row[0] for row in found))
-        described = opened.execute("SELECT name, type FROM pragma_table_info(?)", (name,)).fetchall()
-        kinds = {column: kind for column, declared in described if (kind := _sqlite_type(declared))}
-        types = {column: pa.type_for_alias(kind) for column, kind in kinds.items()}
-        quoted = [exp.column(column, quoted=True) for column in kinds]
-        here = exp.Table(this=exp.to_identifier(name, quoted=True))
-        rows = opened.execute(exp.select(*quoted).from_(here).sql("sqlite"))
-        batches = []
-        while chunk := rows.fetchmany(_BATCH):
-            columns = zip(kinds.items(), zip(*chunk, strict=True), strict=True)
-            arrays = [pa.array([_sqlite_value(v, kind) for v in values], types[c]) for (c, kind), values in columns]
-            batches.append(pa.record_batch(arrays, names=list(kinds)))
-    finally:
-        opened.close()
-    table = pa.Table.from_batches(batches, pa.schema(list(types.items())))
-    return Opened(connection.from_arrow(table), _FilesHash([file], name))
-
-
-def _sqlite_type(declared: str) -> str | None:
-    """The Arrow type for a declared type of SQLite, by its rules of affinity, with dates and truths besides."""
-    name = declared.upper()
-    for words, kind in _SQLITE.items():
-        if any(word in name for word in words):
-            return kind
-    return None
-
-
-def _sqlite_value(value: Any, kind: str) -> Any:  # noqa: PLR0911 - one case for each kind
-    match kind, value:
-        case "int64", int():
-            return value
-        case "float64", int() | float():
-            return float(value)
-        case "string", str():
-            return value
-        case "bool", 0 | 1:
-            return bool(value)
-        case "timestamp[us]", str():
-            try:
-                moment = datetime.fromisoformat(value)
-                return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
-            except (ValueError, OverflowError):
-                return None
-        case _:
-            return None
+    relation = connection.sql(exp.select("*").from_(here).sql("duckdb"))
+    _refuse_scans(relation, _TABLES, _VIEW)
+    return Opened(relation, _FilesHash([file], name))
 
 
 class _FilesHash:
     """SHA-256 of the bytes of files, and of their names from where they differ; computed again when a file changes.
 
-    `check` is then called first: it may refuse what the files have become.
+    `refuse` may refuse what the files have become since they were checked.
     """
 
-    def __init__(self, files: Sequence[Path], table: str, check: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, files: Sequence[Path], table: str, refuse: Callable[[], None] = lambda: None) -> None:
         self.files = list(files)
         self.table = table
-        self.check = check
+        self.refuse = refuse
         self.checked = self._stats()[1]
         self.known: tuple[list[tuple[int, int, int, int]], str] | None = None
 
@@ -301,11 +310,14 @@ class _FilesHash:
         files = [*self.files, *(file for file in beside if file.exists())]
         return files, [(s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in (file.stat() for file in files)]
 
+    def check(self) -> None:
+        _, stats = self._stats()
+        if self.checked != stats:
+            self.refuse()
+            self.checked = stats
+
     def __call__(self) -> str:
         files, stats = self._stats()
-        if self.checked != stats:
-            self.check()
-            self.checked = stats
         if self.known is None or self.known[0] != stats:
             whole = hashlib.sha256(self.table.encode())
             root = os.path.commonpath([file.parent for file in files])
@@ -325,5 +337,4 @@ def _rows_hash(relation: engine.DuckDBPyRelation, text: str) -> str:
         row += "_"
     sql = f"SELECT COUNT(*), SUM(CAST(HASH({row}) AS HUGEINT)), BIT_XOR(HASH({row})) FROM {SOURCE} AS {row}"  # noqa: S608
     found = relation.query(SOURCE, sql).fetchall()  # type: ignore[union-attr, unused-ignore]
-    columns = list(zip(relation.columns, map(str, relation.types), strict=True))
-    return hashlib.sha256(repr((text, columns, found)).encode()).hexdigest()
+    return hashlib.sha256(repr((text, _types(relation), found)).encode()).hexdigest()

@@ -15,19 +15,22 @@ import hashlib
 import re
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote, urlsplit
 from weakref import WeakSet
 
 from sqlglot import exp
 
 from discreet.ask.expression import Column, Kind
-from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
+from discreet.engines.base import MILLISECONDS, ColumnType, Exact, Request, Schema, guarded, refuse_unread
 from discreet.engines.dialect import KEYS, SOURCE, STORED
 from discreet.engines.dialect_spark import SPARK
 from discreet.engines.expectations import QUESTIONS, check, known_rows
 from discreet.engines.keys import units_of, units_of_keys
 from discreet.engines.statement import statement
+from discreet.engines.textfiles import Layout
 from discreet.engines.trees import Tree, alias, call, cast, column, count, outer, quoted, select, subquery, table, whole
 from discreet.errors import InvalidParameter, one_line
 
@@ -48,6 +51,8 @@ _KINDS: dict[str, tuple[Kind, bool]] = {
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".orc": "orc"}
 _TEXTS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson")
 
+_MILLISECONDS = re.compile(r"Timestamp\([^)]*timeUnit=milliseconds")
+
 _CHECKED: WeakSet[Any] = WeakSet()
 """The sessions that do what we rely on."""
 
@@ -55,14 +60,17 @@ _CHECKED: WeakSet[Any] = WeakSet()
 class Spark:
     """An engine over one DataFrame; see the module."""
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Any, layout: Layout = Layout()) -> None:  # noqa: B008 - a frozen value
         """Opens a source; what cannot be opened is refused."""
         self._lock = threading.Lock()
         self._frame = self._guarded("open", lambda: _opened(source) if isinstance(source, str) else source)
         if not hasattr(self._frame, "sparkSession"):
             raise InvalidParameter(f"the source must be a DataFrame of Spark, got a {type(source).__name__}")
         self._guarded("check", lambda: _check(self._frame.sparkSession))
-        self._schema = self._guarded("schema", lambda: _schema(self._frame))
+        schema = self._guarded("schema", lambda: _schema(self._frame))
+        unread = self._guarded("schema", lambda: _in_milliseconds(self._frame, schema))
+        refuse_unread(dict.fromkeys(unread, MILLISECONDS), layout.columns)
+        self._schema: Schema = MappingProxyType({name: kind for name, kind in schema.items() if name not in unread})
 
     def __repr__(self) -> str:
         return f"Spark({one_line(', '.join(self._schema))})"
@@ -77,6 +85,9 @@ class Spark:
         columns = [(name, column.described) for name, column in self._schema.items()]
         numbers = [int(one[0].as_py() or 0) for one in found.columns]
         return hashlib.sha256(repr((columns, numbers)).encode()).hexdigest()
+
+    def check(self) -> None:
+        """Nothing: a frame keeps the plan that it was opened with."""
 
     def units(self, unit: str | None) -> Exact[int]:
         """How many rows there are, or how many values of the unit column; rows without a unit are nobody's."""
@@ -153,9 +164,10 @@ def _opened(source: str) -> Any:
         raise InvalidParameter("a source on Spark needs pyspark: pip install 'discreet[spark]'") from None
     session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     name = source.removeprefix("spark:")
-    if name.rstrip("/").endswith(_TEXTS):  # Spark would tell types from rows, and split lines at carriage returns
+    ending = name.rstrip("/").lower()
+    if ending.endswith(_TEXTS):  # Spark would tell types from rows, and split lines at carriage returns
         raise InvalidParameter("a file of text must become Parquet for Spark, or a DataFrame with a schema of your own")
-    suffix = next((suffix for suffix in _FORMATS if name.rstrip("/").endswith(suffix)), None)
+    suffix = next((suffix for suffix in _FORMATS if ending.endswith(suffix)), None)
     if suffix is None:
         return session.table(name)
     return session.read.format(_FORMATS[suffix]).load(name)
@@ -171,6 +183,25 @@ def _schema(frame: Any) -> Schema:
         elif word in _KINDS:
             columns[field.name] = ColumnType(*_KINDS[word], described)
     return MappingProxyType(columns)
+
+
+def _in_milliseconds(frame: Any, schema: Schema) -> set[str]:
+    """All times of a frame if a Parquet file that it reads has some in milliseconds: Spark does not say which.
+
+    Only files that this machine has are looked at.
+    """
+    import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
+
+    times = {name for name, column in schema.items() if column.described.startswith("timestamp")}
+    for address in frame.inputFiles() if times else ():
+        parts = urlsplit(address)
+        file = Path(unquote(parts.path))
+        if parts.scheme not in {"", "file"} or not file.is_file():
+            continue
+        with file.open("rb") as opened:
+            if opened.read(4) == b"PAR1" and _MILLISECONDS.search(str(pq.ParquetFile(opened).schema)):
+                return times
+    return set()
 
 
 def _keys(column: pa.ChunkedArray) -> list[str | int | None]:

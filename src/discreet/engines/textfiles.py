@@ -113,7 +113,7 @@ def header(file: Path, delimiter: str | None) -> Header:
         raise InvalidParameter(
             f"{file.name} must be UTF-8 text; convert it first, as with iconv -f latin1 -t utf-8 {file.name} > utf8.csv"
         ) from None
-    mark = delimiter or ("\t" if ".tsv" in file.suffixes else max(DELIMITERS, key=text.count))
+    mark = delimiter or ("\t" if ".tsv" in map(str.lower, file.suffixes) else max(DELIMITERS, key=text.count))
     try:
         names = next(csv.reader([text], delimiter=mark, strict=True), [])
     except csv.Error:
@@ -180,7 +180,7 @@ def _blocks(file: Path) -> Iterator[bytes]:
 def _stream(file: Path) -> Any:
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
-    return pa.input_stream(str(file), compression="detect")
+    return pa.input_stream(str(file), compression={".gz": "gzip", ".zst": "zstd"}.get(file.suffix.lower()))
 
 
 def _read(files: Sequence[Path], columns: Sequence[str], terms: str, hive: bool) -> str:

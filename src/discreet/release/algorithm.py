@@ -237,13 +237,15 @@ def _plain(item: Any) -> int | float:
 
 def _is_whole(array: NDArray[Any]) -> bool:
     """Whether the answers are integers; decided by their types, never by their values."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise InvalidParameter("answer must be an array without a mask; fill it first, as in answer.filled(0)")
     if array.dtype == object:
         kinds = {type(item) for item in array.flat}
         if not kinds <= {int, float}:  # a list in a ragged one
             raise InvalidParameter("answer must be integers or floats in a regular shape")
         return kinds <= {int}
     if array.dtype.kind not in "biuf":
-        raise InvalidParameter(f"answer must be integers or floats, got an array of {array.dtype}")
+        raise InvalidParameter("answer must be integers or floats")
     return array.dtype.kind != "f"
 
 

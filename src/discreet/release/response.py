@@ -145,7 +145,8 @@ def _ones(bits: Any) -> NDArray[np.bool_]:
     else:
         array = None
         with suppress(Exception):  # the words of a foreign library might quote data: no `__context__` keeps them
-            array = np.asarray(bits)
+            masked = isinstance(bits, np.ma.MaskedArray)
+            array = np.where(np.ma.getmaskarray(bits), 0, bits.data) if masked else np.asarray(bits)
         if array is None:
             raise InvalidParameter(f"bits must be a list or an array, got {quote(bits)}")
         if array.ndim != 1:

@@ -80,6 +80,7 @@ class Study:
     @property
     def version(self) -> str:
         """The version of the data now: what the policy declares, or a hash of the content under the ledger's key."""
+        self.engine.check()
         return self.policy.version or self.ledger.keyed(self.engine.version())
 
     @property

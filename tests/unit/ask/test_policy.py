@@ -273,7 +273,10 @@ def test_keys_are_read_in_the_kind_of_the_column() -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"agee": {}}, "columns.agee: the data has no such column; did you mean age?"),
+        (
+            {"agee": {}},
+            "columns.agee: the data has no such column of numbers, texts, dates or truths; did you mean age?",
+        ),
         ({"age": {"bounds": [date(2020, 1, 1), date(2021, 1, 1)]}}, "columns.age.bounds: they must be of the column's"),
         ({"name": {"bounds": [0, 1], "keys": ["a"]}}, "columns.name.keys: a key must be a finite number"),
         ({"name": {"bounds": [0, 1], "keys": "discover"}}, "columns.name.keys: only texts and whole numbers"),

@@ -46,7 +46,7 @@ def study(request, tmp_path):
     with file.open("w", newline="") as opened:
         csv.writer(opened).writerows([FIELDS, *ROWS])
     query = f"SELECT * FROM '{file}'"  # noqa: S608 - the test's own file
-    sources = {"file": file, "select": query, "relation": duckdb.connect().read_csv(str(file))}
+    sources = {"file": file, "select": query, "relation": duckdb.connect().read_csv(str(file)).materialize()}
     policy = Policy(source=sources[request.param], table="data", epsilon=10**6, version="1", columns=COLUMNS)
     made = Study(policy, ledger=Paper())
     assert {column.kind for column in made.schema.values()} == {"text"}

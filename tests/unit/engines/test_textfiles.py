@@ -2,6 +2,7 @@
 
 import gzip
 
+import pyarrow as pa
 import pytest
 
 from discreet.ask import expression as ask
@@ -106,3 +107,19 @@ def test_blocks_that_end_within_quotes_are_read_on(tmp_path, monkeypatch):
         for name in ("beside", "open", "ends"):
             with pytest.raises(InvalidParameter, match="could hide another"):
                 textfiles.csv_rows([tmp_path / f"{name}.csv"], None, hive=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.CSV.GZ", "a,b\n1,2\n"),
+        ("a.csv.Gz", "a,b\n1,2\n"),
+        ("a.TSV.GZ", "a\tb,c;d,e\n1\t2\n"),
+        ("a.CSV.ZST", "a,b\n1,2\n"),
+        ("a.JSONL.GZ", '{"a": 1}\n'),
+    ],
+)
+def test_endings_are_read_in_any_case(tmp_path, name, text):
+    with pa.output_stream(str(tmp_path / name), compression={"z": "gzip", "Z": "gzip", "T": "zstd"}[name[-1]]) as out:
+        out.write(text.encode())
+    assert counts(tmp_path / name, "a") == [1, 1]
