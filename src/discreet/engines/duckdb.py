@@ -85,6 +85,8 @@ class DuckDB:
         self._foreign = isinstance(source, engine.DuckDBPyRelation)
         if self._foreign:
             _guarded("check", lambda: _check_relation(relation))
+        else:  # a view is faster than a relation over a relation
+            _guarded("open", lambda: relation.create_view(SOURCE))
 
     def __repr__(self) -> str:
         return f"DuckDB({one_line(', '.join(self._schema))})"
@@ -136,9 +138,10 @@ class DuckDB:
     ) -> Any:
         """What `take` makes of the result: a table, if not told otherwise."""
         with self._lock:
+            if not self._foreign:
+                return _guarded(name, lambda: take(_selected(self._connection, sql, keys)))
             relation = self._relation()
-            if self._foreign:  # its maker may have changed what it was opened with
-                _guarded(name, lambda: relation.query(SOURCE, _SETTINGS))
+            _guarded(name, lambda: relation.query(SOURCE, _SETTINGS))  # its maker may have changed them
             return _guarded(name, lambda: take(_queried(relation, sql, keys)))
 
 
@@ -147,7 +150,7 @@ def _guarded(name: str, work: Callable[[], Result]) -> Result:
 
 
 def _check_ours(connection: engine.DuckDBPyConnection) -> None:
-    """Ask the first of our connections, which are all alike; a view is faster than a relation over a relation."""
+    """Ask the first of our connections, which are all alike."""
     if engine.__version__ in _CHECKED:
         return
     connection.execute(f"CREATE TEMP VIEW {SOURCE} AS {known_rows(DUCKDB)}")
@@ -173,6 +176,11 @@ def _check(known: engine.DuckDBPyRelation, queried: Callable[[str], Any]) -> Non
         DUCKDB,
         lambda wanted: wanted.answer(queried(wanted.sql).to_arrow_table()),
     )
+
+
+def _selected(connection: engine.DuckDBPyConnection, sql: str, discreet_keys: Any) -> Any:  # noqa: ARG001
+    """A SELECT over the view SOURCE, and a table that DuckDB finds by the name of the parameter."""
+    return connection.sql(sql)
 
 
 def _queried(relation: engine.DuckDBPyRelation, sql: str, discreet_keys: Any) -> Any:  # noqa: ARG001

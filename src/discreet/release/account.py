@@ -55,7 +55,7 @@ def account_of(account: Account, name: str) -> tuple[Ledger, str] | None:
 
 def text_of(account: Account, name: str, parameters: Mapping[str, Any]) -> str:
     """The one text of a call about the data that the account names."""
-    from discreet.release.book import require_text
+    from discreet.release.ledger_refusals import require_text
     from discreet.release.spending import canonical
 
     data = account.get("data_name")

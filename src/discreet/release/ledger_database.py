@@ -19,7 +19,7 @@ from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, TimeoutError
@@ -107,7 +107,8 @@ class Database:
         self._failed = False
         self._driver: Any = self._engine.dialect.dbapi
         self._own_turns: dict[str | None, Any] = {}
-        event.listen(self._engine, "begin", self._on_begin)
+        event.listen(self._engine, "begin", _begin)
+        finalize(self, _dispose, self._engine, self._pid)
 
     @property
     def is_file(self) -> bool:
@@ -223,26 +224,34 @@ class Database:
         if self._pid == os.getpid():
             self._engine.dispose()
 
-    def _on_begin(self, connection: Connection) -> None:
-        options = connection.get_execution_options()
-        study = options["study"]
-        if options["reading"]:
-            connection.exec_driver_sql("BEGIN" if self.is_file else "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
-            return
-        if self.is_file:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            return
-        words = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO on"
-        if study is not None:  # in the same message; in hexadecimal, so that no name can be anything but a name
-            name = f"convert_from(decode('{study.encode().hex()}', 'hex'), 'UTF8')"
-            words += f"; SELECT name FROM {STUDY.name} WHERE name = {name} FOR UPDATE"  # noqa: S608
-        connection.exec_driver_sql(words)
-
     def _translated(self, failure: BaseException | None) -> DiscreetError:
         if self.is_file:
             self._failed |= _code(failure) == _IOERR  # after a failed fsync nothing that was written can be relied on
             return _of_file(_code(failure))
         return _of_server(failure, self._driver)
+
+
+def _begin(connection: Connection) -> None:
+    """Begin a transaction for reading or writing; not a method, so that a database nobody uses can be let go."""
+    options = connection.get_execution_options()
+    study, is_file = options["study"], connection.dialect.name == "sqlite"
+    if options["reading"]:
+        connection.exec_driver_sql("BEGIN" if is_file else "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
+        return
+    if is_file:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        return
+    words = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO on"
+    if study is not None:  # in the same message; in hexadecimal, so that no name can be anything but a name
+        name = f"convert_from(decode('{study.encode().hex()}', 'hex'), 'UTF8')"
+        words += f"; SELECT name FROM {STUDY.name} WHERE name = {name} FOR UPDATE"  # noqa: S608
+    connection.exec_driver_sql(words)
+
+
+def _dispose(engine: Engine, pid: int) -> None:
+    """Close the connections of a database that nobody uses any more; a forked child's are its parent's."""
+    if pid == os.getpid():
+        engine.dispose()
 
 
 def _of_server(failure: BaseException | None, driver: Any) -> DiscreetError:
