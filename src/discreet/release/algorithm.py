@@ -198,6 +198,8 @@ def _to_float(steps: int, grid: Grid) -> float:
 
 def _array(answer: Any) -> NDArray[Any]:
     """The answer as numpy's own numbers, or as Python's: those of lists, which are of any size."""
+    if issubclass(type(answer), np.ma.MaskedArray):
+        raise InvalidParameter("answer must be an array without a mask; fill it first, as in answer.filled(0)")
     listed = _is_list(answer) or issubclass(type(answer), int | float)
     with suppress(Exception):  # whose words may quote the answer: no `__context__` keeps them
         array = np.asarray(_plain_items(answer), object) if listed else np.asarray(answer)
@@ -237,8 +239,6 @@ def _plain(item: Any) -> int | float:
 
 def _is_whole(array: NDArray[Any]) -> bool:
     """Whether the answers are integers; decided by their types, never by their values."""
-    if isinstance(array, np.ma.MaskedArray):
-        raise InvalidParameter("answer must be an array without a mask; fill it first, as in answer.filled(0)")
     if array.dtype == object:
         kinds = {type(item) for item in array.flat}
         if not kinds <= {int, float}:  # a list in a ragged one
