@@ -12,9 +12,11 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from discreet import InvalidParameter, Ledger, LedgerDamaged, QueryRefused
+from discreet import InvalidParameter, Ledger, LedgerDamaged, Policy, QueryRefused, Study
+from discreet.release.discovery import REQUEST
 from discreet.release.ledger_chain import digest
 from ledgers import change_of, damaged, postgresql_place, sqlite_place
 
@@ -241,6 +243,20 @@ def test_an_index_that_hides_a_restore_gives_no_second_draw(file_place):
             ledger.spend("r1", "q", "0.1", study="s", data_version="1")
 
     flipped(file_place, b"srestore\3", ask)
+
+
+def test_an_index_that_hides_a_discovery_gives_no_second_one(file_place):
+    """TRUST 24: a second one would be charged its epsilon, but its delta is spent."""
+    columns = {"town": {"keys": "discover"}}
+    policy = Policy(source=pa.table({"town": ["a"] * 99}), epsilon=1, delta="1e-6", columns=columns, version="1")
+    with Study(policy, ledger=file_place.where, name="s") as study:
+        study.discover("town", epsilon="0.1")
+
+    def ask(ledger):
+        with pytest.raises(QueryRefused, match="the delta of this study is spent"):
+            Study(policy, ledger=ledger, name="s").discover("town", epsilon="0.2")
+
+    flipped(file_place, b"s" + REQUEST.encode() + b"\2", ask)
 
 
 @pytest.mark.parametrize("rehashed", [False, True])

@@ -165,6 +165,7 @@ def discovery(study: Study, columns: Sequence[str], epsilon: Any) -> Discovered:
         ) from None
     content = grant.answer
     if content is None:
+        ledger._refuse_twice(REQUEST, study=study.name)  # its delta would be spent twice
         limit, keys = keys_of_unit(policy), {}
         for column in asked_columns:
             keys[column.name] = kept_keys(study.engine.discover(column, policy.unit_column, limit), rule.chance)

@@ -32,7 +32,7 @@ from discreet.release import ledger_restore, views
 from discreet.release.anchor import Head
 from discreet.release.book import Book, Page, entries_of
 from discreet.release.ledger_chain import COLUMNS, Entry, checked, in_epsilon, question_of, readable
-from discreet.release.ledger_refusals import foreign, require_text, void
+from discreet.release.ledger_refusals import damaged_file, foreign, require_text, void
 from discreet.release.ledger_restore import places, refuse_unusable
 from discreet.release.ledger_schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VERSION
 
@@ -305,6 +305,13 @@ class Ledger:
             wanted = ENTRY.c.study == study, ENTRY.c.request_id == request_id, ENTRY.c.kind.in_(("spend", "repeat"))
             row = connection.execute(select(*(ENTRY.c[name] for name in COLUMNS)).where(*wanted)).first()
         return None if row is None else checked(self._book.id, Entry(**row._mapping))
+
+    def _refuse_twice(self, request_id: str, *, study: str) -> None:
+        """Refuse a ledger that has spent for a request id twice: counted without its index, which may be damaged."""
+        wanted = ENTRY.c.study == study, ENTRY.c.kind == "spend", ENTRY.c.request_id + "" == request_id
+        with self._book.database.reading() as connection:
+            if len(connection.execute(select(ENTRY.c.number).where(*wanted)).all()) > 1:
+                raise damaged_file()
 
     def recent(self, study: str, *, last: int, analyst: str | None = None) -> list[Entry]:
         """The last entries of a study, or of one analyst in it, in order, without their answers.

@@ -40,7 +40,7 @@ def test_an_answer_that_is_no_file_is_refused_as_one(tmp_path, answer):
 def test_an_answer_that_is_no_tape_is_refused_as_one(tmp_path):
     with Ledger.open(tmp_path / "ledger", new=True) as ledger:
         ledger.create("s", 1)
-        account = {"ledger": ledger, "study": "s", "data_version": "1"}
+        account = {"ledger": ledger, "study": "s", "data_version": "1", "data_name": "ages"}
         with pytest.MonkeyPatch.context() as patch:
             record = Ledger.record
             patch.setattr(Ledger, "record", lambda self, grant, _: record(self, grant, b"\xff"))
