@@ -21,7 +21,7 @@ from typing import Any
 
 from bench.measure import table as markdown
 from discreet import Ledger
-from discreet.release.ledger_statements import ADD
+from discreet.ledger.statements import ADD
 
 TURNS = 11
 SPENDS = 150

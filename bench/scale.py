@@ -31,7 +31,7 @@ from discreet.draw.addition import noisy
 from discreet.draw.vector import fill
 from discreet.engines.base import OnGrid, Present, Request, Rows, Total
 from discreet.engines.duckdb import DuckDB
-from discreet.release import stream
+from discreet.files import laplace_files as stream
 
 FULL = os.environ.get("DISCREET_SCALE") == "full"
 STATISTICS = 10**9 if FULL else 10**8

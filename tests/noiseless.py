@@ -23,7 +23,8 @@ from unittest import mock
 import numpy as np
 
 from discreet import arrays as _arrays  # noqa: F401 - so that all modules that draw for it are there
-from discreet.release import mechanism, tree
+from discreet.release import mechanism
+from discreet.release.statistics import tree
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The slow twin of `release.grouped`: one group at a time, sums in fractions, and edges by bisection.
+"""The slow twin of `release.statistics.grouped`: one group at a time, sums in fractions, and edges by bisection.
 
 The sums of a value's weight (u, 1−u), or ((1−u)², 2u(1−u), u²), are drawn, or follow from centred totals.
 """
@@ -11,7 +11,14 @@ import numpy as np
 
 from discreet.calibrate.grid import ValueGrid
 from discreet.release.mechanism import NoisySum
-from discreet.release.spread import SMALL_SCALE, Floats, combined_radius, discrete_radius, slack_of, solutions
+from discreet.release.statistics.spread import (
+    SMALL_SCALE,
+    Floats,
+    combined_radius,
+    discrete_radius,
+    slack_of,
+    solutions,
+)
 
 MEANS = 17
 """Points of the interval of a mean for which the interval of the variance is found."""

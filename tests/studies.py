@@ -22,11 +22,12 @@ import numpy as np
 import pyarrow as pa
 
 from discreet import Ledger, Policy, Study
+from discreet.ledger.ledger import Grant
 from discreet.release import design as designs
-from discreet.release import mechanism, ranks
+from discreet.release import mechanism
 from discreet.release.answer import Answer
-from discreet.release.ledger import Grant
 from discreet.release.plan import Plan
+from discreet.release.statistics import ranks
 
 TYPES = pa.schema(
     [

@@ -11,7 +11,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from discreet.cli import app
+from discreet.cli.app import app
 
 INTRODUCTION = """# The command line
 

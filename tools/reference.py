@@ -33,8 +33,8 @@ and its `data_version`, it can be repeated, free.
 `neighbors` is "change-one" (how many units there are is public) or "add-remove" (it is not)."""
 
 SECTIONS = (
-    ("Statistics of a column in memory", "arrays", "result"),
-    ("Algorithm 1, and the laws", "algorithm", "laplace", "response"),
+    ("Statistics of a column in memory", "arrays", "release"),
+    ("Algorithm 1, and the laws", "laplace_mechanism", "laplace", "response"),
     ("Studies", "study", "policy", "client"),
     ("Questions of a study", "questions"),
     ("The ledger", "ledger"),

@@ -61,10 +61,10 @@ if TYPE_CHECKING:
         LedgerDamaged,
         QueryRefused,
     )
-    from discreet.release.algorithm import laplace_mechanism
-    from discreet.release.ledger import Ledger
+    from discreet.ledger.ledger import Ledger
+    from discreet.release.laplace_mechanism import laplace_mechanism
+    from discreet.release.release import Release, Releases
     from discreet.release.response import randomized_response
-    from discreet.release.result import Release, Releases
     from discreet.release.study import Study, open
     from discreet.serve.client import connect
 
@@ -124,10 +124,10 @@ _HOMES = {
     "ask.questions": "Count Histogram Max Mean Median Min Proportion Quantile Std Sum Variance",
     "draw.laplace": "DiscreteLaplace Laplace",
     "errors": "BudgetExceeded DiscreetError EngineFailed InvalidParameter LedgerDamaged QueryRefused",
-    "release.ledger": "Ledger",
-    "release.algorithm": "laplace_mechanism",
+    "ledger.ledger": "Ledger",
+    "release.laplace_mechanism": "laplace_mechanism",
     "release.response": "randomized_response",
-    "release.result": "Release Releases",
+    "release.release": "Release Releases",
     "release.study": "Study open",
     "serve.client": "connect",
 }

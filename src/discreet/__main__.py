@@ -61,7 +61,7 @@ def _run() -> int:
     try:
         from typer.main import get_command
 
-        from discreet.cli import app
+        from discreet.cli.app import app
 
         command = get_command(app)
         # not command.main(), which makes an end of its own of interrupts and broken pipes

@@ -21,15 +21,15 @@ from typing import Any, Literal, TypeVar, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.calibrate.bounds import exact_bounds, exact_chance, exact_confidence, exact_count, exact_number
-from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter
-from discreet.release import estimators, textbook
+from discreet.parameters import exact_bounds, exact_chance, exact_confidence, exact_count, exact_number, quote
+from discreet.release import estimators
 from discreet.release.account import Account, charged
 from discreet.release.design import SQUARE_BITS, SUM_BITS
-from discreet.release.quantile import EXTREME_BITS
 from discreet.release.question import Question, question
-from discreet.release.result import Cumulative, Histogram, Release, Releases, together
+from discreet.release.release import Cumulative, Histogram, Release, Releases, together
+from discreet.release.statistics import textbook
+from discreet.release.statistics.quantile import EXTREME_BITS
 
 Found = TypeVar("Found")
 

@@ -104,7 +104,7 @@ def test_help_names_every_exit_code_and_comes_without_heavy_imports(tmp_path):
     for code in ("0 done", "1 unexpected", "2 refused", "3 too little", "4 the", "5 a part", "130 interrupted"):
         assert code in " ".join(told.out.split())
     heavy = "duckdb numpy pyarrow sqlalchemy rich altair sqlglot starlette"
-    seen = f"import sys; from discreet.cli import app; print([m for m in '{heavy}'.split() if m in sys.modules])"
+    seen = f"import sys; from discreet.cli.app import app; print([m for m in '{heavy}'.split() if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
     assert discreet("--version", cwd=tmp_path).out.startswith("discreet ")

@@ -85,7 +85,7 @@ def test_a_line_that_is_no_integer_is_named_and_not_shown(tmp_path):
 @pytest.mark.parametrize("whole", [True, False])
 def test_an_integer_beside_a_float_pays_for_the_rounding_too(tmp_path, whole, monkeypatch):
     """One unit may move both: at the plain scale of the integers it would lose more than ε."""
-    from discreet.release import vectors
+    from discreet.files import add_noise as vectors
 
     real, seen = vectors.laplace_mechanism, []
 

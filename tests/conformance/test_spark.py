@@ -35,7 +35,7 @@ from conforming import (
 from discreet.ask import expression as ask
 from discreet.ask.query import Group
 from discreet.engines.base import Cells, OnGrid, Present, Request, Rows, Squares, Total, Units
-from discreet.engines.opening import engine_of
+from discreet.engines.choose import engine_of
 from discreet.engines.spark import Spark
 from discreet.engines.textfiles import Layout
 from discreet.errors import EngineFailed, InvalidParameter

@@ -25,8 +25,9 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.engines.base import Exact
-from discreet.release import mechanism, moments
+from discreet.release import mechanism
 from discreet.release.question import Question
+from discreet.release.statistics import moments
 from noiseless import Record, recorded
 
 RELATIONS = ["change-one", "add-remove"]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from discreet.release import design as designs
 from discreet.release import plan as plans
-from discreet.release import shares
+from discreet.release import split as shares
 from discreet.release.design import MomentDesign, Terms
 from studies import Paper, Record, replayed, select, study_of
 
@@ -348,7 +348,7 @@ def test_control_half_of_the_rank_rate_that_a_group_needs_is_caught(ledger):
     pair = [*crowd, {"age": 10, "place": "north"}], [*crowd, {"age": 10, "place": "south"}]
     question = "SELECT quantile(age, 0.9) FROM data GROUP BY place"
     assert broken(ledger, CHANGE, question, pair) == []
-    with mock.patch("discreet.release.ranks.rank_rate", lambda _share, _terms, epsilon: epsilon):
+    with mock.patch("discreet.release.statistics.ranks.rank_rate", lambda _share, _terms, epsilon: epsilon):
         assert broken(ledger, CHANGE, question, pair) == ["QuantileDesign"]
 
 

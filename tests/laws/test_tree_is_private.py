@@ -16,8 +16,8 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from discreet.release import tree as module
-from discreet.release.tree import Tree, tree_design
+from discreet.release.statistics import tree as module
+from discreet.release.statistics.tree import Tree, tree_design
 
 RELATIONS = ["change-one", "add-remove"]
 EPSILONS = [Fraction(1, 7), Fraction(1), Fraction(5, 2)]

@@ -31,7 +31,8 @@ import numpy as np
 
 from discreet.draw import choice, coin, vector
 from discreet.engines.base import Exact
-from discreet.release import tape, tree
+from discreet.release import tape
+from discreet.release.statistics import tree
 
 _STRIDE = 1_000_003
 

@@ -20,7 +20,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import parquet
 
-import discreet.release.streamed  # noqa: F401 - so that every module that draws is there before draws are replaced
+import discreet.files.answer_file  # noqa: F401 - so that every module that draws is there before draws are replaced
 from conforming import FIELDS, on_postgresql, on_spark
 from discreet import Policy, Study
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter

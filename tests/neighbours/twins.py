@@ -15,9 +15,10 @@ from discreet.engines.duckdb import DuckDB
 from discreet.errors import InvalidParameter
 from discreet.release import design as designs
 from discreet.release import plan as plans
-from discreet.release import ranks, shares
+from discreet.release import split as shares
 from discreet.release.design import Terms
 from discreet.release.plan import Plan
+from discreet.release.statistics import ranks
 
 
 def _secret(exact: Exact[Any]) -> Any:

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.release import tree as module
-from discreet.release.tree import Tree, quantile_interval, quantiles_from, tree_design
+from discreet.release.statistics import tree as module
+from discreet.release.statistics.tree import Tree, quantile_interval, quantiles_from, tree_design
 
 ALARM = 1e-7
 RELEASES = 8000

@@ -14,8 +14,8 @@ from scipy import stats
 from discreet import laplace_mechanism
 from discreet.calibrate.grid import float_grid
 from discreet.verify import attacks
-from discreet.verify.attack_bits import feasible, named
-from discreet.verify.attack_twins import float_noise, four_uniforms
+from discreet.verify.attacks.bits import feasible, named
+from discreet.verify.attacks.twins import float_noise, four_uniforms
 
 PAIRS = [(0.0, 1.0), (0.0, 1024.0), (-1.0, 1.0), (2.0**52, 2.0**52 + 1), (0.1, 1.1)]
 SCALES = ["0.1", "0.5", "1", "10"]

@@ -14,10 +14,10 @@ import pytest
 from discreet import BudgetExceeded, EngineFailed, InvalidParameter
 from discreet.engines import duckdb
 from discreet.engines.duckdb import DuckDB
+from discreet.ledger.ledger import Grant
+from discreet.ledger.ledger import Ledger as Book
 from discreet.release import answer as answers
 from discreet.release import design, mechanism, plan, study
-from discreet.release.ledger import Grant
-from discreet.release.ledger import Ledger as Book
 from studies import select, study_of
 
 ROWS = [{"who": f"u{at % 4}", "place": "north", "age": at, "pay": 1.0, "well": True} for at in range(8)]

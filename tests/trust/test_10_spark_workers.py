@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet import EngineFailed, InvalidParameter, Ledger, QueryRefused
-from discreet.engines import spark_noise
-from discreet.engines.spark_noise import noisy_rows
-from discreet.release.stream import add_noise
+from discreet.files import spark as spark_noise
+from discreet.files.laplace_files import add_noise
+from discreet.files.spark import noisy_rows
 
 # PySpark says at every call that it does not know the newest pandas; its sockets and files are closed by the JVM
 pytestmark = [

@@ -14,8 +14,8 @@ from pyarrow import parquet
 
 import discreet
 from discreet import InvalidParameter, Ledger
+from discreet.files.laplace_files import add_noise
 from discreet.release import account
-from discreet.release.stream import add_noise
 
 AGES, SALARIES = np.arange(20.0, 60.0), np.arange(1000.0, 1040.0)
 ACCENTED = ("\u00e9", "e\u0301")

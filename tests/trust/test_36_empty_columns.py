@@ -21,7 +21,7 @@ from conforming import (
 )
 from discreet.ask import expression as ask
 from discreet.engines.base import Cells, OnGrid, Request, Rows, Squares, Total
-from discreet.engines.statement import statement
+from discreet.engines.sql.statement import statement
 from discreet.errors import EngineFailed
 from studies import Paper, study_of
 

@@ -16,7 +16,7 @@ from discreet.ask.query import Group
 from discreet.ask.scope import check_schema, column_under
 from discreet.calibrate.grid import ValueGrid
 from discreet.engines.base import OnGrid, Present, Request, Rows, Squares, Total
-from discreet.engines.opening import engine_of
+from discreet.engines.choose import engine_of
 from discreet.engines.textfiles import LONGEST_LINE, Layout
 from studies import without_noise
 

@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 import discreet
 from discreet import Ledger, LedgerDamaged, Policy, QueryRefused, Study
-from discreet.release.stream import add_noise
+from discreet.files.laplace_files import add_noise
 from ledgers import Place
 
 POLICY = Policy(
@@ -149,7 +149,7 @@ def test_the_control_without_a_restore_goes_on(place):
 RESTORE = """
 import os, sys
 from discreet import Ledger
-from discreet.release.anchor import AnchorFile
+from discreet.ledger.anchor import AnchorFile
 
 def died(self, anchor):
     os._exit(9)

@@ -15,8 +15,8 @@ import pytest
 
 import discreet
 from discreet import Ledger, LedgerDamaged, Policy, Study
-from discreet.engines.opening import engine_of
-from discreet.show.accounts import export
+from discreet.cli.accounts import export
+from discreet.engines.choose import engine_of
 from ledgers import Place, sqlite_place
 
 

@@ -13,8 +13,8 @@ from pyarrow import parquet
 
 import discreet
 from discreet import Ledger, Policy, Study
+from discreet.files.laplace_files import add_noise
 from discreet.release.account import charged
-from discreet.release.stream import add_noise
 
 COUNTS = np.arange(1000) * 1000
 FLOATS = np.linspace(0, 1, 1000)

@@ -14,8 +14,8 @@ import reference
 from conforming import in_memory, on_postgresql, on_spark
 from discreet.ask import expression as ask
 from discreet.engines.base import Request, Rows
-from discreet.engines.dialect_spark import SPARK
-from discreet.engines.trees import column
+from discreet.engines.sql.spark import SPARK
+from discreet.engines.sql.trees import column
 
 LONGEST = reference.LONGEST
 TEXTS = ["a" * LONGEST, "ab" * (LONGEST // 2), ("a" * 99 + "b") * (LONGEST // 100), " " * LONGEST]

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet import Count, DiscreetError, InvalidParameter, Mean, Policy, Study
-from discreet.show import figures, html, report, terminal
+from discreet.cli import terminal
+from discreet.show import figures, html, report
 from shell import one_after_another
 
 ODD = {

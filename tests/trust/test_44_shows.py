@@ -18,7 +18,7 @@ import pytest
 
 import discreet
 from discreet import Count, DiscreetError, Mean, Policy, Study
-from discreet.engines.opening import engine_of
+from discreet.engines.choose import engine_of
 
 WORD, NUMBER = "canary", 731906258431
 """A text and a number that only a row has."""

@@ -15,21 +15,13 @@ from unittest import mock
 import pytest
 from typer.testing import CliRunner
 
-from discreet import cli
+from discreet.cli import app as cli
 from discreet.draw.coin import Logistic
 from discreet.errors import InvalidParameter
-from discreet.release import (
-    algorithm,
-    design,
-    estimators,
-    mechanism,
-    moments,
-    quantile,
-    ranks,
-    response,
-    streamed,
-    tree,
-)
+from discreet.files import answer_file
+from discreet.release import design, estimators, mechanism, response
+from discreet.release import laplace_mechanism as algorithm
+from discreet.release.statistics import moments, quantile, ranks, tree
 from discreet.release.tape import on_tape
 from discreet.verify import certify, report
 
@@ -68,7 +60,7 @@ def with_scale_on_tape(module, name, at):
 
 def with_shares_of_a_file(right=0):
     """A file whose numbers are drawn as if each had twice its ε, after so many batches that are right."""
-    real, batches = streamed._numbers, count()
+    real, batches = answer_file._numbers, count()
 
     def wrong(plan, exact):
         shares = (
@@ -76,7 +68,7 @@ def with_shares_of_a_file(right=0):
         )
         return real(replace(plan, shares=tuple(shares)), exact)
 
-    return mock.patch.object(streamed, "_numbers", wrong)
+    return mock.patch.object(answer_file, "_numbers", wrong)
 
 
 def with_rates(module, name="choose_cell", factor=2):
@@ -219,7 +211,7 @@ def test_a_number_that_is_opened_without_noise_is_no_proof():
 
 def test_every_batch_of_a_file_is_certified():
     [make, *_] = [make for name, _, make in certificates() if name == "avg(age) GROUP BY place"]
-    with mock.patch.object(streamed, "_CELLS", 2):
+    with mock.patch.object(answer_file, "_CELLS", 2):
         assert make().holds
         with with_shares_of_a_file(right=1), pytest.raises(InvalidParameter, match=r"avg\(age\) is drawn otherwise"):
             make()

@@ -18,8 +18,8 @@ import psycopg
 import pytest
 
 from discreet import BudgetExceeded, EngineFailed, InvalidParameter, Ledger, LedgerDamaged
-from discreet.release import book, ledger_database
-from discreet.release.anchor import AnchorFile
+from discreet.ledger import book, database
+from discreet.ledger.anchor import AnchorFile
 
 
 def accepted(place) -> Ledger:
@@ -114,7 +114,7 @@ def test_another_server_is_refused_until_a_restore_accepts_it(server_place, monk
         ledger.create("s", 1)
         other = server_place.elsewhere("b")
         ledger.spend("r1", "q", "0.1", study="s")
-        monkeypatch.setattr(ledger_database, "_SERVER", "SELECT false, '7', '00000002'")
+        monkeypatch.setattr(database, "_SERVER", "SELECT false, '7', '00000002'")
         ledger._book.database._engine.dispose()  # the connection is lost
         for request in ("r2", "r3"):
             with pytest.raises(LedgerDamaged, match="another system identifier or timeline"):

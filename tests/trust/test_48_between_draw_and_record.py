@@ -23,7 +23,7 @@ from pyarrow import parquet
 
 import discreet
 from discreet import DiscreetError, InvalidParameter, Ledger, Policy, QueryRefused, Study
-from discreet.release.stream import add_noise
+from discreet.files.laplace_files import add_noise
 from studies import Paper
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

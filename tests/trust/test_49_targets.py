@@ -17,7 +17,9 @@ import pytest
 
 import discreet
 from discreet import InvalidParameter, Ledger, Policy
-from discreet.release import stream, vectors, writer
+from discreet.files import add_noise as vectors
+from discreet.files import laplace_files as stream
+from discreet.files import writer
 from discreet.show import figures, report
 from discreet.verify import certify
 from shell import one_after_another

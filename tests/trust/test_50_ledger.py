@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from discreet import EngineFailed, Ledger, LedgerDamaged
-from discreet.release import book, ledger, ledger_database
+from discreet.ledger import book, database, ledger
 
 
 def test_a_repeat_stores_no_question_and_only_so_many_are_kept(place, monkeypatch):
@@ -47,7 +47,7 @@ def test_an_unanswered_question_is_answered_under_a_request_that_was_not_kept(pl
 
 def test_a_wait_for_a_lock_ends_and_another_study_goes_on_meanwhile(server_place, monkeypatch):
     """Somebody holds the study's row and never lets go."""
-    monkeypatch.setattr(ledger_database, "_PATIENCE", 2)
+    monkeypatch.setattr(database, "_PATIENCE", 2)
     with server_place.open(new=True) as opened:
         opened.create("s", 1)
         opened.create("t", 1)
@@ -77,7 +77,7 @@ def test_a_wait_for_a_lock_ends_and_another_study_goes_on_meanwhile(server_place
 
 def test_a_session_that_stops_in_a_transaction_is_ended_by_the_server(server_place, monkeypatch):
     """So that a machine that freezes does not keep the lock for ever."""
-    monkeypatch.setattr(ledger_database, "_PATIENCE", 1)
+    monkeypatch.setattr(database, "_PATIENCE", 1)
     with server_place.open(new=True) as opened, server_place.open() as other:
         opened.create("s", 1)
 
@@ -172,7 +172,7 @@ def test_a_spend_goes_on_while_the_ledger_is_verified(place, monkeypatch):
 
 def test_an_ordinary_spend_and_its_answer_walk_over_no_entries(place, monkeypatch):
     """However many there are; one that goes on with an old spend walks from there, to see that it has no answer."""
-    walked, run = [], ledger_database.Database.run
+    walked, run = [], database.Database.run
 
     def counted(self, connection, statement, **values):
         rows = run(self, connection, statement, **values)
@@ -182,7 +182,7 @@ def test_an_ordinary_spend_and_its_answer_walk_over_no_entries(place, monkeypatc
     with place.open(new=True) as opened:
         opened.create("s", 1)
         old = opened.spend("old", "q", "0.1", study="s", data_version="1")
-        monkeypatch.setattr(ledger_database.Database, "run", counted)
+        monkeypatch.setattr(database.Database, "run", counted)
         for number in range(5):
             opened.record(opened.spend(f"r{number}", "q", "0.01", study="s"), b"answer")
         assert walked == []

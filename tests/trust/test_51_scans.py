@@ -11,14 +11,14 @@ import pytest
 
 from discreet.ask.expression import Column
 from discreet.engines.base import Request, Rows
-from discreet.engines.dialect import SOURCE, STORED
-from discreet.engines.dialect_duckdb import DUCKDB
-from discreet.engines.dialect_postgres import POSTGRESQL
-from discreet.engines.dialect_spark import SPARK
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.postgres import PostgreSQL
 from discreet.engines.spark import Spark, _over
-from discreet.engines.statement import statement
+from discreet.engines.sql.dialect import SOURCE, STORED
+from discreet.engines.sql.duckdb import DUCKDB
+from discreet.engines.sql.postgres import POSTGRESQL
+from discreet.engines.sql.spark import SPARK
+from discreet.engines.sql.statement import statement
 
 RUNS = 30
 """A statement of two scans fails in one run of four: 30 runs without a failure come once in 5,000 times."""

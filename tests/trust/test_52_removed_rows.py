@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import DiscreetError, InvalidParameter, Policy, Study
-from discreet.release import stream, vectors
-from discreet.release.stream import noisy_batches
+from discreet.files import add_noise as vectors
+from discreet.files import laplace_files as stream
+from discreet.files.laplace_files import noisy_batches
 
 CANARY = "canary"
 KEYS = [f"block {at:03}" for at in range(200)]

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from discreet import InvalidParameter, Ledger, LedgerDamaged, Policy, QueryRefused, Study
+from discreet.ledger.chain import digest
 from discreet.release.discovery import REQUEST
-from discreet.release.ledger_chain import digest
 from ledgers import change_of, damaged, postgresql_place, sqlite_place
 
 

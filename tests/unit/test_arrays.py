@@ -16,7 +16,8 @@ import pytest
 
 import discreet
 from discreet import InvalidParameter
-from discreet.release import mechanism, tree
+from discreet.release import mechanism
+from discreet.release.statistics import tree
 from noiseless import no_noise, recorded
 
 RELATIONS = ["change-one", "add-remove"]

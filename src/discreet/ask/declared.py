@@ -32,9 +32,8 @@ from discreet.ask.expression import Kind, Reading
 from discreet.ask.keyfile import keys_in
 from discreet.ask.normal import decimal
 from discreet.ask.reading import DECIMALS, KINDS, THOUSANDS, Type, exact_formats, exact_mark, exact_type
-from discreet.calibrate.bounds import exact_bounds, exact_number
-from discreet.calibrate.epsilon import exact, quote
 from discreet.errors import InvalidParameter
+from discreet.parameters import exact, exact_bounds, exact_number, quote
 
 Key: TypeAlias = str | Fraction | datetime | bool
 

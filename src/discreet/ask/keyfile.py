@@ -8,8 +8,8 @@ from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 
-from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter
+from discreet.parameters import quote
 
 _TABLES = (".csv", ".tsv", ".txt", ".parquet", ".db", ".sqlite", ".sqlite3")
 _DATABASES = _TABLES[-3:]

@@ -34,8 +34,8 @@ from discreet.ask.expression import (
     Some,
     Truncated,
 )
-from discreet.calibrate.epsilon import quote
 from discreet.errors import QueryRefused
+from discreet.parameters import quote
 
 MOST_PARTS = 1_000
 DEEPEST = 50

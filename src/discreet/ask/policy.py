@@ -32,9 +32,8 @@ from typing import Any
 from discreet.ask.declared import Declared, Key, at
 from discreet.ask.normal import decimal
 from discreet.ask.reading import exact_mark
-from discreet.calibrate.bounds import Neighbors, exact_chance, exact_count, exact_neighbors
-from discreet.calibrate.epsilon import exact_epsilon, quote
 from discreet.errors import InvalidParameter
+from discreet.parameters import Neighbors, exact_chance, exact_count, exact_epsilon, exact_neighbors, quote
 
 _KEYS = (
     "source", "table", "delimiter", "unit", "max_rows", "max_groups",
@@ -68,7 +67,7 @@ class InMemory:
         self._data: Callable[[], object] = lambda: data
 
     def opened(self) -> object:
-        """The data; called by `engines.opening` alone."""
+        """The data; called by `engines.choose` alone."""
         return self._data()
 
     def __repr__(self) -> str:

@@ -21,8 +21,7 @@ from discreet.ask.query import Aggregate, Draft, Group, Named, Output, Query, ag
 from discreet.ask.scope import Scope, Typed
 from discreet.ask.sql import parse_condition, parse_expression, parse_group
 from discreet.ask.sql.words import LONGEST_QUESTION
-from discreet.calibrate.bounds import exact_number
-from discreet.calibrate.epsilon import quote
+from discreet.parameters import exact_number, quote
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ import re
 from typing import Literal, TypeAlias
 
 from discreet.ask.expression import Kind
-from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter
+from discreet.parameters import quote
 
 Type: TypeAlias = Literal["integer", "number", "text", "date", "truth"]
 

@@ -33,9 +33,8 @@ from discreet.ask.normal import canonical, normal, text
 from discreet.ask.policy import Policy
 from discreet.ask.query import Aggregate, Count, CountUnits, Extreme, Group, Moment, Quantiles
 from discreet.ask.reading import KINDS
-from discreet.calibrate.bounds import exact_bounds
-from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter, QueryRefused
+from discreet.parameters import exact_bounds, quote
 
 MOST_STARTS = 10**6
 """Hours of a century; more would be slow to list, and no one reads them."""

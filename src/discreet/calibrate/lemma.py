@@ -20,9 +20,8 @@ from typing import Literal, TypeAlias
 from flint import arb, ctx
 
 from discreet.calibrate.ball import ball, integer_floor, nearest
-from discreet.calibrate.bounds import exact_chance, exact_count, exact_number
-from discreet.calibrate.epsilon import exact, exact_epsilon, quote
 from discreet.errors import InvalidParameter
+from discreet.parameters import exact, exact_chance, exact_count, exact_epsilon, exact_number, quote
 
 Law: TypeAlias = Literal["lemma", "continuous", "discrete"]
 

@@ -26,18 +26,22 @@ from flint import arb, fmpz
 
 from discreet.calibrate import sensitivity
 from discreet.calibrate.ball import ball, lower_bound, upper_bound
-from discreet.calibrate.bounds import (
+from discreet.calibrate.lemma import deviation, half_width
+from discreet.errors import InvalidParameter
+from discreet.parameters import (
+    LARGEST,
     MOST_UNITS,
+    UNIT,
     Neighbors,
+    exact,
     exact_bounds,
     exact_confidence,
     exact_count,
+    exact_epsilon,
     exact_neighbors,
     exact_number,
+    quote,
 )
-from discreet.calibrate.epsilon import LARGEST, UNIT, exact, exact_epsilon, quote
-from discreet.calibrate.lemma import deviation, half_width
-from discreet.errors import InvalidParameter
 
 Statistic: TypeAlias = Literal[
     "count", "sum", "proportion", "mean", "variance", "std", "median", "quantile", "histogram"

@@ -26,9 +26,8 @@ from fractions import Fraction
 from flint import arb
 
 from discreet.calibrate.ball import upper_bound
-from discreet.calibrate.bounds import exact_bounds, exact_count, exact_neighbors, exact_number
-from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter
+from discreet.parameters import exact_bounds, exact_count, exact_neighbors, exact_number, quote
 
 
 def count(*, neighbors: object = "change-one") -> Fraction:

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 from flint import arb, ctx
 
 from discreet.calibrate.ball import ball, integer_floor, nearest
-from discreet.calibrate.epsilon import exact
 from discreet.calibrate.grid import floor_log2
 from discreet.errors import InvalidParameter
+from discreet.parameters import exact
 
 if TYPE_CHECKING:
     from discreet.draw.entropy import Entropy

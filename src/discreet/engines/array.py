@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from discreet.calibrate.grid import ValueGrid
 from discreet.engines.base import Exact
-from discreet.engines.patterns import NUMBER_PATTERN
+from discreet.engines.sql.patterns import NUMBER_PATTERN
 from discreet.errors import InvalidParameter
 
 _BLOCK = 2**16

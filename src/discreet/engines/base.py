@@ -18,9 +18,9 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from discreet.ask.expression import Column, Expression, Kind
 from discreet.ask.query import Group
-from discreet.calibrate.epsilon import quote
 from discreet.calibrate.grid import ValueGrid
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter
+from discreet.parameters import quote
 
 MILLISECONDS = (
     "its times are in milliseconds, of which one can be too far to be read; write the file again with microseconds, as "

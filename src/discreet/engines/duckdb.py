@@ -16,11 +16,11 @@ import duckdb as engine
 
 from discreet.ask.expression import Column, Kind
 from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded, refuse_unread
-from discreet.engines.dialect_duckdb import DUCKDB
-from discreet.engines.expectations import check, known_rows
-from discreet.engines.keys import units_of, units_of_keys
 from discreet.engines.sources import opened
-from discreet.engines.statement import SOURCE, statement
+from discreet.engines.sql.duckdb import DUCKDB
+from discreet.engines.sql.expectations import check, known_rows
+from discreet.engines.sql.keys import units_of, units_of_keys
+from discreet.engines.sql.statement import SOURCE, statement
 from discreet.engines.textfiles import Layout
 from discreet.errors import one_line
 

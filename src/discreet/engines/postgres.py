@@ -23,12 +23,12 @@ from sqlglot import exp
 
 from discreet.ask.expression import Column, Kind
 from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
-from discreet.engines.dialect import SOURCE
-from discreet.engines.dialect_postgres import POSTGRESQL
-from discreet.engines.expectations import check, known_rows
-from discreet.engines.keys import units_of, units_of_keys
-from discreet.engines.statement import statement
-from discreet.engines.trees import Tree, call, outer
+from discreet.engines.sql.dialect import SOURCE
+from discreet.engines.sql.expectations import check, known_rows
+from discreet.engines.sql.keys import units_of, units_of_keys
+from discreet.engines.sql.postgres import POSTGRESQL
+from discreet.engines.sql.statement import statement
+from discreet.engines.sql.trees import Tree, call, outer
 from discreet.errors import InvalidParameter, one_line
 
 if TYPE_CHECKING:

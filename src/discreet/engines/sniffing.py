@@ -15,8 +15,8 @@ import duckdb
 
 from discreet.ask.reading import tokens
 from discreet.engines.base import ColumnType, Schema
+from discreet.engines.choose import engine_of
 from discreet.engines.duckdb import DuckDB, schema_of
-from discreet.engines.opening import engine_of
 from discreet.engines.sources import CSV, JSON, files_of, suffix_of
 from discreet.engines.textfiles import folder_names, header
 from discreet.errors import InvalidParameter

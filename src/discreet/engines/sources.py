@@ -25,13 +25,13 @@ from typing import Any, NamedTuple
 import duckdb as engine
 from sqlglot import exp
 
-from discreet.calibrate.epsilon import quote
 from discreet.engines.base import MILLISECONDS
-from discreet.engines.dialect import SOURCE
 from discreet.engines.frames import arrow_hash, arrow_table
+from discreet.engines.sql.dialect import SOURCE
 from discreet.engines.sqlite import one_table, sqlite_table
 from discreet.engines.textfiles import Layout, csv_rows, json_rows
 from discreet.errors import InvalidParameter
+from discreet.parameters import quote
 
 CSV, JSON, _PARQUET = {".csv", ".tsv", ".txt"}, {".json", ".jsonl", ".ndjson"}, {".parquet", ".pq"}
 _PACKED = {".gz", ".zst"}

@@ -25,13 +25,26 @@ from sqlglot import exp
 
 from discreet.ask.expression import Column, Kind
 from discreet.engines.base import MILLISECONDS, ColumnType, Exact, Request, Schema, guarded, refuse_unread
-from discreet.engines.dialect import KEYS, SOURCE, STORED
-from discreet.engines.dialect_spark import SPARK
-from discreet.engines.expectations import QUESTIONS, check, known_rows
-from discreet.engines.keys import units_of, units_of_keys
-from discreet.engines.statement import statement
+from discreet.engines.sql.dialect import KEYS, SOURCE, STORED
+from discreet.engines.sql.expectations import QUESTIONS, check, known_rows
+from discreet.engines.sql.keys import units_of, units_of_keys
+from discreet.engines.sql.spark import SPARK
+from discreet.engines.sql.statement import statement
+from discreet.engines.sql.trees import (
+    Tree,
+    alias,
+    call,
+    cast,
+    column,
+    count,
+    outer,
+    quoted,
+    select,
+    subquery,
+    table,
+    whole,
+)
 from discreet.engines.textfiles import Layout
-from discreet.engines.trees import Tree, alias, call, cast, column, count, outer, quoted, select, subquery, table, whole
 from discreet.errors import InvalidParameter, one_line
 
 if TYPE_CHECKING:

@@ -30,9 +30,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from sqlglot import exp
 
-from discreet.calibrate.epsilon import quote
-from discreet.engines.trees import outer
+from discreet.engines.sql.trees import outer
 from discreet.errors import InvalidParameter
+from discreet.parameters import quote
 
 DELIMITERS = (",", ";", "\t", "|")
 LONGEST_LINE = 2**21

@@ -18,7 +18,7 @@ from discreet.errors import InvalidParameter
 from discreet.release.tape import Tape, taping
 
 if TYPE_CHECKING:
-    from discreet.release.ledger import Ledger
+    from discreet.ledger.ledger import Ledger
 
 Found = TypeVar("Found")
 
@@ -55,7 +55,7 @@ def account_of(account: Account, name: str) -> tuple[Ledger, str] | None:
 
 def text_of(account: Account, name: str, parameters: Mapping[str, Any]) -> str:
     """The one text of a call about the data that the account names."""
-    from discreet.release.ledger_refusals import require_text
+    from discreet.ledger.refusals import require_text
     from discreet.release.spending import canonical
 
     data = account.get("data_name")

@@ -18,11 +18,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from discreet import views
 from discreet.ask.query import Combined, Named, Number, Output, Query, Test
 from discreet.errors import InvalidParameter, QueryRefused, one_line
-from discreet.release import views
-from discreet.release.result import left_shown, shown, with_interval
-from discreet.release.writer import NOTHING, Kept, is_plain_file, new_file, write
+from discreet.files.writer import NOTHING, Kept, is_plain_file, new_file, write
+from discreet.formats import left_shown, shown, with_interval
 
 if TYPE_CHECKING:
     import pandas

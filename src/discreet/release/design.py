@@ -28,11 +28,20 @@ from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.calibrate.lemma import half_width
 from discreet.engines.base import Exact, Measure, OnGrid, Present, Rows, Squares, Total, Units
 from discreet.engines.integers import Integers, roomy
-from discreet.release import moments
-from discreet.release.grouped import BERNSTEIN, CENTRED_BERNSTEIN, CENTRED_PAIR, PAIR, Lone, Partition, Private, around
+from discreet.formats import readable
 from discreet.release.mechanism import NoisyColumn, noisy_columns, public_count, public_step
-from discreet.release.result import readable
-from discreet.release.spread import radius
+from discreet.release.statistics import moments
+from discreet.release.statistics.grouped import (
+    BERNSTEIN,
+    CENTRED_BERNSTEIN,
+    CENTRED_PAIR,
+    PAIR,
+    Lone,
+    Partition,
+    Private,
+    around,
+)
+from discreet.release.statistics.spread import radius
 
 SUM_BITS = 30
 SQUARE_BITS = 22

@@ -33,12 +33,12 @@ from discreet.ask.policy import Policy
 from discreet.ask.query import Query
 from discreet.ask.scope import Scope
 from discreet.calibrate.ball import ball, integer_floor
-from discreet.calibrate.epsilon import exact_epsilon, quote
 from discreet.draw.coin import Chance
 from discreet.errors import InvalidParameter, one_line
-from discreet.release.ledger import Ledger
+from discreet.formats import shown
+from discreet.ledger.ledger import Ledger
+from discreet.parameters import exact_epsilon, quote
 from discreet.release.mechanism import kept_keys
-from discreet.release.result import shown
 from discreet.release.spending import canonical
 
 if TYPE_CHECKING:

@@ -17,10 +17,13 @@ from discreet.calibrate.grid import ValueGrid
 from discreet.calibrate.lemma import half_width
 from discreet.engines import array as engine
 from discreet.engines.base import Exact
+from discreet.formats import as_float
 from discreet.release.design import Estimate, MomentDesign
-from discreet.release.grouped import Private
 from discreet.release.mechanism import noisy_counts, noisy_sums, noisy_tree
-from discreet.release.quantile import (
+from discreet.release.question import Question
+from discreet.release.release import Cumulative, Ends, Histogram, Release, Spread, fields_of
+from discreet.release.statistics.grouped import Private
+from discreet.release.statistics.quantile import (
     BRACKET_BITS,
     CELL_BITS,
     END_RATE,
@@ -32,10 +35,8 @@ from discreet.release.quantile import (
     rank_error,
     rank_rate,
 )
-from discreet.release.question import Question
-from discreet.release.result import Cumulative, Ends, Histogram, Release, Spread, as_float, fields_of
+from discreet.release.statistics.tree import quantile_interval, quantiles_from, tree_design
 from discreet.release.tape import marked
-from discreet.release.tree import quantile_interval, quantiles_from, tree_design
 
 TREE_BITS = 10
 """A tree tells values apart to a thousandth of the range."""

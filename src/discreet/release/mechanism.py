@@ -26,8 +26,8 @@ from discreet.draw.coin import Chance, flips
 from discreet.draw.vector import beyond_int64, draw_one, fill
 from discreet.engines.base import Exact
 from discreet.engines.integers import Integers, near
+from discreet.release.statistics.tree import Tree
 from discreet.release.tape import drawn, on_tape
-from discreet.release.tree import Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

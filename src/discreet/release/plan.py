@@ -22,28 +22,28 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
+from discreet import views
 from discreet.ask import query as questions
 from discreet.ask.expression import Column
 from discreet.ask.kinds import kind_of
 from discreet.ask.normal import decimal
 from discreet.ask.query import Extreme, Moment, Named, Quantiles, Query
-from discreet.calibrate.epsilon import LARGEST, UNIT, exact, quote
 from discreet.engines.base import Cells, Exact, Request
 from discreet.errors import InvalidParameter, one_line
-from discreet.release import views
+from discreet.formats import as_finite, left_shown, shown
+from discreet.parameters import LARGEST, UNIT, exact, quote
 from discreet.release.answer import Answer, table_lines
 from discreet.release.design import CountDesign, Line, MomentDesign, Terms
 from discreet.release.discovery import told_with
 from discreet.release.mechanism import public_count
-from discreet.release.result import as_finite, left_shown, shown
-from discreet.release.shares import Share, shared
 from discreet.release.spending import new_request_id
+from discreet.release.split import Share, shared
 
 _LEAST_DOUBT = Fraction(1, 10**12)
 """Of one interval: 1 − confidence must be a float with some digits."""
 
 if TYPE_CHECKING:
-    from discreet.release.streamed import AnswerFile
+    from discreet.files.answer_file import AnswerFile
     from discreet.release.study import Study
 
 
@@ -108,7 +108,7 @@ class Plan:
             raise InvalidParameter("request_id must not begin with 'discreet.': such names are kept for discoveries")
         ledger, entry = study.ledger, request_id if request_id is not None else new_request_id()
         if to is not None:
-            from discreet.release.streamed import release_to
+            from discreet.files.answer_file import release_to
 
             return release_to(self, to, entry, analyst)
         rest = self._rest()

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from discreet.calibrate.bounds import Bounds, Neighbors, exact_bounds, exact_neighbors, exact_number
-from discreet.calibrate.epsilon import exact_epsilon, quote
 from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.engines.array import Column, column
 from discreet.errors import InvalidParameter
+from discreet.formats import as_float, readable
+from discreet.parameters import Bounds, Neighbors, exact_bounds, exact_epsilon, exact_neighbors, exact_number, quote
 from discreet.release.design import Terms
 from discreet.release.mechanism import NoisySum
-from discreet.release.result import Ends, Release, Spread, as_float, readable
-from discreet.release.spread import radius
+from discreet.release.release import Ends, Release, Spread
+from discreet.release.statistics.spread import radius
 from discreet.release.tape import marked
 
 _LARGEST_RANGE = Fraction(10**150)

@@ -22,11 +22,10 @@ from flint import arb
 from numpy.typing import NDArray
 
 from discreet.calibrate.ball import ball, nearest
-from discreet.calibrate.bounds import exact_confidence, exact_count
-from discreet.calibrate.epsilon import exact_epsilon, quote
 from discreet.draw.coin import flips, logistic
 from discreet.draw.entropy import Entropy, keystream
 from discreet.errors import InvalidParameter
+from discreet.parameters import exact_confidence, exact_count, exact_epsilon, quote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -16,9 +16,9 @@ from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any
 
-from discreet.calibrate.epsilon import quote
 from discreet.draw.entropy import random_digits
 from discreet.errors import InvalidParameter
+from discreet.parameters import quote
 
 
 def canonical(name: str, parameters: Mapping[str, Any]) -> str:

@@ -19,21 +19,20 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet import views
 from discreet.ask.policy import Policy
 from discreet.ask.query import Query
 from discreet.ask.scope import check_schema
 from discreet.ask.siblings import siblings
 from discreet.ask.sql import parse
-from discreet.calibrate.bounds import exact_confidence, exact_count
-from discreet.calibrate.epsilon import UNIT, exact_epsilon, quote
 from discreet.engines.base import Engine, Schema
 from discreet.errors import InvalidParameter, one_line
-from discreet.release import views
+from discreet.files.writer import Kept, kept_files, kept_source
+from discreet.ledger.ledger import Ledger
+from discreet.ledger.refusals import foreign
+from discreet.parameters import UNIT, exact_confidence, exact_count, exact_epsilon, quote
 from discreet.release.discovery import Discovered, discovery, policy_with, recorded
-from discreet.release.ledger import Ledger
-from discreet.release.ledger_refusals import foreign
 from discreet.release.plan import Plan, plan_of, plan_within
-from discreet.release.writer import Kept, kept_files, kept_source
 
 if TYPE_CHECKING:
     from discreet.ask.questions import Question
@@ -63,7 +62,7 @@ class Study:
     @cached_property
     def engine(self) -> Engine:
         """Where the rows are."""
-        from discreet.engines.opening import engine_of
+        from discreet.engines.choose import engine_of
         from discreet.engines.textfiles import Layout
 
         policy = self.policy

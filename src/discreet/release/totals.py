@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.ask.query import Named
 from discreet.errors import InvalidParameter
-from discreet.release.spread import combined_radius
+from discreet.release.statistics.spread import combined_radius
 
 if TYPE_CHECKING:
     from discreet.release.answer import Answer

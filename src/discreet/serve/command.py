@@ -74,7 +74,7 @@ def run(
 ) -> None:
     """Serve studies: discreet serve study.toml."""
     _require_extra()
-    from discreet.calibrate.epsilon import exact_epsilon
+    from discreet.parameters import exact_epsilon
     from discreet.serve.access import Access
     from discreet.serve.app import application
     from discreet.serve.limits import Limits

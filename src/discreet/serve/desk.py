@@ -16,12 +16,13 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.ask.query import released
+from discreet.cli.terminal import question_text
 from discreet.errors import BudgetExceeded, DiscreetError
+from discreet.formats import shown
+from discreet.ledger.chain import Entry
+from discreet.ledger.refusals import VoidQuestion
 from discreet.release.answer import Answer
-from discreet.release.ledger_chain import Entry
-from discreet.release.ledger_refusals import VoidQuestion
 from discreet.release.plan import Plan, labels
-from discreet.release.result import shown
 from discreet.release.study import Study
 from discreet.serve.access import Person
 from discreet.serve.asked import Asked
@@ -30,7 +31,6 @@ from discreet.serve.plans import plan_json, study_json
 from discreet.serve.refusal import FAILURE, Refusal, refusal_of, tell_operator
 from discreet.serve.requests import Requests, ledger_id
 from discreet.serve.wire import answer_body, view_json, view_query
-from discreet.show.terminal import question_text
 
 MOST_STATISTICS = 100
 """In one question over HTTP: a plan of more takes seconds."""

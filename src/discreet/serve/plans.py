@@ -9,8 +9,8 @@ from typing import Any
 
 from discreet.ask.declared import Declared
 from discreet.ask.scope import column_under
-from discreet.calibrate.epsilon import UNIT
 from discreet.errors import DiscreetError
+from discreet.parameters import UNIT
 from discreet.release.plan import Plan
 from discreet.release.study import Study
 from discreet.serve.access import Person

@@ -11,7 +11,7 @@ from pathlib import Path
 from traceback import extract_tb
 
 from discreet.errors import BudgetExceeded, DiscreetError, InvalidParameter, QueryRefused
-from discreet.release.ledger_refusals import VoidQuestion
+from discreet.ledger.refusals import VoidQuestion
 
 log = logging.getLogger("discreet.serve")
 

@@ -12,9 +12,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from discreet.calibrate.bounds import exact_count, exact_number
-from discreet.calibrate.epsilon import exact, quote
 from discreet.errors import InvalidParameter
+from discreet.parameters import exact, exact_count, exact_number, quote
 from discreet.show import theme
 
 _POINTS = 200

@@ -8,14 +8,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from discreet.calibrate.bounds import exact_count
-from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter
-from discreet.release.ledger_chain import Entry, in_epsilon
+from discreet.ledger.chain import Entry, in_epsilon
+from discreet.parameters import exact_count, quote
 from discreet.show import theme
 
 if TYPE_CHECKING:
-    from discreet.release.ledger import Ledger
+    from discreet.ledger.ledger import Ledger
 
 _MOST_POINTS = 1_000
 """Of more spends every second, third, … is drawn; the line is the same to the eye."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.release.result import Cumulative, Histogram, shown
+from discreet.formats import shown
+from discreet.release.release import Cumulative, Histogram
 from discreet.show import theme
 from discreet.show.table import plain
 

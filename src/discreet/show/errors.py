@@ -15,10 +15,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.calibrate import lemma, sensitivity
-from discreet.calibrate.bounds import MOST_UNITS, exact_bounds, exact_confidence, exact_count
-from discreet.calibrate.epsilon import LARGEST, UNIT, exact_epsilon
 from discreet.draw.laplace import Laplace
 from discreet.errors import InvalidParameter
+from discreet.parameters import LARGEST, MOST_UNITS, UNIT, exact_bounds, exact_confidence, exact_count, exact_epsilon
 from discreet.show import theme
 
 if TYPE_CHECKING:

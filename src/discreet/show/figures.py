@@ -16,9 +16,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter
-from discreet.release.writer import NOTHING, Kept, write
+from discreet.files.writer import NOTHING, Kept, write
+from discreet.parameters import quote
 from discreet.show import theme
 from discreet.show.attacker import attacker
 from discreet.show.budget import budget

@@ -14,12 +14,13 @@ from typing import Any
 
 from discreet.ask.declared import Declared
 from discreet.ask.query import Named
-from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter, one_line
+from discreet.formats import rounded, shown
+from discreet.ledger.ledger import Ledger
+from discreet.parameters import quote
 from discreet.release.answer import Answer
-from discreet.release.ledger import Ledger
 from discreet.release.plan import Plan
-from discreet.release.result import Cumulative, Histogram, Release, Releases, rounded, shown
+from discreet.release.release import Cumulative, Histogram, Release, Releases
 from discreet.release.study import Study
 
 _SHOWN_ROWS = 20

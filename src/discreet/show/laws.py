@@ -13,10 +13,9 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from discreet.calibrate.bounds import exact_count
-from discreet.calibrate.epsilon import exact, exact_epsilon, quote
 from discreet.draw.laplace import DiscreteLaplace, Laplace
 from discreet.errors import InvalidParameter
+from discreet.parameters import exact, exact_count, exact_epsilon, quote
 from discreet.show import theme
 
 _POINTS = 160

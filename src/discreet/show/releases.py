@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.calibrate.bounds import exact_count
-from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter
+from discreet.parameters import exact_count, quote
 from discreet.release.answer import Answer
-from discreet.release.result import Cumulative, Histogram, Release, Releases
+from discreet.release.release import Cumulative, Histogram, Release, Releases
 from discreet.show import panels, theme
 from discreet.show.distributions import cumulative, histogram
 from discreet.show.table import Keys, Numbers, Table, of_answer, of_release, of_releases

@@ -13,11 +13,11 @@ from html import escape
 from os import PathLike
 from pathlib import Path
 
-from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter, one_line, printable
-from discreet.release import writer
+from discreet.files import writer
+from discreet.formats import left_shown, shown
+from discreet.parameters import quote
 from discreet.release.answer import Answer
-from discreet.release.result import left_shown, shown
 from discreet.show import theme
 from discreet.show.figures import make, svg
 from discreet.show.html import keys_of

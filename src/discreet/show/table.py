@@ -14,8 +14,9 @@ from typing import Any, Literal, TypeAlias
 
 from discreet.ask.query import Group, Named
 from discreet.errors import one_line
+from discreet.formats import as_float, shown
 from discreet.release.answer import Answer
-from discreet.release.result import Release, Releases, as_float, shown
+from discreet.release.release import Release, Releases
 
 Kind: TypeAlias = Literal["text", "bins", "number", "date"]
 

@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.calibrate.bounds import exact_chance, exact_count
-from discreet.calibrate.epsilon import exact_epsilon
-from discreet.release.result import shown
+from discreet.formats import shown
+from discreet.parameters import exact_chance, exact_count, exact_epsilon
 from discreet.verify import binomial
 from discreet.verify.events import Events, events_of, length_labels, merged
 from discreet.verify.outputs import batches, takes_size

@@ -26,9 +26,10 @@ from typing import Any
 from flint import ctx
 
 from discreet.errors import InvalidParameter
+from discreet.files.writer import write
+from discreet.formats import shown
 from discreet.release.plan import Plan
-from discreet.release.result import Release, shown
-from discreet.release.writer import write
+from discreet.release.release import Release
 from discreet.verify.loss import Part, fields_of, part_from
 from discreet.verify.parts import STATISTICS, certified_twin, parts_of_plan, parts_of_statistic
 

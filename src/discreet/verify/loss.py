@@ -26,8 +26,8 @@ from typing import Any
 from flint import arb
 
 from discreet.calibrate.ball import ball
-from discreet.calibrate.bounds import exact_neighbors
 from discreet.errors import InvalidParameter
+from discreet.parameters import exact_neighbors
 
 Vector = tuple[Fraction, ...]
 

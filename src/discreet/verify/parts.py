@@ -18,21 +18,20 @@ import numpy as np
 
 from discreet import arrays
 from discreet.ask.query import Count, CountUnits
-from discreet.calibrate.bounds import exact_bounds, exact_count, exact_neighbors
-from discreet.calibrate.epsilon import exact_epsilon, exact_sensitivity, quote
 from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.draw.coin import Logistic
 from discreet.engines.base import Cells, Exact
 from discreet.engines.integers import column
 from discreet.errors import InvalidParameter
-from discreet.release.algorithm import laplace_mechanism
+from discreet.files.answer_file import batches_of, unstreamed
+from discreet.parameters import exact_bounds, exact_count, exact_epsilon, exact_neighbors, exact_sensitivity, quote
 from discreet.release.design import SQUARE_BITS, SUM_BITS, CountDesign, KnownCount, MomentDesign
+from discreet.release.laplace_mechanism import laplace_mechanism
 from discreet.release.plan import Plan
-from discreet.release.quantile import VALUE_PART
-from discreet.release.ranks import ExtremeDesign, QuantileDesign
 from discreet.release.response import randomized_response
-from discreet.release.shares import Share
-from discreet.release.streamed import batches_of, unstreamed
+from discreet.release.split import Share
+from discreet.release.statistics.quantile import VALUE_PART
+from discreet.release.statistics.ranks import ExtremeDesign, QuantileDesign
 from discreet.verify.loss import Part
 from discreet.verify.recorded import Draw, recorded, recording
 

@@ -26,11 +26,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discreet.ask.policy import Policy
-from discreet.calibrate.epsilon import quote
 from discreet.engines.base import Exact, Request
 from discreet.errors import EngineFailed, InvalidParameter
+from discreet.formats import shown
+from discreet.parameters import quote
 from discreet.release.plan import Plan
-from discreet.release.result import shown
 from discreet.release.study import Study
 from discreet.verify.loss import ALWAYS, Part
 from discreet.verify.parts import parts_by_share

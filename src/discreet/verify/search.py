@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from discreet.calibrate.bounds import exact_bounds, exact_count, exact_neighbors
-from discreet.calibrate.epsilon import exact_sensitivity
 from discreet.draw.coin import below
 from discreet.draw.entropy import keystream
 from discreet.errors import InvalidParameter
+from discreet.parameters import exact_bounds, exact_count, exact_neighbors, exact_sensitivity
 
 _INFINITE = Fraction(10**400)
 """Stands for a distance without bound in comparisons."""

@@ -19,8 +19,8 @@ from discreet import arrays
 from discreet.ask.expression import Column
 from discreet.ask.query import Count, Moment
 from discreet.engines.base import Exact
-from discreet.release.algorithm import laplace_mechanism
 from discreet.release.design import CountDesign, MomentDesign, Terms
+from discreet.release.laplace_mechanism import laplace_mechanism
 from discreet.release.response import randomized_response
 
 EPSILON = Fraction(1)

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from discreet.calibrate import accuracy, lemma
-from discreet.calibrate.epsilon import UNIT, charge
 from discreet.errors import InvalidParameter
-from discreet.release.moments import centred_scales
+from discreet.parameters import UNIT, charge
+from discreet.release.statistics.moments import centred_scales
 
 SCALES = [Fraction(1, 2), Fraction(7, 3), Fraction(20), Fraction(1234, 5)]
 

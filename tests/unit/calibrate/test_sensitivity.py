@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.calibrate import sensitivity
-from discreet.calibrate.epsilon import exact_sensitivity
 from discreet.errors import InvalidParameter
+from discreet.parameters import exact_sensitivity
 
 
 def test_every_sensitivity_is_an_exact_fraction() -> None:

@@ -14,7 +14,7 @@ from discreet.ask import expression as ask
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid
 from discreet.engines.base import OnGrid, Present, Request, Rows, Squares, Total, Units
-from discreet.engines.opening import engine_of
+from discreet.engines.choose import engine_of
 from discreet.engines.postgres import PostgreSQL
 from discreet.errors import EngineFailed, InvalidParameter
 

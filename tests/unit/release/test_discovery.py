@@ -14,8 +14,8 @@ from discreet import BudgetExceeded, Count, InvalidParameter, Ledger, Mean, Poli
 from discreet.ask.expression import Column
 from discreet.calibrate.ball import nearest
 from discreet.engines.base import Exact
-from discreet.engines.dialect import LONGEST_TEXT
 from discreet.engines.duckdb import DuckDB
+from discreet.engines.sql.dialect import LONGEST_TEXT
 from discreet.release import discovery
 from discreet.release.discovery import Keeping, keeping, rule_of
 from discreet.release.mechanism import kept_keys

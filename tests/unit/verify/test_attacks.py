@@ -13,10 +13,10 @@ import pytest
 
 from discreet import laplace_mechanism
 from discreet.verify import attacks
-from discreet.verify.attack_reconstruction import without_account
-from discreet.verify.attack_repeats import Asked, asked_of_study
-from discreet.verify.attack_result import best_guess, chance_limit
-from discreet.verify.attack_twins import float_noise, many_floats
+from discreet.verify.attacks.reconstruction import without_account
+from discreet.verify.attacks.repeats import Asked, asked_of_study
+from discreet.verify.attacks.result import best_guess, chance_limit
+from discreet.verify.attacks.twins import float_noise, many_floats
 
 BY_MECHANISM = [attacks.record, attacks.mean_record, attacks.difference, attacks.least_bits, attacks.precision]
 

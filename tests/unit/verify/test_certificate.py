@@ -9,7 +9,7 @@ import pytest
 
 import discreet
 from discreet.errors import InvalidParameter
-from discreet.release import shares
+from discreet.release import split as shares
 from discreet.release.design import MomentDesign
 from discreet.verify import certify, check
 from noiseless import recorded

@@ -26,7 +26,7 @@ from discreet.ask.sql.rows import Rows
 from discreet.ask.sql.select import Selection, condition
 from discreet.ask.sql.syntax import Node
 from discreet.ask.sql.words import name_in_sql
-from discreet.calibrate.epsilon import quote
+from discreet.parameters import quote
 
 
 def parse(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Query:

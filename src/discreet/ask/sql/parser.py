@@ -48,9 +48,8 @@ from discreet.ask.sql.words import (
     refuse_words,
     words_of,
 )
-from discreet.calibrate.bounds import exact_number
-from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter
+from discreet.parameters import exact_number, quote
 
 Read = TypeVar("Read")
 

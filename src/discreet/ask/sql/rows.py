@@ -16,8 +16,8 @@ from discreet.ask.kinds import LONGEST_TEXT, kind_of, refused
 from discreet.ask.scope import Scope
 from discreet.ask.sql import functions
 from discreet.ask.sql.syntax import Call, Case, Cast, Literal, Name, Node, Operation, Type
-from discreet.calibrate.epsilon import quote
 from discreet.errors import InvalidParameter
+from discreet.parameters import quote
 
 Value = TypeVar("Value")
 

@@ -33,8 +33,8 @@ from discreet.ask.sql.aggregates import Aggregates, aggregating, shares_of
 from discreet.ask.sql.functions import QUANTILES
 from discreet.ask.sql.syntax import Call, Item, Literal, Name, Node, Operation, Select
 from discreet.ask.sql.words import QUANTITIES, name_in_sql
-from discreet.calibrate.epsilon import quote
 from discreet.errors import QueryRefused
+from discreet.parameters import quote
 
 _LARGEST = Fraction(10**300)
 """Beyond, a product with a released number would leave the doubles."""

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from discreet.ask.kinds import refused
 from discreet.ask.normal import quoted
-from discreet.calibrate.epsilon import quote
+from discreet.parameters import quote
 
 LONGEST_QUESTION = 20_000
 """Characters; a longer question was written by a program, or is an attack."""

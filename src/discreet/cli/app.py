@@ -1,0 +1,396 @@
+"""The commands. Heavy imports wait until a command needs them, so that `--help` is instant.
+
+Options are declared once, as types. A command reads its parameters, calls what does the work and shows what it gives;
+errors leave it as they are, and `discreet.__main__` ends with one sentence and a code.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.errors import printable
+
+if TYPE_CHECKING:
+    from discreet.release.plan import Plan
+    from discreet.release.study import Study
+
+EXIT_CODES = (
+    "Exit codes: 0 done, 1 unexpected, 2 refused, 3 too little ε is left, 4 the ledger is damaged, "
+    "5 a part of the machine failed, 130 interrupted."
+)
+_TERMS: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
+
+app = typer.Typer(
+    name="discreet",
+    help="Publish statistics about people without revealing any one of them.",
+    epilog=EXIT_CODES,
+    **_TERMS,
+)
+ledger_app = typer.Typer(help="Look at what was spent, check it, and give analysts their share.", **_TERMS)
+app.add_typer(ledger_app, name="ledger")
+
+StudyFile = Annotated[str, typer.Argument(metavar="STUDY", help="The policy: study.toml.")]
+Question = Annotated[str, typer.Argument(metavar="SQL", help='As in "SELECT county, count(*) FROM t GROUP BY county".')]
+Epsilon = Annotated[str | None, typer.Option(help="What it may cost, such as 0.1 or 1/3.")]
+Within = Annotated[str | None, typer.Option(help="How near every number must be; the least ε for it is found.")]
+Confidence = Annotated[str, typer.Option(help="How often an interval holds.")]
+Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")]
+Size = Annotated[int | None, typer.Option(help="Rows of a group that errors are shown for.")]
+Weight = Annotated[list[str] | None, typer.Option(metavar="NAME=N", help="A column's part of ε; repeatable.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+LedgerPlace = Annotated[str | None, typer.Option("--ledger", help="A ledger elsewhere: a file, or postgresql://….")]
+Anchor = Annotated[str | None, typer.Option(help="The anchor of a ledger on PostgreSQL: a file on this machine.")]
+Analyst = Annotated[str | None, typer.Option(help="Whose share it is charged to.")]
+AnyLedger = Annotated[str, typer.Argument(metavar="LEDGER", help="A ledger, or the study.toml that it lies beside.")]
+_FILES = "A table: .csv .json .parquet; a figure: .png .svg; a report: .html; repeatable."
+Outputs = Annotated[list[str] | None, typer.Option("--output", "-o", metavar="FILE", help=_FILES)]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there; never the study's own.")]
+Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        from importlib.metadata import version as installed
+
+        typer.echo(f"discreet {installed('discreet')}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def demo(
+    folder: Annotated[str, typer.Argument(help="Where it is made; an earlier one is replaced.")] = "demo",
+) -> None:
+    """Publish from an invented study of 200,000 people: plan, release, figure, report, an attacker, the ledger."""
+    from discreet.cli.demo import run
+
+    run(folder)
+
+
+@app.command()
+def init(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A file, folder, glob, or database#table.")],
+    unit: Annotated[str | None, typer.Option(help="Whom we protect: a column, or row.")] = None,
+    max_rows: Annotated[str | None, typer.Option(metavar="N", help="Rows of one unit that may count.")] = None,
+    max_groups: Annotated[str | None, typer.Option(metavar="N", help="Groups in which one unit may count.")] = None,
+    neighbors: Annotated[
+        str | None, typer.Option(help="change-one: the number of units is public; add-remove: it is not.")
+    ] = None,
+    bounds: Annotated[list[str] | None, typer.Option(metavar="C=LOWER:UPPER", help="As in age=0:120.")] = None,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option(metavar="C=KEYS", help='As in county=A,"B, C",D, county=counties.csv, month=1..12.'),
+    ] = None,
+    bins: Annotated[list[str] | None, typer.Option(metavar="C=EDGES", help="As in age=0,18,65,120.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="The total for this data, for ever.")] = None,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The policy.")] = "study.toml",
+    another_budget: Annotated[bool, typer.Option("--another-budget", help="Beside that of another study.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: take defaults, or refuse.")] = False,
+) -> None:
+    """Write a first study.toml from names and types of columns; those of CSV and JSON are guessed from some rows."""
+    from discreet.cli import init as initial
+    from discreet.cli.terminal import say
+    from discreet.engines.sniffing import looked_at
+
+    place = Path(output)
+    initial.refuse_existing(place)
+    asks = sys.stdin.isatty() and not yes
+    read = initial.asked_until_good(lambda text, default: typer.prompt(printable(text), default=default), say)
+    initial.refuse_second_budget(place, data, agreed=another_budget, ask=read if asks else None)
+    schema, formats, unread = looked_at(data)
+    say(initial.described(data, schema), *(f"{name} is not read: {reason}." for name, reason in unread.items()))
+    draft = initial.Draft(
+        formats=formats,
+        source=initial.relative(data, place.parent),
+        unit=None if unit is None else initial.unit_of(unit, schema),
+        max_rows=max_rows,
+        max_groups=max_groups,
+        neighbors=neighbors,
+        epsilon=epsilon,
+    )
+    for option, texts in (("bounds", bounds), ("keys", keys), ("bins", bins)):
+        draft.declare(option, texts or (), schema, place.parent)
+    if asks:
+        initial.interview(draft, schema, read, place.parent)
+    text = initial.written(draft, schema, place.parent)
+    initial.write_new(place, text)
+    say(*initial.key_counts(text, place.parent), f"wrote {place.name} — read it, it is the promise you make")
+
+
+@app.command()
+def plan(
+    study: StudyFile,
+    sql: Question,
+    epsilon: Epsilon = None,
+    within: Within = None,
+    confidence: Confidence = "0.95",
+    simultaneous: Simultaneous = False,
+    size: Size = None,
+    weight: Weight = None,
+    ledger: LedgerPlace = None,
+    anchor: Anchor = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a question will cost and how near its answer will be. It is free: nothing is spent."""
+    from discreet.cli import terminal
+    from discreet.cli.progress import spending_nothing
+
+    with spending_nothing():
+        planned = _planned(_study(study, ledger, anchor), sql, epsilon, within, confidence, simultaneous, size, weight)
+        if as_json:
+            terminal.say_json(terminal.plan_as_json(planned))
+            return
+        if within is not None:
+            terminal.say(f"ε {float(planned.cost):.4g} gives ± {within} at {float(planned.confidence) * 100:g} %.")
+        terminal.show_plan(planned)
+        terms = {"epsilon": epsilon, "within": within, "size": size, "weight": weight, "simultaneous": simultaneous}
+        places = {"ledger": ledger, "anchor": anchor, "confidence": None if confidence == "0.95" else confidence}
+        terminal.show_next(planned, [study, sql], {**terms, **places})
+
+
+@app.command()
+def release(
+    study: StudyFile,
+    sql: Question,
+    epsilon: Epsilon = None,
+    within: Within = None,
+    confidence: Confidence = "0.95",
+    simultaneous: Simultaneous = False,
+    size: Size = None,
+    weight: Weight = None,
+    output: Outputs = None,
+    force: Force = False,
+    request_id: Annotated[str | None, typer.Option(help="A name for this request: repeated, it is free.")] = None,
+    analyst: Analyst = None,
+    ledger: LedgerPlace = None,
+    anchor: Anchor = None,
+    as_json: AsJson = False,
+) -> None:
+    """Spend ε, then answer: a table with intervals. Asked again, the same answer comes back, free."""
+    from discreet.cli import outputs, terminal
+    from discreet.cli.progress import released, spending_nothing
+
+    with spending_nothing():
+        outputs.refuse_unusable(output or ())
+        opened = _study(study, ledger, anchor)
+        outputs.refuse_taken(output or (), force=force, kept=opened.kept)
+        planned = _planned(opened, sql, epsilon, within, confidence, simultaneous, size, weight)
+        known = request_id is not None and opened.ledger.entry(request_id, study=opened.name) is not None
+    answer = released(planned, request_id=request_id, analyst=analyst)
+    saved = outputs.saved(answer, output or (), force=force)
+    called = "the ledger" if ledger and "://" in ledger else Path(ledger or f"{opened.name}.ledger").name
+    receipt = outputs.receipt(answer, opened, ledger=called, known=known, saved=saved)
+    if as_json:
+        terminal.say_json({**terminal.answer_as_json(answer), "saved": [str(file) for file in saved]})
+        return
+    terminal.show_answer(answer, receipt)
+
+
+@app.command()
+def noise(
+    source: Annotated[str, typer.Argument(metavar="[IN]", help="Text, .csv, .npy or .parquet; - is stdin.")] = "-",
+    target: Annotated[str, typer.Argument(metavar="[OUT]", help="Where to, in the format of its name.")] = "-",
+    sensitivity: Annotated[str, typer.Option(help="How far one unit moves all numbers, added up.")] = ...,  # type: ignore[assignment]
+    epsilon: Annotated[str, typer.Option(help="Such as 0.1 or 1/3.")] = ...,  # type: ignore[assignment]
+    column: Annotated[list[str] | None, typer.Option(help="A column of numbers; repeatable.")] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="A public column to copy as it is; repeatable.")] = None,
+    changes: Annotated[int | None, typer.Option(help="How many of the numbers one unit can move; for floats.")] = None,
+    force: Force = False,
+) -> None:
+    """Add exact Laplace noise to numbers of your own (Algorithm 1), of any length, in bounded memory.
+
+    Integers stay integers. No ledger is involved: each call on the same data spends its ε anew, and you count it.
+    Columns that are not named are left out. Floats in a text need --changes: nothing is told from its values.
+    """
+    from discreet.cli.progress import counted
+    from discreet.files.add_noise import add_noise
+
+    with counted("adding noise") as advance:
+        add_noise(
+            source,
+            target,
+            sensitivity=sensitivity,
+            epsilon=epsilon,
+            columns=column or (),
+            keep=keep or (),
+            changes=changes,
+            force=force,
+            advance=advance,
+        )
+
+
+@app.command()
+def figure(
+    name: Annotated[str | None, typer.Argument(help="Without it: which there are.")] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help=".svg .png .html .json.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="For slide, error, response.")] = None,
+    sensitivity: Annotated[str | None, typer.Option(help="For slide.")] = None,
+    scale: Annotated[list[str] | None, typer.Option(help="For densities; repeatable.")] = None,
+    law: Annotated[str | None, typer.Option(help="For slide: continuous or discrete.")] = None,
+    n: Annotated[int | None, typer.Option(help="People, for error.")] = None,
+    bounds: Annotated[str | None, typer.Option(metavar="LOWER:UPPER", help="For error.")] = None,
+    confidence: Annotated[str | None, typer.Option(help="For error.")] = None,
+    largest: Annotated[str | None, typer.Option(help="The end of the axis, for response and attacker.")] = None,
+    ledger: Annotated[str | None, typer.Option(help="A ledger or study.toml, for budget.")] = None,
+    study: Annotated[str | None, typer.Option(help="A study of that ledger, for budget.")] = None,
+    width: Annotated[int | None, typer.Option(help="In pixels.")] = None,
+    force: Force = False,
+) -> None:
+    """Draw a figure: how noise is spread, why it protects, what it costs. Without -o into NAME.svg."""
+    from discreet.cli import outputs, terminal
+
+    if name is None:
+        terminal.say(*outputs.figure_names())
+        return
+    options = {
+        "epsilon": epsilon,
+        "sensitivity": sensitivity,
+        "scales": scale,
+        "law": law,
+        "n": n,
+        "bounds": tuple(bounds.split(":")) if bounds else None,
+        "confidence": confidence,
+        "largest": largest,
+        "study": study,
+        "width": width,
+    }
+    place = outputs.draw(name, output, ledger, options, force=force)
+    terminal.say(str(place))
+
+
+@app.command()
+def verify(
+    file: Annotated[str | None, typer.Argument(help="A certificate to be computed again.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prove and measure on this machine that the noise is right; or check a certificate. Code 1 if it is not."""
+    from discreet.verify import report
+
+    if file is None:
+        good = report.run(typer.echo, as_json=as_json)
+    else:
+        certificate = report.check_file(file)
+        good = certificate.holds
+        line = report.certificate_line(Path(file).name, certificate.neighbors, certificate)
+        typer.echo(json.dumps(certificate.to_dict()) if as_json else printable(line))
+    if not good:
+        raise typer.Exit(1)
+
+
+@app.command()
+def attack(as_json: AsJson = False) -> None:
+    """Try the known attacks, each on a naive twin and then on discreet; code 1 if one of them is not held off."""
+    from discreet.verify.attacks import run
+
+    if not run(typer.echo, as_json=as_json):
+        raise typer.Exit(1)
+
+
+@ledger_app.command("show")
+def ledger_show(ledger: AnyLedger, anchor: Anchor = None, as_json: AsJson = False) -> None:
+    """Show what every study has spent, and on what."""
+    from discreet.cli import accounts, terminal
+
+    with accounts.opened(ledger, anchor) as found:
+        if as_json:
+            terminal.say_json(terminal.ledger_as_json(found, found.studies()))
+        else:
+            terminal.show_ledger(found, found.studies())
+
+
+@ledger_app.command("verify")
+def ledger_verify(ledger: AnyLedger, anchor: Anchor = None, as_json: AsJson = False) -> None:
+    """Walk along the whole chain, and say how many entries it has; a damaged ledger is refused with code 4."""
+    from discreet.cli import accounts, terminal
+
+    with accounts.opened(ledger, anchor) as found:
+        entries, studies = found.verify(), found.studies()
+        if as_json:
+            terminal.say_json({"entries": entries, "studies": studies, "whole": True})
+        else:
+            terminal.say(f"{entries:,} entries of {', '.join(studies)}: whole, and as the anchor remembers them")
+
+
+@ledger_app.command("export")
+def ledger_export(
+    ledger: AnyLedger,
+    anchor: Anchor = None,
+    output: Output = None,
+    form: Annotated[str | None, typer.Option("--format", help="jsonl, json or csv.")] = None,
+    force: Force = False,
+) -> None:
+    """Write every entry, with its answer, for the custodian: as JSON lines, JSON or CSV."""
+    from discreet.cli import accounts
+
+    accounts.refuse_unknown(form, output)
+    with accounts.opened(ledger, anchor) as found:
+        accounts.export(found, output, form, force=force)
+
+
+@ledger_app.command("allot")
+def ledger_allot(
+    ledger: AnyLedger,
+    analyst: Annotated[str, typer.Argument(help="Who may spend it.")],
+    epsilon: Annotated[str, typer.Argument(help="Up to so much in all, of what the study has.")],
+    study: Annotated[str | None, typer.Option(help="The study, if the ledger has several.")] = None,
+    anchor: Anchor = None,
+) -> None:
+    """Let an analyst spend up to so much; a later call sets a new limit."""
+    from discreet.cli import accounts, terminal
+
+    with accounts.opened(ledger, anchor) as found:
+        name = accounts.one_study(found, study)
+        found.allot(analyst, epsilon, study=name)
+        terminal.say(f"{analyst} may spend up to ε {epsilon} of {name}")
+
+
+def _study(place: str, ledger: str | None, anchor: str | None) -> Study:
+    from discreet.cli.progress import watched
+    from discreet.ledger.ledger import Ledger
+    from discreet.release.study import open as opened
+
+    remote = ledger is not None and "://" in ledger
+    where = Ledger.open(ledger, anchor=anchor, study=Path(place).stem) if ledger is not None and remote else ledger
+    return watched(lambda: opened(place, ledger=where), "opening")
+
+
+def _planned(
+    study: Study,
+    sql: str,
+    epsilon: str | None,
+    within: str | None,
+    confidence: str,
+    simultaneous: bool,
+    size: int | None,
+    weight: list[str] | None,
+) -> Plan:
+    from discreet.cli.outputs import weights_of
+    from discreet.cli.progress import watched
+    from discreet.errors import InvalidParameter
+
+    terms = {"epsilon": epsilon, "within": within, "confidence": confidence, "simultaneous": simultaneous, "size": size}
+    weights = weights_of(weight or ())
+    try:
+        return watched(lambda: study.sql(sql, **terms, weights=weights), "planning")
+    except InvalidParameter as error:
+        raise InvalidParameter(str(error).replace("size=", "--size")) from None
+
+
+def _register(place: str, name: str) -> None:
+    """Add the commands of a part that may not be there."""
+    if find_spec(place.rpartition(".")[0]) is not None and find_spec(place) is not None:
+        app.add_typer(import_module(place).app, name=name)
+
+
+_register("discreet.serve.command", "serve")

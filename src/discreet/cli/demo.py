@@ -1,0 +1,217 @@
+"""The demonstration: a study of 200,000 invented people, from the data to a published table, an attacker and a ledger.
+
+It does what a custodian does, with the same functions, and says in one line what each number means. Since nobody in the
+data exists, it may print the truth beside what is published; a real study never does.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from discreet.cli import people
+from discreet.cli.terminal import question_text
+from discreet.errors import InvalidParameter
+from discreet.formats import left_shown, shown, with_interval
+from discreet.ledger.chain import in_epsilon
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from rich.console import Console
+
+    from discreet.release.answer import Answer, Item
+    from discreet.release.study import Study
+
+COUNTIES = "SELECT county, count(*) AS visits, avg(age) AS age FROM visits GROUP BY county"
+DIAGNOSES = "SELECT diagnosis, count(*) AS visits, avg(age) AS age FROM visits GROUP BY diagnosis ORDER BY visits DESC"
+MEDIAN = "SELECT median(income) AS income FROM visits"
+_ATTACKED = Fraction(1)
+_MARK = ".discreet-demo"
+_SHOWN, _WIDE, _LONG = 3, 100, 70
+
+
+def run(folder: str | Path = "demo", console: Console | None = None) -> None:
+    """Make the study in a folder, release from it, and show all of it."""
+    from rich.console import Console
+
+    from discreet.release.study import open as open_study
+
+    began = time.perf_counter()
+    console = console or Console(highlight=False)
+    console.width = min(console.width, _WIDE) if console.is_terminal else _WIDE
+    place = Path(folder)
+    _clear(place)
+    _say(console, 1, "The data", f"{people.PEOPLE:,} invented people, one row a visit, in {place}/visits.parquet")
+    truth = people.visits()
+    policy = people.write(truth, place)
+    console.print(*(f"   {line}" for line in people.STUDY.splitlines() if line), sep="\n", style="dim", markup=False)
+    with open_study(policy) as study:
+        counties = _counties(console, study, truth)
+        diagnoses = _diagnoses(console, study, truth, place)
+        _median(console, study, truth)
+        _attacker(console)
+        _ledger(console, study)
+    counties.save(place / "visits-by-county.csv")
+    diagnoses.save(place / "visits-by-diagnosis.csv")
+    console.print(
+        f"\n[bold]Done in {time.perf_counter() - began:.0f} s.[/bold] Open {place}/report.html, then try your own:"
+    )
+    console.print("   [bold]discreet init DATA[/bold]")
+
+
+def _clear(place: Path) -> None:
+    """An empty folder: what an earlier demonstration made is removed, and nothing that anyone else made."""
+    if place.exists():
+        if not place.is_dir() or (any(place.iterdir()) and not (place / _MARK).exists()):
+            raise InvalidParameter(f"{place} must be a folder that the demonstration may use; it holds other things")
+        shutil.rmtree(place)
+    place.mkdir(parents=True)
+    (place / _MARK).write_text(
+        "The demonstration made this folder, and removes it when it runs again.\n", encoding="utf-8"
+    )
+
+
+def _counties(console: Console, study: Study, truth: pa.Table) -> Answer:
+    _say(console, 2, "Plan first", "free: nothing is read, nothing is spent")
+    plan = study.sql(COUNTIES, epsilon=1, size=150)
+    _quoted(console, COUNTIES, repr(plan))
+    _why(
+        console,
+        "Δ: how far one person can move the numbers · scale: Δ/ε, the mean size of the noise ·",
+        "95 % within: how near 19 of 20 counties will be · ε: how much anyone may learn about one person",
+    )
+    _say(console, 3, "Then release", "ε is on disk before the first row is read")
+    answer = plan.release()
+    exact = _exact(truth, "county")
+    rows = sorted(answer.rows, key=lambda row: -row["visits"][0])
+    some = [*rows[:_SHOWN], *answer.rows[1000::1000]]
+    _compared(console, "county", some, exact)
+    shares = " and ".join(f"{_held(rows, name, at, exact):.1%}" for at, name in enumerate(("visits", "age")))
+    _why(
+        console,
+        f"The three largest and three others of {len(rows):,}. The intervals hold for {shares} of all;",
+        "95 % was promised. A county of few people says so itself: its interval is wide.",
+    )
+    return answer
+
+
+def _diagnoses(console: Console, study: Study, truth: pa.Table, place: Path) -> Answer:
+    _say(console, 4, "A table to publish", f"ε = 0.5, with a figure and a report: {place}/report.html")
+    answer = study.sql(DIAGNOSES, epsilon="0.5").release()
+    exact = _exact(truth, "diagnosis")
+    _compared(console, "diagnosis", answer.rows, exact)
+    _why(console, "Large groups are nearly exact: the noise is the same for 100 people and for 100,000.")
+    _pictures(answer, place)
+    return answer
+
+
+def _pictures(answer: Answer, place: Path) -> None:
+    from discreet.show.figures import save
+    from discreet.show.report import write
+
+    save(answer.figure(), place / "diagnoses.png")
+    write(answer, place / "report.html", title="Visits by diagnosis")
+
+
+def _median(console: Console, study: Study, truth: pa.Table) -> None:
+    import numpy as np
+
+    answer = study.sql(MEDIAN, epsilon="0.25").release()
+    value, low, high = answer.rows[0]["income"]
+    exact = float(np.median(truth.column("income").to_numpy()))
+    console.print(
+        f"   median income: {value:,.0f}, between {low:,.0f} and {high:,.0f} (the truth: {exact:,.0f}), for ε = 0.25"
+    )
+
+
+def _attacker(console: Console) -> None:
+    from discreet.verify.attacks import difference, record
+
+    _say(console, 5, "An attacker", "who knows everybody but one person, and wants to know about that one")
+    found = [record(epsilon=_ATTACKED), difference(epsilon=_ATTACKED)]
+    _table(
+        console,
+        ["the attacker", "right without noise", f"with discreet, ε = {_ATTACKED}"],
+        [[one.name, f"{one.naive:.0%}", f"{one.discreet:.1%}"] for one in found],
+    )
+    _why(
+        console,
+        f"Theory allows e^ε/(1+e^ε) = {found[0].allowed:.1%} at ε = {_ATTACKED} to anyone, whatever they know; "
+        f"52.5 % at 0.1. ({found[0].trials:,} tries: ± 1 %.)",
+    )
+
+
+def _ledger(console: Console, study: Study) -> None:
+    _say(console, 6, "The ledger", "what was spent, on what; the same question again is free")
+    spends = [entry for entry in study.ledger.entries(study.name) if entry.kind == "spend"]
+    _table(
+        console,
+        ["entry", "ε", "question, as the ledger knows it"],
+        [[str(entry.number), shown(in_epsilon(entry.amount)), _short(question_text(entry.query))] for entry in spends],
+        left=3,
+    )
+    _why(
+        console,
+        f"ε {shown(study.spent)} of {shown(study.policy.epsilon)} is spent, {left_shown(study.remaining)} is left. "
+        "When nothing is left, nothing more is answered, whoever asks.",
+    )
+
+
+def _short(question: str) -> str:
+    return question if len(question) <= _LONG else f"{question[: _LONG - 1]}…"
+
+
+def _exact(truth: pa.Table, by: str) -> dict[str, tuple[int, float]]:
+    """Visits and mean age of each group."""
+    found = truth.group_by(by).aggregate([("age", "count"), ("age", "mean")]).to_pydict()
+    return dict(zip(found[by], zip(found["age_count"], found["age_mean"], strict=True), strict=True))
+
+
+def _held(rows: list[dict[str, Item]], name: str, at: int, exact: dict[str, tuple[int, float]]) -> float:
+    """The share of intervals that hold the truth."""
+    held: int = sum(row[name][1] <= exact[row["county"][0]][at] <= row[name][2] for row in rows)
+    return held / len(rows)
+
+
+def _compared(console: Console, by: str, rows: list[dict[str, Item]], exact: dict[str, tuple[int, float]]) -> None:
+    """What is published of some groups beside the truth."""
+    lines = []
+    for row in rows:
+        visits, age = exact[row[by][0]]
+        lines.append(
+            [row[by][0], with_interval(*row["visits"]), f"{visits:,}", with_interval(*row["age"]), f"{age:.1f}"]
+        )
+    _table(console, [by, "visits published", "the truth", "mean age published", "the truth"], lines)
+
+
+def _say(console: Console, number: int, what: str, more: str) -> None:
+    console.print(f"\n[bold]{number}  {what}[/bold]  [dim]{more}[/dim]")
+
+
+def _why(console: Console, *lines: str) -> None:
+    for line in lines:
+        console.print(f"   {line}", style="dim")
+
+
+def _quoted(console: Console, question: str, shown: str) -> None:
+    from rich.text import Text
+
+    console.print(Text(f"   {question}", style="cyan"))
+    for line in shown.splitlines():
+        console.print(Text(f"   {line}"))
+
+
+def _table(console: Console, headings: list[str], rows: list[list[str]], left: int = 1) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column("")
+    for at, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if at < left else "right")
+    for row in rows:
+        table.add_row(" ", *(Text(cell) for cell in row))
+    console.print(table)

@@ -1,0 +1,129 @@
+"""Files that a command writes: tables, records and figures; what cannot be written is refused before ε is spent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.ask.siblings import budgets
+from discreet.errors import DiscreetError, EngineFailed, InvalidParameter
+from discreet.files.writer import Kept, free, kept_files
+from discreet.formats import left_shown, shown
+from discreet.parameters import quote
+
+if TYPE_CHECKING:
+    from discreet.release.answer import Answer
+    from discreet.release.study import Study
+
+_TABLES = (".csv", ".json", ".parquet")
+_PICTURES = (".png", ".svg", ".html")
+
+
+def refuse_unusable(files: Iterable[str]) -> None:
+    """Refuse a format that there is not."""
+    for file in files:
+        place = Path(file)
+        if place.suffix not in (*_TABLES, *_PICTURES):
+            raise InvalidParameter(f"-o must end in {', '.join((*_TABLES, *_PICTURES))}, got {quote(place.name)}")
+        if place.suffix in _PICTURES:
+            from discreet.show import theme
+
+            theme.converter()
+            theme.altair()
+
+
+def refuse_taken(files: Sequence[str], *, force: bool, kept: Kept) -> None:
+    """Refuse a file that could not be written, or must not be, and the same of the record beside it."""
+    records = list({Path(file).with_suffix(".release.json") for file in files})
+    places = [*map(Path, files), *records]
+    for place in places:
+        free(place, force=force, kept=kept)
+    if len({os.path.realpath(place) for place in places}) < len(places):
+        raise InvalidParameter("each -o must be a file of its own")
+
+
+def saved(answer: Answer, files: Sequence[str], *, force: bool = False) -> list[Path]:
+    """The files that were written: the answer in each format, and its record beside it."""
+    written: list[Path] = []
+    try:
+        for file in files:
+            if Path(file).suffix in _TABLES:
+                written.append(answer.save(file, force=force))
+            elif Path(file).suffix == ".html":
+                from discreet.show import report
+
+                written.append(report.write(answer, file, force=force))
+            else:
+                from discreet.show import figures
+
+                chart = figures.make("release", answer=answer)
+                written.append(figures.save(chart, file, force=force, kept=answer.kept))
+            written.append(answer.save_record(file, force=force))
+    except (DiscreetError, OSError) as error:
+        why = str(error.strerror if isinstance(error, OSError) else error)
+        raise EngineFailed(
+            f"{Path(file).name} could not be written: {why.rstrip('.')}. "
+            "The answer is kept in the ledger: ask again, it is free"
+        ) from None
+    return list(dict.fromkeys(written))
+
+
+def receipt(answer: Answer, study: Study, *, ledger: str, known: bool, saved: Iterable[Path]) -> str:
+    """What was spent, what is left, and where it is written down; `ledger` is what the ledger is called."""
+    entry = study.ledger.entry(answer.entry, study=study.name) if answer.epsilon else None
+    cost = Fraction(0) if entry is None or entry.kind == "repeat" or known else answer.epsilon
+    where = f" (entry {entry.number:,} of {ledger})" if entry is not None else ""
+    free = ", asked before" if answer.epsilon and not cost else ""
+    names = ", ".join(dict.fromkeys(file.name for file in saved))
+    told = f"ε {shown(cost)} spent{free}, {left_shown(answer.remaining)} left{where}."
+    beside = f" {budgets(study.name, study.siblings)}" if study.siblings else ""
+    return f"{told}{beside} Saved {names}" if names else f"{told}{beside}"
+
+
+def weights_of(texts: Iterable[str]) -> dict[str, str]:
+    """The weights in texts such as people=2."""
+    found = {}
+    for text in texts:
+        name, equals, weight = text.rpartition("=")
+        if not equals:
+            raise InvalidParameter(f"--weight must be written as column=2, got {quote(text)}")
+        found[name] = weight
+    return found
+
+
+def figure_names() -> list[str]:
+    """The figures that can be drawn, with what they show."""
+    from discreet.show import figures
+
+    names = {name: (maker.__doc__ or "").splitlines()[0] for name, maker in figures.NAMES.items() if name != "release"}
+    return [f"{name:<10} {what}" for name, what in names.items()]
+
+
+def draw(name: str, output: str | None, ledger: str | None, options: dict[str, Any], *, force: bool = False) -> Path:
+    """The file that a figure was written to."""
+    from discreet.cli import accounts
+    from discreet.show import figures
+
+    if name == "release":
+        raise InvalidParameter("the figure of a release is made with it: discreet release … -o answer.svg")
+    if name not in figures.NAMES:
+        drawn = ", ".join(known for known in figures.NAMES if known != "release")
+        raise InvalidParameter(f"figure must be one of {drawn}, got {quote(name)}")
+    if name == "budget" and ledger is None:
+        raise InvalidParameter("figure budget needs --ledger study.toml: the study, or its ledger")
+    place = output if output is not None else f"{name}.svg"
+    options["largest"] = _whole(options["largest"]) if options.get("largest") is not None else None
+    options = {key: value for key, value in options.items() if value is not None}
+    if ledger is None:
+        return figures.save(figures.make(name, **options), place, force=force)
+    with accounts.opened(ledger) as found:
+        chart = figures.make(name, ledger=found, **options)
+        return figures.save(chart, place, force=force, kept=kept_files([ledger, *found.files]))
+
+
+def _whole(text: str) -> int | str:
+    """An integer as one: numbers of people are counted."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else text

@@ -1,0 +1,149 @@
+"""Work that may last: it runs beside the terminal, which shows how far it is, and Ctrl-C stops it.
+
+A release that stops, for whatever reason, is followed by what the ledger knows of it: nothing was spent, or so much
+was, under this entry. It knows it for sure, since a spend is on disk before the first row is read.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from discreet.errors import DiscreetError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from discreet.release.answer import Answer
+    from discreet.release.plan import Plan
+    from discreet.release.study import Study
+
+Found = TypeVar("Found")
+
+NOTHING = "Nothing was spent."
+UNKNOWN = "What was spent is in the ledger: see discreet ledger show."
+
+_PATIENCE = 1.0
+"""Seconds until a wait shows how far it is."""
+
+_LAST_WAIT = 10.0
+"""Seconds that work which was stopped may take to end; what it wrote until then is whole, or not there."""
+
+
+def watched(work: Callable[[], Found], doing: str, engine: Any = None) -> Found:
+    """What `work` gives; meanwhile a progress on a terminal, and an interrupt reaches the engine."""
+    found: list[Found] = []
+    failed: list[BaseException] = []
+    ended = threading.Event()  # not Thread.join: interrupted, it takes a thread that runs for one that has ended
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            ended.set()
+
+    getattr(engine, "watch", lambda: None)()
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        if not ended.wait(_PATIENCE):
+            _show(ended, doing, getattr(engine, "progress", lambda: -1.0))
+    except KeyboardInterrupt:
+        _stop(ended, getattr(engine, "interrupt", lambda: None))
+        raise KeyboardInterrupt(*[] if ended.is_set() else [UNKNOWN]) from None
+    if failed:
+        raise failed[0]
+    return found[0]
+
+
+def released(plan: Plan, *, request_id: str | None, analyst: str | None) -> Answer:
+    """The answer; if it does not come, the error says what was spent."""
+    from discreet.release.spending import new_request_id
+
+    entry = new_request_id() if request_id is None else request_id
+    study = plan.study
+    try:
+        return watched(lambda: plan.release(request_id=entry, analyst=analyst), "reading", study.engine)
+    except KeyboardInterrupt as stopped:
+        raise KeyboardInterrupt(*stopped.args or (spent_under(study, entry),)) from None
+    except DiscreetError as error:
+        raise _with(error, spent_under(study, entry)) from None
+
+
+def spent_under(study: Study, request_id: str) -> str:
+    """What the ledger knows of a request, in a sentence."""
+    from discreet.formats import shown
+    from discreet.ledger.chain import in_epsilon
+
+    try:
+        entry = study.ledger.entry(request_id, study=study.name)
+    except DiscreetError:
+        return UNKNOWN
+    if entry is None or not entry.amount:
+        return NOTHING
+    return f"ε {shown(in_epsilon(entry.amount))} was spent (entry {entry.number}): ask the same again, it is free."
+
+
+@contextmanager
+def counted(doing: str) -> Iterator[Callable[[int, int | None], None]]:
+    """A function that is told how much is done, and of how much if that is known; a terminal shows it."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _all: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(doing, total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+@contextmanager
+def spending_nothing() -> Iterator[None]:
+    """Errors and interrupts in here say that nothing was spent."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(NOTHING) from None
+    except DiscreetError as error:
+        raise _with(error, NOTHING) from None
+
+
+def _with(error: DiscreetError, sentence: str) -> DiscreetError:
+    """The same error with one more sentence, unless it says so already."""
+    text = str(error)
+    if sentence == NOTHING and "nothing was spent" in text.lower():
+        return error
+    return type(error)(f"{text if text.endswith('?') else text.rstrip('.') + '.'} {sentence}")
+
+
+def _show(ended: threading.Event, doing: str, progress: Callable[[], float]) -> None:
+    """Wait for the end, with a bar where somebody sees it."""
+    if not sys.stderr.isatty():
+        ended.wait()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(doing, total=None)
+        while not ended.wait(0.1):
+            percent = progress()
+            bar.update(task, total=100 if percent >= 0 else None, completed=max(percent, 0))
+
+
+def _stop(ended: threading.Event, interrupt: Callable[[], None]) -> None:
+    """Stop the engine again and again, since a statement may be about to start, until the work has ended."""
+    try:
+        for _ in range(int(_LAST_WAIT / 0.05)):
+            interrupt()
+            if ended.wait(0.05):
+                return
+    except KeyboardInterrupt:
+        return  # who asks twice does not want to wait

@@ -1,0 +1,226 @@
+"""Plans, answers and ledgers as tables on a terminal, and the same as JSON.
+
+A table is wrapped to the width of a terminal; into a file or a pipe it goes whole. Of a long answer the first and the
+last rows are shown. What a terminal could take for a command is escaped: keys may come from anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from discreet.ask.siblings import budgets
+from discreet.errors import one_line
+from discreet.formats import left_shown, shown
+from discreet.ledger.chain import in_epsilon
+
+if TYPE_CHECKING:
+    from discreet.ledger.chain import Entry
+    from discreet.ledger.ledger import Ledger
+    from discreet.release.answer import Answer
+    from discreet.release.plan import Plan
+
+_WHOLE = 20
+"""Rows of an answer up to which it is shown whole."""
+
+_ENTRIES = 10_000
+"""The last entries of a ledger, among which a question is looked for."""
+
+_PIPE = 100_000
+"""Columns of a line that is not on a terminal: nothing is cut there."""
+
+
+class _Plain(Console):
+    """A console that leaves it to the program how to end when nobody reads any more."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise it, where rich would end the process."""
+        raise BrokenPipeError
+
+
+def console() -> Console:
+    """Where tables go."""
+    return _Plain(highlight=False, width=None if sys.stdout.isatty() else _PIPE)
+
+
+def say(*sentences: str, style: str = "") -> None:
+    """Print sentences, a line each."""
+    for sentence in sentences:
+        console().print(Text(one_line(sentence), style=style))
+
+
+def say_json(value: Any) -> None:
+    """Print a value as JSON."""
+    sys.stdout.write(plain_json(value, allow_nan=False, indent=1) + "\n")
+
+
+def plain_json(value: Any, **options: Any) -> str:
+    """JSON that a terminal can show: what it could take for a command is escaped, and so is the same value."""
+    text = json.dumps(value, ensure_ascii=False, **options)
+    return "".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text)
+
+
+def show_plan(plan: Plan) -> None:
+    """Print what a question will cost and give."""
+    headings, *rows = plan.table
+    say(plan.summary)
+    _table(headings, rows, right=(1, 2))
+    if plan.notes:
+        say(" · ".join(plan.notes), style="dim")
+    beside = [budgets(plan.study.name, plan.study.siblings)] if plan.study.siblings else []
+    say(*plan.warnings, *beside, style="yellow")
+
+
+def show_next(plan: Plan, words: Sequence[str], options: Mapping[str, Any]) -> None:
+    """Print how to release a plan: the command to copy, of these words and options, or that it would be refused."""
+    left = plan.study.remaining
+    if plan.cost > left:
+        if not _asked_before(plan):
+            say(f"Nothing was spent. It would be refused: only {left_shown(left)} is left.", style="yellow")
+            return
+        say("It was asked before: while the data is the same, its answer is free.", style="dim")
+    say("Nothing was spent. Release it with:", style="dim")
+    command = " ".join(map(_word, ["discreet", "release", *words, *_flags(options)]))
+    whole = all(letter.isprintable() or letter == "\n" for letter in command)
+    # a terminal wraps it by itself: a new line of ours would be copied
+    console().print(Text(command if whole else "discreet release …"), soft_wrap=True)
+
+
+def _word(text: str) -> str:
+    """A word for a shell; a text with apostrophes in the other quotes, where nothing in it means more there.
+
+    >>> print(_word("ward = 'A'"), _word("age"), _word("a b"))
+    "ward = 'A'" age 'a b'
+    """
+    return f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text)
+
+
+def _flags(options: Mapping[str, Any]) -> Iterator[str]:
+    """Options as a shell has them; what is None or False is left out."""
+    for name, value in options.items():
+        for one in value if isinstance(value, list) else [value]:
+            if one is not None and one is not False:
+                yield from (f"--{name}",) if one is True else (f"--{name}", str(one))
+
+
+def _asked_before(plan: Plan) -> bool:
+    """Whether the ledger has the question at this ε, of whatever version of the data."""
+    entries = plan.study.ledger.recent(plan.study.name, last=_ENTRIES)
+    return any((entry.query, entry.epsilon) == (plan.canonical, str(plan.epsilon)) for entry in entries)
+
+
+def plan_as_json(plan: Plan) -> dict[str, Any]:
+    """What a plan says, with exact numbers as texts."""
+    policy, left, titles = plan.study.policy, plan.study.remaining, plan.titles()
+    return {
+        "rows": plan.cells,
+        "epsilon": str(plan.cost),
+        "total": str(policy.epsilon),
+        "left": str(left),
+        "left_after": str(left - plan.cost),
+        "neighbors": policy.neighbors,
+        "unit": policy.unit,
+        "max_rows": policy.max_rows,
+        "max_groups": policy.max_groups,
+        "confidence": str(plan.confidence),
+        "simultaneous": plan.simultaneous,
+        "columns": [
+            {
+                "name": titles[line.name],
+                "sensitivity": str(line.sensitivity),
+                "scale": str(line.scale),
+                "step": str(line.step),
+                "within": line.within,
+                "accuracy": line.reach,
+            }
+            for line in plan.lines
+        ],
+        "notes": plan.notes,
+        "warnings": plan.warnings,
+    }
+
+
+def show_answer(answer: Answer, receipt: str) -> None:
+    """Print released numbers, each with what it is within, and what was paid for them."""
+    _table(answer.columns, answer.cells, most=_WHOLE)
+    record = answer.record
+    together = ", all together" if record["simultaneous"] else ""
+    say(f"± at {float(Fraction(record['confidence'])) * 100:g} %{together} · {record['neighbors']}", style="dim")
+    say(receipt)
+
+
+def answer_as_json(answer: Answer) -> dict[str, Any]:
+    """Released numbers by column, and their record."""
+    columns = {name: [_finite(item) for item in column] for name, column in answer.to_dict().items()}
+    return {"columns": columns, "left": str(answer.remaining), "entry": answer.entry, "record": answer.record}
+
+
+def show_ledger(ledger: Ledger, studies: Iterable[str]) -> None:
+    """Print what each study has spent, on what."""
+    for study in studies:
+        total, spent, left = ledger.total(study), ledger.spent(study), ledger.remaining(study)
+        say(f"{study}: ε {shown(spent)} of {shown(total)} spent, {left_shown(left)} left", style="bold")
+        rows = [_entry_row(entry) for entry in ledger.entries(study)]
+        _table(["entry", "time", "what", "analyst", "ε", "question"], rows, right=(0, 4))
+
+
+def ledger_as_json(ledger: Ledger, studies: Iterable[str]) -> dict[str, Any]:
+    """The same, exactly; without the stored answers and the versions of the data, which the export has."""
+    # the hashes cover the version of the data: who knows all rows but one could try the last
+    hidden = ("answer", "data_version", "question", "nonce", "before", "hash")
+    return {
+        study: {
+            "total": str(ledger.total(study)),
+            "spent": str(ledger.spent(study)),
+            "left": str(ledger.remaining(study)),
+            "entries": [
+                {name: value for name, value in asdict(entry).items() if name not in hidden}
+                for entry in ledger.entries(study)
+            ],
+        }
+        for study in studies
+    }
+
+
+def question_text(query: str | None) -> str:
+    """The question in a canonical query: SQL, or a call with its parameters."""
+    try:
+        parts = json.loads(query or "")
+    except ValueError:
+        return query or ""
+    return str(parts[0]) if isinstance(parts, list) and parts and isinstance(parts[0], str) else query or ""
+
+
+def _entry_row(entry: Entry) -> list[str]:
+    cost = shown(in_epsilon(entry.amount)) if entry.amount or entry.kind == "repeat" else ""
+    return [f"{entry.number:,}", entry.time[:19], entry.kind, entry.analyst or "", cost, question_text(entry.query)]
+
+
+def _table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), most: int | None = None
+) -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for at, heading in enumerate(headings):
+        table.add_column(Text(one_line(heading)), justify="right" if at in right else "left", overflow="fold")
+    cut = most is not None and len(rows) > most
+    some = [*rows[: _WHOLE // 2], ["…"] * len(headings), *rows[-_WHOLE // 2 :]] if cut else rows
+    for row in some:
+        table.add_row(*(Text(one_line(cell)) for cell in row))
+    console().print(table)
+    if cut:
+        say(f"{len(rows):,} rows", style="dim")
+
+
+def _finite(item: Any) -> Any:
+    """JSON has no infinity: an end that is not there is null."""
+    return None if isinstance(item, float) and not math.isfinite(item) else item

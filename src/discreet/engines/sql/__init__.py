@@ -1,0 +1,1 @@
+"""SQL for the engines: expressions, measures and statements, in each dialect."""

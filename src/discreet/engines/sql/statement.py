@@ -1,0 +1,336 @@
+"""A request for integers as one SELECT of integer aggregates, and its rows as the answer.
+
+    source → layers of named values → facts (unit, group keys, one integer per measure) → limit → aggregates
+
+Declared keys come as a table beside the source and are joined by value; an answer carries the index of its group,
+never a key.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from discreet.ask.expression import Kind
+from discreet.ask.query import Group
+from discreet.engines.base import Cells, Measure, Request, Schema, Units
+from discreet.engines.integers import column as column_of
+from discreet.engines.sql.dialect import KEYS, SOURCE, Dialect
+from discreet.engines.sql.duckdb import DUCKDB
+from discreet.engines.sql.expressions import Term, Translator, limited
+from discreet.engines.sql.limits import limited_facts, stored_before
+from discreet.engines.sql.measures import Facts
+from discreet.engines.sql.trees import (
+    Tree,
+    alias,
+    between,
+    call,
+    column,
+    encodable,
+    paren,
+    present,
+    select,
+    subquery,
+    total,
+    when,
+    whole,
+)
+from discreet.engines.sql.units import unit_value
+from discreet.errors import EngineFailed, InvalidParameter
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+__all__ = ["KEYS", "SOURCE", "Statement", "statement"]
+
+_ARROW: dict[Kind, str] = {"number": "double", "text": "string", "date": "timestamp[us]", "truth": "bool"}
+_FEW_BINS = 32
+"""Up to here a tree of comparisons finds the bin; beyond, the dialect does, or a join with the edges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The text of a SELECT, the table of keys that it joins, and what its rows are.
+
+    A row has its group's `place`, its `level` (the number of the fact whose cells it counts, or `len(cells)`), the
+    cell, and one integer `m…` for each measure.
+    """
+
+    sql: str
+    keys: pa.Table | None
+    measures: tuple[Measure, ...]
+    facts: tuple[str, ...]
+    """For each measure, the name of its fact."""
+    cells: tuple[str, ...]
+    """The facts that are counted cell by cell."""
+    groups: int
+    stored: str | None
+    """The SELECT whose rows must be stored by the name STORED before, if the statement cannot do so itself."""
+
+    def answer(self, *tables: pa.Table) -> list[Any]:
+        """For each measure, a list over all groups of integers, or of arrays for cells; 0 where there was no row."""
+        return self.answered(tables)
+
+    def answered(self, tables: Iterable[pa.Table]) -> list[Any]:
+        """The same from the rows in parts, of which one is in memory at a time."""
+        widths = [(m.value.grid.width + 1,) if isinstance(m, Cells) else () for m in self.measures]
+        answers: list[NDArray[Any]] = [np.zeros((self.groups, *width), np.int64) for width in widths]
+        for table in tables:
+            place, level = (_integers(table.column(name)).astype(np.int64) for name in ("place", "level"))
+            for index, (measure, fact) in enumerate(zip(self.measures, self.facts, strict=True)):
+                values = _integers(table.column(f"m{index}"))
+                if isinstance(measure, Cells):
+                    cell = table.column(fact).combine_chunks()  # NULL for missing values, and on other levels
+                    chosen = (level == self.cells.index(fact)) & _valid(cell)
+                    cells = _words(cell)[chosen].astype(np.int64)
+                    answers[index][place[chosen], cells] = values[chosen]
+                else:
+                    chosen = level == len(self.cells)
+                    if values.dtype == object:
+                        answers[index] = answers[index].astype(object)
+                    answers[index][place[chosen]] = values[chosen]
+        return [list(one) if width else column_of(one) for one, width in zip(answers, widths, strict=True)]
+
+
+def statement(request: Request, schema: Schema, dialect: Dialect = DUCKDB) -> Statement:
+    """The one statement that fetches what is requested."""
+    return _Builder(request, schema, dialect).build()
+
+
+class _Builder:
+    def __init__(self, request: Request, schema: Schema, dialect: Dialect) -> None:
+        self.request = request
+        self.schema = schema
+        self.dialect = dialect
+        self.translator = Translator(schema, dialect)
+        self.limits = request.unit is not None and not (request.max_rows is None and request.max_groups is None)
+        only_sums = not self.limits and not any(isinstance(measure, Cells) for measure in request.measures)
+        self.facts = Facts(self.translator, only_sums)
+        self.keys: dict[int, tuple[str, list[Any], list[int | None]]] = {}
+        """For each group that is joined: the Arrow type of its keys, the keys, and their places."""
+        self.asof: set[int] = set()
+
+    def build(self) -> Statement:
+        request = self.request
+        names = [self.facts.name(measure) for measure in request.measures]
+        cells = list(dict.fromkeys(n for m, n in zip(request.measures, names, strict=True) if isinstance(m, Cells)))
+        sums = [f"m{index}" for index in range(len(names))]
+        aggregates = [self.facts.aggregate(measure, request.unit) for measure in request.measures]
+        aliases = [alias(tree, name) for tree, name in zip(aggregates, sums, strict=True)]
+        facts = self._select_facts()
+        rows = [*self.facts.trees, *(["unit"] if request.unit is not None else [])]
+        stored: exp.Select | None = None
+        if self.limits:
+            stored = self._placed(facts, rows)
+            within = limited_facts(request, self.schema, self.dialect, list(self.facts.trees), stored)
+            tree = _aggregated(within, ["place"], cells, aliases)
+        elif self.asof or Units() in request.measures:
+            tree = _aggregated(self._placed(facts, rows), ["place"], cells, aliases)
+        else:
+            # by the key's own value first, then its place: a join of groups instead of rows
+            by = [f"k{index}" for index in range(len(request.groups))]
+            found = self._placed(_aggregated(facts, by, cells, aliases), ["level", *cells, *sums])
+            totals = [alias(total(column(name)), name) for name in sums]
+            by = ["place", "level", *cells]
+            tree = select([*by, *totals], subquery(found, "found"), by=by)
+        return Statement(
+            sql=tree.sql(self.dialect.name, copy=False),
+            keys=self._key_table(),
+            measures=request.measures,
+            facts=tuple(names),
+            cells=tuple(cells),
+            groups=math.prod(map(_size, request.groups)),
+            stored=stored_before(stored, self.dialect),
+        )
+
+    def _select_facts(self) -> exp.Select:
+        """One row for each row of the source that WHERE keeps: its unit, the values of its group columns, its facts."""
+        request, translator = self.request, self.translator
+        columns = {f"k{index}": self._key(index, group) for index, group in enumerate(request.groups)}
+        columns |= self.facts.trees
+        conditions = [translator.term(request.where).tree] if request.where is not None else []
+        if request.unit is not None:
+            here = translator.source(request.unit)
+            columns["unit"], there = unit_value(here, self.schema[request.unit], self.dialect)
+            conditions.append(there)
+        named = [alias(tree, name) for name, tree in (columns or {"nothing": whole(1)}).items()]
+        return select(named, subquery(translator.rows(SOURCE), "source"), where=conditions)
+
+    def _key(self, index: int, group: Group) -> Tree:
+        """A group column's value, or, for bins, the number of the bin."""
+        term = self.translator.term(group.of)
+        if group.edges is None:
+            return self._declared(index, group, term)
+        edges = [limited(edge) for edge in group.edges]
+        if term.kind != "number" or len(edges) != len(group.keys) + 1 or edges != sorted(edges):
+            raise InvalidParameter(f"the bins of {group.name!r} need numbers, and edges in order, one more than labels")
+        named = self.translator.named(term).tree
+        if len(group.keys) <= _FEW_BINS:
+            inside = between(named, self.dialect.real(edges[0]), self.dialect.real(edges[-1]))
+            return when([(inside, self._bin(named, edges, 0, len(group.keys)))])
+        # of equal edges the last opens a bin; what lies above the last edge is in none
+        bins: dict[float, int | None] = {edge: position for position, edge in enumerate(edges[:-1])}
+        bins[math.nextafter(edges[-1], math.inf)] = None
+        below = self.dialect.edges_below(named, list(bins))
+        if below is not None:
+            self.keys[index] = "int64", list(range(1, len(bins) + 1)), list(bins.values())
+            return self.dialect.cast(below, "long")
+        self.keys[index] = "double", list(bins), list(bins.values())
+        self.asof.add(index)
+        return named
+
+    def _bin(self, here: Tree, edges: list[float], first: int, last: int) -> Tree:
+        """The number of the bin in [first, last) by halving."""
+        if last - first == 1:
+            return whole(first)
+        middle = (first + last) // 2
+        below = exp.LT(this=here, expression=self.dialect.real(edges[middle]))
+        return when([(below, self._bin(here, edges, first, middle))], self._bin(here, edges, middle, last))
+
+    def _declared(self, index: int, group: Group, term: Term) -> Tree:
+        keys = _key_values(group, term.kind)
+        if len(set(keys)) < len(keys):
+            raise InvalidParameter(f"the keys of {group.name!r} must differ from each other")
+        behind = self.translator.column_of_numbers(group.of)
+        tree, kind = term.tree, _ARROW[term.kind]
+        if behind is not None and behind[1] in self.dialect.short and all(abs(key) < 2**53 for key in keys):
+            # integers are joined as such, and no fraction is one of them
+            tree, kind = behind[0], "int64"
+            keys = [int(key) if key == int(key) else None for key in keys]
+        elif term.kind == "text":
+            keys = self.dialect.text_keys(keys)
+            tree = tree if isinstance(tree, exp.Collate) else self.dialect.by_bytes(tree)
+        self.keys[index] = kind, keys, list(range(len(keys)))
+        return tree
+
+    def _placed(self, facts: Tree, names: Iterable[str]) -> exp.Select:
+        """The facts, each with the place of its group among all groups; rows of undeclared groups go where declared."""
+        place: Tree | None = None
+        joins, conditions = [], []
+        for index, group in enumerate(self.request.groups):
+            position: Tree = column(f"k{index}", "facts")
+            if index in self.keys:
+                joins.append(self._join(index, group))
+                position = column(f"p{index}", f"t{index}")
+            if group.other is None:
+                conditions.append(present(position))
+            else:
+                position = call("coalesce", position, whole(len(group.keys)))
+            position = self.dialect.cast(position, "long")
+            if place is not None:
+                ahead = exp.Mul(this=paren(place), expression=whole(_size(group)))
+                position = exp.Add(this=ahead, expression=position)
+            place = position
+        placed = alias(self.dialect.cast(whole(0), "long") if place is None else place, "place")
+        return select([*names, placed], subquery(facts, "facts"), joins=joins, where=conditions)
+
+    def _join(self, index: int, group: Group) -> exp.Join:
+        key, position = f"k{index}", f"p{index}"
+        source = self.dialect.keys(index, list(self.keys).index(index), self.keys[index][0])
+        table = subquery(select([key, position], source, where=[present(column(key))]), f"t{index}")
+        sign = exp.GTE if index in self.asof else exp.EQ
+        on = sign(this=column(key, "facts"), expression=column(key, f"t{index}"))
+        method = {"method": "ASOF"} if index in self.asof else {}
+        return exp.Join(this=table, side="LEFT" if group.other is not None else None, on=on, **method)
+
+    def _key_table(self) -> pa.Table | None:
+        """Declared keys side by side, each column with the places of its keys."""
+        if not self.keys:
+            return None
+        import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+        longest = max(len(keys) for _, keys, _ in self.keys.values())
+        columns = {}
+        for index, (kind, keys, places) in self.keys.items():
+            padding = [None] * (longest - len(keys))
+            columns[f"k{index}"] = pa.array([*keys, *padding], pa.type_for_alias(kind))
+            columns[f"p{index}"] = pa.array([*places, *padding], pa.int32())
+        return pa.table(columns)
+
+
+def _aggregated(facts: Tree, by: list[str], cells: list[str], aggregates: list[Tree]) -> exp.Select:
+    """Aggregates for each group, and, where cells are counted, for each cell of a group, in one pass."""
+    branches = [
+        (exp.EQ(this=call("grouping", column(cell)), expression=whole(0)), whole(index))
+        for index, cell in enumerate(cells)
+    ]
+    level = when(branches, whole(len(cells))) if cells else whole(0)
+    columns: list[Tree | str] = [*by, alias(level, "level"), *cells, *aggregates]
+    tree = select(columns, subquery(facts, "facts"), by=() if cells else by)
+    if cells:
+        sets = [[*by, cell] for cell in cells] + [by]
+        tuples = [exp.Tuple(expressions=[column(name) for name in names]) for names in sets]
+        tree.set("group", exp.Group(expressions=[exp.GroupingSets(expressions=tuples)]))
+    return tree
+
+
+def _key_values(group: Group, kind: Kind) -> list[Any]:
+    """Declared keys as the values that rows must have."""
+    if kind == "text" and all(type(key) is str for key in group.keys) and encodable("".join(map(str, group.keys))):
+        return list(group.keys)  # thousands of names are looked at all at once
+    return [_key_value(key, kind, group.name) for key in group.keys]
+
+
+def _key_value(key: object, kind: Kind, name: str) -> Any:
+    """A declared key as the value that a row must have."""
+    match kind, key:
+        case "truth", bool():
+            return key
+        case "text", str() if encodable(key):
+            return key
+        case "number", Fraction():
+            return limited(key)
+        case "number", int() | float() if not isinstance(key, bool) and math.isfinite(key):
+            return limited(Fraction(key))
+        case "date", datetime():
+            return key.astimezone(UTC).replace(tzinfo=None) if key.tzinfo else key
+        case "date", date():
+            return datetime.combine(key, time())
+        case _:
+            raise InvalidParameter(f"the keys of {name!r} must be of kind {kind}, got {key!r}")
+
+
+def _integers(column: pa.ChunkedArray) -> NDArray[Any]:
+    """A column of integers, exactly; NULL is refused."""
+    if column.null_count:
+        raise EngineFailed("the engine gave NULL in place of an integer, so nothing is released; try another version")
+    return _words(column.combine_chunks())
+
+
+def _words(array: pa.Array) -> NDArray[Any]:
+    """Integers of up to 64 bits, or of 128 as decimals without a fraction, and anything where there is NULL.
+
+    Read from their buffers: Arrow's own way to numpy would import pandas.
+    """
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    if not len(array):
+        return np.empty(0, np.int64)
+    here, buffer = slice(array.offset, array.offset + len(array)), array.buffers()[1]
+    if not pa.types.is_decimal128(array.type):
+        return np.frombuffer(buffer, f"i{array.type.bit_width // 8}")[here].astype(np.int64)
+    words = np.frombuffer(buffer, np.int64).reshape(-1, 2)[here]
+    low, high = words[:, 0], words[:, 1]
+    if not high.any() and not (low < 0).any():
+        return low
+    return np.array([(h << 64) + (w % 2**64) for w, h in zip(low.tolist(), high.tolist(), strict=True)], object)
+
+
+def _valid(array: pa.Array) -> NDArray[np.bool_]:
+    """Where an array has values."""
+    if not array.null_count:
+        return np.ones(len(array), bool)
+    bits = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little")
+    return bits[array.offset : array.offset + len(array)].astype(bool)
+
+
+def _size(group: Group) -> int:
+    return len(group.keys) + (group.other is not None)

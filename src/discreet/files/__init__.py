@@ -1,0 +1,1 @@
+"""Noise on files of any length, and the one writer of files."""

@@ -1,0 +1,212 @@
+"""An answer of any number of cells, written to a Parquet file part by part: `plan.release(to="cells.parquet")`.
+
+    spend → fetch → for each part of the cells: draw, estimate, write → hash → record → name the file
+
+A column has its keys, or a released number with `…_low` and `…_high` beside it, one row for each combination of
+declared keys. The draws of a part are those of `plan.release()`: every cell has its own. The ledger keeps the record
+and the file's SHA-256, not the numbers; asked again, the file that is there, or a refusal (`files.once`).
+
+What it does not do: HAVING, ORDER BY, LIMIT and arithmetic with released numbers, which the file's reader can do free
+of charge; quantiles and extremes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.ask.query import Named
+from discreet.engines.base import Exact
+from discreet.errors import InvalidParameter, QueryRefused, one_line
+from discreet.files.laplace_files import ahead, write_batches
+from discreet.files.once import Asking, released
+from discreet.files.writer import Draft, free, is_plain_file
+from discreet.files.writer import write as write_file
+from discreet.formats import left_shown, shown
+from discreet.release.design import CountDesign, MomentDesign
+from discreet.release.discovery import told_with
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    from discreet.release.plan import Plan
+
+_CELLS = 2**12
+"""Cells that are drawn and estimated at a time: a mean's interval takes 1 KiB for each meanwhile."""
+
+_GROUP = 2**8
+"""Parts that make one row group of the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AnswerFile:
+    """A table of released numbers that lies in a Parquet file."""
+
+    record: dict[str, Any]
+    """Everything a reader needs to judge the numbers; `file`, `sha256` and `rows` say what was written."""
+    remaining: Fraction
+    """What was left of the study's ε when this was released or asked again."""
+    entry: str
+    """The request under which the ledger has it."""
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return Path(self.record["file"])
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What it cost."""
+        return Fraction(self.record["epsilon"])
+
+    def __len__(self) -> int:
+        return int(self.record["rows"])
+
+    def to_arrow(self) -> pa.Table:
+        """The table in Arrow, all of it in memory."""
+        from pyarrow import parquet
+
+        return parquet.read_table(self.path)
+
+    def __repr__(self) -> str:
+        confidence = float(Fraction(self.record["confidence"])) * 100
+        left = f"ε {shown(self.epsilon)} spent, {left_shown(self.remaining)} left"
+        return f"{len(self):,} rows in {one_line(self.path.name)} · intervals at {confidence:g} % · {left}"
+
+
+def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: str | None) -> AnswerFile:
+    """The file with the answer of a plan, made now or before."""
+    if Path(target).suffix != ".parquet":
+        raise InvalidParameter(f"to must be a new file that ends in .parquet, got {Path(target).name!r}")
+    if obstacle := unstreamed(plan):
+        raise QueryRefused(obstacle)
+    study = plan.study
+    asking = Asking(
+        ledger=study.ledger,
+        study=study.name,
+        query=plan.canonical,
+        epsilon=plan.epsilon,
+        request_id=entry,
+        analyst=analyst,
+        data_version=study.version,
+    )
+
+    beside = Path(target).with_suffix(".release.json")
+    rest = {**plan.told(), **told_with(study.discovered, plan.query)}
+    if not asking.answered(os.path.abspath(target)):
+        free(beside, kept=study.kept)
+
+    def write(draft: Draft) -> dict[str, Any]:
+        batches = ahead(batches_of(plan, plan.fetched()))
+        first = next(batches)
+        rows = write_batches(draft, first.schema, _grouped(first, batches), arrow_types=False)
+        return {**rest, "rows": rows}
+
+    record = released(target, write, asking, kept=study.kept)
+    remaining = study.ledger.remaining(study.name, analyst=analyst)
+    answer = AnswerFile(record=record, remaining=remaining, entry=entry)
+    if os.path.abspath(target) == record["file"] and not is_plain_file(beside):  # asked again, it may lie elsewhere
+        told = json.dumps({**record, "entry": entry}, ensure_ascii=False, indent=1)
+        write_file(beside, told, kept=study.kept)
+    return answer
+
+
+def unstreamed(plan: Plan) -> str | None:
+    """Why an answer cannot be written part by part; None if it can."""
+    query = plan.query
+    if not query.groups:
+        return "an answer of one row needs no file: release it without to="
+    if (
+        query.having
+        or query.order
+        or query.limit is not None
+        or not all(isinstance(output, Named) for _, output in query.outputs)
+    ):
+        return (
+            "HAVING, ORDER BY, LIMIT and arithmetic act on released numbers: leave them out with to=, "
+            "and do them on the file, free of charge"
+        )
+    if not all(isinstance(share.design, CountDesign | MomentDesign) for share in plan.shares):
+        return "with to= an answer has counts, sums, means, variances and std; ask the rest without it"
+    return None
+
+
+def batches_of(plan: Plan, fetched: Exact[Any]) -> Iterator[pa.RecordBatch]:
+    """The rows of the answer, part by part."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    keys = _keys(plan)
+    for start in range(0, plan.cells, _CELLS):
+        stop = min(plan.cells, start + _CELLS)
+        numbers = _numbers(plan, fetched.map(lambda found, part=slice(start, stop): [one[part] for one in found]))  # type: ignore[misc]
+        fields, arrays = [], []
+        for name, output in plan.query.outputs:
+            inner = output.name  # type: ignore[union-attr]
+            if inner in keys:
+                labels, stride = keys[inner]
+                places = (np.arange(start, stop) // stride % len(labels)).astype(np.int32)
+                arrays.append(pa.DictionaryArray.from_arrays(places, labels))
+                fields.append(pa.field(name, arrays[-1].type))
+                continue
+            for suffix, column in zip(("", "_low", "_high"), numbers[inner], strict=True):
+                arrays.append(_array(column))
+                fields.append(pa.field(name + suffix, arrays[-1].type, nullable=False))
+        yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _numbers(plan: Plan, exact: Exact[Any]) -> dict[str, Any]:
+    """The released numbers of some cells by private name."""
+    found: dict[str, Any] = {}
+    at = 0
+    for share in plan.shares:
+        count = len(share.design.measures())
+        part = exact.map(lambda measures, at=at, count=count: measures[at : at + count])  # type: ignore[misc]
+        at += count
+        found.update(share.design.columns(part, share.terms, share.epsilon, plan.level))  # type: ignore[attr-defined]
+    return found
+
+
+def _array(column: Any) -> pa.Array:
+    """Numbers of 64 bits; an integer beyond them is held at their ends, which is post-processing."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    found = np.asarray(column)
+    if found.dtype == object:
+        whole = isinstance(found[0], int)
+        found = np.clip(found, -(2**63), 2**63 - 1).astype(np.int64) if whole else found.astype(np.float64)
+    return pa.array(found)
+
+
+def _keys(plan: Plan) -> dict[str, tuple[pa.Array, int]]:
+    """For each group column its labels, and how many rows they stay the same."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    from discreet.release.plan import labels, plain_key
+
+    found, stride = {}, 1
+    for group in reversed(plan.query.groups):
+        plain = [plain_key(label) for label in labels(group)]
+        alike = len({type(label) for label in plain}) == 1
+        found[group.name] = (pa.array(plain if alike else [str(label) for label in plain]), stride)
+        stride *= len(plain)
+    return found
+
+
+def _grouped(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+    """Tables of many parts, for row groups of a good size."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    some = [first]
+    for batch in rest:
+        if len(some) == _GROUP:
+            yield pa.Table.from_batches(some)
+            some = []
+        some.append(batch)
+    yield pa.Table.from_batches(some)

@@ -1,0 +1,142 @@
+"""A release that is a file: drawn once, written whole or not at all, and remembered by its SHA-256.
+
+    spend → write beside the target → to disk → record hash and path → name it → show
+
+A crash leaves it spent, and no file under the target's name. It is never drawn again, for a part of it may have been
+read where it was written: who asks again gets the file that was recorded, if it still has its hash, or a refusal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import DiscreetError, EngineFailed, QueryRefused
+from discreet.files.writer import NOTHING, Draft, Kept, free, is_plain_file, refuse_kept
+from discreet.ledger.ledger import Grant, Ledger
+from discreet.release.spending import new_request_id
+
+_READ = 2**20
+
+
+def released(
+    target: str | os.PathLike[str],
+    write: Callable[[Draft], dict[str, Any]],
+    asking: Asking | None,
+    *,
+    kept: Kept = NOTHING,
+) -> dict[str, Any]:
+    """What is to be told of the file: `write` fills it and gives the rest; or the record of the file made before."""
+    place = _place(target, asking, kept)
+    failed = None
+    with Draft(place, hashed=asking is not None) as draft:  # before the spend: the folder takes new files
+        grant = None if asking is None else asking.spend()
+        if grant is not None and grant.answer is not None:
+            return found(grant.answer)
+        if grant is not None:
+            refuse_begun(grant)
+        try:
+            told = write(draft)
+            record = {**told, "file": str(place), "sha256": draft.sealed()}
+            mine = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+            recorded = mine if asking is None or grant is None else asking.ledger.record(grant, mine)
+            if recorded == mine:
+                draft.publish()
+                return record
+        except DiscreetError:
+            raise
+        except Exception as failure:  # the words of a reader or a disk may quote what they read
+            failed = type(failure).__name__
+    if failed is not None:  # out here no `__context__` keeps those words
+        spent = "" if grant is None else "; what was spent stays spent"
+        raise EngineFailed(f"{place.name} could not be made ({failed}){spent}")
+    return found(recorded)
+
+
+def _place(target: str | os.PathLike[str], asking: Asking | None, kept: Kept) -> Path:
+    """The absolute target; a file may have that name only if it is the answer."""
+    place = Path(os.path.abspath(target))
+    there = is_plain_file(place)
+    refuse_kept(place, kept)
+    if asking is not None and there and asking.answered(str(place)):
+        return place
+    return free(place, kept=kept)
+
+
+def refuse_begun(grant: Grant) -> None:
+    """Refuse what was begun before and never recorded."""
+    if grant.repeated:
+        raise QueryRefused(
+            "this was asked before and has no file yet: another process is writing it, or it was broken off; a release "
+            "is made once, and what it spent stays spent: ask at another epsilon"
+        )
+
+
+def found(answer: bytes) -> dict[str, Any]:
+    """The record of a file that was released, if it is still there as it was."""
+    record = _record_of(answer)
+    if record is None:
+        raise QueryRefused("this was released before, and not as a file: ask for it without one")
+    place = Path(record["file"])
+    if not place.is_file() or _hash_of(place) != record["sha256"]:
+        gone = "has changed" if place.is_file() else "is gone"
+        raise QueryRefused(f"this was released to {place}; the file {gone}, and a release is made once")
+    return record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """A question to a ledger, before its spend."""
+
+    ledger: Ledger
+    study: str
+    query: str
+    epsilon: Fraction
+    request_id: str | None = None
+    analyst: str | None = None
+    data_version: str | None = None
+
+    def spend(self) -> Grant:
+        """Leave to answer it, on disk."""
+        return self.ledger.spend(
+            self.request_id or new_request_id(),
+            self.query,
+            self.epsilon,
+            study=self.study,
+            analyst=self.analyst,
+            data_version=self.data_version,
+        )
+
+    def answered(self, place: str) -> bool:
+        """Whether its answer is known to lie in this place."""
+        answers = []
+        if self.request_id is not None:
+            answers.append(self.ledger.answer(study=self.study, request_id=self.request_id))
+        if self.data_version is not None:
+            answers.append(self.ledger.answer(study=self.study, query=self.query, data_version=self.data_version))
+        records = [_record_of(answer) for answer in answers if answer is not None]
+        wanted = place, self.epsilon
+        return any(record and (record["file"], Fraction(record["epsilon"])) == wanted for record in records)
+
+
+def _record_of(answer: bytes) -> dict[str, Any] | None:
+    """The record of a file; None if the answer is of another kind."""
+    try:
+        record = json.loads(answer)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and {"file", "sha256", "epsilon"} <= set(record) else None
+
+
+def _hash_of(place: Path) -> str:
+    total = hashlib.sha256()
+    with place.open("rb") as file:
+        while part := file.read(_READ):
+            total.update(part)
+    return total.hexdigest()

@@ -1,0 +1,1 @@
+"""What was spent: a chain of entries in SQLite or PostgreSQL that cannot be over-spent, and its anchor."""

@@ -1,0 +1,192 @@
+"""The chain of entries: each hash covers its row, the ledger's id and the hash before.
+
+    h₀ = 0…0        hᵢ = SHA-256( ledger, row i without its hash, hᵢ₋₁ )
+
+`replay` walks a study's entries and finds what they add up to: the total, what was spent, each analyst's share. A row
+that is missing, moved, changed or made up changes every hash after it. There is no key in it: who can write the
+database can write a new chain, but not one that ends in the anchored head.
+
+`create` and `restore` begin an era: a spend that has no answer when the next one begins is void, and never gets one.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from hashlib import sha256
+from operator import attrgetter
+from typing import Any
+
+from discreet.errors import DiscreetError
+from discreet.ledger.refusals import changed, damaged_file
+from discreet.parameters import UNIT, charge
+
+START = "0" * 64
+"""The hash before the first entry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One row of the ledger; amounts are in units of 10⁻⁹ ε."""
+
+    study: str
+    number: int
+    kind: str
+    request_id: str | None = None
+    analyst: str | None = None
+    query: str | None = None
+    data_version: str | None = None
+    question: str | None = None
+    epsilon: str | None = None
+    amount: int = 0
+    spent: int
+    """By the study, after this entry."""
+    total: int
+    answer: bytes | None = field(default=None, repr=False)
+    terms: str | None = None
+    """Of an era, as JSON: the server that it is kept on, and the promise that the study was created with, or the
+    anchored head that a restore has charged for."""
+    time: str
+    nonce: str
+    """128 random bits, so that no two entries ever are equal: not even the same spend after the same entry."""
+    before: str
+    hash: str = ""
+
+
+COLUMNS = tuple(part.name for part in fields(Entry))
+_plain = attrgetter(*(name for name in COLUMNS if name not in ("answer", "hash")))
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def digest(ledger: str, row: Any, answer: bytes | None) -> str:
+    """The hash of an entry of the ledger with this id; its answer counts by its own SHA-256."""
+    return sha256(_encode([ledger, None if answer is None else answer.hex(), *_plain(row)]).encode()).hexdigest()
+
+
+def sha256_of(answer: bytes | None) -> bytes | None:
+    """The SHA-256 of an answer, as both databases compute it, too."""
+    return None if answer is None else sha256(answer).digest()
+
+
+def checked(ledger: str, row: Any) -> Any:
+    """The row of an entry with its answer; `LedgerDamaged` if its hash is another one."""
+    with whole_rows():
+        if digest(ledger, row, sha256_of(row.answer)) != row.hash:
+            raise changed(row.study, row.number)
+    return row
+
+
+def share_digest(study: str, name: str, allotted: int, spent: int) -> str:
+    """The hash of an analyst's share, as PostgreSQL computes it, too."""
+    return sha256(f"{allotted} {spent} {study} {name}".encode()).hexdigest()
+
+
+def checked_share(row: Any) -> Any:
+    """The row of a share; `LedgerDamaged` if its hash is another one."""
+    with whole_rows():
+        if share_digest(row.study, row.name, row.allotted, row.spent) != row.hash:
+            raise damaged_file()
+    return row
+
+
+@contextmanager
+def whole_rows() -> Iterator[None]:
+    """Refuse rows that no ledger has written: where a file is damaged, a number may have become a text, or nothing."""
+    try:
+        yield
+    except DiscreetError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError):
+        raise damaged_file() from None
+
+
+def question_of(query: str, data_version: str | None, request_id: str) -> str:
+    """What is asked, of which data; data of unknown version make every request a question of its own."""
+    of_whom = {"version": data_version} if data_version is not None else {"request": request_id}
+    return sha256(_encode([query, of_whom]).encode()).hexdigest()
+
+
+@dataclass(slots=True)
+class Balance:
+    """What a study's entries add up to, in units of 10⁻⁹ ε."""
+
+    total: int = 0
+    spent: int = 0
+    count: int = 0
+    head: str = START
+    allotted: dict[str, int] = field(default_factory=dict)
+    spent_by: dict[str, int] = field(default_factory=dict)
+    paid: set[int] | None = field(default_factory=set)
+    """Questions that were charged; None where the walk did not begin at the first entry, and nobody knows."""
+    unanswered: set[int] = field(default_factory=set)
+
+
+def replay(ledger: str, study: str, rows: Iterable[Any], balance: Balance) -> None:
+    """Add the rows that come next to the balance; `LedgerDamaged` at the first that does not follow from those before.
+
+    A row has the `answer_hash` in place of the answer.
+    """
+    with whole_rows():
+        for row in rows:
+            balance.count += 1
+            good = (row.study, row.number, row.before) == (study, balance.count, balance.head)
+            good = good and digest(ledger, row, row.answer_hash) == row.hash and _adds_up(balance, row)
+            if not good or (row.spent, row.total) != (balance.spent, balance.total):
+                raise changed(study, balance.count)
+            balance.head = row.hash
+
+
+def _adds_up(balance: Balance, row: Any) -> bool:
+    """Whether the entry may come next; the balance then includes it."""
+    key = hash((row.question, row.epsilon))  # a hash of its own would be 10 times as large, at 10⁶ entries
+    match row.kind:
+        case "create" if row.number == 1:
+            balance.total = row.amount
+        case "allot" if row.analyst is not None:
+            balance.allotted[row.analyst] = row.amount
+            balance.spent_by.setdefault(row.analyst, 0)
+        case "spend" if row.epsilon is not None and row.amount == charge(Fraction(row.epsilon)):
+            balance.spent += row.amount
+            if row.analyst is not None:
+                balance.spent_by[row.analyst] = balance.spent_by.get(row.analyst, 0) + row.amount
+            if balance.paid is not None:
+                balance.paid.add(key)
+                balance.unanswered.add(key)
+        case "restore":
+            balance.spent += row.amount
+            balance.unanswered.clear()
+        case "repeat":
+            return balance.paid is None or key in balance.paid
+        case "answer" if balance.paid is not None:
+            answered = key in balance.unanswered
+            balance.unanswered.discard(key)
+            return answered
+        case "answer":
+            return True
+        case _:
+            return False
+    within = balance.paid is None or all(
+        spent <= balance.allotted.get(name, 0) for name, spent in balance.spent_by.items()
+    )
+    return balance.spent <= balance.total and within
+
+
+def readable(answer: bytes) -> Any:
+    """An answer as text, or in base 64 if it is none."""
+    try:
+        return answer.decode()
+    except UnicodeDecodeError:
+        return {"base64": b64encode(answer).decode()}
+
+
+def in_epsilon(units: int) -> Fraction:
+    """Units as an exact ε.
+
+    >>> in_epsilon(100_000_000)
+    Fraction(1, 10)
+    """
+    return units * UNIT

@@ -1,0 +1,375 @@
+"""How a process reaches the ledger's tables: connections, transactions, turns, and what their failures mean.
+
+A transaction that writes has its turn: one at a time for a file, one at a time for each study on a server, and no fork
+happens inside one, for SQLite's locks do not survive a fork. A wait for a turn or a lock ends, with nothing spent.
+Reading has no lock on a server; in a file it keeps writers from committing, so it is done in short pieces.
+
+A server is known by its system identifier and its timeline: another one is a copy, or a standby that took over, and may
+lack the last entries. What a database says is turned into our errors here; its text is never passed on, for it may
+quote a row.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import namedtuple
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet, finalize
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError, TimeoutError
+from sqlalchemy.pool import PoolProxiedConnection, QueuePool
+from sqlalchemy.sql.selectable import ReturnsRows
+
+from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, LedgerDamaged
+from discreet.ledger.chain import sha256_of
+from discreet.ledger.refusals import damaged_file
+from discreet.ledger.schema import ANALYST, ENTRY, STUDY
+
+_PATIENCE = 60
+"""Seconds that a transaction waits for its turn, or a session of ours may be idle in one, before it is given up."""
+
+_KEYS = 1 + sum(index.unique for index in ENTRY.indexes)
+
+_SOUND = f"""
+SELECT current_setting('fsync') = 'on',
+       (SELECT count(*) FROM pg_stat_replication AS standby
+        WHERE current_setting('synchronous_standby_names') = ''
+          AND application_name NOT IN ('pg_basebackup', 'pg_receivewal')
+          AND NOT EXISTS (SELECT FROM pg_replication_slots WHERE active_pid = standby.pid AND slot_type = 'logical')),
+       (SELECT count(*) FROM pg_index WHERE indrelid = '{ENTRY.name}'::regclass AND indisunique AND indisvalid),
+       EXISTS (SELECT FROM {ANALYST.name})
+"""  # noqa: S608
+"""Whether a commit is on the disk; how many standbys no commit waits for; how many keys keep two from adding the same
+entry, for a copy may have been put back without them; and nothing but that the shares can be read."""
+
+_SERVER = """
+SELECT pg_catalog.pg_is_in_recovery(),
+       CASE WHEN pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'execute')
+            THEN (SELECT system_identifier FROM pg_catalog.pg_control_system()) END,
+       CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL
+            WHEN pg_catalog.has_function_privilege('pg_catalog.pg_walfile_name(pg_lsn)', 'execute')
+            THEN pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8) END
+"""
+"""Whether this is a standby; the system identifier; the timeline, with which the names of the WAL's files begin."""
+
+_KEEPALIVE = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""So that a server that is gone is noticed, in seconds; the last in milliseconds. An address may say otherwise."""
+
+_words: dict[tuple[str, ReturnsRows], tuple[str, Any]] = {}
+"""The SQL of each statement for each database, and the type of its rows."""
+
+_registry = threading.Lock()
+_turns: WeakSet[Any] = WeakSet()
+_held: list[Any] = []
+
+
+def _new_turn() -> Any:
+    turn = threading.Lock()
+    with _registry:
+        _turns.add(turn)
+    return turn
+
+
+def _hold_all() -> None:
+    _registry.acquire()
+    _held.extend(sorted(_turns, key=id))
+    for turn in _held:
+        turn.acquire()
+
+
+def _release_all() -> None:
+    while _held:
+        _held.pop().release()
+    _registry.release()
+
+
+os.register_at_fork(before=_hold_all, after_in_parent=_release_all, after_in_child=_release_all)
+
+
+class Database:
+    """Where the tables are: a file, or a PostgreSQL server."""
+
+    def __init__(self, where: Path | URL) -> None:
+        self._engine = _sqlite(where) if isinstance(where, Path) else _postgresql(where)
+        self._pid = os.getpid()
+        self._failed = False
+        self._driver: Any = self._engine.dialect.dbapi
+        self._own_turns: dict[str | None, Any] = {}
+        event.listen(self._engine, "begin", _begin)
+        finalize(self, _dispose, self._engine, self._pid)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether this is SQLite."""
+        return self._engine.dialect.name == "sqlite"
+
+    def is_busy(self, study: str) -> bool:
+        """Whether another thread writes to the study now; then whatever is known of the last entry will be old."""
+        return bool(self._turn_of(study).locked())
+
+    @contextmanager
+    def transaction(self, study: str | None = None) -> Iterator[Connection]:
+        """A connection that has begun, with the study's row locked; it commits, or rolls back on any exception."""
+        with self._turn(study), self._connected(study=study, reading=False) as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection that has begun and locks nobody out of a server; a file's writers wait until it ends."""
+        turn = self._turn(None) if self.is_file else self._translating()
+        with turn, self._connected(study=None, reading=True) as connection, connection.begin():
+            yield connection
+
+    def run(self, connection: Connection, statement: ReturnsRows, **values: Any) -> list[Any]:
+        """The rows of a statement that is a constant of a module: turned into SQL once, then the driver's own speed."""
+        cursor, row = self._execute(connection.connection, statement, values)
+        return [] if row is None else [row(*values) for values in cursor.fetchall()]
+
+    def run_alone(self, statement: ReturnsRows, *, server: str, **values: Any) -> int:
+        """How many rows a statement of a study has changed in a transaction of its own; 0 on another server."""
+        with self._turn(values["study"]), closing(self._engine.raw_connection()) as connection:
+            if connection.info.get("server", "") != server:
+                return 0
+            count: int = self._execute(connection, statement, values)[0].rowcount
+            return count
+
+    def _connected(self, **options: Any) -> Connection:
+        return self._engine.connect().execution_options(**options)
+
+    def _turn_of(self, study: str | None) -> Any:
+        key = None if self.is_file else study
+        return self._own_turns.get(key) or self._own_turns.setdefault(key, _new_turn())
+
+    @contextmanager
+    def _turn(self, study: str | None) -> Iterator[None]:
+        turn = self._turn_of(study)
+        if not turn.acquire(timeout=_PATIENCE):
+            raise _busy()
+        try:
+            with self._translating():
+                yield
+        finally:
+            turn.release()
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        if self._failed:
+            raise EngineFailed("the ledger's disk failed before; mend it and open the ledger again")
+        if self._pid != os.getpid():  # a forked child: the connections are its parent's
+            self._engine.dispose(close=False)
+            self._pid = os.getpid()
+        try:
+            yield
+        except DBAPIError as failure:
+            raise self._translated(failure.orig) from None
+        except TimeoutError:  # all connections to the server are in use
+            raise _busy() from None
+        except self._driver.Error as failure:
+            raise self._translated(failure) from None
+        except UnicodeError:  # what comes in was checked, so this is what is stored
+            raise damaged_file() from None
+
+    def _execute(self, connection: PoolProxiedConnection, statement: ReturnsRows, values: dict[str, Any]) -> Any:
+        """A cursor, and the type of its rows."""
+        key = self._engine.dialect.name, statement
+        if key not in _words:
+            _words[key] = str(statement.compile(self._engine)), _row_type(statement)
+        words, row = _words[key]
+        return connection.dbapi_connection.execute(words, values), row  # type: ignore[union-attr]
+
+    def fingerprint(self, connection: Connection) -> str:
+        """The hash of the table definitions of a file, so that a changed CHECK does not go unseen; "" elsewhere."""
+        if not self.is_file:
+            return ""
+        rows = connection.exec_driver_sql("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name")
+        return sha256(repr([tuple(row) for row in rows]).encode()).hexdigest()
+
+    def check(self, connection: Connection) -> None:
+        """Refuse a file that was cut, or a server that does not keep what it commits."""
+        if self.is_file:
+            pages, size = (connection.exec_driver_sql(f"PRAGMA page_{what}").scalar_one() for what in ("count", "size"))
+            if pages * size != os.path.getsize(str(self._engine.url.database)):
+                raise damaged_file()
+            return
+        syncs, unheard, keys, _ = connection.exec_driver_sql(_SOUND).one()
+        if not syncs:
+            raise EngineFailed("the ledger's server runs with fsync off and may forget: set fsync = on")
+        if unheard:
+            raise EngineFailed(
+                "the ledger's server has a standby that no commit waits for, so a failover may forget what was spent: "
+                "set synchronous_standby_names on the server"
+            )
+        if keys < _KEYS:
+            raise LedgerDamaged("the ledger's tables are not the ones it was made with: put back a copy that is whole")
+
+    def check_pages(self, connection: Connection) -> None:
+        """Refuse a file whose pages or indexes do not fit together; this reads all of it."""
+        if self.is_file and connection.exec_driver_sql("PRAGMA integrity_check").scalars().all() != ["ok"]:
+            raise damaged_file()
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        if self._pid == os.getpid():
+            self._engine.dispose()
+
+    def _translated(self, failure: BaseException | None) -> DiscreetError:
+        if self.is_file:
+            self._failed |= _code(failure) == _IOERR  # after a failed fsync nothing that was written can be relied on
+            return _of_file(_code(failure))
+        return _of_server(failure, self._driver)
+
+
+def _begin(connection: Connection) -> None:
+    """Begin a transaction for reading or writing; not a method, so that a database nobody uses can be let go."""
+    options = connection.get_execution_options()
+    study, is_file = options["study"], connection.dialect.name == "sqlite"
+    if options["reading"]:
+        connection.exec_driver_sql("BEGIN" if is_file else "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
+        return
+    if is_file:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        return
+    words = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO on"
+    if study is not None:  # in the same message; in hexadecimal, so that no name can be anything but a name
+        name = f"convert_from(decode('{study.encode().hex()}', 'hex'), 'UTF8')"
+        words += f"; SELECT name FROM {STUDY.name} WHERE name = {name} FOR UPDATE"  # noqa: S608
+    connection.exec_driver_sql(words)
+
+
+def _dispose(engine: Engine, pid: int) -> None:
+    """Close the connections of a database that nobody uses any more; a forked child's are its parent's."""
+    if pid == os.getpid():
+        engine.dispose()
+
+
+def _of_server(failure: BaseException | None, driver: Any) -> DiscreetError:
+    match getattr(failure, "sqlstate", None):  # https://www.postgresql.org/docs/current/errcodes-appendix.html
+        case "25006":  # READ ONLY SQL TRANSACTION
+            return _read_only()
+        case "42501":  # INSUFFICIENT PRIVILEGE
+            return EngineFailed(
+                "the ledger's database does not permit this user to read and write its tables: nothing was spent; "
+                "ask its administrator"
+            )
+        case "55P03":  # LOCK NOT AVAILABLE
+            return _busy()
+    if isinstance(failure, driver.OperationalError | driver.InterfaceError | driver.InternalError):
+        return EngineFailed(
+            "the ledger's server did not answer: nothing is released; ask again with the same request id"
+        )
+    return LedgerDamaged(
+        "this database has no whole ledger that this user can see: connect to the right one as the right user, "
+        "or put back a copy"
+    )
+
+
+_IOERR = 10
+
+
+def _code(failure: BaseException | None) -> int:
+    return int(getattr(failure, "sqlite_errorcode", 0)) & 0xFF  # https://sqlite.org/rescode.html
+
+
+def _of_file(code: int) -> DiscreetError:
+    match code:
+        case 5 | 6:  # BUSY, LOCKED
+            return _busy()
+        case 8 | 14:  # READONLY, CANTOPEN
+            return LedgerDamaged(
+                "the ledger cannot be written, or its file was moved while open: "
+                "make the file and its folder writable, then open it again"
+            )
+        case 10:  # _IOERR
+            return EngineFailed("the ledger's disk failed: nothing is released; mend it and open the ledger again")
+        case 7 | 13:  # NOMEM, FULL
+            return EngineFailed("the ledger's disk is full: nothing is released; make room and ask again")
+    return _not_a_ledger()
+
+
+def server_of(connection: Connection) -> str:
+    """The system identifier and the timeline of a server; "" for a file."""
+    return str(connection.info.get("server", ""))
+
+
+def _row_type(statement: ReturnsRows) -> Any:
+    """A tuple with names for the rows of a statement; None if it gives none."""
+    names = [column.name for column in statement.exported_columns]
+    return namedtuple("Row", names) if names else None
+
+
+def _busy() -> EngineFailed:
+    return EngineFailed(f"the ledger was busy for {_PATIENCE} seconds: nothing was spent; ask again")
+
+
+def _read_only() -> EngineFailed:
+    return EngineFailed("the ledger's database is read-only: nothing was spent; connect to the one that can be written")
+
+
+def _not_a_ledger() -> LedgerDamaged:
+    return LedgerDamaged(
+        "this is not a whole ledger: put back the right file from a copy, "
+        "or, if none was ever here, make one with Ledger.open(…, new=True)"
+    )
+
+
+def _sqlite(path: Path) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        connect_args={"timeout": _PATIENCE, "isolation_level": None, "check_same_thread": False},
+        paramstyle="named",
+        poolclass=QueuePool,
+        pool_size=1,
+        max_overflow=0,
+    )
+
+    def prepare(connection: Any, _: object) -> None:
+        connection.create_function("sha256", 1, sha256_of, deterministic=True)
+        for pragma in ("journal_mode=TRUNCATE", "synchronous=FULL", "trusted_schema=OFF", "cell_size_check=ON"):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+
+    event.listen(engine, "connect", prepare)
+    return engine
+
+
+def _postgresql(url: URL) -> Engine:
+    keepalive = {name: value for name, value in _KEEPALIVE.items() if name not in url.query}
+    try:
+        engine = create_engine(
+            url.set(drivername="postgresql+psycopg"),
+            connect_args=keepalive,
+            pool_size=4,
+            max_overflow=12,
+            pool_timeout=_PATIENCE,
+            use_native_hstore=False,  # looking for it takes a message
+        )
+    except (ImportError, NoSuchModuleError):
+        raise InvalidParameter("a PostgreSQL ledger needs psycopg: pip install 'discreet[postgres]'") from None
+
+    def prepare(connection: Any, record: Any) -> None:
+        connection.autocommit = True  # the transaction is begun by us, with its settings, in one message
+        connection.execute(
+            "SET plan_cache_mode TO force_generic_plan;"  # every statement is a look-up by an index
+            "SET default_transaction_isolation TO 'read committed'; SET synchronous_commit TO on;"
+            "SET statement_timeout TO 0;"  # it would end a commit's wait for a standby, as if that had answered
+            f"SET lock_timeout TO '{_PATIENCE}s'; SET idle_in_transaction_session_timeout TO '{_PATIENCE}s'"
+        )
+        standby, system, timeline = connection.execute(_SERVER).fetchone()
+        if standby:
+            connection.close()
+            raise _read_only()
+        record.info["server"] = f"{system or ''}/{timeline or ''}"
+
+    event.listen(engine, "connect", prepare)
+    return engine

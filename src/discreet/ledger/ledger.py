@@ -1,0 +1,401 @@
+"""The ledger: ε is spent here, on disk, before the first row is read; and what was released is kept here.
+
+    spend → commit → anchor → (read, compute, draw) → record → commit → anchor → show
+
+- Granted ≤ total, exactly, in units of 10⁻⁹ ε, for any number of threads, processes and machines.
+- A crash leaves: spent, maybe unanswered. There are no refunds. Who asks again with the same request id goes on where
+  the first one stopped: nothing more is charged, and the first answer that was recorded is the only one ever shown.
+- The same query of the same data version at the same ε is one question: one charge, one answer, for everybody.
+- A ledger that is damaged, rolled back, foreign or missing is refused with `LedgerDamaged`, never opened as a fresh
+  budget. Every `open` looks for the anchored head and walks the chain of hashes from there; `verify` walks all of it.
+- Each study keeps the promise that it was created with; each answer is shown only if its entry has the right hash.
+
+What it does not do: keep a custodian who may write both the database and the anchor from forging them.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Self
+
+from sqlalchemy import select
+
+from discreet import views
+from discreet.errors import BudgetExceeded, InvalidParameter
+from discreet.ledger import restore as ledger_restore
+from discreet.ledger.anchor import Head
+from discreet.ledger.book import Book, Page, entries_of
+from discreet.ledger.chain import COLUMNS, Entry, checked, in_epsilon, question_of, readable
+from discreet.ledger.refusals import damaged_file, foreign, require_text, void
+from discreet.ledger.restore import places, refuse_unusable
+from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VERSION
+from discreet.parameters import charge, exact_epsilon, quote
+
+_QUERY = 1_000_000
+"""Characters of a canonical query."""
+
+_BODY = ("question", "epsilon", "analyst")
+"""What a request id stands for."""
+
+_REPEATS = 1_000
+"""Repeats of an analyst and a day that are kept, each with its request id; further ones are free and leave no trace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """Leave to answer one question once: what `spend` gives and `record` takes."""
+
+    study: str
+    request_id: str
+    question: str
+    epsilon: Fraction
+    analyst: str | None
+    repeated: bool
+    """Whether the question was asked before; then nothing was charged now."""
+    answer: bytes | None = field(repr=False)
+    """The stored answer, which is to be shown as it is; None if there is none yet."""
+    head: Head | None = field(default=None, repr=False)
+    """The last entry of the study when this was given."""
+
+
+class Ledger:
+    """Budgets and what was spent of them; safe to share between threads and over a fork."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+
+    @classmethod
+    def open(
+        cls,
+        where: str | os.PathLike[str],
+        *,
+        study: str | None = None,
+        anchor: str | os.PathLike[str] | None = None,
+        new: bool = False,
+    ) -> Self:
+        """The ledger in a file, or in the database of a `postgresql://` address, checked from its anchored head on.
+
+        `anchor` is the file that remembers its head: `<file>.anchor` beside a ledger's file by default; for PostgreSQL
+        it must be given. `study` is a name that the ledger must hold. `new` makes a ledger where there is none.
+        """
+        database, file = places(where, anchor)
+        if new:
+            ledger_restore.make(database, file)
+        refuse_unusable(database, file)
+        ledger = cls(Book(database, file))
+        try:
+            if study not in {None, *ledger._book.open()}:
+                raise foreign(str(study))
+        except BaseException:
+            ledger.close()
+            raise
+        return ledger
+
+    @classmethod
+    def restore(
+        cls, where: str | os.PathLike[str], *, accept: str, anchor: str | os.PathLike[str] | None = None
+    ) -> Self:
+        """The ledger, taken as it is on purpose: an older copy, or one whose anchor was lost.
+
+        `accept` is the mark that the refusal names. What the anchor saw after the last entry that it shares with this
+        copy is charged at once, so that no budget comes back. A spend without an answer is void: it may have been
+        answered in what was lost, so it is neither answered nor asked again.
+        """
+        database, file = places(where, anchor)
+        refuse_unusable(database, file)
+        book = Book(database, file)
+        try:
+            ledger_restore.restore(book, accept)
+        finally:
+            book.database.close()
+        return cls.open(where, anchor=anchor)
+
+    @classmethod
+    def join(
+        cls, where: str | os.PathLike[str], *, anchor: str | os.PathLike[str], other: str | os.PathLike[str]
+    ) -> Self:
+        """The PostgreSQL ledger on one more machine, after a full check, with a new anchor at its end; free.
+
+        `other` is a copy of the anchor of a machine that uses the ledger: what that has seen must be there, and its
+        key is shared, so that both know a version of the data by the same name.
+        """
+        database, file = places(where, anchor)
+        ledger_restore.join(database, file, Path(other).absolute())
+        return cls.open(where, anchor=anchor)
+
+    @property
+    def id(self) -> str:
+        """The ledger's identity: random, made with it, the same in every copy of it."""
+        return self._book.id
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._book.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def create(self, study: str, total: Any, *, promise: Mapping[str, Any] | None = None) -> None:
+        """Give a new study its total ε, once and for all.
+
+        `promise` is what each ε stands for: `Policy.promise`. Without one the study is for arrays and files alone.
+        """
+        require_text("study", study)
+        units = charge(exact_epsilon(total))
+        with self._book.database.transaction() as connection:
+            connection.execute(select(LEDGER).with_for_update()).one()  # two cannot create at once
+            if connection.execute(select(STUDY).where(STUDY.c.name == study)).first() is not None:
+                raise InvalidParameter(f"study must be new to the ledger, got {study!r}, which has its total already")
+            head = self._book.begin_study(connection, study, units, None if promise is None else dict(promise))
+        self._book.anchor.advance(head)
+
+    def promise(self, study: str) -> dict[str, Any] | None:
+        """What the study was created with; None if it is for arrays and files alone."""
+        with self._book.page(study, reading=True) as page:
+            promise: dict[str, Any] | None = self._book.promise(page)
+        return promise
+
+    def keyed(self, version: str) -> str:
+        """The version of the data, a hash of its content, under the anchor's key: so it can be kept and not be guessed.
+
+        It is an HMAC-SHA256. Who knows all rows but one, and the ledger, cannot try values for the last one.
+        """
+        key = self._book.anchor.read().key
+        return hmac.digest(bytes.fromhex(key), version.encode(), "sha256").hex()
+
+    def allot(self, analyst: str, epsilon: Any, *, study: str) -> None:
+        """Let an analyst spend up to ε in all, of what the study has; a later call sets a new limit."""
+        require_text("analyst", analyst)
+        units = charge(exact_epsilon(epsilon))
+        with self._book.page(study) as page:
+            known = page.analyst(analyst)
+            spent = 0 if known is None else known.spent
+            if not spent <= units <= page.head.total:
+                raise InvalidParameter(
+                    f"epsilon must lie between what {analyst!r} has spent ({_shown(spent)}) "
+                    f"and the study's total ({_shown(page.head.total)}), got {quote(epsilon)}"
+                )
+            page.share(analyst, allotted=units, spent=spent)
+            page.append(kind="allot", analyst=analyst, amount=units)
+
+    def spend(
+        self,
+        request_id: str,
+        query: str,
+        epsilon: Any,
+        *,
+        study: str,
+        analyst: str | None = None,
+        data_version: str | None = None,
+    ) -> Grant:
+        """Leave to answer the query, with its ε charged on disk; free if the same was asked before.
+
+        `query` is in canonical form. Without a `data_version` the data may have changed, so every request is charged.
+        Refused, with nothing spent: more than is left (`BudgetExceeded`); a request id that was used for another
+        question, ε or analyst (`InvalidParameter`); a spend that a restore made void (`QueryRefused`).
+        """
+        require_text("request_id", request_id)
+        require_text("query", query, _QUERY)
+        for name, value in (("data_version", data_version), ("analyst", analyst)):
+            if value is not None:
+                require_text(name, value)
+        exact = exact_epsilon(epsilon)
+        question = question_of(query, data_version, request_id)
+        asked: dict[str, Any] = {"request_id": request_id, "question": question, "epsilon": str(exact)}
+        entry = {"query": query, "data_version": data_version, "analyst": analyst, **asked}
+        repeated, answer = False, None
+        head = self._book.append_at_once(study, kind="spend", amount=charge(exact), **entry)
+        if head is None:
+            with self._book.page(study, **asked) as page:
+                _spend(page, charge(exact), entry)
+            repeated, answer, head = page.asked, page.answer, page.head
+            if repeated and answer is None:
+                self._book.refuse_hidden_answer(page, None)
+        return Grant(
+            study=study,
+            request_id=request_id,
+            question=question,
+            epsilon=exact,
+            analyst=analyst,
+            repeated=repeated,
+            answer=answer,
+            head=head,
+        )
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that it lies in: its own, if it is one, and its anchor."""
+        return self._book.files
+
+    def record(self, grant: Grant, answer: bytes) -> bytes:
+        """What is to be shown: this answer, now on disk, or the one that was recorded before it."""
+        if not isinstance(answer, bytes):
+            raise InvalidParameter(f"answer must be bytes, got {quote(answer)}")
+        epsilon = str(grant.epsilon)
+        asked: dict[str, Any] = {"request_id": grant.request_id, "question": grant.question, "epsilon": epsilon}
+        with self._book.page(grant.study, **asked) as page:
+            if not page.asked:
+                raise InvalidParameter("grant must come from a spend of this ledger")
+            if page.void:
+                raise void()
+            if page.answer is None:
+                self._book.refuse_hidden_answer(page, grant.head, page.connection)
+                page.append(kind="answer", analyst=grant.analyst, amount=0, answer=answer, **asked)
+        return answer if page.answer is None else page.answer
+
+    def answer(
+        self,
+        *,
+        study: str,
+        request_id: str | None = None,
+        query: str | None = None,
+        data_version: str | None = None,
+    ) -> bytes | None:
+        """The stored answer to a request, or to a query of a data version (the one at the largest ε); None if none."""
+        with self._book.page(study, request_id=request_id or "", reading=True) as page:
+            if request_id is not None and query is None and data_version is None:
+                if page.request is None:
+                    return None
+                wanted = [ENTRY.c.question == page.request.question, ENTRY.c.epsilon == page.request.epsilon]
+            elif request_id is None and query is not None and data_version is not None:
+                wanted = [ENTRY.c.question == question_of(query, data_version, "")]
+            else:
+                raise InvalidParameter("answer takes a request_id, or a query with its data_version")
+            wanted += [ENTRY.c.study == study, ENTRY.c.kind == "answer", QUESTIONS]
+            answers = page.connection.execute(select(ENTRY.c.number, ENTRY.c.epsilon).where(*wanted)).all()
+            if not answers:
+                return None
+            best = max(answers, key=lambda answer: Fraction(answer.epsilon)).number
+            row = page.connection.execute(select(ENTRY).where(ENTRY.c.study == study, ENTRY.c.number == best)).one()
+        return bytes(checked(self._book.id, row).answer)
+
+    def studies(self) -> list[str]:
+        """The names of the studies."""
+        with self._book.database.reading() as connection:
+            return list(connection.execute(select(STUDY.c.name).order_by(STUDY.c.name)).scalars())
+
+    def total(self, study: str, *, analyst: str | None = None) -> Fraction:
+        """All the ε that the study has, or that the analyst was allotted."""
+        return in_epsilon(self._balance(study, analyst)[0])
+
+    def spent(self, study: str, *, analyst: str | None = None) -> Fraction:
+        """The ε that was spent."""
+        return in_epsilon(self._balance(study, analyst)[1])
+
+    def remaining(self, study: str, *, analyst: str | None = None) -> Fraction:
+        """The ε that can still be spent: for an analyst, the less of their share and the study's."""
+        return in_epsilon(self._balance(study, analyst)[2])
+
+    def entries(self, study: str | None = None) -> list[Entry]:
+        """Every entry, by study, in order."""
+        with self._book.database.reading() as connection:
+            return list(entries_of(connection, self._book.id, study))
+
+    def entry(self, request_id: str, *, study: str) -> Entry | None:
+        """The entry under which a request was charged, or found to be free; None if the study has none."""
+        with self._book.database.reading() as connection:
+            wanted = ENTRY.c.study == study, ENTRY.c.request_id == request_id, ENTRY.c.kind.in_(("spend", "repeat"))
+            row = connection.execute(select(*(ENTRY.c[name] for name in COLUMNS)).where(*wanted)).first()
+        return None if row is None else checked(self._book.id, Entry(**row._mapping))
+
+    def _refuse_twice(self, request_id: str, *, study: str) -> None:
+        """Refuse a ledger that has spent for a request id twice: counted without its index, which may be damaged."""
+        wanted = ENTRY.c.study == study, ENTRY.c.kind == "spend", ENTRY.c.request_id + "" == request_id
+        with self._book.database.reading() as connection:
+            if len(connection.execute(select(ENTRY.c.number).where(*wanted)).all()) > 1:
+                raise damaged_file()
+
+    def recent(self, study: str, *, last: int, analyst: str | None = None) -> list[Entry]:
+        """The last entries of a study, or of one analyst in it, in order, without their answers.
+
+        A repeat has the question that it repeats, though its entry does not hold it.
+        """
+        wanted = select(*(ENTRY.c[name] for name in COLUMNS if name != "answer")).where(ENTRY.c.study == study)
+        if analyst is not None:
+            wanted = wanted.where(ENTRY.c.analyst == analyst)
+        with self._book.database.reading() as connection:
+            rows = connection.execute(wanted.order_by(ENTRY.c.number.desc()).limit(last)).all()
+            repeated = {row.question for row in rows if row.kind == "repeat"}
+            paid = select(ENTRY.c.question, ENTRY.c.query).where(ENTRY.c.study == study, QUESTIONS)
+            paid = paid.where(ENTRY.c.question.in_(repeated), ENTRY.c.kind == "spend")
+            queries = dict(connection.execute(paid).all()) if repeated else {}
+        entries = [Entry(**row._mapping) for row in reversed(rows)]
+        return [
+            replace(entry, query=queries.get(entry.question)) if entry.kind == "repeat" else entry for entry in entries
+        ]
+
+    def figure(self, **options: Any) -> Any:
+        """What was spent over time as a chart; `study=` names one of several."""
+        return views.budget(self, **options)
+
+    def _repr_html_(self) -> str:
+        return views.html(self)
+
+    def verify(self) -> int:
+        """The number of entries, after a walk along every chain; `LedgerDamaged` at the first fault."""
+        return sum(head.count for head in self._book.verify().values())
+
+    def export(self) -> str:
+        """Everything in the ledger, as JSON; an answer as text, or in base 64 if it is none."""
+        self.verify()
+        with self._book.database.reading() as connection:
+            everything: dict[str, Any] = {"ledger": self._book.id, "version": VERSION}
+            shares = connection.execute(select(ANALYST).order_by(ANALYST.c.study, ANALYST.c.name)).mappings()
+            everything["analyst"] = [dict(share) for share in shares]
+            everything["entry"] = [asdict(entry) for entry in entries_of(connection, self._book.id, None)]
+        return json.dumps(everything, ensure_ascii=False, indent=1, default=readable)
+
+    def _balance(self, study: str, analyst: str | None) -> tuple[int, int, int]:
+        with self._book.page(study, reading=True) as page:
+            total, spent = page.head.total, page.head.spent
+            if analyst is None:
+                return total, spent, total - spent
+            if (share := page.analyst(analyst)) is None:
+                return 0, 0, 0
+            return share.allotted, share.spent, min(share.allotted - share.spent, total - spent)
+
+
+def _spend(page: Page, cost: int, entry: dict[str, Any]) -> None:
+    """Decide on a spend while the study is locked: refuse it, charge it, or find that nothing is to be charged."""
+    study, analyst, request = page.head.study, entry["analyst"], page.request
+    share = None if analyst is None else page.analyst(analyst)
+    if analyst is not None and share is None:
+        raise BudgetExceeded(f"analyst {quote(analyst)} has no share of study {study!r}: see Ledger.allot")
+    if request is not None and any(entry[name] != getattr(request, name) for name in _BODY):
+        raise InvalidParameter(
+            f"request_id must be new for a new question, got {request.request_id!r}, which was used for another; "
+            "nothing was spent"
+        )
+    if page.void:
+        raise void()
+    if page.asked:
+        if request is None and page.repeats(analyst, _REPEATS) < _REPEATS:
+            page.append(kind="repeat", **{**entry, "query": None, "data_version": None})
+        return
+    if share is not None:
+        _refuse_above(cost, share.allotted - share.spent, f"the share of analyst {analyst!r}")
+        page.share(share.name, allotted=share.allotted, spent=share.spent + cost)
+    _refuse_above(cost, page.head.total - page.head.spent, f"study {study!r}")
+    page.append(kind="spend", amount=cost, **entry)
+
+
+def _refuse_above(units: int, left: int, whose: str) -> None:
+    if units > left:
+        raise BudgetExceeded(
+            f"epsilon must not exceed what is left of {whose}: {_shown(left)} is left, "
+            f"{_shown(units)} was asked; nothing was spent"
+        )
+
+
+def _shown(units: int) -> str:
+    """Units as a decimal ε: 100,000,000 as 0.1."""
+    return f"{units // 10**9}.{units % 10**9:09d}".rstrip("0").rstrip(".")

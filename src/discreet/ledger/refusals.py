@@ -1,0 +1,81 @@
+"""What is refused: names that a ledger cannot hold, and a ledger that is not what it was; each with what to do."""
+
+from __future__ import annotations
+
+import re
+
+from discreet.errors import InvalidParameter, LedgerDamaged, QueryRefused
+from discreet.parameters import quote
+
+_NAME = 100
+"""Characters of a study's or an analyst's name, a request id or a data version: a name fits a line of the anchor."""
+
+_PRINTABLE = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]*")
+"""No control characters, which PostgreSQL or a terminal cannot take, and no half of a surrogate pair."""
+
+
+class VoidQuestion(QueryRefused):
+    """A question that was paid for before a restore, which does not know whether it was answered; nothing was spent."""
+
+
+def require_text(name: str, value: object, longest: int = _NAME) -> None:
+    """Refuse what a database or the anchor cannot hold as it is."""
+    if not isinstance(value, str) or not 0 < len(value) <= longest or not _PRINTABLE.fullmatch(value):
+        raise InvalidParameter(f"{name} must be printable text of 1 to {longest} characters, got {quote(value)}")
+
+
+def void() -> VoidQuestion:
+    """The refusal to answer what may have been answered before."""
+    return VoidQuestion(
+        "this question was paid for before the ledger was restored from a copy, which does not know its answer: it is "
+        "not answered twice; ask at another epsilon, as a new question"
+    )
+
+
+def damaged_file() -> LedgerDamaged:
+    """The refusal of what no ledger has written."""
+    return LedgerDamaged("the ledger's file is damaged: put back a copy that is whole")
+
+
+def changed(study: str, number: int) -> LedgerDamaged:
+    """The refusal of an entry that is not what it was."""
+    return LedgerDamaged(
+        f"entry {number} of study {study!r} was changed, removed or made up: "
+        "put back a copy of the ledger that is whole"
+    )
+
+
+def foreign(study: str) -> LedgerDamaged:
+    """The refusal of a study that the ledger does not hold."""
+    return LedgerDamaged(
+        f"study {study!r} is not in this ledger: open the ledger that belongs to it, "
+        "or give a new study its total with Ledger.create"
+    )
+
+
+def swapped() -> LedgerDamaged:
+    """The refusal of an anchor of another ledger."""
+    return LedgerDamaged("the anchor belongs to another ledger: put the ledger and its own anchor together again")
+
+
+def unnamed() -> LedgerDamaged:
+    """The refusal of a study that is named and not held."""
+    return LedgerDamaged("the ledger names a study that it does not hold: put back a copy that is whole")
+
+
+def behind(study: str, count: int, anchored: int, accept: str) -> LedgerDamaged:
+    """The refusal of a chain that lacks what the anchor has seen."""
+    return LedgerDamaged(
+        f"study {study!r} has {count} entries, which do not contain the anchored one, number {anchored}: "
+        "put the newest copy back; or, to go on with this one and be charged for what it forgot, "
+        f"use Ledger.restore(…, accept={accept!r})"
+    )
+
+
+def moved(accept: str) -> LedgerDamaged:
+    """The refusal of another server than the one that the study is kept on."""
+    return LedgerDamaged(
+        "the ledger's server has another system identifier or timeline than before: it is a copy, or a standby that "
+        "took over, and may have forgotten what was spent; put the right server back; or, to go on with this one, use "
+        f"Ledger.restore(…, accept={accept!r}) on every machine that has an anchor, before anybody asks"
+    )

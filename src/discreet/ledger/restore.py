@@ -1,0 +1,179 @@
+"""Where a ledger is, and what is done to it once: it is made, put back from a copy, or joined by another machine.
+
+A new ledger is built under another name and put in place whole, after its anchor, so a crash leaves no ledger that
+looks new.
+
+`restore` takes a ledger as it is, though its anchor knows more. All that the anchor saw after the last entry that both
+are known to share is charged, and every spend that has no answer is void: perhaps it was answered in what was lost. It
+can be neither answered nor asked again, so that no ε buys two draws. The entry of a restore names the anchored head
+that it has charged for; the same head is charged for once, also if the restore dies before its anchor is written.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from sqlalchemy import URL, insert, inspect, make_url, select
+from sqlalchemy.exc import ArgumentError
+
+from discreet.draw.entropy import random_digits
+from discreet.errors import InvalidParameter, LedgerDamaged
+from discreet.ledger.anchor import Anchor, AnchorFile, building_name, private_file, sync_folder
+from discreet.ledger.book import Book, terms_of
+from discreet.ledger.database import Database, server_of
+from discreet.ledger.refusals import swapped
+from discreet.ledger.schema import LEDGER, STUDY, VERSION, create_tables
+
+
+def places(where: str | os.PathLike[str], anchor: str | os.PathLike[str] | None) -> tuple[Path | URL, Path]:
+    """Where the database is, and its anchor."""
+    if isinstance(where, str) and where.partition("://")[1]:
+        try:
+            url = make_url(where)
+        except (ArgumentError, ValueError):
+            url = URL.create("unknown")
+        if url.get_backend_name() != "postgresql":
+            raise InvalidParameter("where must be a file or an address that begins with postgresql://")
+        if anchor is None:
+            raise InvalidParameter("anchor must be given for a PostgreSQL ledger: a file on this machine")
+        return url, Path(anchor).absolute()
+    path = Path(where).absolute()
+    return path, path.with_name(path.name + ".anchor") if anchor is None else Path(anchor).absolute()
+
+
+def refuse_unusable(database: Path | URL, anchor: Path) -> None:
+    """Refuse files that are not there, or cannot be written."""
+    if isinstance(database, Path):
+        if not database.is_file():
+            with _alone_in(anchor.parent):  # until another process that makes it is done
+                pass
+        if not database.is_file() or database.stat().st_size == 0:
+            raise LedgerDamaged(
+                f"there is no ledger in {database.name}: put it back from a copy, "
+                "or, if none was ever here, the first plan of a study makes it (in Python: Ledger.open(…, new=True))"
+            )
+        if not (os.access(database, os.W_OK) and os.access(database.parent, os.W_OK)):
+            raise LedgerDamaged(f"the ledger {database.name} cannot be written: make the file and its folder writable")
+    if anchor.exists() and not (os.access(anchor, os.W_OK) and os.access(anchor.parent, os.W_OK)):
+        raise LedgerDamaged(f"the anchor {anchor.name} cannot be written: make the file and its folder writable")
+
+
+def make(where: Path | URL, anchor: Path) -> None:
+    """Make an empty ledger; of two who try at once, the second finds that it is there."""
+    with _alone_in(anchor.parent):
+        _make(where, anchor)
+
+
+def _make(where: Path | URL, anchor: Path) -> None:
+    there = where.exists() if isinstance(where, Path) else _has_tables(where)
+    if there:
+        raise InvalidParameter("new must be False for a ledger that exists: open it without new")
+    building = building_name(where) if isinstance(where, Path) else where
+    if isinstance(building, Path):
+        os.close(private_file(building))
+    book = Book(building, anchor)
+    book.id = random_digits(2)
+    anchored = False
+    try:
+        with book.database.transaction() as connection:
+            create_tables(connection)
+            connection.execute(insert(LEDGER).values(id=book.id, version=VERSION))
+            schema = book.database.fingerprint(connection)
+            book.anchor.create(Anchor(ledger=book.id, schema=schema, key=random_digits(4)))
+            anchored = True
+        book.database.close()
+        if isinstance(where, Path) and isinstance(building, Path):
+            os.replace(building, where)
+            sync_folder(where.parent)
+    except FileExistsError:
+        raise LedgerDamaged(
+            f"the anchor {anchor.name} is there and its ledger is not: put the ledger back; "
+            "if none was ever in use, remove the anchor"
+        ) from None
+    except BaseException:
+        if anchored:
+            anchor.unlink()
+        raise
+    finally:
+        book.database.close()
+        if isinstance(building, Path):
+            building.unlink(missing_ok=True)
+            building.with_name(building.name + "-journal").unlink(missing_ok=True)
+
+
+def restore(book: Book, accept: str) -> None:
+    """Take the ledger as it is, charge what the anchor knows and the ledger forgot, and write a new anchor."""
+    heads = book.verify(against_anchor=False)
+    known = book.anchor.read() if os.path.lexists(book.anchor.path) else None
+    if known is not None and known.ledger != book.id:
+        raise swapped()
+    with book.database.transaction() as connection:
+        for table in (LEDGER, STUDY):
+            connection.execute(select(table).with_for_update()).all()  # nobody adds a study, or an entry
+        mark = book.mark(connection, known)
+        if accept != mark:
+            raise InvalidParameter(f"accept must be the mark of this ledger, {mark!r}, got {accept!r}")
+        schema = book.database.fingerprint(connection)
+        anchor = Anchor(ledger=book.id, schema=schema, key=random_digits(4) if known is None else known.key)
+        known = known or anchor
+        for study in dict.fromkeys((*heads, *known.heads)):
+            seen, points = known.heads.get(study), book.shared(connection, known, study)
+            if study not in heads and seen is not None:
+                book.begin_study(connection, study, seen.total, None)
+            head = book.find(connection, study, None).head
+            forgotten = 0 if seen is None else seen.spent - (points[-1].spent if points else 0)
+            if seen is not None and seen.hash in book.accepted(connection, study):
+                forgotten = 0  # an earlier restore has charged it, and was broken off before it wrote its anchor
+            columns = {
+                "kind": "restore",
+                "amount": min(forgotten, head.total - head.spent),
+                "terms": terms_of(server=server_of(connection), accepted=None if seen is None else seen.hash),
+            }
+            anchor.points[study] = tuple(points)
+            anchor = anchor.advanced(book.append(connection, head, columns))
+    if os.path.lexists(book.anchor.path):
+        book.anchor.replace(anchor)
+    else:
+        book.anchor.create(anchor)
+
+
+def join(where: Path | URL, anchor: Path, other: Path) -> None:
+    """Write the anchor of a machine that joins: at the head of a ledger that contains what another machine has seen."""
+    if not isinstance(where, URL):
+        raise InvalidParameter("where must be a PostgreSQL address: a ledger in a file has one machine and one anchor")
+    if os.path.lexists(anchor):
+        raise InvalidParameter(f"anchor must be a new file, and {anchor.name} is there: open the ledger with it")
+    book = Book(where, other)
+    try:
+        heads, known = book.verify(), book.anchor.read()
+    finally:
+        book.database.close()
+    joined = Anchor(ledger=known.ledger, schema=known.schema, key=known.key)
+    for head in heads.values():
+        joined = joined.advanced(head)
+    AnchorFile(anchor).create(joined)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """While no other process makes a ledger in the folder; where folders have no locks, the anchor decides alone."""
+    with ExitStack() as held:
+        with suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            held.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            held.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)  # closing alone would not do, if a fork has copied it
+        yield
+
+
+def _has_tables(url: URL) -> bool:
+    database = Database(url)
+    try:
+        with database.transaction() as connection:
+            return inspect(connection).has_table(LEDGER.name)
+    finally:
+        database.close()

@@ -1,0 +1,142 @@
+"""The statements of a spend: constants, so that each is turned into SQL once.
+
+`FIND` and `ADD` are the ordinary way: in a transaction that holds the study's lock, look, decide, insert.
+
+`APPEND` is one message to PostgreSQL for the usual case: nobody else is writing, and the last entry is the one that the
+caller knows. All of the new entry follows from that one, its hash and the balance too, so the server has only to agree:
+
+    lock the study, if it is free and ends in the entry before → insert, unless a unique key objects → commit
+
+A statement sees the tables as they were when it began, which may be before another's last commit. That is enough: what
+was committed since has taken the number that this entry wants, and the primary key refuses it. A request id or a
+question that is known already is refused by its unique index. Then nothing has changed, and the ordinary way
+decides. The lock is there for those who go the ordinary way: what they find stays so until they insert.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    LargeBinary,
+    Select,
+    Text,
+    TextClause,
+    bindparam,
+    cast,
+    exists,
+    func,
+    insert,
+    literal_column,
+    null,
+    select,
+    tuple_,
+    union_all,
+    update,
+)
+from sqlalchemy.dialects import postgresql
+
+from discreet.ledger.chain import COLUMNS
+from discreet.ledger.schema import ANALYST, BY_WHOM, ENTRY, QUESTIONS, REPEATS, REQUESTS, RESTORES, STUDY
+
+_OF_STUDY = ENTRY.c.study == bindparam("study")
+_NUMBER_OF_LAST = select(func.max(ENTRY.c.number)).where(_OF_STUDY).scalar_subquery()
+
+
+def _part(
+    name: str, answer: ColumnElement[bytes], *where: ColumnElement[bool] | TextClause
+) -> Select[*tuple[Any, ...]]:
+    others = {"query": cast(null(), Text).label("query"), "answer": answer.label("answer")}
+    columns = [others.get(column, ENTRY.c[column]) for column in COLUMNS]
+    return select(literal_column(f"'{name}'").label("part"), *columns).where(_OF_STUDY, *where)
+
+
+_NO_ANSWER = cast(null(), LargeBinary)
+_LAST_RESTORE = select(func.max(ENTRY.c.number)).where(_OF_STUDY, RESTORES).scalar_subquery()
+FIND = union_all(
+    _part("head", _NO_ANSWER, ENTRY.c.number == _NUMBER_OF_LAST),
+    _part("anchored", _NO_ANSWER, ENTRY.c.number == bindparam("anchored")),
+    _part("era", _NO_ANSWER, ENTRY.c.number == func.coalesce(_LAST_RESTORE, literal_column("1"))),
+    _part("request", _NO_ANSWER, ENTRY.c.request_id == bindparam("request_id"), REQUESTS),
+    _part(
+        "question",
+        ENTRY.c.answer,
+        ENTRY.c.question == bindparam("question"),
+        ENTRY.c.epsilon == bindparam("epsilon"),
+        QUESTIONS,
+    ),
+)
+"""All that a spend must know, in one statement: after the lock, so that it sees what the last writer did."""
+
+ADD = insert(ENTRY)
+
+WALK = (
+    select(
+        *(ENTRY.c[name] for name in COLUMNS if name != "answer"),
+        func.sha256(ENTRY.c.answer, type_=LargeBinary).label("answer_hash"),
+    )
+    .where(_OF_STUDY, ENTRY.c.number > bindparam("after"), ENTRY.c.number <= bindparam("last"))
+    .order_by(ENTRY.c.number)
+)
+"""The entries after one, in order, with the hash of an answer in its place: an answer may be large. A range of numbers
+is found by the key, whatever PostgreSQL knows of the table; a LIMIT may sort all the rest for each batch."""
+
+POINT = select(ENTRY.c.hash).where(_OF_STUDY, ENTRY.c.number == bindparam("number"))
+
+REPEATED = (
+    select(ENTRY.c.number)
+    .where(_OF_STUDY, bindparam("analyst") == BY_WHOM, ENTRY.c.time >= bindparam("since"), REPEATS)
+    .limit(bindparam("most"))
+    .offset(literal_column("0"))
+)
+"""What an analyst, or nobody (""), has repeated since a time."""
+
+_THEIRS = (ANALYST.c.study == bindparam("study"), ANALYST.c.name == bindparam("analyst"))
+
+SHARE = select(ANALYST).where(*_THEIRS)
+
+BY_ANALYST = (
+    select(ENTRY.c.number)
+    .where(_OF_STUDY, ENTRY.c.analyst == bindparam("analyst"))
+    .limit(literal_column("1"))
+    .offset(literal_column("0"))
+)
+"""An entry of an analyst, if there is any: then there is a share."""
+
+_NEW = {name: bindparam(name, type_=ENTRY.c[name].type) for name in COLUMNS if name != "answer"}
+_LAST = (
+    select(ENTRY.c.number + literal_column("1"), ENTRY.c.hash, ENTRY.c.spent + _NEW["amount"], ENTRY.c.total)
+    .where(_OF_STUDY)
+    .order_by(ENTRY.c.number.desc())
+    .limit(literal_column("1"))
+)
+_FOLLOWS = tuple_(_NEW["number"], _NEW["before"], _NEW["spent"], _NEW["total"]) == _LAST.scalar_subquery()
+_DURABLE: ColumnElement[bool] = literal_column("current_setting('synchronous_commit') = 'on'")
+_SPACE, _UTF8, _HEX = (literal_column(f"'{text}'", Text) for text in (" ", "UTF8", "hex"))
+
+
+def _share_digest(spent: ColumnElement[int]) -> ColumnElement[str]:
+    """See `chain.share_digest`."""
+    words = func.concat_ws(_SPACE, ANALYST.c.allotted, spent, ANALYST.c.study, ANALYST.c.name)
+    return func.encode(func.sha256(func.convert_to(words, _UTF8)), _HEX, type_=Text)
+
+
+_FITS = exists().where(
+    *_THEIRS, ANALYST.c.hash == _share_digest(ANALYST.c.spent), ANALYST.c.spent + _NEW["amount"] <= ANALYST.c.allotted
+)
+
+
+def _append(*where: ColumnElement[bool]) -> postgresql.Insert:
+    held = select(*_NEW.values()).where(STUDY.c.name == bindparam("study"), _DURABLE, _FOLLOWS, *where)
+    new = postgresql.insert(ENTRY).from_select(list(_NEW), held.with_for_update(of=STUDY, skip_locked=True))
+    return new.on_conflict_do_nothing()
+
+
+APPEND = _append()
+"""Changes one row if the spend was added, none if nothing was."""
+
+_ADDED = _append(_FITS).returning(ENTRY.c.amount).cte("added")
+_SPENT = ANALYST.c.spent + _ADDED.c.amount
+APPEND_SHARED = update(ANALYST).where(*_THEIRS).values(spent=_SPENT, hash=_share_digest(_SPENT))
+"""The same for an analyst, whose share is charged if and only if the spend was added."""

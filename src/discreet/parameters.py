@@ -1,0 +1,254 @@
+"""Public parameters, read exactly: one parse gives one `Fraction`, used for the noise and for the charge.
+
+    ε, sensitivities   positive; ε between 10⁻⁹, the ledger's unit, and 10⁶
+    bounds             a pair (lower, upper) with lower < upper, each 0 or between 10⁻³⁰⁰ and 10³⁰⁰ in size
+    neighbors          "change-one": one unit's rows are replaced, the number of units is public
+                       "add-remove": one unit's rows appear or vanish, the number of units is private
+    counts, chances    whole numbers up to 10¹⁸; probabilities strictly between 0 and 1
+
+Numbers are text ("0.1", "1/3", "1e-3"), int, Fraction, Decimal or float. A float is read by its shortest decimal, so
+0.1 is 1/10; a float sensitivity is the larger of that decimal and the binary value, so that the noise covers both
+readings. What cannot be used is refused with `InvalidParameter`, before anything happens: bool, NaN, ±inf, text that is
+no number, absurd length.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from numbers import Rational, Real
+from typing import Literal, TypeAlias
+
+from discreet.errors import InvalidParameter
+
+Number: TypeAlias = str | int | float | Fraction | Decimal
+
+UNIT = Fraction(1, 10**9)
+"""What the ledger counts in; also the smallest ε."""
+
+LARGEST = Fraction(10**6)
+"""No one who types a larger ε means it."""
+
+_LONGEST = 60
+"""Characters of a text, and digits of a fraction's parts: beyond this it is no one's parameter."""
+
+_TEXT = re.compile(r"[+-]?(\d{1,40}/\d{1,40}|(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,4})?)", re.ASCII)
+
+_WANTED = "a positive number such as '0.1', '1/3' or 2"
+
+
+Neighbors: TypeAlias = Literal["change-one", "add-remove"]
+
+Bounds: TypeAlias = tuple[Fraction, Fraction]
+
+LARGEST_BOUND = Fraction(10**300)
+"""Beyond this a sum of squares leaves the floats; no one's data is there."""
+
+SMALLEST_CONFIDENCE, SMALLEST_DOUBT = Fraction(1, 10**6), Fraction(1, 10**9)
+
+MOST_UNITS = 10**18
+"""More units than any data set has; what is larger was meant as something else."""
+
+
+def exact(name: str, value: object) -> Fraction:
+    """The positive `Fraction` that `value` writes.
+
+    >>> exact("scale", 0.1), exact("scale", "1/3")
+    (Fraction(1, 10), Fraction(1, 3))
+    """
+    number = read(name, value)
+    if number <= 0:
+        raise InvalidParameter(f"{name} must be positive, got {quote(value)}")
+    return number
+
+
+def exact_epsilon(value: object) -> Fraction:
+    """The privacy parameter as an exact `Fraction` between 10⁻⁹ and 10⁶.
+
+    >>> exact_epsilon("0.1") + exact_epsilon(0.2) == exact_epsilon("0.3")
+    True
+    """
+    return _remembered(_epsilon, value)
+
+
+def exact_sensitivity(value: object) -> Fraction:
+    """The sensitivity as an exact `Fraction`, a float rounded up to cover both of its readings."""
+    return _remembered(_sensitivity, value)
+
+
+def charge(epsilon: Fraction) -> int:
+    """What the ledger is charged for ε, in units of 10⁻⁹.
+
+    >>> charge(Fraction(1, 3))
+    333333334
+    """
+    return -(-epsilon.numerator * UNIT.denominator // epsilon.denominator)  # rounds up: never too little
+
+
+def _epsilon(value: object) -> Fraction:
+    epsilon = exact("epsilon", value)
+    if not UNIT <= epsilon <= LARGEST:
+        raise InvalidParameter(
+            f"epsilon must lie between 0.000000001 and 1000000, got {quote(value)}; "
+            "common choices are between 0.01 and 1"
+        )
+    return epsilon
+
+
+def _sensitivity(value: object) -> Fraction:
+    number = exact("sensitivity", value)
+    return max(number, Fraction(value)) if isinstance(value, float) else number  # rounds up: more noise
+
+
+def _remembered(read: Callable[[object], Fraction], value: object) -> Fraction:
+    """Most programs use a handful of parameters a million times."""
+    return _memory(read, value) if type(value) in (str, int, float) else read(value)
+
+
+@lru_cache(maxsize=512, typed=True)
+def _memory(read: Callable[[object], Fraction], value: object) -> Fraction:
+    return read(value)
+
+
+def read(name: str, value: object) -> Fraction:
+    """The finite number, of any sign, that `value` writes."""
+    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+        raise InvalidParameter(f"{name} must be {_WANTED}, got {quote(value)}")
+    if isinstance(value, str):
+        return _read_text(name, value)
+    if isinstance(value, Rational):
+        number = Fraction(int(value.numerator), int(value.denominator))
+        if max(abs(number.numerator), number.denominator) >= 10**_LONGEST:
+            raise InvalidParameter(f"{name} must have at most {_LONGEST} digits, got a longer one")
+        return number
+    if isinstance(value, Decimal | Real):
+        return _read_text(name, str(value))
+    raise InvalidParameter(f"{name} must be {_WANTED}, got {quote(value)}")
+
+
+def _read_text(name: str, text: str) -> Fraction:
+    if len(text) > _LONGEST:
+        raise InvalidParameter(f"{name} must be at most {_LONGEST} characters, got {len(text)}")
+    if not _TEXT.fullmatch(text):
+        raise InvalidParameter(f"{name} must be {_WANTED}, got {quote(text)}")
+    try:
+        return Fraction(text)
+    except ZeroDivisionError:
+        raise InvalidParameter(f"{name} must not divide by zero, got {quote(text)}") from None
+
+
+def quote(value: object) -> str:
+    """A parameter as an error shows it: short, and never a traceback of its own."""
+    if isinstance(value, str | bool | int | float | Fraction | Decimal | None):
+        try:
+            text = repr(value) if isinstance(value, str) else str(value)
+        except ValueError:  # Python prints no integer of more than 4,300 digits
+            return "a number of thousands of digits"
+        return text if len(text) <= _LONGEST else text[:40] + "…"
+    return f"a {type(value).__name__}"
+
+
+def exact_bounds(bounds: object) -> Bounds:
+    """The pair (lower, upper) as exact fractions, lower < upper.
+
+    >>> exact_bounds((-0.5, "120"))
+    (Fraction(-1, 2), Fraction(120, 1))
+    """
+    match bounds:
+        case [first, second]:
+            lower, upper = _bound("lower", first), _bound("upper", second)
+        case _:
+            raise InvalidParameter(f"bounds must be a pair (lower, upper) such as (0, 120), got {_pair(bounds)}")
+    if lower > upper:
+        raise InvalidParameter(
+            f"lower must not exceed upper, got lower={quote(first)} and upper={quote(second)}; write (lower, upper)"
+        )
+    if lower == upper:
+        raise InvalidParameter(f"lower and upper must differ, got {quote(first)} twice")
+    return lower, upper
+
+
+def exact_neighbors(value: object) -> Neighbors:
+    """The neighbour relation that `value` names.
+
+    >>> exact_neighbors("add-remove")
+    'add-remove'
+    """
+    match value:
+        case "change-one":
+            return "change-one"
+        case "add-remove":
+            return "add-remove"
+    raise InvalidParameter(f"neighbors must be 'change-one' or 'add-remove', got {quote(value)}")
+
+
+def exact_count(name: str, value: object, *, least: int = 1) -> int:
+    """The whole number that `value` is, at least `least`.
+
+    >>> exact_count("n", 100)
+    100
+    """
+    number = None if isinstance(value, bool) or type(value).__name__ == "bool" else _index(value)
+    if number is None or not least <= number <= MOST_UNITS:
+        raise InvalidParameter(f"{name} must be a whole number from {least} to 10^18, got {quote(value)}")
+    return number
+
+
+def exact_chance(name: str, value: object) -> Fraction:
+    """The probability strictly between 0 and 1 that `value` writes.
+
+    >>> exact_chance("confidence", 0.95)
+    Fraction(19, 20)
+    """
+    chance = exact_number(name, value)
+    if not 0 < chance < 1:
+        raise InvalidParameter(f"{name} must lie strictly between 0 and 1, got {quote(value)}")
+    return chance
+
+
+def exact_confidence(value: object) -> Fraction:
+    """The confidence of an interval, between 10⁻⁶ and 1 − 10⁻⁹: nearer to 0 or 1 it says nothing, or nothing in floats.
+
+    >>> exact_confidence("0.95")
+    Fraction(19, 20)
+    """
+    confidence = exact_chance("confidence", value)
+    if not SMALLEST_CONFIDENCE <= confidence <= 1 - SMALLEST_DOUBT:
+        raise InvalidParameter(
+            f"confidence must lie between 0.000001 and 0.999999999, got {quote(value)}; 0.95 is usual"
+        )
+    return confidence
+
+
+def exact_number(name: str, value: object) -> Fraction:
+    """The finite number, of any sign, that `value` writes.
+
+    >>> exact_number("at", -0.1)
+    Fraction(-1, 10)
+    """
+    try:
+        return read(name, value)
+    except InvalidParameter:
+        raise InvalidParameter(f"{name} must be a finite number such as 0, -1.5 or '1/3', got {quote(value)}") from None
+
+
+def _bound(name: str, value: object) -> Fraction:
+    number = exact_number(name, value)
+    if number and not 1 / LARGEST_BOUND <= abs(number) <= LARGEST_BOUND:
+        raise InvalidParameter(f"{name} must be 0 or between 1e-300 and 1e300 in size, got {quote(value)}")
+    return number
+
+
+def _index(value: object) -> int | None:
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def _pair(bounds: object) -> str:
+    return f"{len(bounds)} values" if isinstance(bounds, list | tuple) else quote(bounds)

@@ -1,0 +1,253 @@
+"""Algorithm 1: the Laplace mechanism, f(x) + (Z₁, …, Z_d), on answers that the caller has computed [DMNS06].
+
+    integers: out = answer + DLap(Δ/ε)                       exactly; integers in, integers out
+    floats:   out = g · ( round(answer/g) + DLap(t) )        on a public step g = 2^e (calibrate.grid)
+
+Theorem: if no unit can move the answer by more than Δ in the L1 norm, the output is ε-differentially private.
+Nothing in the data raises: NaN counts as 0, ±inf and integers beyond the floats as the largest float, an int64 array
+stops at the ends of int64 instead of wrapping. Answers are read to plain numbers before ε is spent; a subclass of int
+or float counts as the number that it holds, whatever its methods do. What it cannot do: know the sensitivity of f.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from contextlib import suppress
+from fractions import Fraction
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.calibrate.grid import Grid, grid_of
+from discreet.draw.addition import add
+from discreet.draw.vector import beyond_int64, draw_one, fill
+from discreet.errors import InvalidParameter
+from discreet.parameters import exact_count, exact_epsilon, exact_sensitivity
+from discreet.release.account import Account, charged
+from discreet.release.tape import drawn, on_tape
+
+_CHUNK = 2**19
+"""Numbers that are noised at a time: 4 MiB of noise, whatever the length of the answer."""
+
+_FAR = 2**62
+"""Two integers below this in size have a sum in int64."""
+
+_ORDINARY = 900
+"""Steps between 2⁻⁹⁰⁰ and 2⁹⁰⁰: scaling int64 by them neither overflows nor loses bits."""
+
+_LARGEST = sys.float_info.max
+
+
+def laplace_mechanism(
+    answer: Any,
+    *,
+    sensitivity: Any,
+    epsilon: Any,
+    changes: int | None = None,
+    out: Any = None,
+    **account: Unpack[Account],
+) -> Any:
+    """The answer plus exact Laplace noise: an int or float for a number, a list for a list, an array for an array.
+
+    `sensitivity` is Δ, the most that one unit can move the answer, summed over its coordinates. `changes` is the
+    number of coordinates that one unit can move (all of them, if not given); it matters for floats only. `out`
+    receives the result of an array in place; it may be the answer itself. With `ledger` and `study` the call is charged
+    before anything is drawn, and `out` is filled after the record is on disk.
+
+    >>> noisy = laplace_mechanism([120, 80, 0], sensitivity=2, epsilon="0.1")
+    >>> [type(count).__name__ for count in noisy]
+    ['int', 'int', 'int']
+    """
+    delta, exact = exact_sensitivity(sensitivity), exact_epsilon(epsilon)
+    if changes is not None:
+        changes = exact_count("changes", changes)
+    if issubclass(type(answer), int | float) and out is None and not account:
+        number = _plain(answer)
+        whole = isinstance(number, int)
+        grid = grid_of(whole, delta, exact, changes or 1)
+        return drawn(lambda: _noisy_item(number, whole, grid), "answer", grid)
+    array = _array(answer)
+    task = _Task(array, delta, exact, changes)
+    if out is not None:
+        _check_out(out, array.shape, task.dtype)
+    parameters = {"sensitivity": delta, "changes": changes, "type": task.dtype.name, "shape": list(array.shape)}
+    if not account:
+        result = task.release(out)
+    else:
+        result = charged(account, "laplace_mechanism", parameters, exact, task.release)
+        if out is not None:  # after the record is on disk: before it, a caller could see a draw that nobody remembers
+            out[...] = result
+    if out is not None:
+        return out
+    return result.tolist() if array.ndim == 0 or _is_list(answer) else result
+
+
+class _Task:
+    """Noise on an array, with all that can be refused refused."""
+
+    def __init__(self, array: NDArray[Any], delta: Fraction, epsilon: Fraction, changes: int | None) -> None:
+        self.array = array
+        self.whole = _is_whole(array)
+        self.grid = grid_of(self.whole, delta, epsilon, changes or max(1, array.size))
+        self.big = array.dtype == object or beyond_int64(self.grid.scale)
+        self.dtype = np.dtype(object if self.big and self.whole else np.int64 if self.whole else np.float64)
+
+    def release(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """The result by way of the tape, if there is one; in `out`, if there is none."""
+        terms = "answer", self.grid, self.dtype.name, *self.array.shape
+        found = drawn(lambda: self._written(self._run(None)) if on_tape() else self._run(out), *terms)
+        return found if isinstance(found, np.ndarray) else self._read(found)
+
+    def _written(self, result: NDArray[Any]) -> list[Any]:
+        """The numbers in JSON's types; of any size in hexadecimal, since Python limits the digits of a decimal."""
+        numbers = result.reshape(-1).tolist()
+        return [hex(number) for number in numbers] if self.dtype == object else numbers
+
+    def _read(self, numbers: list[Any]) -> NDArray[Any]:
+        result = np.empty(len(numbers), self.dtype)
+        result[:] = [int(number, 16) for number in numbers] if self.dtype == object else numbers
+        return result.reshape(self.array.shape)
+
+    def _run(self, out: NDArray[Any] | None) -> NDArray[Any]:
+        """The result, drawn in chunks."""
+        result = np.empty(self.array.shape, self.dtype) if out is None else out
+        if self.array.size == 0:
+            return result
+        if self.big:
+            for source, target in _chunks(self.array, result):
+                target[...] = [_noisy_item(item, self.whole, self.grid) for item in source.tolist()]
+            return result
+        noise = np.empty(min(self.array.size, _CHUNK), np.int64)
+        for source, target in _chunks(self.array, result):
+            part = noise[: source.size]
+            fill(part, self.grid.scale)
+            if self.whole:
+                add(source, part, target)
+            else:
+                _add_real(source, part, target, self.grid)
+        return result
+
+
+def _chunks(array: NDArray[Any], result: NDArray[Any]) -> Any:
+    """Pairs of one-dimensional parts, in the same order; views wherever the layout allows."""
+    if array.flags.c_contiguous and result.flags.c_contiguous:
+        source, target = array.reshape(-1), result.reshape(-1)
+        for start in range(0, source.size, _CHUNK):
+            yield source[start : start + _CHUNK], target[start : start + _CHUNK]
+        return
+    with np.nditer(
+        [array, result],
+        flags=["external_loop", "buffered", "refs_ok", "zerosize_ok"],
+        op_flags=[["readonly"], ["writeonly"]],
+        order="C",
+        buffersize=_CHUNK,
+    ) as pairs:
+        yield from pairs
+
+
+def _add_real(source: NDArray[Any], noise: NDArray[np.int64], target: NDArray[np.float64], grid: Grid) -> None:
+    """target = (round(source/step) + noise)·step; in int64, but in Python integers for values far out."""
+    if abs(grid.exponent) > _ORDINARY:
+        pairs = zip(source.tolist(), noise.tolist(), strict=True)
+        target[...] = [_to_float(_to_steps(one, grid) + other, grid) for one, other in pairs]
+        return
+    step = 2.0**grid.exponent
+    with np.errstate(all="ignore"):
+        steps = np.multiply(source, 1 / step, dtype=np.float64)  # exact: a power of two
+        np.rint(steps, steps)
+        far: list[int] = []
+        if not (np.minimum.reduce(steps) > -_FAR and np.maximum.reduce(steps) < _FAR):  # so for NaN, too
+            far = np.flatnonzero(~(np.abs(steps) < _FAR)).tolist()
+        exact = [_to_float(_to_steps(source[index], grid) + int(noise[index]), grid) for index in far]
+        np.add(noise, steps.astype(np.int64), noise)
+        np.multiply(noise, step, target)
+    target[far] = exact
+
+
+def _noisy_item(item: float, whole: bool, grid: Grid) -> int | float:
+    noise = draw_one(grid.scale)
+    return item + noise if whole else _to_float(_to_steps(item, grid) + noise, grid)
+
+
+def _to_steps(answer: Any, grid: Grid) -> int:
+    """The multiple of the step nearest to the answer; NaN counts as 0, what is beyond the floats as the largest."""
+    try:
+        number = float(answer)
+    except OverflowError:  # an integer among floats
+        number = _LARGEST if answer > 0 else -_LARGEST
+    if number != number:  # noqa: PLR0124 - NaN
+        return 0
+    number = min(max(number, -_LARGEST), _LARGEST)
+    if abs(grid.exponent) <= _ORDINARY and abs(number) < 2.0**100:
+        return round(math.ldexp(number, -grid.exponent))  # exact: a power of two
+    return round(Fraction(number) / grid.step)
+
+
+def _to_float(steps: int, grid: Grid) -> float:
+    """The float nearest to so many steps, held at the largest float."""
+    try:
+        if abs(steps) < 2**53:
+            return math.ldexp(steps, grid.exponent)
+        return float(steps * grid.step)
+    except OverflowError:
+        return _LARGEST if steps > 0 else -_LARGEST
+
+
+def _array(answer: Any) -> NDArray[Any]:
+    """The answer as numpy's own numbers, or as Python's: those of lists, which are of any size."""
+    if issubclass(type(answer), np.ma.MaskedArray):
+        raise InvalidParameter("answer must be an array without a mask; fill it first, as in answer.filled(0)")
+    listed = _is_list(answer) or issubclass(type(answer), int | float)
+    with suppress(Exception):  # whose words may quote the answer: no `__context__` keeps them
+        array = np.asarray(_plain_items(answer), object) if listed else np.asarray(answer)
+        if array.dtype != object or listed:
+            return array
+        plain = np.empty(array.size, object)
+        plain[:] = [_plain(item) for item in array.reshape(-1).tolist()]
+        return plain.reshape(array.shape)
+    raise InvalidParameter("answer must be integers or floats in a regular shape")
+
+
+def _plain_items(answer: Any) -> Any:
+    """Lists of plain numbers, however deep."""
+    if issubclass(type(answer), np.ndarray):
+        answer = answer.tolist()
+    return [_plain_items(item) for item in answer] if _is_list(answer) else _plain(answer)
+
+
+def _is_list(answer: Any) -> bool:
+    return issubclass(type(answer), list | tuple)  # `isinstance` would ask the answer for its class
+
+
+def _plain(item: Any) -> int | float:
+    """The number that an item holds, in Python's own types; no method of a subclass is called."""
+    kind = type(item)
+    if issubclass(kind, int):
+        return int.__int__(item)
+    if issubclass(kind, float):
+        return float.__float__(item)
+    if issubclass(kind, np.integer | np.bool_) and not issubclass(kind, np.timedelta64):
+        return int(np.generic.item(item))
+    if issubclass(kind, np.floating):
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            return float(np.generic.astype(item, np.float64))
+    raise TypeError
+
+
+def _is_whole(array: NDArray[Any]) -> bool:
+    """Whether the answers are integers; decided by their types, never by their values."""
+    if array.dtype == object:
+        kinds = {type(item) for item in array.flat}
+        if not kinds <= {int, float}:  # a list in a ragged one
+            raise InvalidParameter("answer must be integers or floats in a regular shape")
+        return kinds <= {int}
+    if array.dtype.kind not in "biuf":
+        raise InvalidParameter("answer must be integers or floats")
+    return array.dtype.kind != "f"
+
+
+def _check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype or not out.flags.writeable:
+        raise InvalidParameter(f"out must be a writeable array of {dtype} with the shape {shape}")

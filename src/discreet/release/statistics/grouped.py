@@ -1,0 +1,314 @@
+"""Means, variances and sums of many groups at once whose numbers of values are private, from noisy sums.
+
+A value spreads its weight over the sums of a *partition*: the pair (u, 1−u) or Bernstein's ((1−u)², 2u(1−u), u²), with
+u = a/R. All statistics follow from these. The noise lies on them, or on centred totals of which they are combinations:
+
+    pair        as drawn      |  Σu = S + N/2, Σ(1−u) = N/2 − S                           S = Σ(u − ½)
+    Bernstein   as drawn      |  3N/8 − S − Q,   2Q + N/4,   3N/8 + S − Q                 Q = Σ(u(1−u) − ⅛)
+
+All groups share their scales, so how far the noise of a combination can reach is a function of its weights alone. It is
+tabulated at public points, a hair too wide, and taken as linear between them. Then the set of all z with
+
+    |numerator − z·denominator| ≤ reach(z)                                                                 (Fieller)
+
+is found without iteration: left of numerator/denominator and right of it both sides are linear between two points, and
+so are the edges' equations. Floats may be: this is post-processing of released numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.calibrate.grid import ValueGrid
+from discreet.engines.integers import Integers, roomy
+from discreet.release.mechanism import NoisyColumn
+from discreet.release.statistics.spread import SMALL_SCALE, Floats, combined_radius, discrete_radius, radius, slack_of
+
+Ends: TypeAlias = tuple[Floats, Floats]
+"""The lower and the upper ends of intervals."""
+
+_POINTS, _VARIANCES, _MEANS = 129, 33, 17
+"""Points of a share in [0, 1], of a variance in [0, 1/4], and of the interval of a mean for that of a variance."""
+
+_FINE_POINTS = 257
+"""Points of a share where draws are small, and reaches are not smooth."""
+
+_WIDER = 1 + 2e-4
+"""Linear between the points, a reach is too small by less than this."""
+
+_BLOCK = 512
+"""Groups whose variances are found at a time."""
+
+_ROWS = 256
+"""Rows of edges that are found at a time: they stay in the caches."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partition:
+    """Sums over which a value spreads its weight, and the totals that are drawn for them."""
+
+    values: tuple[float, ...]
+    """Of a value that is wholly in one of the sums, what it is as a share of the range: Σu = Σ values·sums."""
+    units: tuple[tuple[int, int], ...]
+    """For each total (f, p): it is drawn in units of 1/(f·R^p)."""
+    matrix: tuple[tuple[float, ...], ...]
+    """For each sum its coefficients: sum = Σ coefficient·total/(f·R^p)."""
+    scales: tuple[float, ...]
+    """For each total, in those units, the scale of its noise; up to a common factor."""
+
+    def mixed(self, weights: Floats) -> Floats:
+        """What a combination of the sums is, as a combination of the totals in their units."""
+        found: Floats = np.asarray(weights, np.float64) @ np.array(self.matrix)
+        return found
+
+    def radius(self, weights: Floats, confidence: float) -> Floats:
+        """How far the noise of combinations of the sums reaches, at the scales above."""
+        return combined_radius(self.mixed(weights) * np.array(self.scales), confidence)
+
+
+PAIR = Partition((1, 0), ((1, 1), (1, 1)), ((1, 0), (0, 1)), (1, 1))
+CENTRED_PAIR = Partition((1, 0), ((2, 1), (1, 0)), ((1, 1 / 2), (-1, 1 / 2)), (1, 2))
+BERNSTEIN = Partition((0, 1 / 2, 1), ((1, 2), (1, 2), (1, 2)), ((1, 0, 0), (0, 1, 0), (0, 0, 1)), (1, 1, 1))
+CENTRED_BERNSTEIN = Partition(
+    (0, 1 / 2, 1),
+    ((2, 1), (8, 2), (1, 0)),
+    ((-1, -1, 3 / 8), (0, 2, 1 / 4), (1, -1, 3 / 8)),
+    (9 / 8, 9 / 16, 3),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lone:
+    """Noisy sums alone: of a = x − L where the number n of rows is public, of x where it is not."""
+
+    grid: ValueGrid
+    n: int
+    total: NoisyColumn
+
+    def value(self, _statistic: str) -> Any:
+        """The sums of all groups: whole numbers where the values are."""
+        return self._around(0)[0]
+
+    def ends(self, _statistic: str, confidence: Fraction) -> tuple[Any, Any]:
+        """The ends of their intervals, of one discrete Laplace draw each, exactly."""
+        return self._around(radius(self.total[0], confidence))[1:]
+
+    def _around(self, reach: int) -> tuple[Any, Any, Any]:
+        values, unit = self.total.values, 1 if self.grid.exact else float(self.grid.step)
+        return around([value + self.grid.lower * self.n for value in values] if self.n else values, reach, unit)
+
+
+def around(centres: Sequence[int], reach: int, unit: float) -> tuple[Any, Any, Any]:
+    """Numbers and the ends of their intervals, (centre ± reach)·unit; arrays of many, lists of a few."""
+    if isinstance(centres, Integers):
+        [middle] = roomy([centres.array], [1 if reach < 2**60 else 2**61])
+        return middle * unit, (middle - reach) * unit, (middle + reach) * unit
+    return tuple([(centre + end) * unit for centre in centres] for end in (0, -reach, reach))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Private:
+    """Number, sum, mean and variance of the values of many groups, from the noisy totals of a partition."""
+
+    grid: ValueGrid
+    partition: Partition
+    totals: Sequence[NoisyColumn]
+
+    def value(self, statistic: str) -> Floats:
+        """For all groups: count, sum, mean, variance or std, or the sample forms variance+ and std+."""
+        sums, width, step = self._sums(), float(self.grid.width), float(self.grid.step)
+        size = sums.sum(axis=0)
+        match statistic:
+            case "count":
+                count: Floats = size
+                return count
+            case "sum":
+                total: Floats = self._sum_weights() @ sums * step
+                return total
+        u = _share(self._part(sums), size)
+        if statistic == "mean":
+            means: Floats = (float(self.grid.lower) + u * width) * step
+            return means
+        with np.errstate(divide="ignore", invalid="ignore"):
+            v = np.where(size > 0, np.clip(sums[2] / size - u * u, 0.0, u * (1 - u)), 0.0)
+        return _shaped(statistic, v * (width * step) ** 2 * _sample_factor(statistic, size))
+
+    def ends(self, statistic: str, confidence: Fraction) -> Ends:
+        """The ends of their intervals, before any cut but that of a mean or variance to what is possible."""
+        level, step = float(confidence), float(self.grid.step)
+        match statistic:
+            case "count" | "sum":
+                weights = np.ones(len(self.totals)) if statistic == "count" else self._sum_weights() * step
+                value, reach = self.value(statistic), self.reach(weights, level).item()
+                return value - reach, value + reach
+            case "mean":  # half a step wider for the grid's rounding
+                low, high = self._shares(level)
+                width, half, lower = float(self.grid.width), 0.0 if self.grid.exact else 0.5, float(self.grid.lower)
+                ends = np.clip(low * width - half, 0, width), np.clip(high * width + half, 0, width)
+                return (lower + ends[0]) * step, (lower + ends[1]) * step
+        factor = _sample_factor(statistic, self._sums().sum(axis=0))
+        low, high = self._variance_ends((1 + level) / 2)
+        return _shaped(statistic, low * factor), _shaped(statistic, high * factor)
+
+    def reach(self, weights: Floats, confidence: float) -> Floats:
+        """How far the noise of a combination of the sums reaches."""
+        return self._factor() * self.partition.radius(weights, confidence) + self._slack(weights)
+
+    def _units(self) -> Floats:
+        return np.array([factor * float(self.grid.width) ** power for factor, power in self.partition.units])
+
+    def _sums(self) -> Floats:
+        """The sums of the partition, for all groups."""
+        drawn = np.stack([np.array(total.values, np.float64) for total in self.totals])
+        found: Floats = np.array(self.partition.matrix) @ (drawn / self._units()[:, None])
+        return found
+
+    def _part(self, sums: Floats) -> Floats:
+        """Σu."""
+        found: Floats = np.array(self.partition.values) @ sums
+        return found
+
+    def _sum_weights(self) -> Floats:
+        return float(self.grid.lower) + np.array(self.partition.values) * float(self.grid.width)
+
+    def _factor(self) -> float:
+        """What the scales of the partition are multiplied by: that of the total for which it is largest."""
+        spreads = np.array([float(total[0].spread) for total in self.totals])
+        return float((spreads / self._units() / np.array(self.partition.scales)).max())
+
+    def _slack(self, weights: Floats) -> Floats:
+        """How far a combination of discrete draws can be from that of continuous ones."""
+        slack = np.array([slack_of(total[0]) for total in self.totals]) / self._units()
+        found: Floats = np.abs(self.partition.mixed(weights)) @ slack
+        return found
+
+    def _shares(self, confidence: float) -> Ends:
+        """The u for which Σu − u·N is within its noise."""
+        sums, one = self._sums(), self.totals[0]
+        small = len(sums) == 2 and all(total.step == 1 and total.scale == one.scale for total in self.totals)
+        if small and one.scale <= SMALL_SCALE:
+            reach = _small_reaches(self.partition, self.grid.width, float(one.scale), confidence)
+        else:
+            reach = self._factor() * _mean_reaches(self.partition, confidence)
+            reach = reach + self._slack(_mean_weights(self.partition, _POINTS))
+        return edges(self._part(sums), sums.sum(axis=0), np.linspace(0, 1, reach.size), reach[None, :])
+
+    def _variance_ends(self, confidence: float) -> Ends:
+        """First the u at half of the error, then for each of them the v at the other half."""
+        low, high = self._shares(confidence)
+        sums, blocks = self._sums(), (slice(at, at + _BLOCK) for at in range(0, len(low), _BLOCK))
+        ends = [self._variances(sums, block, low, high, confidence) for block in blocks]
+        lows, highs = (np.concatenate(side) for side in zip(*ends, strict=True))
+        width, half = float(self.grid.width * self.grid.step), 0.0 if self.grid.exact else float(self.grid.step) / 2
+        first = np.maximum(np.sqrt(lows) * width - half, 0.0) ** 2
+        return first, np.minimum(np.sqrt(highs) * width + half, width / 2) ** 2
+
+    def _variances(self, sums: Floats, some: slice, low: Floats, high: Floats, confidence: float) -> Ends:
+        """The ends of the union of all v for which Σ(uᵢ−u)² − v·N is within its noise, over the u of some groups."""
+        b0, b1, b2 = (values[some, None] for values in sums)
+        u = low[some, None] + (high - low)[some, None] * np.linspace(0, 1, _MEANS)
+        known = u * u * b0 + (u * u - u) * b1 + (1 - u) ** 2 * b2
+        at = np.minimum((u * (_POINTS - 1)).astype(np.int64), _POINTS - 2)
+        part = (u * (_POINTS - 1) - at)[..., None]
+        table = self._factor() * _variance_reaches(self.partition, confidence) + self._slack(_variance_weights())
+        reach = table[at] * (1 - part) + table[at + 1] * part
+        size = np.broadcast_to(b0 + b1 + b2, u.shape)
+        v = np.linspace(0, 0.25, _VARIANCES)
+        found = edges(known.ravel(), size.ravel(), v, reach.reshape(-1, _VARIANCES))
+        return found[0].reshape(u.shape).min(axis=1), found[1].reshape(u.shape).max(axis=1)
+
+
+def edges(numerators: Floats, denominators: Floats, points: Floats, reach: Floats) -> tuple[Floats, Floats]:
+    """For each numerator the ends of the set in the module's docstring; all of [first, last] where it is empty.
+
+    `reach` has a row for each numerator, or one row for all of them.
+    """
+    found = [
+        _some_edges(numerators[some], denominators[some], points, reach if len(reach) == 1 else reach[some])
+        for some in (slice(at, at + _ROWS) for at in range(0, len(numerators), _ROWS))
+    ]
+    low, high = (np.concatenate(side) for side in zip(*found, strict=True))
+    return low, high
+
+
+def _some_edges(numerators: Floats, denominators: Floats, points: Floats, reach: Floats) -> tuple[Floats, Floats]:
+    sign = np.where(denominators < 0, -1.0, 1.0)
+    line = points * (denominators * sign)[:, None]
+    line -= (numerators * sign)[:, None]
+    right = line - reach
+    left = np.negative(line, out=line)
+    left -= reach
+    falls, rises = left <= 0, right <= 0
+    empty = ~(falls.any(axis=1) & rises.any(axis=1))
+    low = _crossed(left, falls, points)
+    turned = points[-1] + points[0] - points
+    high = points[-1] + points[0] - _crossed(right[:, ::-1], rises[:, ::-1], turned[::-1])
+    return np.where(empty, points[0], low), np.where(empty, points[-1], high)
+
+
+def _crossed(heights: Floats, fallen: NDArray[np.bool_], points: Floats) -> Floats:
+    """Where each row first falls to 0, linear between the points."""
+    first = fallen.argmax(axis=1)
+    before, rows = np.maximum(first - 1, 0), np.arange(len(heights))
+    above, below = heights[rows, before], heights[rows, first]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(first > 0, above / (above - below), 0.0)
+    found: Floats = points[before] + (points[first] - points[before]) * share
+    return found
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    """The share, the middle where the noise has swallowed everybody."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(whole > 0, np.clip(part / whole, 0.0, 1.0), 0.5)
+
+
+def _shaped(statistic: str, variance: Floats) -> Floats:
+    return np.sqrt(variance) if statistic.startswith("std") else variance
+
+
+def _sample_factor(statistic: str, size: Floats) -> Floats:
+    """What a sample's variance is multiplied by."""
+    count = np.maximum(size, 2.0)
+    return count / (count - 1) if statistic.endswith("+") else np.ones_like(count)
+
+
+def _mean_weights(partition: Partition, points: int) -> Floats:
+    """The weights of Σu − u·N, for each u."""
+    return np.array(partition.values) - np.linspace(0, 1, points)[:, None]
+
+
+@lru_cache(maxsize=1)
+def _variance_weights() -> Floats:
+    """The weights of Σ(uᵢ−u)² − v·N, for each u and v."""
+    u, v = np.linspace(0, 1, _POINTS)[:, None], np.linspace(0, 0.25, _VARIANCES)
+    return np.stack([u * u - v, u * u - u - v, (1 - u) ** 2 - v], axis=-1)
+
+
+@lru_cache(maxsize=64)
+def _mean_reaches(partition: Partition, confidence: float) -> Floats:
+    return partition.radius(_mean_weights(partition, _POINTS), confidence) * _WIDER
+
+
+@lru_cache(maxsize=64)
+def _variance_reaches(partition: Partition, confidence: float) -> Floats:
+    return partition.radius(_variance_weights(), confidence) * _WIDER
+
+
+@lru_cache(maxsize=64)
+def _small_reaches(partition: Partition, width: int, scale: float, confidence: float) -> Floats:
+    """Of draws of up to k steps a combination moves by at most k·Σ|Δw|, half of it from the nearer point."""
+    units = np.array([factor * float(width) ** power for factor, power in partition.units])
+    weights = partition.mixed(_mean_weights(partition, _FINE_POINTS)) / units
+    largest = math.ceil(scale * (8 - math.log1p(-confidence)))
+    moved = np.abs(weights[1] - weights[0]).sum() / 2
+    found: Floats = discrete_radius(weights, scale, confidence) + largest * moved
+    return found

@@ -1,0 +1,131 @@
+"""The textbook's forms, for those who teach them: Algorithm 1 on the plain statistic, with its global sensitivity.
+
+Their errors are what the better designs are measured against. Each statistic is computed exactly on the grid (roots by
+integer roots) and rounded down to the step of Algorithm 1, which pays one step for that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+from discreet.calibrate import sensitivity
+from discreet.calibrate.grid import ValueGrid
+from discreet.calibrate.lemma import half_width
+from discreet.engines import array as engine
+from discreet.engines.base import Exact
+from discreet.errors import InvalidParameter
+from discreet.formats import as_float
+from discreet.release import mechanism
+from discreet.release.design import SUM_BITS
+from discreet.release.estimators import total
+from discreet.release.question import Question
+from discreet.release.release import Ends, Release
+
+Floor = Callable[[Fraction], int]
+
+
+def mean(ask: Question) -> Release:
+    """Of a private number of values: half of ε for the sum, half for the count, and their quotient."""
+    half = replace(ask, epsilon=ask.epsilon / 2)
+    grid = ask.grid(SUM_BITS)
+    size = engine.moments(ask.data, grid, ask.missing_on(grid), squares=False).map(lambda found: [found[0]])
+    [noisy] = mechanism.noisy_sums(size, [1 / half.epsilon], half.epsilon)
+    count = half.of_sum(noisy, sensitivity=Fraction(1), unit=Fraction(1), whole=True)
+    return replace(total(half) / count, statistic="mean")
+
+
+def variance(ask: Question, grid: ValueGrid, sample: bool) -> Release:
+    """The variance plus Lap(Δ/ε)."""
+    n = ask.n
+    below = n * (n - 1) if sample else n * n
+    unit = grid.step**2
+    delta = sensitivity.variance(n=n, bounds=(0, grid.width), sample=sample) * unit
+
+    def floor(found: tuple[int, ...]) -> Floor:
+        squares = Fraction(n * found[2] - found[1] ** 2, max(below, 1)) * unit
+        return lambda step: math.floor(squares / step)
+
+    return _release(ask, _moments(ask, grid).map(floor), delta)
+
+
+def std(ask: Question, grid: ValueGrid, sample: bool) -> Release:
+    """The standard deviation plus Lap(Δ/ε): an error of 1/√n."""
+    n = ask.n
+    below = n * (n - 1) if sample else n * n
+    delta = sensitivity.std(n=n, bounds=(0, grid.width), sample=sample) * grid.step
+    unit = grid.step**2
+
+    def floor(found: tuple[int, ...]) -> Floor:
+        squares = Fraction(n * found[2] - found[1] ** 2, max(below, 1)) * unit
+        # ⌊√x⌋ is the integer root of ⌊x⌋
+        return lambda step: math.isqrt(math.floor(squares / step**2))
+
+    return _release(ask, _moments(ask, grid).map(floor), delta)
+
+
+def quantile(ask: Question, grid: ValueGrid, share: Fraction) -> Release:
+    """The quantile plus Lap(R/ε); the median of an even number is the mean of the middle two."""
+    median = share == Fraction(1, 2)
+    n = ask.n if ask.public_size else None
+    bounds = 0, grid.width
+    delta = grid.step * (
+        sensitivity.median(bounds=bounds, n=n, neighbors=ask.neighbors)
+        if median
+        else sensitivity.quantile(share, bounds=bounds, neighbors=ask.neighbors)
+    )
+
+    def floor(values: list[int]) -> Floor:
+        size = len(values)
+        if size == 0:
+            found = Fraction(grid.middle - grid.lower)
+        elif median:
+            found = Fraction(values[(size - 1) // 2] + values[size // 2], 2)
+        else:
+            found = Fraction(values[max(math.ceil(share * size), 1) - 1])
+        return lambda step: math.floor((grid.lower + found) * grid.step / step)
+
+    return _release(ask, _sorted(ask, grid).map(floor), delta)
+
+
+def extreme(ask: Question, grid: ValueGrid, last: bool) -> Release:
+    """The minimum or the maximum plus Lap(R/ε)."""
+
+    def floor(values: list[int]) -> Floor:
+        found = values[-1 if last else 0] if values else grid.middle - grid.lower
+        return lambda step: math.floor((grid.lower + found) * grid.step / step)
+
+    return _release(ask, _sorted(ask, grid).map(floor), grid.width * grid.step)
+
+
+def _release(ask: Question, exact: Exact[Floor], delta: Fraction) -> Release:
+    value, grid = mechanism.textbook(exact, delta, ask.epsilon)
+
+    def spread(confidence: Fraction, _: bool) -> Ends:
+        reach = (half_width(grid.scale, confidence) + 1) * grid.step  # one step for rounding down
+        return as_float(value - reach), as_float(value + reach)
+
+    return ask.release(as_float(value), spread, sensitivity=delta, scale=grid.scale * grid.step, step=grid.step)
+
+
+def _moments(ask: Question, grid: ValueGrid) -> Exact[tuple[int, ...]]:
+    return engine.moments(ask.data, grid, ask.missing_on(grid), squares=True)
+
+
+def _sorted(ask: Question, grid: ValueGrid) -> Exact[list[int]]:
+    return engine.sorted_steps(ask.data, grid, ask.missing_on(grid)).map(lambda steps: steps.tolist())
+
+
+def refuse_private_size(ask: Question) -> None:
+    """Variance and std of a private number of values have no textbook form."""
+    if ask.public_size:
+        return
+    if ask.neighbors == "change-one":
+        raise InvalidParameter(
+            f"the textbook has no {ask.statistic} where missing values are dropped; leave method out, or give missing="
+        )
+    raise InvalidParameter(
+        f"the textbook has no {ask.statistic} under add-remove; leave method out or use neighbors='change-one'"
+    )

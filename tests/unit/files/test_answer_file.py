@@ -1,0 +1,142 @@
+"""`plan.release(to=…)`: the same numbers as an answer in memory, in a file that is made once."""
+
+import hashlib
+import json
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from discreet import InvalidParameter, Policy, QueryRefused, Study
+from discreet.files import answer_file
+from discreet.release import mechanism
+
+AREAS, LEVELS = 90, 3
+ROWS = pa.table(
+    {
+        "area": [f"area {at % (AREAS - 1)}" for at in range(4_000)],
+        "level": [at % 4 for at in range(4_000)],
+        "age": [at % 130 for at in range(4_000)],
+        "pay": [(at % 97) / 8 for at in range(4_000)],
+    }
+)
+POLICY = {
+    "source": ROWS,
+    "version": "v1",
+    "columns": {
+        "area": {"keys": [f"area {at}" for at in range(AREAS)]},
+        "level": {"keys": [0, 1], "other": "more"},
+        "age": {"bounds": (0, 120)},
+        "pay": {"bounds": (-3, 11)},
+    },
+}
+QUESTION = (
+    "SELECT level, area, count(*) AS people, sum(age) AS years, sum(pay) AS paid, avg(age) AS mean, std(age) AS std "
+    "FROM data GROUP BY area, level"
+)
+PLAIN = "SELECT area, count(*) AS people FROM data GROUP BY area"
+
+
+@pytest.fixture
+def study(tmp_path):
+    with Study(Policy(epsilon=100, **POLICY), ledger=tmp_path / "study.ledger") as opened:
+        yield opened
+
+
+def test_without_noise_the_file_is_the_answer_in_memory(study, tmp_path, monkeypatch):
+    monkeypatch.setattr(answer_file, "_CELLS", 70)
+    monkeypatch.setattr(answer_file, "_GROUP", 2)
+    monkeypatch.setattr(mechanism, "fill", lambda out, _scale: out.fill(0))
+    plain = study.sql(QUESTION, epsilon=1).release()
+    # another confidence makes it another question, and hardly moves an interval
+    kept = study.sql(QUESTION, epsilon=1, confidence="0.9500000001").release(to=tmp_path / "cells.parquet")
+    found, wanted = kept.to_arrow().to_pydict(), plain.to_dict()
+    assert list(found) == list(wanted)
+    assert found.pop("area") == wanted.pop("area")
+    assert found.pop("level") == list(map(str, wanted.pop("level")))  # keys of two kinds are texts in a file
+    for name, column in wanted.items():
+        assert found[name] == pytest.approx(column, rel=1e-6, abs=1e-6), name
+    assert sum(found["people"]) == ROWS.num_rows
+    assert len(kept) == AREAS * LEVELS
+    assert parquet.ParquetFile(kept.path).num_row_groups == 2
+
+
+def test_every_cell_has_a_draw_of_its_own(study, tmp_path, monkeypatch):
+    """A scale of 10⁶: 270 draws that are all different but for one chance in 50."""
+    monkeypatch.setattr(answer_file, "_CELLS", 100)
+    found = study.sql(QUESTION, epsilon="0.000005").release(to=tmp_path / "cells.parquet").to_arrow()
+    assert len(set(found["people"].to_pylist())) > AREAS * LEVELS - 10
+
+
+def test_the_file_has_plain_types_whatever_the_data(study, tmp_path):
+    found = study.sql(QUESTION, epsilon=1).release(to=tmp_path / "cells.parquet").to_arrow()
+    kinds = {field.name: str(field.type) for field in found.schema}
+    assert kinds["area"] == kinds["level"] == "string"
+    assert {kinds[f"people{end}"] for end in ("", "_low", "_high")} == {"int64"}
+    assert {kinds[f"years{end}"] for end in ("", "_low", "_high")} == {"double"}
+    assert not any(found.schema.field(name).nullable for name in kinds if name not in ("area", "level"))
+
+
+def test_the_ledger_keeps_the_hash_and_the_record_without_numbers(study, tmp_path):
+    answer = study.sql(PLAIN, epsilon=1).release(to=tmp_path / "cells.parquet", request_id="one")
+    kept = json.loads(study.ledger.answer(study="study", request_id="one"))
+    assert kept == answer.record
+    assert kept["sha256"] == hashlib.sha256(answer.path.read_bytes()).hexdigest()
+    assert "numbers" not in kept
+    assert kept["statistics"][0]["asked"] == "count(*)"
+    assert json.loads((tmp_path / "cells.release.json").read_text()) == {**kept, "entry": "one"}
+    assert (answer.epsilon, answer.remaining) == (1, 99)
+    assert repr(answer) == "90 rows in cells.parquet · intervals at 95 % · ε 1 spent, 99 left"
+
+
+def test_asked_again_it_is_the_same_file_and_free(study, tmp_path):
+    plan = study.sql(PLAIN, epsilon=1)
+    first = plan.release(to=tmp_path / "cells.parquet")
+    before = first.path.read_bytes()
+    for place in ("cells.parquet", "other.parquet"):
+        assert plan.release(to=tmp_path / place).path == first.path
+    assert first.path.read_bytes() == before
+    assert not list(tmp_path.glob("other.*"))
+    assert study.spent == 1
+    first.path.unlink()
+    with pytest.raises(QueryRefused, match="the file is gone, and a release is made once"):
+        plan.release(to=tmp_path / "cells.parquet")
+    assert study.spent == 1
+
+
+def test_an_answer_is_either_a_file_or_in_the_ledger(study, tmp_path):
+    plan, other = study.sql(PLAIN, epsilon=1), study.sql(PLAIN, epsilon=2)
+    plan.release(to=tmp_path / "cells.parquet")
+    with pytest.raises(QueryRefused, match=r"cells\.parquet: read it there"):
+        plan.release()
+    other.release()
+    with pytest.raises(QueryRefused, match="not as a file"):
+        other.release(to=tmp_path / "other.parquet")
+    assert study.spent == 3
+
+
+REFUSED = {
+    "no groups": "SELECT count(*) AS n, sum(age) AS years FROM data",
+    "HAVING": PLAIN + " HAVING count(*) > 5",
+    "ORDER BY": PLAIN + " ORDER BY people",
+    "LIMIT": PLAIN + " LIMIT 3",
+    "arithmetic": "SELECT area, sum(age) / count(*) AS mean FROM data GROUP BY area",
+    "quantiles": "SELECT area, median(age) AS m FROM data GROUP BY area",
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_cannot_be_written_part_by_part_is_refused_before_the_spend(study, tmp_path, why):
+    with pytest.raises(QueryRefused):
+        study.sql(REFUSED[why], epsilon=1).release(to=tmp_path / "cells.parquet")
+    assert study.spent == 0
+
+
+@pytest.mark.parametrize("name", ["cells.csv", "cells", "taken.parquet", "nowhere/cells.parquet"])
+def test_a_target_that_cannot_be_is_refused_before_the_spend(study, tmp_path, name):
+    (tmp_path / "taken.parquet").write_text("mine")
+    with pytest.raises(InvalidParameter):
+        study.sql(PLAIN, epsilon=1).release(to=tmp_path / name)
+    assert study.spent == Fraction(0)
+    assert (tmp_path / "taken.parquet").read_text() == "mine"

@@ -1,0 +1,140 @@
+"""Estimates from joint sums: without noise they are the statistics, and intervals hold them."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet.calibrate.grid import value_grid
+from discreet.release.mechanism import NoisyColumn, NoisySum
+from discreet.release.statistics import moments
+from discreet.release.statistics.grouped import BERNSTEIN, CENTRED_BERNSTEIN, CENTRED_PAIR, PAIR, Private
+from discreet.release.statistics.moments import Known
+from discreet.release.statistics.spread import radius
+
+GRID = value_grid((Fraction(-2), Fraction(6)), bits=30, whole=True)
+VALUES = [-2, 0, 1, 1, 5, 6, 6]
+A = [value + 2 for value in VALUES]
+N, TOTAL, SQUARED = len(A), sum(A), sum(a * a for a in A)
+LEVEL = Fraction(19, 20)
+
+
+PRIVATE = {
+    "pair": (PAIR, moments.pair_totals(N, TOTAL, GRID.width), moments.pair_scales),
+    "centred": (CENTRED_PAIR, moments.centred_totals(N, TOTAL, GRID.width), moments.centred_scales),
+    "Bernstein": (
+        BERNSTEIN,
+        moments.bernstein_totals(N, TOTAL, SQUARED, GRID.width),
+        moments.bernstein_scales,
+    ),
+    "squares": (
+        CENTRED_BERNSTEIN,
+        moments.centred_square_totals(N, TOTAL, SQUARED, GRID.width),
+        moments.centred_square_scales,
+    ),
+}
+TRUTH = {"count": N, "sum": sum(VALUES), "mean": np.mean(VALUES), "variance": np.var(VALUES), "std": np.std(VALUES)}
+
+
+def private(name: str, epsilon: Fraction = Fraction(1), moved: tuple[int, ...] = (0, 0, 0)) -> Private:
+    """Without noise, but for what is moved."""
+    partition, totals, scales = PRIVATE[name]
+    columns = [
+        NoisyColumn(values=[total + more], step=1, scale=scale)
+        for total, more, scale in zip(totals, moved, scales(GRID.width, epsilon), strict=False)
+    ]
+    return Private(grid=GRID, partition=partition, totals=columns)
+
+
+def joint(epsilon: Fraction = Fraction(1)) -> Known:
+    totals = moments.joint_totals(TOTAL, SQUARED, GRID.width)
+    total, mixed = (
+        NoisySum(value=total, step=1, scale=scale)
+        for total, scale in zip(totals, moments.joint_scales(GRID.width, epsilon), strict=True)
+    )
+    return Known(grid=GRID, n=N, total=total, mixed=mixed)
+
+
+def statistics(name: str) -> list[str]:
+    found = list(TRUTH) if name in ("Bernstein", "squares") else ["count", "sum", "mean"]
+    return found[1:] if name == "joint" else found
+
+
+def estimate(name: str, *given: Any) -> Known | Private:
+    return joint(*given) if name == "joint" else private(name, *given)
+
+
+@pytest.mark.parametrize("name", [*PRIVATE, "joint"])
+def test_without_noise_the_estimates_are_the_statistics(name):
+    for statistic in statistics(name):
+        assert estimate(name).value(statistic)[0] == pytest.approx(TRUTH[statistic]), statistic
+    if "variance" in statistics(name):
+        assert estimate(name).value("variance+")[0] == pytest.approx(np.var(VALUES, ddof=1))
+        assert estimate(name).value("std+")[0] == pytest.approx(np.std(VALUES, ddof=1))
+
+
+@pytest.mark.parametrize("name", [*PRIVATE, "joint"])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(1000)])
+def test_intervals_hold_the_estimate_and_shrink_with_the_noise(name, epsilon):
+    for statistic in statistics(name):
+        (low, high), (lower, higher) = (
+            (ends[0][0], ends[1][0])
+            for ends in (estimate(name, at).ends(statistic, LEVEL) for at in (epsilon, 10 * epsilon))
+        )
+        assert low <= lower <= TRUTH[statistic] + 1e-9
+        assert TRUTH[statistic] - 1e-9 <= higher <= high
+
+
+@pytest.mark.parametrize("name", [*PRIVATE, "joint"])
+def test_intervals_stay_within_what_is_possible(name):
+    found = estimate(name, Fraction(1, 100))
+    for statistic, least, most in (("mean", -2, 6), ("variance", 0, 16), ("std", 0, 4)):
+        if statistic in statistics(name):
+            [low], [high] = found.ends(statistic, LEVEL)
+            assert least <= low <= high <= most
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_where_the_noise_has_swallowed_everybody_the_mean_is_the_middle(name):
+    moved = {"pair": (-1000, -1000), "centred": (0, -100), "squares": (0, 0, -100)}.get(name, (-1000,) * 3)
+    swallowed = private(name, Fraction(1), moved)
+    assert swallowed.value("count")[0] < 0
+    assert swallowed.value("mean")[0] == 2
+    if "variance" in statistics(name):
+        assert swallowed.value("variance")[0] == 0
+    [low], [high] = swallowed.ends("mean", LEVEL)
+    assert -2 <= low <= high <= 6
+
+
+def test_estimates_are_held_within_their_bounds():
+    assert private("pair", Fraction(1), (10**4, -30)).value("mean") == 6
+    assert private("pair", Fraction(1), (-1000, 10**4)).value("mean") == -2
+    assert private("centred", Fraction(1), (10**4, 0)).value("mean") == 6
+    far = Known(grid=GRID, n=3, total=NoisySum(value=10**6, step=1, scale=Fraction(1)))
+    assert far.value("mean") == [6]
+    assert far.ends("mean", LEVEL) == ([6], [6])
+    with pytest.raises(TypeError, match="squares"):
+        far.value("variance")
+    mixed = NoisySum(value=10**6, step=1, scale=Fraction(1))
+    assert Known(grid=GRID, n=3, total=far.total, mixed=mixed).variance() == 0
+    mixed = NoisySum(value=-(10**6), step=1, scale=Fraction(1))
+    assert Known(grid=GRID, n=3, total=far.total, mixed=mixed).variance() == 16
+
+
+def test_the_interval_of_the_joint_variance_is_the_image_of_the_box():
+    found = joint()
+    low, high = found.variance_interval(LEVEL)
+    each, width = Fraction(39, 40), GRID.width
+    reach, other = radius(found.total, each), radius(found.mixed, each)
+    means = np.clip(np.linspace(TOTAL - reach, TOTAL + reach, 10_001) / N, 0, width)
+    image = means * (width - means)
+    mixed = found.mixed.value
+    assert low == pytest.approx(max(0, image.min() - (mixed + other) / N), abs=1e-3)
+    assert high == pytest.approx(min(16, image.max() - (mixed - other) / N), abs=1e-3)
+
+
+def test_half_a_step_is_added_where_values_are_rounded():
+    rounded = value_grid((Fraction(0), Fraction(1)), bits=3)
+    one = NoisySum(value=4, step=1, scale=Fraction(1, 1000))
+    assert Known(grid=rounded, n=1, total=one).mean_interval(LEVEL) == (0.5 - 1 / 16, 0.5 + 1 / 16)
