@@ -12,22 +12,20 @@ truth values has none. Nothing in the data raises. Each call is ε-differentiall
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal, TypeVar, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.ask.query import Count, Extreme
 from discreet.engines.array import Bins
 from discreet.errors import InvalidParameter
 from discreet.formats import as_float
-from discreet.parameters import exact_bounds, exact_chance, exact_confidence, exact_count, exact_number, quote
+from discreet.parameters import exact_chance, exact_confidence, exact_count
 from discreet.release.account import Account, charged
-from discreet.release.column import chosen, known_count, moments, of_tree, public_total
+from discreet.release.column import bin_edges, chosen, known_count, moments, of_tree, public_total
 from discreet.release.mechanism import public_step
 from discreet.release.question import USUAL, VALUES, Question, question
 from discreet.release.release import Cumulative, Ends, Histogram, Release, Releases, fields_of, together
@@ -44,9 +42,6 @@ _TREE_BITS = 10
 
 _FEW_QUANTILES = 4
 """Up to so many quantiles are chosen one by one; for more, one tree of counts is better."""
-
-_MOST_BINS = 10**8
-"""Eight bytes each, and their edges: beyond this a histogram does not fit into memory."""
 
 _MOST_CELLS = 2**20
 """A band is simulated for all cells at once: beyond this it takes minutes, and tells nothing more."""
@@ -286,7 +281,7 @@ def histogram(
     What lies outside counts in the first or the last bin; missing values are in none, or in that of `missing`. Every
     bin gets noise, also an empty one.
     """
-    edges, even = _edges(bins, bounds)
+    edges, even = bin_edges(bins, bounds)
     ask = question("histogram", x, (edges[0], edges[-1]), epsilon, neighbors, missing=missing)
     home = None if ask.missing is None else int(np.searchsorted(edges[1:-1], as_float(ask.missing), side="right"))
     design = HistogramDesign(name="histogram", bins=Bins(edges, home, even))
@@ -347,14 +342,8 @@ def _spread(ask: Question, account: Account, sample: bool, *, root: bool) -> Rel
     if ask.textbook:
         textbook.refuse_private_size(ask)
         estimate = textbook.std if root else textbook.variance
-        return _run(
-            ask,
-            account,
-            lambda: estimate(ask, ask.square_grid(SQUARE_BITS), sample),
-            least=2,
-            squares=True,
-            sample=sample,
-        )
+        textual = lambda: estimate(ask, ask.square_grid(SQUARE_BITS), sample)  # noqa: E731
+        return _run(ask, account, textual, least=2, squares=True, sample=sample)
 
     statistic = ("std" if root else "variance") + ("+" if sample else "")
     return _run(ask, account, lambda: moments(ask, statistic)[statistic], least=1, squares=True, sample=sample)
@@ -363,13 +352,7 @@ def _spread(ask: Question, account: Account, sample: bool, *, root: bool) -> Rel
 def _quantile(ask: Question, account: Account, share: Fraction, level: Any) -> Release:
     bracket = None if level is None else exact_confidence(level)
     if ask.textbook:
-        return _run(
-            ask,
-            account,
-            lambda: textbook.quantile(ask, ask.grid(SUM_BITS), share),
-            least=1,
-            q=share,
-        )
+        return _run(ask, account, lambda: textbook.quantile(ask, ask.grid(SUM_BITS), share), least=1, q=share)
     return _run(ask, account, lambda: chosen(ask, share, bracket), q=share, confidence=bracket)
 
 
@@ -409,25 +392,3 @@ def _run(
 def _share(q: Any) -> Fraction:
     """A share with a short denominator, so that ranks stay exact in int64."""
     return exact_chance("q", q).limit_denominator(10**6)
-
-
-def _edges(bins: Any, bounds: Any) -> tuple[NDArray[np.float64], bool]:
-    """The edges, and whether they are even."""
-    listed = bins.tolist() if hasattr(bins, "tolist") else bins
-    if isinstance(listed, list | tuple | range):
-        edges = np.array([_float_edge(edge) for edge in listed])
-        if edges.size < 2 or bool(np.any(edges[1:] <= edges[:-1])):
-            raise InvalidParameter(f"bins must be two or more edges in rising order, got {edges.size}")
-        exact_bounds((edges[0], edges[-1]))
-        return edges, False
-    if bounds is None:
-        raise InvalidParameter(f"bins must be edges, or a number together with bounds, got {quote(bins)} alone")
-    number = exact_count("bins", bins)
-    if number > _MOST_BINS:
-        raise InvalidParameter(f"bins must be at most {_MOST_BINS:,}, got {number:,}")
-    lower, upper = (float(bound) for bound in exact_bounds(bounds))
-    return np.linspace(lower, upper, number + 1), True
-
-
-def _float_edge(edge: Any) -> float:
-    return edge if type(edge) is float and math.isfinite(edge) else float(exact_number("bins", edge))

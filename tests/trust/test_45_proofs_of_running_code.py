@@ -15,6 +15,7 @@ from unittest import mock
 import pytest
 from typer.testing import CliRunner
 
+from discreet.ask.query import Moment
 from discreet.calibrate.sensitivity import Terms
 from discreet.cli import app as cli
 from discreet.draw.coin import Logistic
@@ -22,6 +23,7 @@ from discreet.errors import InvalidParameter
 from discreet.files import answer_file
 from discreet.release import laplace_mechanism as algorithm
 from discreet.release import mechanism, response
+from discreet.release.question import VALUES
 from discreet.release.statistics import counts, moments, ranks, tree
 from discreet.release.tape import on_tape
 from discreet.verify import certify, report
@@ -208,6 +210,48 @@ def test_a_number_that_is_opened_without_noise_is_no_proof():
 
     with mock.patch.object(moments.MomentDesign, "estimate", leaking), pytest.raises(InvalidParameter, match="draw"):
         certify("mean", bounds=(0, 1), epsilon=1)
+
+
+def tripled(name):
+    """Totals that every row moves three times as far."""
+    real = getattr(moments, name)
+    return mock.patch.object(moments, name, lambda *given: [3 * total for total in real(*given)])
+
+
+def on_a_wider_grid():
+    """A sum of values that are held within ten times their bounds."""
+    real = moments.MomentDesign.measures
+
+    def wrong(self):
+        of = replace(self.of, lower=10 * self.of.lower, upper=10 * self.of.upper)
+        return real(replace(self, of=of))
+
+    return mock.patch.object(moments.MomentDesign, "measures", wrong)
+
+
+def of_sums():
+    """A count that is a sum."""
+    measured = moments.MomentDesign(wanted=(("n", "sum"),), of=Moment("sum", VALUES, 0, 1000, True, None))  # type: ignore[arg-type]
+    return mock.patch.object(counts.CountDesign, "measures", return_value=measured.measures()[1:])
+
+
+@pytest.mark.parametrize(
+    ("mutant", "name"),
+    [
+        (lambda: tripled("pair_totals"), "avg(age) GROUP BY place"),
+        (lambda: tripled("bernstein_totals"), "variance"),
+        (lambda: tripled("centred_totals"), "mean"),
+        (lambda: tripled("centred_square_totals"), "std"),
+        (lambda: tripled("joint_totals"), "variance"),
+        (on_a_wider_grid, "mean"),
+        (of_sums, "count(*) GROUP BY place"),
+    ],
+)
+def test_integers_that_a_row_moves_further_lose_their_certificate(mutant, name):
+    some = [one for one in certificates() if one[0].partition(" of ")[0] == name or one[0] == name]
+    assert lost(some) == set()
+    with mutant():
+        assert lost(some)
 
 
 def test_every_batch_of_a_file_is_certified():

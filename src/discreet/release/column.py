@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidParameter
+from discreet.parameters import exact_bounds, exact_count, exact_number, quote
 from discreet.release.design import Estimate
 from discreet.release.question import USUAL, Question
 from discreet.release.release import Release
 from discreet.release.statistics.cumulative import TreeDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.ranks import QuantileDesign
+
+_MOST_BINS = 10**8
+"""Eight bytes each, and their edges: beyond this a histogram does not fit into memory."""
 
 
 def moments(ask: Question, *statistics: str) -> dict[str, Release]:
@@ -60,3 +70,25 @@ def chosen(ask: Question, share: Fraction, bracket: Fraction | None) -> Release:
     error = "" if bracket is not None else f"within {design.rank_error(rate):,.0f} ranks, 95 %"
     found = ask.estimates(design, confidence=bracket or USUAL)[ask.statistic]
     return ask.released(found, sensitivity=Fraction(1), scale=1 / rate, step=design.grid.step, error=error)
+
+
+def bin_edges(bins: Any, bounds: Any) -> tuple[NDArray[np.float64], bool]:
+    """The edges, and whether they are even."""
+    listed = bins.tolist() if hasattr(bins, "tolist") else bins
+    if isinstance(listed, list | tuple | range):
+        edges = np.array([_float_edge(edge) for edge in listed])
+        if edges.size < 2 or bool(np.any(edges[1:] <= edges[:-1])):
+            raise InvalidParameter(f"bins must be two or more edges in rising order, got {edges.size}")
+        exact_bounds((edges[0], edges[-1]))
+        return edges, False
+    if bounds is None:
+        raise InvalidParameter(f"bins must be edges, or a number together with bounds, got {quote(bins)} alone")
+    number = exact_count("bins", bins)
+    if number > _MOST_BINS:
+        raise InvalidParameter(f"bins must be at most {_MOST_BINS:,}, got {number:,}")
+    lower, upper = (float(bound) for bound in exact_bounds(bounds))
+    return np.linspace(lower, upper, number + 1), True
+
+
+def _float_edge(edge: Any) -> float:
+    return edge if type(edge) is float and math.isfinite(edge) else float(exact_number("bins", edge))

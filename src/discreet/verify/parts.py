@@ -19,8 +19,9 @@ import numpy as np
 from discreet import arrays
 from discreet.ask.query import Count, CountUnits
 from discreet.calibrate.grid import ValueGrid
+from discreet.calibrate.sensitivity import Terms
 from discreet.draw.coin import Logistic
-from discreet.engines.base import Cells, Exact
+from discreet.engines.base import Cells, Exact, Present, Rows, Squares, Total, Units
 from discreet.engines.integers import column
 from discreet.errors import InvalidParameter
 from discreet.files.answer_file import batches_of, unstreamed
@@ -105,6 +106,8 @@ def _parts(  # noqa: PLR0911 - one for each design
             _next(draws, "public", about)
             return [Part(**about, law="public", facts={})]
         case CountDesign():
+            if design.measures() != ((Units(),) if isinstance(design.of, CountUnits) else (Rows(design.of.of),)):
+                raise InvalidParameter(f"{about['statistic']} must be a count")
             return [_noisy(draws, about, "units" if isinstance(design.of, CountUnits) else "rows", {})]
         case HistogramDesign():
             [scale], cells = _next(draws, "counts", about).scales(1)
@@ -113,25 +116,57 @@ def _parts(  # noqa: PLR0911 - one for each design
                 raise InvalidParameter(f"{about['statistic']} must have noise on each bin")
             return [Part(**{**about, "cells": cells}, law="rows", facts={}, scales=(scale,), steps=(Fraction(1),))]
         case MomentDesign():
+            _require_measures(design, (Present, Total, Squares)[: 3 if design.squares else 2], about)
             meets = about["neighbors"] == "change-one" and about.get("cells", 1) == 1
             known = any(draw.kind == "public" for draw in draws[1:2])
             part = _noisy(draws, about, _moment_law(design, known=known, meets=meets), _ends(design.grid))
             _opened(draws, everybody and each, about)
+            _require_totals(design, part, known=known, meets=meets)
             return [part]
         case QuantileDesign():
+            _require_measures(design, (Cells,), about)
             epsilon = about["epsilon"] / len(design.names)
             named = [{**about, "statistic": titles[name], "epsilon": epsilon} for name in design.names]
             kinds = 3 if design.bracketed else 1
             return [part for one in named for part in _choices(draws, one, kinds, groups=about.get("cells", 1))]
         case ExtremeDesign():
+            _require_measures(design, (Cells,), about)
             return _choices(draws, about, 1, groups=about.get("cells", 1))
         case TreeDesign():
+            _require_measures(design, (Cells,), about)
             draw = _next(draws, "tree", about)
             [scale], _ = draw.scales(1)
             _opened(draws, everybody and each, about)
             facts = {"height": Fraction(draw.terms[0].height)}
             return [Part(**about, law="tree", facts=facts, scales=(scale,), steps=(Fraction(1),))]
     raise InvalidParameter(f"a certificate knows no law for a {type(design).__name__}")
+
+
+def _require_measures(
+    design: MomentDesign | QuantileDesign | ExtremeDesign | TreeDesign, kinds: tuple[type, ...], about: About
+) -> None:
+    """Refuse a design whose integers are not those that its law is about: of one value, on its own grid."""
+    measures: tuple[Any, ...] = design.measures()
+    values = {measure.value for measure in measures if hasattr(measure, "value")}
+    if tuple(map(type, measures)) != kinds or len(values) != 1 or values.pop().grid != design.grid:
+        raise InvalidParameter(f"{about['statistic']} must be made of integers of one value, on the grid of its bounds")
+
+
+def _require_totals(design: MomentDesign, part: Part, *, known: bool, meets: bool) -> None:
+    """Refuse a design whose totals some value of a row moves further, in units of their noise, than their law says."""
+    replaced, width = part.neighbors == "change-one", design.grid.width
+    terms = Terms(rows=part.rows, spread=part.spread, replaced=replaced, public=known, cells=part.cells)
+    values = sorted({0, 1, width - 1, width, *(width * eighths // 8 for eighths in range(9))})
+    rows = [[[1], [a], [a * a]][: 3 if design.squares else 2] for a in values]
+    totals = [[column[0] for column in design._totals(row, terms)] for row in rows]
+    nobody = [] if known else [[0] * len(totals[0])]
+    moves = [
+        [a - b for a, b in zip(one, two, strict=True)] for one in totals for two in (totals if meets else []) + nobody
+    ]
+    units = [scale * step for scale, step in zip(part.scales, part.steps, strict=True)]
+    worst = max(sum(abs(move) / unit for move, unit in zip(row, units, strict=True)) for row in moves)
+    if worst * (part.rows if meets else terms.factor) > part.loss:
+        raise InvalidParameter(f"a row moves the totals of {part.statistic} by more than their law says")
 
 
 def _opened(draws: list[Draw], may: bool, about: About) -> bool:
