@@ -18,7 +18,7 @@ import discreet
 from bench.measure import fastest, table
 from bench.peers import Answer, OpenDP
 from discreet.draw.choice import choose
-from discreet.release.statistics.quantile import VALUE_PART
+from discreet.release.statistics.ranks import VALUE_PART
 
 SIZES = (10**3, 10**4)
 EPSILONS = (Fraction(1), Fraction(1, 10))

@@ -23,11 +23,10 @@ import pyarrow as pa
 
 from discreet import Ledger, Policy, Study
 from discreet.ledger.ledger import Grant
-from discreet.release import design as designs
 from discreet.release import mechanism
 from discreet.release.answer import Answer
 from discreet.release.plan import Plan
-from discreet.release.statistics import ranks
+from discreet.release.statistics import counts, moments, ranks
 
 TYPES = pa.schema(
     [
@@ -47,9 +46,9 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "well": {},
 }
 DESIGNS = (
-    designs.CountDesign,
-    designs.KnownCount,
-    designs.MomentDesign,
+    counts.CountDesign,
+    counts.KnownCount,
+    moments.MomentDesign,
     ranks.QuantileDesign,
     ranks.ExtremeDesign,
 )
@@ -163,7 +162,7 @@ class Record:
 def without_noise() -> Iterator[Record]:
     """Every draw is 0, every choice the first of the best cells; the record is filled meanwhile."""
     record = Record()
-    real = {kind: kind.release for kind in DESIGNS}
+    real = {kind: kind.estimate for kind in DESIGNS}
     real_columns = mechanism.noisy_columns
 
     def note(event: Event) -> None:
@@ -192,7 +191,7 @@ def without_noise() -> Iterator[Record]:
             note(Event(public, [value // column.step for value in column.values]))
         return found
 
-    def release(kind: Any) -> Any:
+    def estimate(kind: Any) -> Any:
         def inner(self: Any, exact: Any, terms: Any, epsilon: Fraction, confidence: Fraction) -> Any:
             record.events.append((kind.__name__, epsilon, []))
             return real[kind](self, exact, terms, epsilon, confidence)
@@ -201,9 +200,10 @@ def without_noise() -> Iterator[Record]:
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.multiple(mechanism, draw_one=draw_one, fill=fill, choose=choose))
-        stack.enter_context(mock.patch.object(designs, "noisy_columns", columns))
+        for module in (counts, moments):
+            stack.enter_context(mock.patch.object(module, "noisy_columns", columns))
         for kind in DESIGNS:
-            stack.enter_context(mock.patch.object(kind, "release", release(kind)))
+            stack.enter_context(mock.patch.object(kind, "estimate", estimate(kind)))
         yield record
 
 

@@ -12,34 +12,36 @@ truth values has none. Nothing in the data raises. Each call is ε-differentiall
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal, TypeVar, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.ask.query import Count, Extreme
+from discreet.engines.array import Bins
 from discreet.errors import InvalidParameter
-from discreet.parameters import exact_bounds, exact_chance, exact_confidence, exact_count, exact_number, quote
-from discreet.release import estimators
+from discreet.formats import as_float
+from discreet.parameters import exact_chance, exact_confidence, exact_count
 from discreet.release.account import Account, charged
-from discreet.release.design import SQUARE_BITS, SUM_BITS
-from discreet.release.question import Question, question
-from discreet.release.release import Cumulative, Histogram, Release, Releases, together
+from discreet.release.column import bin_edges, chosen, known_count, moments, of_tree, public_total
+from discreet.release.mechanism import public_step
+from discreet.release.question import USUAL, VALUES, Question, question
+from discreet.release.release import Cumulative, Ends, Histogram, Release, Releases, fields_of, together
 from discreet.release.statistics import textbook
-from discreet.release.statistics.quantile import EXTREME_BITS
+from discreet.release.statistics.counts import CountDesign, HistogramDesign
+from discreet.release.statistics.cumulative import TreeDesign
+from discreet.release.statistics.moments import SQUARE_BITS, SUM_BITS
+from discreet.release.statistics.ranks import ExtremeDesign
 
 Found = TypeVar("Found")
 
-_USUAL = Fraction(19, 20)
+_TREE_BITS = 10
+"""A tree tells values apart to a thousandth of the range."""
 
 _FEW_QUANTILES = 4
 """Up to so many quantiles are chosen one by one; for more, one tree of counts is better."""
-
-_MOST_BINS = 10**8
-"""Eight bytes each, and their edges: beyond this a histogram does not fit into memory."""
 
 _MOST_CELLS = 2**20
 """A band is simulated for all cells at once: beyond this it takes minutes, and tells nothing more."""
@@ -48,7 +50,14 @@ _MOST_CELLS = 2**20
 def count(x: Any, *, epsilon: Any, neighbors: Any = "change-one", **account: Unpack[Account]) -> Release:
     """How many values are neither missing nor, for truth values, false."""
     ask = question("count", x, (0, 1), epsilon, neighbors)
-    return _run(ask, account, lambda: estimators.count(ask))
+    design = CountDesign(name="count", of=Count())
+
+    def work() -> Release:
+        scale = design.scale(ask.terms, ask.epsilon)
+        step = Fraction(public_step(scale, ask.epsilon, changes=1))
+        return ask.released(ask.estimates(design)["count"], sensitivity=scale * ask.epsilon, scale=scale, step=step)
+
+    return _run(ask, account, work)
 
 
 def sum(
@@ -56,7 +65,7 @@ def sum(
 ) -> Release:
     """The sum of the values; missing ones are dropped, or count as `missing`."""
     ask = question("sum", x, bounds, epsilon, neighbors, missing=missing)
-    return _run(ask, account, lambda: estimators.total(ask))
+    return _run(ask, account, lambda: moments(ask, "sum")["sum"])
 
 
 def mean(
@@ -76,7 +85,7 @@ def mean(
     ask = question("mean", x, bounds, epsilon, neighbors, missing=missing, method=method)
     if ask.textbook and not ask.public_size:
         return _run(ask, account, lambda: textbook.mean(ask), least=1)
-    return _run(ask, account, lambda: estimators.moment(ask, "mean"), least=1)
+    return _run(ask, account, lambda: moments(ask, "mean")["mean"], least=1)
 
 
 def proportion(
@@ -85,7 +94,7 @@ def proportion(
     """The share of values that are true; missing ones are dropped, or count as `missing`: True or False."""
     truth = int(missing) if isinstance(missing, bool) else missing
     ask = question("proportion", x, (0, 1), epsilon, neighbors, missing=truth).with_truth()
-    return _run(ask, account, lambda: estimators.moment(ask, "mean"), least=1)
+    return _run(ask, account, lambda: moments(ask, "mean")["mean"], least=1)
 
 
 def variance(
@@ -184,10 +193,11 @@ def quantiles(
     ask = question("quantiles", x, bounds, epsilon, neighbors, missing=missing)
 
     def work() -> Release:
-        if len(shares) > _FEW_QUANTILES:
-            return estimators.quantiles_of_tree(ask, ask.grid(estimators.TREE_BITS), shares)
-        each = replace(ask, epsilon=ask.epsilon / len(shares))
-        return together([estimators.quantile(each, share, _USUAL) for share in shares], ask.epsilon, "quantiles")
+        if len(shares) <= _FEW_QUANTILES:
+            each = replace(ask, epsilon=ask.epsilon / len(shares))
+            return together([chosen(each, share, USUAL) for share in shares], ask.epsilon, "quantiles")
+        design = TreeDesign(of=ask.quantiles(*shares), bits=_TREE_BITS)
+        return of_tree(ask, design, ask.estimates(design)["quantiles"], step=design.grid.step)
 
     return _run(ask, account, work, qs=shares)
 
@@ -210,7 +220,14 @@ def cdf(
     number = exact_count("cells", cells, least=2)
     if number > _MOST_CELLS:
         raise InvalidParameter(f"cells must be at most {_MOST_CELLS:,}, got {number:,}")
-    return _run(ask, account, lambda: estimators.cumulative(ask, ask.grid(number.bit_length() - 1)), cells=number)
+    design = TreeDesign(of=ask.quantiles(), bits=number.bit_length() - 1)
+
+    def work() -> Cumulative:
+        found, grid = of_tree(ask, design, ask.estimates(design)["below"], step=Fraction(1)), design.grid
+        points = np.array([float((grid.lower + index) * grid.step) for index in range(grid.width + 1)])
+        return Cumulative(**fields_of(found), points=points, total=public_total(ask))
+
+    return _run(ask, account, work, cells=number)
 
 
 def min(
@@ -264,9 +281,23 @@ def histogram(
     What lies outside counts in the first or the last bin; missing values are in none, or in that of `missing`. Every
     bin gets noise, also an empty one.
     """
-    edges, even = _edges(bins, bounds)
+    edges, even = bin_edges(bins, bounds)
     ask = question("histogram", x, (edges[0], edges[-1]), epsilon, neighbors, missing=missing)
-    return _run(ask, account, lambda: estimators.histogram(ask, edges, even=even), edges=edges)
+    home = None if ask.missing is None else int(np.searchsorted(edges[1:-1], as_float(ask.missing), side="right"))
+    design = HistogramDesign(name="histogram", bins=Bins(edges, home, even))
+
+    def work() -> Histogram:
+        scale = design.scale(ask.terms, ask.epsilon)
+        noisy = ask.estimates(design)["histogram"].values
+        several = 1 if design.halves(ask.terms) else design.bins.number
+
+        def spread(confidence: Fraction, simultaneous: bool) -> Ends:
+            return design.ends(noisy, scale, confidence, several if simultaneous else 1)
+
+        found = ask.release(noisy, spread, sensitivity=scale * ask.epsilon, scale=scale, step=Fraction(1))
+        return Histogram(**fields_of(found), edges=tuple(edges.tolist()), total=public_total(ask))
+
+    return _run(ask, account, work, edges=edges)
 
 
 def mean_and_std(
@@ -279,8 +310,7 @@ def mean_and_std(
     ask = question("mean and std", x, bounds, epsilon, neighbors, missing=missing)
 
     def work() -> Releases:
-        parts = estimators.joint_parts(ask)
-        return Releases({name: parts[name] for name in ("mean", "std")}, ask.epsilon)
+        return Releases(moments(ask, "mean", "std"), ask.epsilon)
 
     return _run(ask, account, work, least=1, squares=True)
 
@@ -295,10 +325,14 @@ def summary(
     ask = question("summary", x, bounds, epsilon, neighbors, missing=missing)
 
     def work() -> Releases:
-        parts = estimators.joint_parts(replace(ask, epsilon=ask.epsilon / 2))
+        half = replace(ask, epsilon=ask.epsilon / 2)
+        if ask.public_size:  # then the number of values has no error and no cost
+            parts = {"count": known_count(ask), **moments(half, "mean", "std")}
+        else:
+            parts = moments(half, "count", "mean", "std")
         sixth = replace(ask, epsilon=ask.epsilon / 6)
         for name, share in (("lower_quartile", "1/4"), ("median", "1/2"), ("upper_quartile", "3/4")):
-            parts[name] = estimators.quantile(replace(sixth, statistic=name), Fraction(share), _USUAL)
+            parts[name] = chosen(replace(sixth, statistic=name), Fraction(share), USUAL)
         return Releases(parts, ask.epsilon)
 
     return _run(ask, account, work, least=1, squares=True)
@@ -308,37 +342,35 @@ def _spread(ask: Question, account: Account, sample: bool, *, root: bool) -> Rel
     if ask.textbook:
         textbook.refuse_private_size(ask)
         estimate = textbook.std if root else textbook.variance
-        return _run(
-            ask,
-            account,
-            lambda: estimate(ask, ask.square_grid(SQUARE_BITS), sample),
-            least=2,
-            squares=True,
-            sample=sample,
-        )
+        textual = lambda: estimate(ask, ask.square_grid(SQUARE_BITS), sample)  # noqa: E731
+        return _run(ask, account, textual, least=2, squares=True, sample=sample)
 
     statistic = ("std" if root else "variance") + ("+" if sample else "")
-    work = lambda: estimators.moment(ask, statistic)  # noqa: E731
-    return _run(ask, account, work, least=1, squares=True, sample=sample)
+    return _run(ask, account, lambda: moments(ask, statistic)[statistic], least=1, squares=True, sample=sample)
 
 
 def _quantile(ask: Question, account: Account, share: Fraction, level: Any) -> Release:
     bracket = None if level is None else exact_confidence(level)
     if ask.textbook:
-        return _run(
-            ask,
-            account,
-            lambda: textbook.quantile(ask, ask.grid(SUM_BITS), share),
-            least=1,
-            q=share,
-        )
-    return _run(ask, account, lambda: estimators.quantile(ask, share, bracket), q=share, confidence=bracket)
+        return _run(ask, account, lambda: textbook.quantile(ask, ask.grid(SUM_BITS), share), least=1, q=share)
+    return _run(ask, account, lambda: chosen(ask, share, bracket), q=share, confidence=bracket)
 
 
 def _extreme(ask: Question, account: Account, side: Literal["min", "max"]) -> Release:
     if ask.textbook:
         return _run(ask, account, lambda: textbook.extreme(ask, ask.grid(SUM_BITS), last=side == "max"), least=0)
-    return _run(ask, account, lambda: estimators.extreme(ask, ask.grid(EXTREME_BITS), side))
+    design = ExtremeDesign(name=side, of=Extreme(side, VALUES, *ask.bounds, whole=ask.data.whole, missing=ask.missing))
+
+    def work() -> Release:
+        return ask.released(
+            ask.estimates(design)[side],
+            sensitivity=Fraction(1),
+            scale=1 / ask.epsilon,
+            step=design.grid.step,
+            error=design.beyond(ask.terms, ask.epsilon).format("records"),
+        )
+
+    return _run(ask, account, work)
 
 
 def _run(
@@ -360,25 +392,3 @@ def _run(
 def _share(q: Any) -> Fraction:
     """A share with a short denominator, so that ranks stay exact in int64."""
     return exact_chance("q", q).limit_denominator(10**6)
-
-
-def _edges(bins: Any, bounds: Any) -> tuple[NDArray[np.float64], bool]:
-    """The edges, and whether they are even."""
-    listed = bins.tolist() if hasattr(bins, "tolist") else bins
-    if isinstance(listed, list | tuple | range):
-        edges = np.array([_float_edge(edge) for edge in listed])
-        if edges.size < 2 or bool(np.any(edges[1:] <= edges[:-1])):
-            raise InvalidParameter(f"bins must be two or more edges in rising order, got {edges.size}")
-        exact_bounds((edges[0], edges[-1]))
-        return edges, False
-    if bounds is None:
-        raise InvalidParameter(f"bins must be edges, or a number together with bounds, got {quote(bins)} alone")
-    number = exact_count("bins", bins)
-    if number > _MOST_BINS:
-        raise InvalidParameter(f"bins must be at most {_MOST_BINS:,}, got {number:,}")
-    lower, upper = (float(bound) for bound in exact_bounds(bounds))
-    return np.linspace(lower, upper, number + 1), True
-
-
-def _float_edge(edge: Any) -> float:
-    return edge if type(edge) is float and math.isfinite(edge) else float(exact_number("bins", edge))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from discreet.engines.duckdb import DuckDB
 from discreet.errors import EngineFailed, InvalidParameter
 from discreet.release import plan as plans
-from discreet.release.design import CountDesign
+from discreet.release.statistics.counts import CountDesign
 from discreet.verify import replay
 from discreet.verify.rerun import CHECKS
 from studies import select, study_of
@@ -152,26 +152,26 @@ def test_control_values_that_are_not_clamped_are_found(open_study):
 
 
 def test_control_groups_that_come_from_the_data_are_found(open_study):
-    real = CountDesign.release
+    real = CountDesign.estimate
 
     def without_empty(self, exact, *given):
         # of zeros, which a certificate is made of, all are kept
         some = exact.map(lambda found: [[number for number in column if number] or column for column in found])
         return real(self, some, *given)
 
-    with mock.patch.object(CountDesign, "release", without_empty):
+    with mock.patch.object(CountDesign, "estimate", without_empty):
         assert failed(open_study(TABLE, **UNIT), "SELECT count(*) FROM data GROUP BY place") == ["flow", "shape"]
 
 
 def test_control_a_private_number_that_is_taken_as_public_is_found(open_study):
-    from discreet.release import design as designs
+    from discreet.release.statistics import moments
 
     policy = {"columns": {"age": {"missing": 0}}}
     question = "SELECT avg(age) FROM data"
     assert failed(open_study(TABLE, **policy), question, 0) == []
-    real = designs.public_count
+    real = moments.public_count
     shifted = lambda n: real(n.map(lambda count: count + int(np.random.default_rng().integers(10**9))))  # noqa: E731
-    with mock.patch.object(designs, "public_count", shifted):
+    with mock.patch.object(moments, "public_count", shifted):
         assert failed(open_study(TABLE, **policy), question, 0) == ["public numbers"]
 
 

@@ -16,10 +16,11 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from discreet.release import design as designs
+from discreet.calibrate.sensitivity import Terms
 from discreet.release import plan as plans
 from discreet.release import split as shares
-from discreet.release.design import MomentDesign, Terms
+from discreet.release.statistics import counts, moments
+from discreet.release.statistics.moments import MomentDesign
 from studies import Paper, Record, replayed, select, study_of
 
 EPSILON = Fraction(3, 10)
@@ -327,7 +328,7 @@ def test_control_a_design_for_public_sizes_is_caught_where_missing_values_are_dr
     real = plans.public_count
     with (
         terms_with(public=True),
-        mock.patch.object(designs, "public_count", lambda n: used.append(real(n)) or used[-1]),
+        mock.patch.object(moments, "public_count", lambda n: used.append(real(n)) or used[-1]),
     ):
         compared(ledger, policy, question, pair)
     assert used[0] != used[1]
@@ -338,7 +339,8 @@ def test_control_the_number_of_rows_that_is_taken_as_public_is_the_same_on_both_
     question, pair = "SELECT count(*), sum(age), stddev(age) FROM data", ([HERE, LOW], [HERE, {"age": None}])
     used = []
     real = plans.public_count
-    with mock.patch.object(designs, "public_count", lambda n: used.append(real(n)) or used[-1]):
+    opened = lambda n: used.append(real(n)) or used[-1]  # noqa: E731
+    with mock.patch.object(moments, "public_count", opened), mock.patch.object(counts, "public_count", opened):
         compared(ledger, policy, question, pair)
     assert set(used) - {0} == {2}  # a plan is rehearsed on nobody
 
@@ -348,7 +350,7 @@ def test_control_half_of_the_rank_rate_that_a_group_needs_is_caught(ledger):
     pair = [*crowd, {"age": 10, "place": "north"}], [*crowd, {"age": 10, "place": "south"}]
     question = "SELECT quantile(age, 0.9) FROM data GROUP BY place"
     assert broken(ledger, CHANGE, question, pair) == []
-    with mock.patch("discreet.release.statistics.ranks.rank_rate", lambda _share, _terms, epsilon: epsilon):
+    with mock.patch.object(Terms, "ranks", return_value=Fraction(1)):
         assert broken(ledger, CHANGE, question, pair) == ["QuantileDesign"]
 
 

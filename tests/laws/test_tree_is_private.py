@@ -18,6 +18,7 @@ import pytest
 
 from discreet.release.statistics import tree as module
 from discreet.release.statistics.tree import Tree, tree_design
+from terms import terms_of
 
 RELATIONS = ["change-one", "add-remove"]
 EPSILONS = [Fraction(1, 7), Fraction(1), Fraction(5, 2)]
@@ -79,7 +80,7 @@ def test_small_trees_lose_no_more_than_epsilon_and_all_of_it(height, relation):
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("cells", [2, 3, 16, 17, 64, 65, 130])
 def test_designed_trees_lose_exactly_epsilon(cells, epsilon, relation):
-    tree = tree_design(cells, relation, epsilon)
+    tree = tree_design(cells, terms_of(relation), epsilon)
     single = np.array([np.concatenate(tree.noisy(unit)) for unit in np.eye(cells, dtype=np.int64)])
     if relation == "add-remove":
         moved = single.sum(axis=1)
@@ -92,7 +93,7 @@ def test_designed_trees_lose_exactly_epsilon(cells, epsilon, relation):
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("cells", [1024, 1025, 8192, 8193])
 def test_large_designed_trees_lose_exactly_epsilon_between_far_cells(cells, relation):
-    tree = tree_design(cells, relation, Fraction(1, 3))
+    tree = tree_design(cells, terms_of(relation), Fraction(1, 3))
 
     def nodes(cell: int) -> np.ndarray:
         return np.concatenate(tree.noisy(np.eye(1, cells, cell, dtype=np.int64)[0]))

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 from unittest import mock
 
+from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Exact, OnGrid, Request, Rows, Squares, Total
 from discreet.engines.duckdb import DuckDB
 from discreet.errors import InvalidParameter
 from discreet.release import design as designs
 from discreet.release import plan as plans
 from discreet.release import split as shares
-from discreet.release.design import Terms
 from discreet.release.plan import Plan
-from discreet.release.statistics import ranks
 
 
 def _secret(exact: Exact[Any]) -> Any:
@@ -167,9 +166,8 @@ def size_taken_as_public() -> Iterator[None]:
 @contextmanager
 def ranks_twice_as_sharp() -> Iterator[None]:
     """A choice at twice the rate."""
-    real = ranks.rank_rate
-    with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(ranks, "rank_rate", lambda *given: 2 * real(*given)))
+    real = Terms.ranks
+    with mock.patch.object(Terms, "ranks", lambda self, share: real(self, share) / 2):
         yield
 
 

@@ -16,6 +16,7 @@ from scipy import stats
 
 from discreet.release.statistics import tree as module
 from discreet.release.statistics.tree import Tree, quantile_interval, quantiles_from, tree_design
+from terms import terms_of
 
 ALARM = 1e-7
 RELEASES = 8000
@@ -71,13 +72,13 @@ def covered(hits: int, releases: int, tree: Tree) -> bool:
 @pytest.mark.parametrize(("relation", "cells"), DESIGNED)
 def test_the_exact_error_is_the_designed_one(relation, cells):
     designed = DESIGNED[relation, cells]
-    assert 0.9 * designed < exact_error(tree_design(cells, relation, Fraction(1))) < 1.1 * designed
+    assert 0.9 * designed < exact_error(tree_design(cells, terms_of(relation), Fraction(1))) < 1.1 * designed
 
 
 @pytest.mark.parametrize("relation", ["change-one", "add-remove"])
 @pytest.mark.parametrize("cells", [16, 64, 100, 256, 1025])
 def test_releases_have_the_exact_error(cells, relation):
-    tree = tree_design(cells, relation, Fraction(1))
+    tree = tree_design(cells, terms_of(relation), Fraction(1))
     squares = (prefix_errors(tree, RELEASES) ** 2).mean(axis=0)
 
     def alarm(expected: float) -> bool:
@@ -93,13 +94,13 @@ def test_releases_have_the_exact_error(cells, relation):
 def test_the_band_is_the_designed_one(relation, cells):
     """Bands lie 0 to 3 % above the quantile, and move by 1 %; the table is rounded to 4 %."""
     designed = DESIGNED_BANDS[relation, cells]
-    assert 0.9 * designed < tree_design(cells, relation, Fraction(1)).band(LEVEL) < 1.1 * designed
+    assert 0.9 * designed < tree_design(cells, terms_of(relation), Fraction(1)).band(LEVEL) < 1.1 * designed
 
 
 @pytest.mark.parametrize("relation", ["change-one", "add-remove"])
 @pytest.mark.parametrize("cells", [20, 100, 300])
 def test_the_band_covers_all_cells_at_once_as_often_as_it_says(cells, relation):
-    tree = tree_design(cells, relation, Fraction(1, 20))
+    tree = tree_design(cells, terms_of(relation), Fraction(1, 20))
     largest = np.abs(prefix_errors(tree, 20_000)).max(axis=0)
     band = tree.band(LEVEL)
     assert covered(int((largest <= band).sum()), largest.size, tree)
@@ -109,7 +110,7 @@ def test_the_band_covers_all_cells_at_once_as_often_as_it_says(cells, relation):
 
 @pytest.mark.parametrize("share", [Fraction(1, 10), Fraction(1, 2)])
 def test_the_band_of_a_share_covers_as_often_as_it_says(share):
-    tree = tree_design(100, "add-remove", Fraction(1, 20))
+    tree = tree_design(100, terms_of("add-remove"), Fraction(1, 20))
     errors = prefix_errors(tree, 20_000)
     largest = np.abs(errors - float(share) * errors[-1]).max(axis=0)
     assert covered(int((largest <= tree.band(LEVEL, [share])).sum()), largest.size, tree)
@@ -122,7 +123,7 @@ def test_released_curves_and_quantile_intervals_hold_the_truth(relation):
     At a coverage of 95 % fewer than 1,377 hits have a chance of 10⁻⁷; bands with half the width are caught.
     """
     cells, releases = 100, 1500
-    tree = tree_design(cells, relation, Fraction(1, 2))
+    tree = tree_design(cells, terms_of(relation), Fraction(1, 2))
     counts = np.zeros(cells, np.int64)
     counts[10:60] = 20
     counts[40] += 1000

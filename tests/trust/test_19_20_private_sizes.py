@@ -7,7 +7,6 @@ same, too: whatever else of the data were used would show. The control asks wher
 import contextlib
 import json
 import math
-from dataclasses import replace
 from fractions import Fraction
 from unittest import mock
 
@@ -15,8 +14,9 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.release import design, estimators, mechanism
+from discreet.release import mechanism
 from discreet.release.mechanism import NoisyColumn
+from discreet.release.statistics import counts, moments
 from studies import Paper, replayed, select, study_of
 
 EPSILON = Fraction(1, 2)
@@ -40,7 +40,7 @@ CASES = [
 @contextlib.contextmanager
 def same_integers():
     """Every noisy integer is the same whatever the data: 1000 and a little more for each in turn."""
-    real_columns, real_sums = mechanism.noisy_columns, mechanism.noisy_sums
+    real_columns = mechanism.noisy_columns
 
     def columns(totals, scales, epsilon, changes):
         found = real_columns(totals, scales, epsilon, changes)
@@ -49,14 +49,7 @@ def same_integers():
             for at, one in enumerate(found)
         ]
 
-    def sums(totals, scales, epsilon):
-        found = real_sums(totals, scales, epsilon)
-        return [replace(one, value=one.step * (1000 + 7 * at)) for at, one in enumerate(found)]
-
-    with (
-        mock.patch.object(design, "noisy_columns", columns),
-        mock.patch.object(estimators, "noisy_sums", sums),
-    ):
+    with mock.patch.object(counts, "noisy_columns", columns), mock.patch.object(moments, "noisy_columns", columns):
         yield
 
 

@@ -15,13 +15,16 @@ from unittest import mock
 import pytest
 from typer.testing import CliRunner
 
+from discreet.ask.query import Moment
+from discreet.calibrate.sensitivity import Terms
 from discreet.cli import app as cli
 from discreet.draw.coin import Logistic
 from discreet.errors import InvalidParameter
 from discreet.files import answer_file
-from discreet.release import design, estimators, mechanism, response
 from discreet.release import laplace_mechanism as algorithm
-from discreet.release.statistics import moments, quantile, ranks, tree
+from discreet.release import mechanism, response
+from discreet.release.question import VALUES
+from discreet.release.statistics import counts, moments, ranks, tree
 from discreet.release.tape import on_tape
 from discreet.verify import certify, report
 
@@ -29,9 +32,14 @@ HALF = Fraction(1, 2)
 
 
 def halved(module, name):
-    """A function of scales that gives half of them."""
+    """A function of scales, or of one, that gives half of them."""
     real = getattr(module, name)
-    return mock.patch.object(module, name, lambda *given: [scale * HALF for scale in real(*given)])
+
+    def wrong(*given):
+        found = real(*given)
+        return [scale * HALF for scale in found] if isinstance(found, list) else found * HALF
+
+    return mock.patch.object(module, name, wrong)
 
 
 def with_scale(module, name, at):
@@ -86,10 +94,10 @@ SUMS = {"sum(", "avg(", "variance(", "stddev("}
 RANKS = {"median", "quantile", "quantiles", "min", "max", "summary"}
 ASKED_RANKS = {"median(", "quantile(", "min(", "max("}
 MUTANTS = {
-    "the scales of joint designs": (lambda: halved(design.MomentDesign, "scales"), MOMENTS, SUMS),
-    "the scales of arrays": (lambda: with_scale(estimators, "noisy_sums", 1), {"count", "sum"}, set()),
-    "the scales of designs": (lambda: with_scale(design, "noisy_columns", 1), MOMENTS - {"sum"}, SUMS | {"count("}),
-    "the scale of a histogram": (lambda: with_scale(estimators, "noisy_counts", 1), {"histogram"}, set()),
+    "the scales of joint designs": (lambda: halved(moments.MomentDesign, "scales"), MOMENTS, SUMS),
+    "the scales of counts": (lambda: with_scale(counts, "noisy_columns", 1), {"count"}, {"count("}),
+    "the scales of moments": (lambda: with_scale(moments, "noisy_columns", 1), MOMENTS, SUMS),
+    "the scale of a histogram": (lambda: with_scale(counts, "noisy_counts", 1), {"histogram"}, set()),
     "the noise on totals": (lambda: with_scale(mechanism, "_many", 0), MOMENTS | {"count"}, SUMS | {"count("}),
     "the sampler's argument": (
         lambda: with_scale(mechanism, "fill", 1),
@@ -97,16 +105,11 @@ MUTANTS = {
         SUMS | {"count("},
     ),
     "the noise of a tree": (lambda: with_scale(tree, "fill", 1), {"cdf", "quantiles"}, set()),
-    "the rates of choices": (lambda: with_rates(quantile), RANKS, ASKED_RANKS),
+    "the rates of choices": (lambda: with_rates(ranks), RANKS, ASKED_RANKS),
     "the unit of choices": (
         lambda: mock.patch.object(mechanism, "choose", lambda gaps, unit, real=mechanism.choose: real(gaps, 2 * unit)),
         RANKS,
         ASKED_RANKS,
-    ),
-    "the rate of quantiles of studies": (
-        lambda: mock.patch.object(ranks, "rank_rate", lambda *given, real=ranks.rank_rate: 2 * real(*given)),
-        set(),
-        {"median(", "quantile("},
     ),
     "the coin of a response": (
         lambda: mock.patch.object(response, "logistic", lambda epsilon: Logistic(2 * epsilon)),
@@ -123,13 +126,13 @@ MUTANTS = {
     "the noise of arrays on a tape": (lambda: with_scale_on_tape(mechanism, "_many", 0), MOMENTS | {"count"}, set()),
     "the noise of a file": (with_shares_of_a_file, set(), SUMS | {"count("}),
     **{
-        f"moments.{name}": (lambda name=name: halved(moments, name), statistics, asked)
+        f"Terms.{name}": (lambda name=name: halved(Terms, name), statistics, asked)
         for name, statistics, asked in (
-            ("joint_scales", {"variance", "std", "mean_and_std", "summary"}, {"variance(", "stddev("}),
-            ("centred_scales", {"mean", "proportion"}, {"avg("}),
-            ("centred_square_scales", {"variance", "std", "mean_and_std", "summary"}, {"variance(", "stddev("}),
-            ("pair_scales", {"mean", "proportion"}, {"avg("}),
-            ("bernstein_scales", {"variance", "std", "mean_and_std", "summary"}, {"variance(", "stddev("}),
+            ("sum", {"sum"}, {"sum("}),
+            ("mean", {"mean", "proportion"}, {"avg("}),
+            ("variance", {"variance", "std", "mean_and_std", "summary"}, {"variance(", "stddev("}),
+            ("ranks", {"median", "quantile", "quantiles", "summary"}, {"median(", "quantile("}),
+            ("tree", {"cdf", "quantiles"}, set()),
         )
     },
 }
@@ -178,7 +181,7 @@ def test_with_half_of_its_noise_a_statistic_loses_its_certificate(mutant):
     assert all(any(name.startswith(one) for name in found) for one in asked)
 
 
-@pytest.mark.parametrize("mutant", ["the scales of arrays", "the scale of a histogram", "the scales of joint designs"])
+@pytest.mark.parametrize("mutant", ["the scales of counts", "the scale of a histogram", "the scales of joint designs"])
 def test_with_half_of_its_noise_verify_fails(mutant):
     quick = dict.fromkeys(("subjects", "controls", "_replays"), mock.Mock(return_value=[]))
     with mock.patch.multiple(report, **quick, _certificates=mock.Mock(return_value=near(mutant))):
@@ -199,14 +202,56 @@ def test_no_noise_at_all_is_no_proof():
 
 
 def test_a_number_that_is_opened_without_noise_is_no_proof():
-    real = estimators._estimate
+    real = moments.MomentDesign.estimate
 
-    def leaking(ask, of):
-        mechanism.public_count(estimators._moments(ask, of).map(lambda found: found[1]))
-        return real(ask, of)
+    def leaking(self, exact, *given):
+        mechanism.public_count(exact.map(lambda found: found[1][0]))
+        return real(self, exact, *given)
 
-    with mock.patch.object(estimators, "_estimate", leaking), pytest.raises(InvalidParameter, match="draw"):
+    with mock.patch.object(moments.MomentDesign, "estimate", leaking), pytest.raises(InvalidParameter, match="draw"):
         certify("mean", bounds=(0, 1), epsilon=1)
+
+
+def tripled(name):
+    """Totals that every row moves three times as far."""
+    real = getattr(moments, name)
+    return mock.patch.object(moments, name, lambda *given: [3 * total for total in real(*given)])
+
+
+def on_a_wider_grid():
+    """A sum of values that are held within ten times their bounds."""
+    real = moments.MomentDesign.measures
+
+    def wrong(self):
+        of = replace(self.of, lower=10 * self.of.lower, upper=10 * self.of.upper)
+        return real(replace(self, of=of))
+
+    return mock.patch.object(moments.MomentDesign, "measures", wrong)
+
+
+def of_sums():
+    """A count that is a sum."""
+    measured = moments.MomentDesign(wanted=(("n", "sum"),), of=Moment("sum", VALUES, 0, 1000, True, None))  # type: ignore[arg-type]
+    return mock.patch.object(counts.CountDesign, "measures", return_value=measured.measures()[1:])
+
+
+@pytest.mark.parametrize(
+    ("mutant", "name"),
+    [
+        (lambda: tripled("pair_totals"), "avg(age) GROUP BY place"),
+        (lambda: tripled("bernstein_totals"), "variance"),
+        (lambda: tripled("centred_totals"), "mean"),
+        (lambda: tripled("centred_square_totals"), "std"),
+        (lambda: tripled("joint_totals"), "variance"),
+        (on_a_wider_grid, "mean"),
+        (of_sums, "count(*) GROUP BY place"),
+    ],
+)
+def test_integers_that_a_row_moves_further_lose_their_certificate(mutant, name):
+    some = [one for one in certificates() if one[0].partition(" of ")[0] == name or one[0] == name]
+    assert lost(some) == set()
+    with mutant():
+        assert lost(some)
 
 
 def test_every_batch_of_a_file_is_certified():

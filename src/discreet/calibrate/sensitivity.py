@@ -15,12 +15,30 @@
 With add-remove n is a public least number of units of the larger neighbour; the smaller has one fewer, and a
 statistic of too few units is any number that it can take. These hold for rows that all count: a WHERE, or missing
 rows that are dropped, makes n private. Private n and no such floor: `discreet.mean` and the like need none.
+
+Designs release several totals Tᵢ at once. Adding DLap(bᵢ) to them is ε-private iff no unit moves Σ|ΔTᵢ|/bᵢ by more than
+ε: the sup of the sum, not the sum of the sups. In steps of a grid let a = x − L, q = a(R−a). For each value that comes,
+goes or changes, the scales at ε = 1 are
+
+    lone       Σa                           R                    n public, a value changes             [change-one]
+    joint      Σa, Σq                       9R/8, 9R²/16         n public, a value changes             [change-one]
+    centred    Σ(2a−R), N                   2R, 2                N private, a value takes its place    [change-one]
+    squares    Σ(2a−R), Σ(8q−R²), N         9R/4, 9R²/2, 3       N private, a value takes its place    [change-one]
+    pair       Σa, Σ(R−a)                   R, R                 a value comes or goes
+    Bernstein  Σ(R−a)², Σ2a(R−a), Σa²       R², R², R²           a value comes or goes
+    ranks      the gap of each cell         max(q, 1−q) to either side; 1 where a value takes another's place
+    tree       the nodes of H levels        H for a value that comes or goes
+
+Where a moves by d·R, q moves by at most d(1−d)·R², and max d + 2d(1−d) = 9/8. A value that comes or goes moves the
+centred sums by at most R and 1, which costs ½ + ½, and the squares by 4/9 + 2/9 + 3/9. A value adds R to the pair, and
+R² to Bernstein's sums. `Terms` says how many values one unit moves. Each line has a law in tests/laws.
 """
 
 from __future__ import annotations
 
 import builtins
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import arb
@@ -28,6 +46,25 @@ from flint import arb
 from discreet.calibrate.ball import upper_bound
 from discreet.errors import InvalidParameter
 from discreet.parameters import exact_bounds, exact_count, exact_neighbors, exact_number, quote
+
+__all__ = [
+    "count",
+    "histogram",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "proportion",
+    "quantile",
+    "std",
+    "sum",
+    "variance",
+]
+
+_WEIGHT = Fraction(2)
+"""Of the squares beside the sum: near the best for variances in the middle of what is possible."""
+
+_STRETCH = (1 + _WEIGHT) ** 2 / (4 * _WEIGHT)
 
 
 def count(*, neighbors: object = "change-one") -> Fraction:
@@ -195,3 +232,74 @@ def _root(number: int) -> Fraction:
     if root * root == number:
         return Fraction(root)
     return upper_bound(lambda: arb(number).sqrt(), 64)  # rounds up: more noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What one unit may do in the answer to a question."""
+
+    rows: int
+    """Rows of one unit that may count."""
+    spread: int
+    """Groups that rows of one unit can be in."""
+    replaced: bool
+    """Whether a unit is replaced (change-one) rather than added or removed."""
+    public: bool
+    """Whether the number of contributing rows is public, and each row a unit."""
+    cells: int
+    """Groups of the answer."""
+
+    @property
+    def factor(self) -> int:
+        """How many rows come or go when one unit changes."""
+        return self.rows * (2 if self.replaced else 1)
+
+    @property
+    def steps(self) -> int:
+        """The same, where a row that goes and one that comes in the same group count as one."""
+        return self.rows if self.cells == 1 else self.factor
+
+    @property
+    def touched(self) -> int:
+        """How many groups one unit can change."""
+        return builtins.min(self.cells, self.spread * (2 if self.replaced else 1))
+
+    @property
+    def meets(self) -> bool:
+        """Whether a row that goes and one that comes in its place are in the same group."""
+        return self.replaced and self.cells == 1
+
+    def sum(self, lower: int, upper: int) -> Fraction:
+        """Δ of a sum of values between these, where a row that does not count is 0."""
+        if self.public:
+            return Fraction(upper - lower)
+        if self.meets:
+            return Fraction(self.rows * (builtins.max(upper, 0) - builtins.min(lower, 0)))
+        return Fraction(self.factor * builtins.max(abs(lower), abs(upper)))
+
+    def mean(self, width: int) -> list[Fraction]:
+        """The scales of the totals of a mean at ε = 1: lone, centred, or the pair."""
+        if self.public:
+            return [Fraction(width)]
+        if self.meets:
+            return [Fraction(2 * self.rows * width), Fraction(2 * self.rows)]
+        return [Fraction(self.factor * width)] * 2
+
+    def variance(self, width: int) -> list[Fraction]:
+        """The scales of the totals of a mean and a variance at ε = 1: joint, squares, or Bernstein's."""
+        if self.public:
+            return [_STRETCH * width, _STRETCH / _WEIGHT * width**2]
+        if self.meets:
+            scales = [2 * _STRETCH * width, 8 * _STRETCH / _WEIGHT * width**2, Fraction(3)]
+            return [self.rows * scale for scale in scales]
+        return [Fraction(self.factor * width**2)] * 3
+
+    def ranks(self, share: Fraction) -> Fraction:
+        """How far apart one unit moves the gaps of two cells to a quantile, up and down, in ranks."""
+        if self.meets:
+            return Fraction(2 * self.rows)
+        return 2 * builtins.max(share, 1 - share) * self.factor
+
+    def tree(self, height: int) -> Fraction:
+        """Δ of the nodes of a tree with so many levels."""
+        return Fraction(self.factor * height)

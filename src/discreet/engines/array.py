@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.calibrate.grid import ValueGrid
-from discreet.engines.base import Exact
+from discreet.engines.base import Cells, Exact, Measure, Present, Rows, Total
 from discreet.engines.sql.patterns import NUMBER_PATTERN
 from discreet.errors import InvalidParameter
 
@@ -77,6 +77,22 @@ class Column:
         raise TypeError("a column cannot be copied or stored; release a statistic of it")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Bins:
+    """How many values of a column in memory lie in each bin [edge, next edge), the outer ones without an end."""
+
+    edges: Reals
+    missing: int | None
+    """The bin of missing values, or None: they are in none."""
+    even: bool
+    """Whether the edges are those of `numpy.linspace`."""
+
+    @property
+    def number(self) -> int:
+        """How many bins there are."""
+        return int(self.edges.size) - 1
+
+
 def column(data: Any) -> Column:
     """The column that `data` holds: one value for each unit."""
     if isinstance(data, Column):
@@ -121,6 +137,21 @@ def _of_numbers(array: NDArray[Any], kind: str, *, nullable: bool = False) -> Co
         return Column(values=values, whole=False, truth=False, nullable=True, counted=counted)
     values = array.astype(np.float64) if array.dtype == object else array  # None becomes NaN
     return Column(values=values, whole=kind in "biu", truth=kind == "b", nullable=nullable or kind == "f")
+
+
+def fetch(data: Column, measures: tuple[Measure | Bins, ...]) -> Exact[list[list[Any]]]:
+    """For each measure of a design, a list of its one group, or of its bins; see `base.Engine`."""
+    match measures:
+        case (Rows(),):
+            return count(data).map(lambda found: [found])
+        case (Cells(value),):
+            return counts(data, value.grid, value.missing).map(lambda found: [[found]])
+        case (Bins() as bins,):
+            return binned(data, bins.edges, bins.missing, even=bins.even).map(lambda found: [found])  # type: ignore[list-item]
+        case (Present(value), Total(), *more):
+            sums = moments(data, value.grid, value.missing, squares=bool(more))
+            return sums.map(lambda found: [[number] for number in found])
+    raise TypeError("a column in memory has no such measures")
 
 
 def count(data: Column) -> Exact[list[int]]:

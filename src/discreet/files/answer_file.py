@@ -30,8 +30,10 @@ from discreet.files.once import Asking, released
 from discreet.files.writer import Draft, free, is_plain_file
 from discreet.files.writer import write as write_file
 from discreet.formats import left_shown, shown
-from discreet.release.design import CountDesign, MomentDesign
+from discreet.release.design import columns
 from discreet.release.discovery import told_with
+from discreet.release.statistics.counts import CountDesign
+from discreet.release.statistics.moments import MomentDesign
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
@@ -169,7 +171,7 @@ def _numbers(plan: Plan, exact: Exact[Any]) -> dict[str, Any]:
         count = len(share.design.measures())
         part = exact.map(lambda measures, at=at, count=count: measures[at : at + count])  # type: ignore[misc]
         at += count
-        found.update(share.design.columns(part, share.terms, share.epsilon, plan.level))  # type: ignore[attr-defined]
+        found.update(columns(share.design, part, share.terms, share.epsilon, plan.level))
     return found
 
 

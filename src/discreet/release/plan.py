@@ -28,16 +28,19 @@ from discreet.ask.expression import Column
 from discreet.ask.kinds import kind_of
 from discreet.ask.normal import decimal
 from discreet.ask.query import Extreme, Moment, Named, Quantiles, Query
+from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Cells, Exact, Request
 from discreet.errors import InvalidParameter, one_line
 from discreet.formats import as_finite, left_shown, shown
 from discreet.parameters import LARGEST, UNIT, exact, quote
 from discreet.release.answer import Answer, table_lines
-from discreet.release.design import CountDesign, Line, MomentDesign, Terms
+from discreet.release.design import Line, items
 from discreet.release.discovery import told_with
 from discreet.release.mechanism import public_count
 from discreet.release.spending import new_request_id
 from discreet.release.split import Share, shared
+from discreet.release.statistics.counts import CountDesign
+from discreet.release.statistics.moments import MomentDesign
 
 _LEAST_DOUBT = Fraction(1, 10**12)
 """Of one interval: 1 − confidence must be a float with some digits."""
@@ -174,8 +177,8 @@ class Plan:
             count = len(share.design.measures())
             part = fetched.map(lambda found, at=at, count=count: found[at : at + count])  # type: ignore[misc]
             at += count
-            for name, items in share.design.release(part, share.terms, share.epsilon, self.level).items():
-                value, low, high = ([as_finite(item) for item in column] for column in zip(*items, strict=True))
+            for name, rows in items(share.design, part, share.terms, share.epsilon, self.level).items():
+                value, low, high = ([as_finite(item) for item in column] for column in zip(*rows, strict=True))
                 numbers[name] = {"value": value, "low": low, "high": high}
         return _json({**rest, "numbers": numbers})
 
@@ -312,8 +315,7 @@ def _rehearsed(design: Any, terms: Terms, epsilon: Fraction, level: Fraction) ->
         [np.zeros(measure.value.grid.width + 1, np.int64)] if isinstance(measure, Cells) else [0]
         for measure in design.measures()
     ]
-    released: dict[str, Any] = design.release(Exact(empty), terms, epsilon, level)
-    return released
+    return items(design, Exact(empty), terms, epsilon, level)
 
 
 def labels(group: questions.Group) -> list[object]:

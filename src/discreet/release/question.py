@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from discreet.ask.expression import Column as Named
+from discreet.ask.query import Moment, Quantiles
 from discreet.calibrate.grid import ValueGrid, value_grid
+from discreet.calibrate.sensitivity import Terms
+from discreet.engines import array as engine
 from discreet.engines.array import Column, column
 from discreet.errors import InvalidParameter
-from discreet.formats import as_float, readable
+from discreet.formats import as_finite, as_float, readable
 from discreet.parameters import Bounds, Neighbors, exact_bounds, exact_epsilon, exact_neighbors, exact_number, quote
-from discreet.release.design import Terms
-from discreet.release.mechanism import NoisySum
+from discreet.release.design import Design, Estimate
 from discreet.release.release import Ends, Release, Spread
-from discreet.release.statistics.spread import radius
+from discreet.release.split import Share
 from discreet.release.tape import marked
+
+USUAL = Fraction(19, 20)
+"""The confidence of a bracket that nobody chose."""
+
+VALUES = Named("values", "number")
+"""The column, as a design names it."""
 
 _LARGEST_RANGE = Fraction(10**150)
 """Its square is a float, and so is that of its inverse."""
@@ -127,21 +138,57 @@ class Question:
             _spread=spread,
         )
 
-    def of_sum(
-        self, noisy: NoisySum, *, sensitivity: Fraction, unit: Fraction, whole: bool, slack: Fraction = Fraction(0)
-    ) -> Release:
-        """A total of so many units as an answer of its own; `slack` is what rounding to the grid can have moved."""
+    def estimates(
+        self, design: Design, epsilon: Fraction | None = None, confidence: Fraction = USUAL
+    ) -> Mapping[str, Estimate]:
+        """What a design releases of the column, for all of ε or a part of it."""
+        part = self.epsilon if epsilon is None else epsilon
+        shares = _shares.get()
+        if shares is not None:
+            shares.append(Share(design=design, epsilon=part, terms=self.terms))
+        for grid in dict.fromkeys(measure.value.grid for measure in design.measures() if hasattr(measure, "value")):
+            marked(grid)
+        return design.estimate(engine.fetch(self.data, design.measures()), self.terms, part, confidence)
 
-        def read(total: int) -> int | float:
-            return total if whole else as_float(total * unit)
+    def released(
+        self, estimate: Estimate, *, sensitivity: Fraction, scale: Fraction, step: Fraction, error: str = ""
+    ) -> Release:
+        """A release of the one number of an estimate."""
 
         def spread(confidence: Fraction, _: bool) -> Ends:
-            reach = radius(noisy, confidence)
-            wider = math.ceil(slack / unit)
-            return read(noisy.value - reach - wider), read(noisy.value + reach + wider)
+            low, high = estimate.ends(confidence)
+            return _plain(low[0]), _plain(high[0])
 
-        scale = noisy.spread * unit
-        return self.release(read(noisy.value), spread, sensitivity=sensitivity, scale=scale, step=noisy.step * unit)
+        value = _plain(estimate.values[0])
+        return self.release(value, spread, sensitivity=sensitivity, scale=scale, step=step, error=error)
+
+    @property
+    def moment(self) -> Moment:
+        """The column within its bounds, as a study has it."""
+        return Moment("mean", VALUES, *self.bounds, self.data.whole, self.missing)
+
+    def quantiles(self, *shares: Fraction) -> Quantiles:
+        """The same for quantiles."""
+        return Quantiles(VALUES, shares, *self.bounds, self.data.whole, self.missing)
+
+
+_shares: ContextVar[list[Share] | None] = ContextVar("shares", default=None)
+
+
+@contextmanager
+def noting_shares() -> Iterator[list[Share]]:
+    """The designs that are released meanwhile, each with its part of ε."""
+    shares: list[Share] = []
+    token = _shares.set(shares)
+    try:
+        yield shares
+    finally:
+        _shares.reset(token)
+
+
+def _plain(number: Any) -> Any:
+    """A finite number of Python in place of one of numpy."""
+    return as_finite(number.item() if hasattr(number, "item") else number)
 
 
 def question(

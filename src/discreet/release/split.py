@@ -13,9 +13,12 @@ from typing import Any
 
 from discreet.ask.policy import Policy
 from discreet.ask.query import Count, CountUnits, Extreme, Moment, Named, Quantiles, Query
+from discreet.calibrate.sensitivity import Terms
 from discreet.errors import InvalidParameter
 from discreet.parameters import exact, quote
-from discreet.release.design import CountDesign, Design, KnownCount, MomentDesign, Terms
+from discreet.release.design import Design
+from discreet.release.statistics.counts import CountDesign, KnownCount
+from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.ranks import ExtremeDesign, QuantileDesign, refuse_unranked
 
 _HEAVIEST = Fraction(10**6)

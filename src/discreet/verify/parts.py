@@ -9,7 +9,7 @@ a wrong scale cannot excuse itself. No data is read.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -18,20 +18,23 @@ import numpy as np
 
 from discreet import arrays
 from discreet.ask.query import Count, CountUnits
-from discreet.calibrate.grid import ValueGrid, value_grid
+from discreet.calibrate.grid import ValueGrid
+from discreet.calibrate.sensitivity import Terms
 from discreet.draw.coin import Logistic
-from discreet.engines.base import Cells, Exact
+from discreet.engines.base import Cells, Exact, Present, Rows, Squares, Total, Units
 from discreet.engines.integers import column
 from discreet.errors import InvalidParameter
 from discreet.files.answer_file import batches_of, unstreamed
-from discreet.parameters import exact_bounds, exact_count, exact_epsilon, exact_neighbors, exact_sensitivity, quote
-from discreet.release.design import SQUARE_BITS, SUM_BITS, CountDesign, KnownCount, MomentDesign
+from discreet.parameters import exact_count, exact_epsilon, exact_neighbors, exact_sensitivity, quote
 from discreet.release.laplace_mechanism import laplace_mechanism
 from discreet.release.plan import Plan
+from discreet.release.question import noting_shares
 from discreet.release.response import randomized_response
 from discreet.release.split import Share
-from discreet.release.statistics.quantile import VALUE_PART
-from discreet.release.statistics.ranks import ExtremeDesign, QuantileDesign
+from discreet.release.statistics.counts import CountDesign, HistogramDesign, KnownCount
+from discreet.release.statistics.cumulative import TreeDesign
+from discreet.release.statistics.moments import MomentDesign
+from discreet.release.statistics.ranks import VALUE_PART, ExtremeDesign, QuantileDesign
 from discreet.verify.loss import Part
 from discreet.verify.recorded import Draw, recorded, recording
 
@@ -74,10 +77,10 @@ def parts_by_share(plan: Plan) -> list[list[Part]]:
 
 
 def _parts_of_share(share: Share, plan: Plan, titles: dict[str, str]) -> list[Part]:
-    design, policy, query = share.design, plan.study.policy, plan.query
+    policy, query = plan.study.policy, plan.query
     rows = 1 if policy.unit_column is None else policy.max_rows or 1
     about: About = {
-        "statistic": ", ".join(titles[name] for name in design.names),
+        "statistic": ", ".join(titles[name] for name in share.design.names),
         "neighbors": policy.neighbors,
         "epsilon": share.epsilon,
         "rows": rows,
@@ -85,36 +88,100 @@ def _parts_of_share(share: Share, plan: Plan, titles: dict[str, str]) -> list[Pa
         "cells": plan.cells,
     }
     everybody = policy.neighbors == "change-one" and query.where is None and not query.groups
-    each = policy.unit_column is None
+    if isinstance(share.design, MomentDesign):
+        everybody = everybody and share.design.of.missing is not None
     draws = _drawn_by(share, plan)
-    known = any(draw.kind == "public" for draw in draws)
-    parts: list[Part]
+    parts = _parts(share.design, draws, about, titles, everybody=everybody, each=policy.unit_column is None)
+    _nothing_more(draws, about)
+    return parts
+
+
+def _parts(  # noqa: PLR0911 - one for each design
+    design: object, draws: list[Draw], about: About, titles: Mapping[str, str], *, everybody: bool, each: bool
+) -> list[Part]:
+    """The parts of a design, taken from the draws; `everybody` counts if no row is left out, and `each` is a unit."""
     match design:
         case KnownCount():
             _require(everybody and (each or isinstance(design.of, CountUnits)) and _of_all(design.of), about)
-            parts = [Part(**about, law="public", facts={})]
+            _next(draws, "public", about)
+            return [Part(**about, law="public", facts={})]
         case CountDesign():
-            parts = [_noisy(draws, about, "units" if isinstance(design.of, CountUnits) else "rows", {})]
+            if design.measures() != ((Units(),) if isinstance(design.of, CountUnits) else (Rows(design.of.of),)):
+                raise InvalidParameter(f"{about['statistic']} must be a count")
+            return [_noisy(draws, about, "units" if isinstance(design.of, CountUnits) else "rows", {})]
+        case HistogramDesign():
+            [scale], cells = _next(draws, "counts", about).scales(1)
+            known = _opened(draws, everybody and each and design.bins.number == 2 and cells == 1, about)
+            if not known and cells != design.bins.number:
+                raise InvalidParameter(f"{about['statistic']} must have noise on each bin")
+            return [Part(**{**about, "cells": cells}, law="rows", facts={}, scales=(scale,), steps=(Fraction(1),))]
         case MomentDesign():
-            _require(not known or (everybody and each and design.of.missing is not None), about)
-            law = _moment_law(design, known=known, meets=policy.neighbors == "change-one" and plan.cells == 1)
-            parts = [_noisy(draws, about, law, _ends(design.grid))]
+            _require_measures(design, (Present, Total, Squares)[: 3 if design.squares else 2], about)
+            meets = about["neighbors"] == "change-one" and about.get("cells", 1) == 1
+            known = any(draw.kind == "public" for draw in draws[1:2])
+            part = _noisy(draws, about, _moment_law(design, known=known, meets=meets), _ends(design.grid))
+            _opened(draws, everybody and each, about)
+            _require_totals(design, part, known=known, meets=meets)
+            return [part]
         case QuantileDesign():
-            epsilon = share.epsilon / len(design.names)
+            _require_measures(design, (Cells,), about)
+            epsilon = about["epsilon"] / len(design.names)
             named = [{**about, "statistic": titles[name], "epsilon": epsilon} for name in design.names]
-            parts = [part for one in named for part in _choices(draws, one, 3, groups=plan.cells)]
+            kinds = 3 if design.bracketed else 1
+            return [part for one in named for part in _choices(draws, one, kinds, groups=about.get("cells", 1))]
         case ExtremeDesign():
-            parts = _choices(draws, about, 1, groups=plan.cells)
-        case _:
-            raise InvalidParameter(f"a certificate knows no law for a {type(design).__name__}")
-    _nothing_more(draws, about, public=known and isinstance(design, KnownCount | MomentDesign))
-    return parts
+            _require_measures(design, (Cells,), about)
+            return _choices(draws, about, 1, groups=about.get("cells", 1))
+        case TreeDesign():
+            _require_measures(design, (Cells,), about)
+            draw = _next(draws, "tree", about)
+            [scale], _ = draw.scales(1)
+            _opened(draws, everybody and each, about)
+            facts = {"height": Fraction(draw.terms[0].height)}
+            return [Part(**about, law="tree", facts=facts, scales=(scale,), steps=(Fraction(1),))]
+    raise InvalidParameter(f"a certificate knows no law for a {type(design).__name__}")
+
+
+def _require_measures(
+    design: MomentDesign | QuantileDesign | ExtremeDesign | TreeDesign, kinds: tuple[type, ...], about: About
+) -> None:
+    """Refuse a design whose integers are not those that its law is about: of one value, on its own grid."""
+    measures: tuple[Any, ...] = design.measures()
+    values = {measure.value for measure in measures if hasattr(measure, "value")}
+    if tuple(map(type, measures)) != kinds or len(values) != 1 or values.pop().grid != design.grid:
+        raise InvalidParameter(f"{about['statistic']} must be made of integers of one value, on the grid of its bounds")
+
+
+def _require_totals(design: MomentDesign, part: Part, *, known: bool, meets: bool) -> None:
+    """Refuse a design whose totals some value of a row moves further, in units of their noise, than their law says."""
+    replaced, width = part.neighbors == "change-one", design.grid.width
+    terms = Terms(rows=part.rows, spread=part.spread, replaced=replaced, public=known, cells=part.cells)
+    values = sorted({0, 1, width - 1, width, *(width * eighths // 8 for eighths in range(9))})
+    rows = [[[1], [a], [a * a]][: 3 if design.squares else 2] for a in values]
+    totals = [[column[0] for column in design._totals(row, terms)] for row in rows]
+    nobody = [] if known else [[0] * len(totals[0])]
+    moves = [
+        [a - b for a, b in zip(one, two, strict=True)] for one in totals for two in (totals if meets else []) + nobody
+    ]
+    units = [scale * step for scale, step in zip(part.scales, part.steps, strict=True)]
+    worst = max(sum(abs(move) / unit for move, unit in zip(row, units, strict=True)) for row in moves)
+    if worst * (part.rows if meets else terms.factor) > part.loss:
+        raise InvalidParameter(f"a row moves the totals of {part.statistic} by more than their law says")
+
+
+def _opened(draws: list[Draw], may: bool, about: About) -> bool:
+    """Whether the number of rows is opened next, which it may be only where it is public."""
+    if not draws or draws[0].kind != "public":
+        return False
+    _require(may, about)
+    draws.pop(0)
+    return True
 
 
 def _drawn_by(share: Share, plan: Plan) -> list[Draw]:
     """What a design draws in a release, here of zeros."""
     with recording() as draws:
-        share.design.release(Exact(_zero_totals(share, plan)), share.terms, share.epsilon, plan.level)
+        share.design.estimate(Exact(_zero_totals(share, plan)), share.terms, share.epsilon, plan.level)
     return draws
 
 
@@ -149,9 +216,9 @@ def _require(holds: bool, about: About) -> None:
         raise InvalidParameter(f"{about['statistic']} takes a number of rows as public that is private here")
 
 
-def _nothing_more(draws: list[Draw], about: About, *, public: bool = False) -> None:
+def _nothing_more(draws: list[Draw], about: About) -> None:
     """Refuse a release that draws, or opens, more than its parts."""
-    if [draw.kind for draw in draws] != ["public"] * public:
+    if draws:
         raise InvalidParameter(f"{about['statistic']} draws more than its law knows of")
 
 
@@ -223,15 +290,30 @@ def certified_twin(statistic: str, *, epsilon: Any, **given: Any) -> tuple[Any, 
     if "bounds" in known and given.get("bounds") is None:
         raise InvalidParameter(f"the certificate of a {statistic} needs bounds=, the declared ones")
     data = _zeros(**shape)
-    release, draws = recorded(lambda: call(data, epsilon=exact, **given))
+    with noting_shares() as shares:
+        release, draws = recorded(lambda: call(data, epsilon=exact, **given))
     neighbors = exact_neighbors(given.get("neighbors", "change-one"))
     about: About = {"statistic": statistic, "neighbors": neighbors, "epsilon": exact}
-    dropped = given.get("missing") is None and (isinstance(data, np.ma.MaskedArray) or data.dtype.kind == "f")
-    bounds = (0, 1) if statistic in ("count", "proportion") else given.get("bounds")
-    whole = statistic in ("count", "proportion") or data.dtype.kind == "i"
-    parts = list(_parts(draws, about, dropped=dropped, bounds=bounds, whole=whole))
+    if statistic == "randomized_response":
+        parts = [_coin(_next(draws, "loose", about), about)]
+    else:
+        dropped = given.get("missing") is None and (isinstance(data, np.ma.MaskedArray) or data.dtype.kind == "f")
+        parts = list(_parts_of_column(shares, draws, about, everybody=neighbors == "change-one" and not dropped))
     _nothing_more(draws, about)
     return release, parts
+
+
+def _parts_of_column(shares: list[Share], draws: list[Draw], about: About, *, everybody: bool) -> Iterator[Part]:
+    """The parts of the designs of a call, of which a ledger's tape has another run: their ε must add up to its ε."""
+    once, again = shares[: len(shares) // 2], shares[len(shares) // 2 :]
+    parts = [share.epsilon for share in once]
+    if parts != [share.epsilon for share in again] or sum(parts, Fraction()) != about["epsilon"]:
+        raise InvalidParameter(f"the designs of {about['statistic']} must add up to its ε, with a ledger and without")
+    for share in once:
+        title = about["statistic"] if len(once) == 1 else ", ".join(share.design.names)
+        fields = {**about, "statistic": title, "epsilon": share.epsilon}
+        titles = dict.fromkeys(share.design.names, title)
+        yield from _parts(share.design, draws, fields, titles, everybody=everybody, each=True)
 
 
 _SHAPE = {"n", "whole", "nullable"}
@@ -249,55 +331,6 @@ def _zeros(*, n: Any = 1, whole: bool = False, nullable: bool | None = None) -> 
         raise InvalidParameter("a column of floats can have missing values: give missing=, or whole=True for integers")
     zeros = np.zeros(size, np.int8 if whole else np.float64)
     return np.ma.MaskedArray(zeros) if whole and nullable else zeros
-
-
-def _parts(draws: list[Draw], about: About, *, dropped: bool, bounds: Any, whole: bool) -> Iterator[Part]:
-    """The parts of a statistic of an array, one draw after the other."""
-    replaced, epsilon, statistic = about["neighbors"] == "change-one", about["epsilon"], about["statistic"]
-    public = replaced and not dropped
-    match statistic:
-        case "randomized_response":
-            yield _coin(_next(draws, "loose", about), about)
-        case "count":
-            yield _noisy(draws, about, "rows", {})
-        case "histogram":
-            [scale], cells = _next(draws, "counts", about).scales(1)
-            yield Part(**about, law="rows", facts={}, scales=(scale,), steps=(Fraction(1),), cells=cells)
-        case "median" | "quantile":
-            yield from _choices(draws, about, len(draws) if len(draws) in (1, 3) else 3)
-        case "quantiles" if draws and draws[0].kind == "choice":
-            each = max(1, len(draws) // 3)
-            for _ in range(each):
-                yield from _choices(draws, {**about, "epsilon": epsilon / each}, 3)
-        case "cdf" | "quantiles":
-            draw = _next(draws, "tree", about)
-            [scale], _ = draw.scales(1)
-            height = Fraction(draw.terms[0].height)
-            yield Part(**about, law="tree", facts={"height": height}, scales=(scale,), steps=(Fraction(1),))
-        case "min" | "max":
-            yield from _choices(draws, about, 1)
-        case "summary":
-            yield _moments(draws, {**about, "epsilon": epsilon / 2}, "std", public, bounds, whole)
-            for name in ("lower quartile", "median", "upper quartile"):
-                yield from _choices(draws, {**about, "statistic": name, "epsilon": epsilon / 6}, 3)
-        case _:
-            yield _moments(draws, about, statistic, public, bounds, whole)
-
-
-def _moments(draws: list[Draw], about: About, statistic: str, public: bool, bounds: Any, whole: bool) -> Part:
-    squares = statistic in ("variance", "std", "mean_and_std")
-    replaced = about["neighbors"] == "change-one"
-    if statistic == "sum":
-        law = "lone" if public else "sum"
-    elif squares:
-        law = "joint" if public else "squares" if replaced else "bernstein"
-    else:
-        law = "lone" if public else "centred" if replaced else "pair"
-    grid = value_grid(exact_bounds(bounds), bits=SQUARE_BITS if squares else SUM_BITS, whole=whole)
-    found = _noisy(draws, about, law, _ends(grid))
-    if public and statistic != "sum":
-        _next(draws, "public", about)
-    return found
 
 
 def _coin(draw: Draw, about: About) -> Part:

@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 from discreet import arrays
 from discreet.ask.expression import Column
 from discreet.ask.query import Count, Moment
+from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Exact
-from discreet.release.design import CountDesign, MomentDesign, Terms
+from discreet.release.design import items
 from discreet.release.laplace_mechanism import laplace_mechanism
 from discreet.release.response import randomized_response
+from discreet.release.statistics.counts import CountDesign
+from discreet.release.statistics.moments import MomentDesign
 
 EPSILON = Fraction(1)
 _LEVEL = Fraction(19, 20)
@@ -83,7 +86,7 @@ def _counts(neighbors: str, cells: int) -> Callable[..., Any]:
     design = CountDesign(name="n", of=Count())
 
     def mechanism(x: list[int], size: int) -> NDArray[Any]:
-        found = design.release(Exact([x * size]), _terms(neighbors, cells), EPSILON, _LEVEL)
+        found = items(design, Exact([x * size]), _terms(neighbors, cells), EPSILON, _LEVEL)
         return _values(found["n"]).reshape(size, cells)
 
     return mechanism
@@ -102,7 +105,7 @@ def _moments(asked: _Asked, neighbors: str) -> Callable[..., Any]:
 
     def mechanism(x: list[int], size: int) -> NDArray[Any]:
         exact = Exact([[number] * size for number in x])
-        return _values(design.release(exact, _terms(neighbors, 1), EPSILON, _LEVEL)["m"])
+        return _values(items(design, exact, _terms(neighbors, 1), EPSILON, _LEVEL)["m"])
 
     return mechanism
 

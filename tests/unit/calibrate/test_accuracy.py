@@ -19,7 +19,7 @@ from scipy import optimize
 from discreet.calibrate import accuracy, lemma
 from discreet.errors import InvalidParameter
 from discreet.parameters import UNIT, charge
-from discreet.release.statistics.moments import centred_scales
+from terms import centred_scales
 
 SCALES = [Fraction(1, 2), Fraction(7, 3), Fraction(20), Fraction(1234, 5)]
 

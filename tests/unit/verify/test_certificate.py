@@ -10,7 +10,7 @@ import pytest
 import discreet
 from discreet.errors import InvalidParameter
 from discreet.release import split as shares
-from discreet.release.design import MomentDesign
+from discreet.release.statistics.moments import MomentDesign
 from discreet.verify import certify, check
 from noiseless import recorded
 from studies import Paper, replayed, select, study_of

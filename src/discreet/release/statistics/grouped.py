@@ -98,8 +98,12 @@ class Lone:
         return self._around(0)[0]
 
     def ends(self, _statistic: str, confidence: Fraction) -> tuple[Any, Any]:
-        """The ends of their intervals, of one discrete Laplace draw each, exactly."""
-        return self._around(radius(self.total[0], confidence))[1:]
+        """The ends of their intervals, of one discrete Laplace draw each, exactly.
+
+        Each value is rounded by half a step at most, which the ends allow for where the number of values is known.
+        """
+        rounding = 0 if self.grid.exact else -(-self.n // 2)
+        return self._around(radius(self.total[0], confidence) + rounding)[1:]
 
     def _around(self, reach: int) -> tuple[Any, Any, Any]:
         values, unit = self.total.values, 1 if self.grid.exact else float(self.grid.step)

@@ -1,60 +1,210 @@
-"""Means and variances whose noise is joint: several statistics for the price of one.
+"""Sums, means and variances whose noise is joint: several statistics for the price of one.
 
-In steps of the grid let a = x − L, R = H − L, q = a(R−a).
-
-    lone       Σa                                   DLap(R/ε)                                n public       [change-one]
-    joint      Σa, Σq                               DLap(9R/8ε), DLap(9R²/16ε)               n public       [change-one]
-    centred    Σ(2a−R), N                           DLap(2R/ε), DLap(2/ε)                    N private      [change-one]
-    squares    Σ(2a−R), Σ(8q−R²), N                 DLap(9R/4ε), DLap(9R²/2ε), DLap(3/ε)     N private      [change-one]
-    pair       Σa, Σ(R−a)                           DLap(R/ε) each                                          [add-remove]
-    Bernstein  Σ(R−a)², Σ2a(R−a), Σa²               DLap(R²/ε) each                                         [add-remove]
-
-because adding DLap(bᵢ) is ε-private iff no unit moves Σ|ΔTᵢ|/bᵢ by more than ε: the sup of the sum, not the sum of the
-sups. Where a moves by d·R, q moves by at most d(1−d)·R², and max d + 2d(1−d) = 9/8. A value that comes or goes moves
-the centred sums by at most R and 1, which costs ½ + ½, and the squares by 4/9 + 2/9 + 3/9. A value adds R to the pair
-and R² to Bernstein's sums. Each design has a law in tests/laws. What follows from sums with private N is in `grouped`.
+In steps of the grid let a = x − L, R = H − L, q = a(R−a). What is released, and with which noise, is the table of
+`calibrate.sensitivity`: a lone or joint design where the number of rows is public, centred ones where a row that goes
+and one that comes meet in one number, the pair and Bernstein's sums elsewhere. Where the number of contributing rows is
+public (change-one, each row a unit, no WHERE, no groups, missing values replaced), a sum moves by R, a mean needs no
+count, and a variance is joint. What follows from sums with private N is in `grouped`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
-from discreet.calibrate.grid import ValueGrid
-from discreet.release.mechanism import NoisySum
+import numpy as np
+
+from discreet.ask.query import Moment
+from discreet.calibrate.grid import ValueGrid, value_grid
+from discreet.calibrate.lemma import half_width
+from discreet.calibrate.sensitivity import Terms
+from discreet.engines.base import Measure, Present, Squares, Total
+from discreet.engines.integers import Integers, roomy
+from discreet.formats import readable
+from discreet.release.design import Estimate, Line, Secret, on_grid
+from discreet.release.mechanism import NoisyColumn, NoisySum, noisy_columns, public_count, public_step
+from discreet.release.statistics.grouped import (
+    BERNSTEIN,
+    CENTRED_BERNSTEIN,
+    CENTRED_PAIR,
+    PAIR,
+    Lone,
+    Partition,
+    Private,
+)
 from discreet.release.statistics.spread import radius
 
-_WEIGHT = Fraction(2)
-_STRETCH = (1 + _WEIGHT) ** 2 / (4 * _WEIGHT)
+SUM_BITS = 30
+SQUARE_BITS = 22
+"""Steps of the grids: a sum's rounding vanishes beside any noise; the squares of a block stay within int64."""
 
 Interval = tuple[float, float]
 
 
-def joint_scales(width: int, epsilon: Fraction) -> list[Fraction]:
-    """The scales of Σa and Σq."""
-    return [_STRETCH * width / epsilon, _STRETCH / _WEIGHT * width**2 / epsilon]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MomentDesign:
+    """Sum, mean, variance and std of one expression, out of one joint release."""
 
+    wanted: tuple[tuple[str, str], ...]
+    """(name, statistic): sum, mean, variance, std, and the sample forms variance+ and std+."""
+    of: Moment
+    weight: int = 1
 
-def centred_scales(width: int, epsilon: Fraction) -> list[Fraction]:
-    """The scales of Σ(2a−R) and N."""
-    return [2 * width / epsilon, 2 / epsilon]
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.wanted)
 
+    @property
+    def squares(self) -> bool:
+        return any(statistic.rstrip("+") in ("variance", "std") for _, statistic in self.wanted)
 
-def centred_square_scales(width: int, epsilon: Fraction) -> list[Fraction]:
-    """The scales of Σ(2a−R), Σ(8q−R²) and N."""
-    return [2 * _STRETCH * width / epsilon, 8 * _STRETCH / _WEIGHT * width**2 / epsilon, 3 / epsilon]
+    @property
+    def alone(self) -> bool:
+        """Whether only the sum is wanted."""
+        return all(statistic == "sum" for _, statistic in self.wanted)
 
+    @property
+    def grid(self) -> ValueGrid:
+        """A function of what is declared."""
+        bits = SQUARE_BITS if self.squares else SUM_BITS
+        if self.of.precision is not None:
+            levels = (self.of.upper - self.of.lower) / self.of.precision
+            bits = min(bits, max(1, math.ceil(levels).bit_length()))
+        return value_grid((self.of.lower, self.of.upper), bits=bits, whole=self.of.whole and self.of.precision is None)
 
-def pair_scales(width: int, epsilon: Fraction) -> list[Fraction]:
-    """The scales of Σa and Σ(R−a)."""
-    return [width / epsilon] * 2
+    def measures(self) -> tuple[Measure, ...]:
+        """n, Σa and, if asked for, Σa²."""
+        value = on_grid(self.of.of, self.grid, self.of.missing)
+        found: tuple[Measure, ...] = (Present(value), Total(value))
+        return (*found, Squares(value)) if self.squares else found
 
+    def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
+        """Scales of the sums, in grid units."""
+        grid = self.grid
+        if self.squares:
+            found = terms.variance(grid.width)
+        else:
+            found = [terms.sum(grid.lower, grid.upper)] if self.alone else terms.mean(grid.width)
+        return [scale / epsilon for scale in found]
 
-def bernstein_scales(width: int, epsilon: Fraction) -> list[Fraction]:
-    """The scales of the three sums."""
-    return [width**2 / epsilon] * 3
+    def partition(self, terms: Terms) -> Partition:
+        """How the number, the mean and the variance of a private number of rows follow from the totals."""
+        if self.squares:
+            return CENTRED_BERNSTEIN if terms.meets else BERNSTEIN
+        return CENTRED_PAIR if terms.meets else PAIR
+
+    def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
+        """The widest that an interval can be; a std is taken of data whose std is a quarter of the range."""
+        found = []
+        for name, statistic in self.wanted:
+            scale, step = self.noise(statistic, terms, epsilon)
+            reach = self._reach(statistic, terms, epsilon, confidence)
+            sizes = [1] if statistic == "sum" else [size] if size is not None else [1_000, 10_000]
+            shown = [f"± {readable(reach / rows, 3)}" + (f" at {rows:,} rows" if rows > 1 else "") for rows in sizes]
+            found.append(
+                Line(
+                    name=name,
+                    sensitivity=scale * epsilon,
+                    scale=scale,
+                    within=", ".join(shown),
+                    reach=reach / sizes[0] if size is not None or statistic == "sum" else None,
+                    sized=True,
+                    step=step,
+                    noise=self._sum_noise(terms, epsilon) if statistic == "sum" else (),
+                )
+            )
+        return found
+
+    def noise(self, statistic: str, terms: Terms, epsilon: Fraction) -> tuple[Fraction, Fraction]:
+        """The scale and the step of the noise that a statistic rests on: on a count, a sum or a sum of squares.
+
+        In the units of the data, before a division by the number of rows.
+        """
+        at, power = {"count": (-1, 0), "sum": (0, 1), "mean": (0, 1)}.get(statistic, (1, 2))
+        factor, degree = (((1, 1), (1, 2)) if terms.public or self.alone else self.partition(terms).units)[at]
+        scale, width = self.scales(terms, epsilon)[at], self.grid.width
+        unit = (width * self.grid.step) ** power / (factor * width**degree)
+        return scale * unit, public_step(scale, epsilon, terms.touched) * unit
+
+    def _sum_noise(self, terms: Terms, epsilon: Fraction) -> tuple[Fraction, ...]:
+        """The scales of the draws in a sum: each the scale of a released total times its weight in the sum."""
+        grid, scales = self.grid, self.scales(terms, epsilon)
+        if terms.public or self.alone:
+            return (scales[0] * grid.step,)
+        partition = self.partition(terms)
+        ends = [grid.lower + Fraction(value) * grid.width for value in partition.values]
+        found = []
+        for scale, (factor, power), *column in zip(scales, partition.units, *partition.matrix, strict=True):
+            weight = sum((end * Fraction(part) for end, part in zip(ends, column, strict=True)), Fraction())
+            found.append(scale * abs(weight) / (factor * grid.width**power) * grid.step)
+        return tuple(scale for scale in found if scale)
+
+    def _reach(self, statistic: str, terms: Terms, epsilon: Fraction, confidence: Fraction) -> float:
+        """The half-width of a sum; of a mean, variance or std, times the number of rows."""
+        grid, scales, level = self.grid, self.scales(terms, epsilon), float(confidence)
+        width, step = float(grid.width), float(grid.step)
+        if len(scales) == 1:
+            return half_width(scales[0], confidence) * step
+        if terms.public and statistic in ("sum", "mean"):
+            return float(scales[0]) * -math.log(1 - level) * step
+        half = (1 + level) / 2  # variances give half of the error to the mean
+        if terms.public:
+            found = (float(scales[0]) * width + float(scales[1])) * -math.log(1 - half) * step**2
+        else:
+            totals = [NoisyColumn(values=[0], step=1, scale=scale) for scale in scales]
+            partition = self.partition(terms)
+            noise = Private(grid=grid, partition=partition, totals=totals)
+            values = np.array(partition.values)
+            if statistic == "sum":
+                return float(noise.reach(grid.lower + values * width, level)) * step
+            if statistic == "mean":  # an end of the bounds is worst
+                return float(noise.reach(values, level)) * width * step
+            found = float(noise.reach(values == 1, half)) * (width * step) ** 2
+        return found / (width * step / 2) if statistic.startswith("std") else found
+
+    def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
+        """The joint release: noisy sums of all groups, from which the statistics follow at any confidence."""
+        sums = self.noisy(exact, terms, epsilon)
+        return {name: Estimate(sums.value(what), partial(sums.ends, what)) for name, what in self.wanted}
+
+    def noisy(self, exact: Secret, terms: Terms, epsilon: Fraction) -> Lone | Known | Private:
+        """The noisy sums of all groups."""
+        grid = self.grid
+        totals = noisy_columns(
+            exact.map(lambda found: self._totals(found, terms)), self.scales(terms, epsilon), epsilon, terms.touched
+        )
+        n = public_count(exact.map(lambda found: int(found[0][0]))) if terms.public else 0
+        if self.alone:
+            return Lone(grid=grid, n=n, total=totals[0])
+        if not terms.public:
+            return Private(grid=grid, partition=self.partition(terms), totals=totals)
+        first, *second = (column[0] for column in totals)
+        return Known(grid=grid, n=max(n, 1), total=first, mixed=second[0] if second else None)
+
+    def _totals(self, found: list[Any], terms: Terms) -> list[Any]:
+        """The sums of the design, for every group, from n, Σa and Σa²."""
+        width, lower = self.grid.width, self.grid.lower
+        if not terms.meets and not terms.public and all(isinstance(column, Integers) for column in found):
+            factors = [width**2, 2 * width, 2] if self.squares else [max(width, abs(lower)), 1]
+            return [Integers(column) for column in self._sums(terms, *roomy([one.array for one in found], factors))]
+        rows = [self._sums(terms, *row) for row in zip(*found, strict=True)]
+        return [list(column) for column in zip(*rows, strict=True)]
+
+    def _sums(self, terms: Terms, n: Any, total: Any, squared: Any = None) -> list[Any]:
+        """The same of one group, or of arrays of them."""
+        width = self.grid.width
+        if terms.public:
+            return joint_totals(total, squared, width) if self.squares else [total]
+        if self.alone:
+            return [total + self.grid.lower * n]
+        if self.squares:
+            found = centred_square_totals if terms.meets else bernstein_totals
+            return found(n, total, squared, width)
+        return (centred_totals if terms.meets else pair_totals)(n, total, width)
 
 
 def joint_totals(total: Any, squared: Any, width: int) -> list[Any]:

@@ -1,34 +1,47 @@
-"""Designs of quantiles, minimum and maximum in a query: exact choices in every group.
+"""Quantiles, minimum and maximum by exact choice among cells, in every group, and what can be said of them.
 
-A row moves the gap of a cell by at most max(q, 1−q) to either side, so a rate of ε/(2·max(q, 1−q)·factor) per rank
-loses at most ε over all rows of a unit, whichever groups they are in. Quantiles of one expression share ε in equal
-parts, and each spends a quarter of its part on a bracket.
+A quantile q is searched at rank r = q·N (N the number of records) among the K points of a grid by permute-and-flip, at
+a rate of ε over the range of the gaps (`Terms.ranks`) per rank. P(rank error ≥ T) ≤ K/2·e^(−rate·T), whatever the data.
+A bracket of two more choices at r ∓ T, T = ln(K/β)/rate, holds the quantile with probability 1 − β; as T grows with
+ln K, it is chosen on a coarser grid. Quantiles of one expression share ε in equal parts, and each spends a quarter of
+its part on its bracket. Minimum and maximum aim at the s-th record from the end with unequal rates, s = ⌈ln K/0.7ε⌉: no
+private method can find the last one. A cell is a grid point with everything that is rounded to it, so ties are no
+problem.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import lru_cache, partial
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from discreet.ask.query import Extreme, Quantiles
+from discreet.calibrate.ball import ball, upper_bound
 from discreet.calibrate.grid import ValueGrid, value_grid
-from discreet.engines.base import Cells, Exact, Measure, OnGrid
+from discreet.calibrate.sensitivity import Terms
+from discreet.engines.base import Cells, Exact, Measure
 from discreet.errors import InvalidParameter
-from discreet.release.design import Item, Line, Secret, Terms, as_number, grid_point
-from discreet.release.statistics.quantile import (
-    BRACKET_BITS,
-    CELL_BITS,
-    END_RATE,
-    EXTREME_BITS,
-    VALUE_PART,
-    coarser,
-    find,
-    find_bracket,
-    find_extreme,
-    rank_error,
-    records_beyond,
-)
+from discreet.release.design import Estimate, Item, Line, Secret, on_grid
+from discreet.release.mechanism import choose_cell
+
+CELL_BITS = 16
+BRACKET_BITS = 9
+EXTREME_BITS = 5
+"""Grids of quantiles have about 2¹⁶ points, those of their brackets 2⁹, those of minimum and maximum 2⁵."""
+
+VALUE_PART = Fraction(3, 4)
+"""Of a quantile's ε, what its value gets where a bracket is released with it; each end gets half of the rest."""
+
+END_RATE = (1 - VALUE_PART) / 2 / VALUE_PART
+"""The rate of an end of the bracket, as a share of the value's."""
+
+_OVER, _UNDER = Fraction(7, 10), Fraction(3, 10)
 
 _FINEST_SHARE, _SMALLEST_RATE = 10**6, Fraction(1, 10**10)
 """With them 10¹² rows and an aim of 10¹² ranks, both in millionths, stay below 2⁶²."""
@@ -36,19 +49,23 @@ _FINEST_SHARE, _SMALLEST_RATE = 10**6, Fraction(1, 10**10)
 _ALL_CELLS = 24
 """Grids of quantiles are so coarse that all groups together have about 2²⁴ cells at most."""
 
+_USUAL_DOUBT = Fraction(1, 20)
+
+Counts = Exact[NDArray[np.int64]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantileDesign:
-    """Quantiles of one expression, each with a bracket."""
+    """Quantiles of one expression, each with a bracket or without."""
 
     names: tuple[str, ...]
     of: Quantiles
     cells: int
     """Groups of the answer, which decide how fine the grid can be."""
+    bracketed: bool = True
 
     @property
     def weight(self) -> int:
-        """One part for each quantile."""
         return len(self.names)
 
     @property
@@ -58,48 +75,74 @@ class QuantileDesign:
         return value_grid((self.of.lower, self.of.upper), bits=bits, whole=self.of.whole)
 
     def measures(self) -> tuple[Measure, ...]:
-        """The counts of the cells."""
-        return (Cells(OnGrid(as_number(self.of.of), self.grid, grid_point(self.of.missing, self.grid))),)
+        return (Cells(on_grid(self.of.of, self.grid, self.of.missing)),)
+
+    def rate(self, share: Fraction, terms: Terms, epsilon: Fraction) -> Fraction:
+        """Of the value of a quantile, per rank."""
+        each = epsilon / len(self.names) * (VALUE_PART if self.bracketed else 1)
+        return each / terms.ranks(share)
+
+    def rank_error(self, rate: Fraction, miss: Fraction = _USUAL_DOUBT) -> float:
+        """How many ranks a value is off at most, but for a chance."""
+        return float(rank_error(self.grid.width + 1, rate, miss))
 
     def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
         """Known in ranks; how far that is in values, only the data knows."""
         found = []
         for name, share in zip(self.names, self.of.shares, strict=True):
-            rate = rank_rate(share, terms, epsilon / len(self.names) * VALUE_PART)
-            reach = float(rank_error(self.grid.width + 1, rate, 1 - confidence))
-            of = f" of {size:,}" if size else ""
-            within = f"within {reach:,.0f} ranks{of}; its interval is released with it"
-            line = Line(name=name, sensitivity=Fraction(terms.steps), scale=1 / rate, within=within, reach=None)
-            found.append(replace(line, step=self.grid.step))
+            rate, of = self.rate(share, terms, epsilon), f" of {size:,}" if size else ""
+            within = f"within {self.rank_error(rate, 1 - confidence):,.0f} ranks{of}; its interval is released with it"
+            line = Line(
+                name=name,
+                sensitivity=Fraction(terms.steps),
+                scale=1 / rate,
+                within=within,
+                reach=None,
+                step=self.grid.step,
+            )
+            found.append(line)
         return found
 
-    def release(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> dict[str, list[Item]]:
+    def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> Mapping[str, Estimate]:
         """For every group and share a choice, and two for its bracket."""
-        each = epsilon / len(self.names)
         found = {}
         for name, share in zip(self.names, self.of.shares, strict=True):
-            rate = rank_rate(share, terms, each * VALUE_PART)
-            found[name] = [
-                self._one(exact.map(lambda all_of, at=cell: all_of[0][at]), share, rate, confidence)  # type: ignore[misc]
+            rate = self.rate(share, terms, epsilon)
+            chosen = [
+                self._chosen(exact.map(lambda all_of, at=cell: all_of[0][at]), share, rate, confidence)  # type: ignore[misc]
                 for cell in range(terms.cells)
             ]
+            values, lows, highs = ([*column] for column in zip(*chosen, strict=True))
+            found[name] = Estimate(values, partial(self._ends, lows, highs, confidence))
         return found
 
-    def _one(self, counts: Exact[Any], share: Fraction, rate: Fraction, confidence: Fraction) -> Item:
+    def _chosen(self, counts: Counts, share: Fraction, rate: Fraction, confidence: Fraction) -> Item:
         grid = self.grid
-        point = find(counts, grid, share, rate) * grid.step
-        gathered, coarse = coarser(counts, grid)
-        first, last = find_bracket(gathered, coarse, share, rate * END_RATE, confidence)
-        half = Fraction(0) if coarse.exact else (coarse.step + (0 if grid.exact else grid.step)) / 2
-        low = max(first * coarse.step - half, grid.lower * grid.step)
-        high = min(last * coarse.step + half, grid.upper * grid.step)
-        value = min(max(point, low), high)
-        return (int(value), float(low), float(high)) if grid.exact else (float(value), float(low), float(high))
+        value, low, high = find(counts, grid, share, rate) * grid.step, *self._bounds()
+        if self.bracketed:
+            gathered, coarse = coarser(counts, grid)
+            first, last = find_bracket(gathered, coarse, share, rate * END_RATE, confidence)
+            half = Fraction(0) if coarse.exact else (coarse.step + (0 if grid.exact else grid.step)) / 2
+            low, high = max(first * coarse.step - half, low), min(last * coarse.step + half, high)
+            value = min(max(value, low), high)
+        return int(value) if grid.exact else float(value), float(low), float(high)
+
+    def _bounds(self) -> tuple[Fraction, Fraction]:
+        return self.grid.lower * self.grid.step, self.grid.upper * self.grid.step
+
+    def _ends(
+        self, lows: list[float], highs: list[float], released: Fraction, confidence: Fraction
+    ) -> tuple[list[float], list[float]]:
+        """The brackets, up to the confidence that they were released for; beyond it only the bounds are certain."""
+        if confidence <= released:
+            return lows, highs
+        low, high = self._bounds()
+        return [float(low)] * len(lows), [float(high)] * len(highs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtremeDesign:
-    """Minimum or maximum of one expression."""
+    """Minimum or maximum of one expression; what lies beyond the last record no private method can tell."""
 
     name: str
     of: Extreme
@@ -107,7 +150,6 @@ class ExtremeDesign:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The one."""
         return (self.name,)
 
     @property
@@ -116,38 +158,43 @@ class ExtremeDesign:
         return value_grid((self.of.lower, self.of.upper), bits=EXTREME_BITS, whole=self.of.whole)
 
     def measures(self) -> tuple[Measure, ...]:
-        """The counts of the cells."""
-        return (Cells(OnGrid(as_number(self.of.of), self.grid, grid_point(self.of.missing, self.grid))),)
+        return (Cells(on_grid(self.of.of, self.grid, self.of.missing)),)
+
+    def beyond(self, terms: Terms, epsilon: Fraction) -> str:
+        """How many lie beyond the released number."""
+        many = records_beyond(self.grid, epsilon / terms.steps)
+        return f"about {many:,} {{}} lie {'above' if self.of.side == 'max' else 'below'}"
 
     def lines(self, terms: Terms, epsilon: Fraction, _confidence: Fraction, _size: int | None) -> list[Line]:
         """Known in rows beyond."""
-        rate = epsilon / terms.steps
-        side = "above" if self.of.side == "max" else "below"
-        within = f"about {records_beyond(self.grid, rate):,} rows lie {side}"
-        line = Line(name=self.name, sensitivity=Fraction(terms.steps), scale=1 / rate, within=within, reach=None)
-        return [replace(line, step=self.grid.step)]
+        delta, within = Fraction(terms.steps), self.beyond(terms, epsilon).format("rows")
+        return [
+            Line(
+                name=self.name,
+                sensitivity=delta,
+                scale=delta / epsilon,
+                within=within,
+                reach=None,
+                step=self.grid.step,
+            )
+        ]
 
-    def release(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> dict[str, list[Item]]:
-        """A choice in every group; what lies beyond the last record no private method can tell."""
+    def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
+        """A choice in every group."""
+        chosen = [
+            self._chosen(exact.map(lambda all_of, at=cell: all_of[0][at]), epsilon / terms.steps)  # type: ignore[misc]
+            for cell in range(terms.cells)
+        ]
+        ends = [float(self.of.lower)] * terms.cells, [float(self.of.upper)] * terms.cells
+        return {self.name: Estimate(chosen, lambda _: ends)}
+
+    def _chosen(self, counts: Counts, rate: Fraction) -> int | float:
         grid, side = self.grid, self.of.side
-        bounds = float(self.of.lower), float(self.of.upper)
-        found: list[Item] = []
-        for cell in range(terms.cells):
-            counts = exact.map(lambda all_of, at=cell: all_of[0][at])  # type: ignore[misc]
-            point, _ = find_extreme(counts, grid, side, epsilon / terms.steps)
-            if grid.exact:
-                found.append((point, *bounds))
-            else:
-                edge = (point + (Fraction(1, 2) if side == "max" else -Fraction(1, 2))) * grid.step
-                found.append((float(min(max(edge, self.of.lower), self.of.upper)), *bounds))
-        return {self.name: found}
-
-
-def rank_rate(share: Fraction, terms: Terms, epsilon: Fraction) -> Fraction:
-    """The rate per rank that loses at most ε."""
-    if terms.cells == 1 and terms.replaced:
-        return epsilon / (2 * terms.rows)
-    return epsilon / (2 * max(share, 1 - share) * terms.factor)
+        point = find_extreme(counts, grid, side, rate)
+        if grid.exact:
+            return point
+        edge = (point + (Fraction(1, 2) if side == "max" else -Fraction(1, 2))) * grid.step
+        return float(min(max(edge, self.of.lower), self.of.upper))
 
 
 def refuse_unranked(design: object, terms: Terms, epsilon: Fraction) -> None:
@@ -155,10 +202,72 @@ def refuse_unranked(design: object, terms: Terms, epsilon: Fraction) -> None:
     if isinstance(design, QuantileDesign):
         if any(share.denominator > _FINEST_SHARE for share in design.of.shares):
             raise InvalidParameter("a quantile's share must have at most six decimals, as in quantile(age, 0.999)")
-        rates = [rank_rate(share, terms, epsilon / len(design.names) / 4) for share in design.of.shares]
+        rates = [design.rate(share, terms, epsilon) / 3 for share in design.of.shares]  # a quarter of its part
     elif isinstance(design, ExtremeDesign):
         rates = [epsilon / terms.steps]
     else:
         return
     if min(rates) < _SMALLEST_RATE:
         raise InvalidParameter("epsilon must be larger for a quantile, minimum or maximum: this one would tell nothing")
+
+
+@lru_cache(maxsize=256)
+def rank_error(cells: int, rate: Fraction, miss: Fraction) -> Fraction:
+    """T with P(rank error ≥ T) ≤ miss, in records; rounded up to quarters."""
+    exact = upper_bound(lambda: ball(cells / (2 * miss)).log() / ball(rate))
+    return Fraction(math.ceil(exact * 4), 4)
+
+
+def find(counts: Counts, grid: ValueGrid, share: Fraction, rate: Fraction) -> int:
+    """The grid point chosen for a quantile, at this rate per rank."""
+    return grid.lower + choose_cell(counts, share=share, offset=Fraction(0), over=rate, under=rate)
+
+
+def find_bracket(
+    counts: Counts, grid: ValueGrid, share: Fraction, rate: Fraction, confidence: Fraction
+) -> tuple[int, int]:
+    """Two grid points between which the quantile lies at this confidence, each chosen at this rate."""
+    reach = rank_error(grid.width + 3, rate, (1 - confidence) / 2)
+    # the ends may lie below or above everybody: two more cells, which hold nobody
+    low, high = (
+        grid.lower - 1 + choose_cell(counts, share=share, offset=offset, over=rate, under=rate, beyond=True)
+        for offset in (-reach, reach)
+    )
+    return max(low, grid.lower), min(high, grid.upper)
+
+
+def records_beyond(grid: ValueGrid, epsilon: Fraction) -> int:
+    """The record from the end that minimum and maximum aim at."""
+    return math.ceil(upper_bound(lambda: ball(grid.width + 1).log() / ball(_OVER * epsilon)))
+
+
+def find_extreme(counts: Counts, grid: ValueGrid, side: Literal["min", "max"], epsilon: Fraction) -> int:
+    """The grid point chosen for a minimum or maximum."""
+    beyond = records_beyond(grid, epsilon)
+    if side == "max":
+        index = choose_cell(
+            counts, share=Fraction(1), offset=Fraction(-beyond), over=_OVER * epsilon, under=_UNDER * epsilon
+        )
+    else:
+        index = choose_cell(
+            counts, share=Fraction(0), offset=Fraction(beyond), over=_UNDER * epsilon, under=_OVER * epsilon
+        )
+    return grid.lower + index
+
+
+def coarser(counts: Counts, grid: ValueGrid) -> tuple[Counts, ValueGrid]:
+    """The same counts on a grid for brackets: every point goes to the nearest one of a coarser grid."""
+    coarse, starts = _coarse(grid)
+    return counts.map(lambda fine: np.add.reduceat(fine, starts)), coarse
+
+
+@lru_cache(maxsize=64)
+def _coarse(grid: ValueGrid) -> tuple[ValueGrid, NDArray[np.int64]]:
+    """The coarser grid, and for each of its points the first finer one that goes to it."""
+    times = 2 ** max(0, (grid.width + 1).bit_length() - 1 - BRACKET_BITS)
+    lower, upper = (2 * grid.lower + times) // (2 * times), (2 * grid.upper + times) // (2 * times)
+    coarse = ValueGrid(
+        exponent=grid.exponent + times.bit_length() - 1, lower=lower, upper=upper, exact=times == 1 and grid.exact
+    )
+    points = (2 * (grid.lower + np.arange(grid.width + 1)) + times) // (2 * times) - lower
+    return coarse, np.searchsorted(points, np.arange(coarse.width + 1))

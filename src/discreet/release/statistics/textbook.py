@@ -19,22 +19,41 @@ from discreet.engines.base import Exact
 from discreet.errors import InvalidParameter
 from discreet.formats import as_float
 from discreet.release import mechanism
-from discreet.release.design import SUM_BITS
-from discreet.release.estimators import total
 from discreet.release.question import Question
 from discreet.release.release import Ends, Release
+from discreet.release.statistics.moments import SUM_BITS
+from discreet.release.statistics.spread import radius
 
 Floor = Callable[[Fraction], int]
 
 
 def mean(ask: Question) -> Release:
     """Of a private number of values: half of ε for the sum, half for the count, and their quotient."""
-    half = replace(ask, epsilon=ask.epsilon / 2)
-    grid = ask.grid(SUM_BITS)
-    size = engine.moments(ask.data, grid, ask.missing_on(grid), squares=False).map(lambda found: [found[0]])
-    [noisy] = mechanism.noisy_sums(size, [1 / half.epsilon], half.epsilon)
-    count = half.of_sum(noisy, sensitivity=Fraction(1), unit=Fraction(1), whole=True)
-    return replace(total(half) / count, statistic="mean")
+    grid, half = ask.grid(SUM_BITS), ask.epsilon / 2
+    sums = engine.moments(ask.data, grid, ask.missing_on(grid), squares=False)
+    delta = ask.terms.sum(grid.lower, grid.upper)
+    parts = [
+        _of_sum(ask, sums.map(lambda found: found[0]), Fraction(ask.terms.steps), half, Fraction(1)),
+        _of_sum(ask, sums.map(lambda found: found[1] + grid.lower * found[0]), delta, half, grid.step),
+    ]
+    return replace(parts[1] / parts[0], statistic="mean")
+
+
+def _of_sum(ask: Question, exact: Exact[int], delta: Fraction, epsilon: Fraction, unit: Fraction) -> Release:
+    """A total of so many units, plus noise."""
+    [noisy] = mechanism.noisy_sums(exact.map(lambda total: [total]), [delta / epsilon], epsilon)
+
+    def spread(confidence: Fraction, _: bool) -> Ends:
+        reach = radius(noisy, confidence)
+        return as_float((noisy.value - reach) * unit), as_float((noisy.value + reach) * unit)
+
+    return replace(ask, epsilon=epsilon).release(
+        as_float(noisy.value * unit),
+        spread,
+        sensitivity=delta * unit,
+        scale=noisy.spread * unit,
+        step=noisy.step * unit,
+    )
 
 
 def variance(ask: Question, grid: ValueGrid, sample: bool) -> Release:

@@ -29,9 +29,10 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.calibrate.sensitivity import Terms
 from discreet.draw.vector import fill
 from discreet.errors import InvalidParameter
-from discreet.parameters import Neighbors, exact_count, exact_epsilon, exact_neighbors
+from discreet.parameters import Neighbors, exact_count, exact_epsilon
 from discreet.release.statistics.isotonic import Floats, isotonic
 
 Integers = NDArray[np.int64]
@@ -141,18 +142,18 @@ class Tree:
         return np.cumsum(parents, axis=0)
 
 
-def tree_design(cells: int, neighbors: Neighbors, epsilon: Fraction, *, dropped: bool = False) -> Tree:
+def tree_design(cells: int, terms: Terms, epsilon: Fraction) -> Tree:
     """The tree for so many ordered cells: its shape, and the exact scale of its noise.
 
-    With `dropped` a record may be in no cell, so that its number of records is private under change-one, too.
+    Where a record may be in no cell, the number of records is private under change-one, too.
 
-    >>> tree_design(1000, "change-one", Fraction(1, 2))
+    >>> tree_design(1000, Terms(rows=1, spread=1, replaced=True, public=True, cells=1), Fraction(1, 2))
     Tree(cells=1000, neighbors='change-one', height=2, branching=32, scale=Fraction(8, 1))
     """
-    size, moves = exact_count("cells", cells), 2 if exact_neighbors(neighbors) == "change-one" else 1
-    relation: Neighbors = "add-remove" if dropped else neighbors
+    size = exact_count("cells", cells)
+    relation: Neighbors = "change-one" if terms.public else "add-remove"
     height = 1 if size <= _FLAT[relation] else next((levels for most, levels in _HEIGHTS if size <= most), 4)
-    scale = Fraction(moves * height) / exact_epsilon(epsilon)
+    scale = terms.tree(height) / exact_epsilon(epsilon)
     return Tree(cells=size, neighbors=relation, height=height, branching=_root_up(size, height), scale=scale)
 
 

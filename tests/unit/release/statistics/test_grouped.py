@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import terms
 from discreet.calibrate.grid import value_grid
 from discreet.release.mechanism import NoisyColumn
 from discreet.release.statistics import moments
@@ -86,7 +87,7 @@ def test_variances_means_and_sums_from_triples_are_those_of_each_group(lower, up
     for n in sizes(rng):
         values = np.rint(rng.beta(2, 5, min(n, 2000)) * width).astype(int).tolist()
         sums.append(totals_of(len(values), sum(values), sum(value * value for value in values), width))
-    scales = (moments.centred_square_scales if centred else moments.bernstein_scales)(width, Fraction(1, 4))
+    scales = (terms.centred_square_scales if centred else terms.bernstein_scales)(width, Fraction(1, 4))
     columns = [noisy(rng, totals, scale) for totals, scale in zip(zip(*sums, strict=True), scales, strict=True)]
     many = Private(grid=grid, partition=CENTRED_BERNSTEIN if centred else BERNSTEIN, totals=columns)
     alone = [Group(grid=grid, totals=[column[at] for column in columns], centred=centred) for at in range(GROUPS)]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import terms
 from discreet.calibrate.grid import value_grid
 from discreet.release.mechanism import NoisyColumn, NoisySum
 from discreet.release.statistics import moments
@@ -21,17 +22,17 @@ LEVEL = Fraction(19, 20)
 
 
 PRIVATE = {
-    "pair": (PAIR, moments.pair_totals(N, TOTAL, GRID.width), moments.pair_scales),
-    "centred": (CENTRED_PAIR, moments.centred_totals(N, TOTAL, GRID.width), moments.centred_scales),
+    "pair": (PAIR, moments.pair_totals(N, TOTAL, GRID.width), terms.pair_scales),
+    "centred": (CENTRED_PAIR, moments.centred_totals(N, TOTAL, GRID.width), terms.centred_scales),
     "Bernstein": (
         BERNSTEIN,
         moments.bernstein_totals(N, TOTAL, SQUARED, GRID.width),
-        moments.bernstein_scales,
+        terms.bernstein_scales,
     ),
     "squares": (
         CENTRED_BERNSTEIN,
         moments.centred_square_totals(N, TOTAL, SQUARED, GRID.width),
-        moments.centred_square_scales,
+        terms.centred_square_scales,
     ),
 }
 TRUTH = {"count": N, "sum": sum(VALUES), "mean": np.mean(VALUES), "variance": np.var(VALUES), "std": np.std(VALUES)}
@@ -51,7 +52,7 @@ def joint(epsilon: Fraction = Fraction(1)) -> Known:
     totals = moments.joint_totals(TOTAL, SQUARED, GRID.width)
     total, mixed = (
         NoisySum(value=total, step=1, scale=scale)
-        for total, scale in zip(totals, moments.joint_scales(GRID.width, epsilon), strict=True)
+        for total, scale in zip(totals, terms.joint_scales(GRID.width, epsilon), strict=True)
     )
     return Known(grid=GRID, n=N, total=total, mixed=mixed)
 

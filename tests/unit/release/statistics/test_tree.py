@@ -15,6 +15,7 @@ from discreet.errors import InvalidParameter
 from discreet.release.statistics import tree as module
 from discreet.release.statistics.isotonic import isotonic, project
 from discreet.release.statistics.tree import Tree, quantile_interval, quantiles_from, tree_design
+from terms import terms_of
 
 RELATIONS = ["change-one", "add-remove"]
 EDGES = [1, 2, 3, 16, 17, 63, 64, 65, 100, 1023, 1024, 1025, 8193]
@@ -92,7 +93,7 @@ def rising_by_formula(values: np.ndarray) -> list[float]:
     ],
 )
 def test_the_rule_of_the_shape_and_the_scale(cells, neighbors, height, branching, scale):
-    assert tree_design(cells, neighbors, Fraction(1, 3)) == Tree(
+    assert tree_design(cells, terms_of(neighbors), Fraction(1, 3)) == Tree(
         cells=cells, neighbors=neighbors, height=height, branching=branching, scale=Fraction(3 * scale)
     )
 
@@ -108,7 +109,7 @@ def test_the_root_is_exact_where_floats_are_not():
 @pytest.mark.parametrize("cells", EDGES)
 @pytest.mark.parametrize("neighbors", RELATIONS)
 def test_without_noise_the_tree_is_the_identity(cells, neighbors, no_noise):
-    tree = tree_design(cells, neighbors, Fraction(7, 10))
+    tree = tree_design(cells, terms_of(neighbors), Fraction(7, 10))
     counts = (np.arange(cells, dtype=np.int64) * 7919) % 23
     total = int(counts.sum())
     nodes = tree.noisy(counts)
@@ -122,7 +123,7 @@ def test_without_noise_the_tree_is_the_identity(cells, neighbors, no_noise):
 
 @pytest.mark.parametrize("cells", [1, 5, 17, 65, 100, 200])
 def test_nodes_are_the_sums_of_their_cells(cells, no_noise):
-    tree = tree_design(cells, "add-remove", Fraction(1))
+    tree = tree_design(cells, terms_of("add-remove"), Fraction(1))
     counts = (np.arange(cells, dtype=np.int64) * 31) % 11
     assert np.concatenate(tree.noisy(counts)).tolist() == (node_matrix(tree) @ counts).tolist()
     assert no_noise
@@ -130,7 +131,7 @@ def test_nodes_are_the_sums_of_their_cells(cells, no_noise):
 
 def test_every_node_has_noise_of_its_own():
     """Scale 2·10⁶: two of 73 nodes are equal with a chance below 7·10⁻⁴ for one release, 10⁻⁹ for three in a row."""
-    tree = tree_design(65, "change-one", Fraction(2, 10**6))
+    tree = tree_design(65, terms_of("change-one"), Fraction(2, 10**6))
     for _ in range(3):
         nodes = np.concatenate(tree.noisy(np.zeros(65, np.int64)))
         if np.unique(nodes).size == nodes.size == 73:
@@ -155,7 +156,7 @@ def test_two_passes_are_least_squares_on_whole_and_ragged_trees(height, neighbor
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
 def test_a_batch_is_its_rows(neighbors):
-    tree = tree_design(70, neighbors, Fraction(1))
+    tree = tree_design(70, terms_of(neighbors), Fraction(1))
     total = 40 if neighbors == "change-one" else None
     rows = [tree.noisy(np.arange(70, dtype=np.int64) % 3) for _ in range(4)]
     batch = [np.array(level) for level in zip(*rows, strict=True)]
@@ -165,7 +166,7 @@ def test_a_batch_is_its_rows(neighbors):
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
 def test_the_cumulative_counts_rise_between_zero_and_the_total(neighbors):
-    tree = tree_design(200, neighbors, Fraction(1, 100))
+    tree = tree_design(200, terms_of(neighbors), Fraction(1, 100))
     total = 50 if neighbors == "change-one" else None
     for _ in range(20):
         cumulative = tree.cumulative(tree.noisy(np.ones(200, np.int64)), total)
@@ -176,7 +177,7 @@ def test_the_cumulative_counts_rise_between_zero_and_the_total(neighbors):
 
 
 def test_a_private_total_is_the_least_squares_one_also_after_isotonic_regression():
-    tree = tree_design(4, "add-remove", Fraction(1))
+    tree = tree_design(4, terms_of("add-remove"), Fraction(1))
     assert tree.cumulative([np.array([5, 8, -6, 0])], None).tolist() == [5, 7, 7, 7]
     assert tree.cumulative([np.array([5, -9, 1, 1])], None).tolist() == [0, 0, 0, 0]
 
@@ -185,7 +186,7 @@ def test_a_private_total_is_the_least_squares_one_also_after_isotonic_regression
 def test_intervals_hold_the_quantile_whenever_the_noise_stays_within_the_band(share):
     """A private total, noise of every size: without the cut at F̂(K−1) some of these intervals miss."""
     generator = np.random.default_rng(11)
-    tree = tree_design(6, "add-remove", Fraction(1))
+    tree = tree_design(6, terms_of("add-remove"), Fraction(1))
     for _ in range(3000):
         counts = generator.integers(0, 4, 6) * generator.integers(0, 2, 6)
         noise = generator.integers(-6, 7, 6)
@@ -282,18 +283,18 @@ def test_the_order_taken_bounds_the_quantile_from_above(confidence, nodes):
 
 def test_the_band_of_a_single_count_is_its_quantile():
     """One cell with a private total: |DLap(1/ε)|. The band is 3 % wide of it, ± 0.6 %: false alarms below 2·10⁻⁶."""
-    tree = tree_design(1, "add-remove", Fraction(1, 1000))
+    tree = tree_design(1, terms_of("add-remove"), Fraction(1, 1000))
     exact = DiscreteLaplace(1000).quantile(Fraction(39, 40))
     band = tree.band(Fraction(19, 20))
     assert exact <= band <= 1.06 * exact
     assert tree.band(Fraction(19, 20)) == band
-    assert tree_design(1, "change-one", Fraction(1)).band(Fraction(19, 20)) == 0
+    assert tree_design(1, terms_of("change-one"), Fraction(1)).band(Fraction(19, 20)) == 0
 
 
 def test_shares_matter_only_where_the_total_is_private():
-    public = tree_design(30, "change-one", Fraction(1))
+    public = tree_design(30, terms_of("change-one"), Fraction(1))
     assert public.band(Fraction(9, 10), [Fraction(1, 2)]) == public.band(Fraction(9, 10))
-    private = tree_design(30, "add-remove", Fraction(1))
+    private = tree_design(30, terms_of("add-remove"), Fraction(1))
     halves = private.band(Fraction(9, 10), [Fraction(1, 2)])
     assert halves < private.band(Fraction(9, 10))  # a bridge towards e(K−1)/2 keeps closer than a walk
     both = private.band(Fraction(9, 10), [Fraction(1), Fraction(1, 2), Fraction(0)])
@@ -307,7 +308,7 @@ def test_shares_matter_only_where_the_total_is_private():
 )
 def test_the_band_of_shares_is_that_of_the_centred_errors(noise, widths, monkeypatch):
     """With every simulation the same, the half-width is the largest |e(v) − q·e(K−1)|."""
-    tree = tree_design(3, "add-remove", Fraction(1))
+    tree = tree_design(3, terms_of("add-remove"), Fraction(1))
 
     def steps(out, scale):
         assert scale == 1
@@ -327,13 +328,12 @@ def test_the_band_of_shares_is_that_of_the_centred_errors(noise, widths, monkeyp
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: tree_design(0, "change-one", Fraction(1)), "cells must be"),
-        (lambda: tree_design(4, "other", Fraction(1)), "neighbors must be"),
-        (lambda: tree_design(4, "change-one", Fraction(0)), "epsilon must be"),
-        (lambda: tree_design(4, "change-one", Fraction(1)).noisy(np.zeros(5, np.int64)), "4 cells"),
-        (lambda: tree_design(4, "change-one", Fraction(1)).cumulative([np.zeros(4)], None), "got no total"),
-        (lambda: tree_design(4, "add-remove", Fraction(1)).cumulative([np.zeros(4)], 12345), "got a total"),
-        (lambda: tree_design(4, "change-one", Fraction(1)).band(Fraction(1)), "at most 999/1000"),
+        (lambda: tree_design(0, terms_of("change-one"), Fraction(1)), "cells must be"),
+        (lambda: tree_design(4, terms_of("change-one"), Fraction(0)), "epsilon must be"),
+        (lambda: tree_design(4, terms_of("change-one"), Fraction(1)).noisy(np.zeros(5, np.int64)), "4 cells"),
+        (lambda: tree_design(4, terms_of("change-one"), Fraction(1)).cumulative([np.zeros(4)], None), "got no total"),
+        (lambda: tree_design(4, terms_of("add-remove"), Fraction(1)).cumulative([np.zeros(4)], 12345), "got a total"),
+        (lambda: tree_design(4, terms_of("change-one"), Fraction(1)).band(Fraction(1)), "at most 999/1000"),
         (lambda: quantiles_from(np.array([1.0]), [Fraction(3, 2)], 1), "between 0 and 1"),
         (lambda: quantile_interval(np.array([1.0]), Fraction(-1, 2), 1, 0.0), "between 0 and 1"),
     ],

@@ -1,0 +1,146 @@
+"""Counts of rows, of units, and of the bins of a histogram."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.ask.query import Count, CountUnits
+from discreet.calibrate.lemma import half_width
+from discreet.calibrate.sensitivity import Terms
+from discreet.engines.array import Bins
+from discreet.engines.base import Measure, Rows, Units
+from discreet.release.design import Estimate, Line, Secret
+from discreet.release.mechanism import NoisyColumn, noisy_columns, noisy_counts, public_count, public_step
+from discreet.release.statistics.grouped import around
+from discreet.release.statistics.spread import radius
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountDesign:
+    """Counts of rows or of units; every one has noise, also that of an empty group."""
+
+    name: str
+    of: Count | CountUnits
+    weight: int = 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def measures(self) -> tuple[Measure, ...]:
+        return (Units(),) if isinstance(self.of, CountUnits) else (Rows(self.of.of),)
+
+    def scale(self, terms: Terms, epsilon: Fraction) -> Fraction:
+        return Fraction(terms.touched if isinstance(self.of, CountUnits) else terms.steps) / epsilon
+
+    def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, _size: int | None) -> list[Line]:
+        """Known whatever the size."""
+        scale = self.scale(terms, epsilon)
+        reach = half_width(scale, confidence)
+        line = Line(
+            name=self.name,
+            sensitivity=scale * epsilon,
+            scale=scale,
+            within=f"± {reach:,}",
+            reach=float(reach),
+            step=Fraction(public_step(scale, epsilon, terms.touched)),
+            noise=(scale,),
+        )
+        return [line]
+
+    def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
+        [noisy] = noisy_columns(exact, [self.scale(terms, epsilon)], epsilon, terms.touched)
+        return {self.name: Estimate(around(noisy.values, 0, 1)[0], partial(_ends, noisy))}
+
+
+def _ends(noisy: NoisyColumn, confidence: Fraction) -> tuple[Any, Any]:
+    _, low, high = around(noisy.values, radius(noisy[0], confidence), 1)
+    return low, high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownCount:
+    """The number of rows or units where it is public: no noise, no cost."""
+
+    name: str
+    of: Count | CountUnits
+    weight: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def measures(self) -> tuple[Measure, ...]:
+        return (Units(),) if isinstance(self.of, CountUnits) else (Rows(),)
+
+    def lines(self, _terms: Terms, _epsilon: Fraction, _confidence: Fraction, _size: int | None) -> list[Line]:
+        none = Fraction(0)
+        return [Line(name=self.name, sensitivity=none, scale=none, within="exact: this number is public", reach=0.0)]
+
+    def estimate(
+        self, exact: Secret, _terms: Terms, _epsilon: Fraction, _confidence: Fraction
+    ) -> Mapping[str, Estimate]:
+        known = [public_count(exact.map(lambda found: int(found[0][0])))]
+        return {self.name: Estimate(known, lambda _: (known, known))}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HistogramDesign:
+    """Counts of bins of a column; of two bins of a public number of values, one count and the rest."""
+
+    name: str
+    bins: Bins
+    weight: int = 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def measures(self) -> tuple[Any, ...]:
+        return (self.bins,)
+
+    def halves(self, terms: Terms) -> bool:
+        """Whether the second of two bins holds all that are not in the first."""
+        return terms.public and self.bins.number == 2
+
+    def scale(self, terms: Terms, epsilon: Fraction) -> Fraction:
+        return Fraction(terms.steps if self.halves(terms) else self._many(terms).steps) / epsilon
+
+    def _many(self, terms: Terms) -> Terms:
+        """The terms with the bins as groups."""
+        return Terms(
+            rows=terms.rows,
+            spread=terms.rows,
+            replaced=terms.replaced,
+            public=False,
+            cells=self.bins.number,
+        )
+
+    def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, _size: int | None) -> list[Line]:
+        scale = self.scale(terms, epsilon)
+        reach = half_width(scale, confidence)
+        return [
+            Line(name=self.name, sensitivity=scale * epsilon, scale=scale, within=f"± {reach:,}", reach=float(reach))
+        ]
+
+    def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
+        scale, counts = self.scale(terms, epsilon), exact.map(lambda found: np.asarray(found[0]))
+        if self.halves(terms):
+            [first] = noisy_counts(counts.map(lambda found: found[:1]), scale).tolist()
+            noisy = np.array([first, public_count(counts.map(lambda found: int(found.sum()))) - first])
+        else:
+            noisy = noisy_counts(counts, scale)
+        return {self.name: Estimate(noisy, partial(self.ends, noisy, scale))}
+
+    @staticmethod
+    def ends(noisy: NDArray[np.int64], scale: Fraction, confidence: Fraction, together: int = 1) -> tuple[Any, Any]:
+        """The ends of the intervals, each for itself or of so many numbers that hold together."""
+        reach = half_width(scale, confidence, d=together)
+        return noisy - reach, noisy + reach
