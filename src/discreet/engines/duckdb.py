@@ -71,7 +71,7 @@ class DuckDB:
         self._lock = threading.Lock()
         self._connection = _connection()
         _guarded("check", lambda: _check_ours(self._connection))
-        relation, self._content, self._check, typed, unread = _guarded(
+        relation, self._content, self._check, typed, unread, self.public_size = _guarded(
             "open", lambda: opened(source, self._connection, layout)
         )
         # a relation prints rows: no list of attributes may show it

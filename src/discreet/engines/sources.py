@@ -68,6 +68,8 @@ class Opened(NamedTuple):
     """Whether the source has types; files of text have none."""
     unread: Mapping[str, str] = MappingProxyType({})
     """Columns that are not read, and why."""
+    public_size: bool = True
+    """Whether every record is a row; a line of text that cannot be read is none."""
 
 
 def opened(source: Any, connection: engine.DuckDBPyConnection, layout: Layout) -> Opened:
@@ -136,7 +138,8 @@ def _open_query(query: str, connection: engine.DuckDBPyConnection) -> Opened:
         raise InvalidParameter("a SELECT must name columns that its files have, and that can be read") from None
     types += _types(relation)
     _refuse_scans(relation, _TABLES | {"READ_CSV", "READ_PARQUET"}, _SELECT)
-    return Opened(relation, lambda: _rows_hash(relation, query), check)
+    lines = any(suffix_of(Path(name)) in CSV for name in names)
+    return Opened(relation, lambda: _rows_hash(relation, query), check, public_size=not lines)
 
 
 def _file_rows(name: str, connection: engine.DuckDBPyConnection) -> str:
@@ -222,7 +225,7 @@ def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, la
 
     content = _FilesHash(files, layout.delimiter or "", refuse_others)
     select = rows()
-    return Opened(connection.sql(select), content, content.check, typed=False)
+    return Opened(connection.sql(select), content, content.check, typed=False, public_size=False)
 
 
 def _open_parquet(files: Sequence[Path], hive: bool, connection: engine.DuckDBPyConnection) -> Opened:
