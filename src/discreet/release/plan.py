@@ -109,6 +109,8 @@ class Plan:
         study = self.study
         if isinstance(request_id, str) and request_id.startswith("discreet."):
             raise InvalidParameter("request_id must not begin with 'discreet.': such names are kept for discoveries")
+        if sum((share.epsilon for share in self.shares), Fraction()) != self.cost:
+            raise InvalidParameter("the shares of a plan must add up to its epsilon; plan the question again at that ε")
         ledger, entry = study.ledger, request_id if request_id is not None else new_request_id()
         if to is not None:
             from discreet.files.answer_file import release_to
