@@ -5,7 +5,8 @@ What one unit costs between two records is, for each design,
     Σ |Δk|/b over all groups and sums                for integers k with independent discrete Laplace noise of scale b
     unit·(largest − smallest move of an exponent)    for a choice by permute-and-flip, added up over all groups
 
-and everything else that a record holds (kinds, scales, units, steps, sizes) must not depend on the data.
+and everything else that a record holds (kinds, scales, units, steps, sizes, numbers that are opened as public) must not
+depend on the data.
 """
 
 import contextlib
@@ -134,6 +135,8 @@ class Record:
 
     events: list[tuple[str, Fraction, list[Event]]] = field(default_factory=list)
     draws: int = 0
+    opened: list[int] = field(default_factory=list)
+    """Numbers that are used without noise, since they are taken as public."""
     content: dict[str, Any] = field(default_factory=dict)
     charge: Fraction = Fraction(0)
 
@@ -143,6 +146,7 @@ class Record:
     def losses(self, other: "Record") -> list[tuple[str, Fraction, Fraction]]:
         """(design, its share of ε, what it loses)."""
         assert self.public() == other.public()
+        assert self.opened == other.opened
         return [
             (name, share, sum((one.loss(two) for one, two in zip(mine, theirs, strict=True)), Fraction(0)))
             for (name, share, mine), (_, _, theirs) in zip(self.events, other.events, strict=True)
@@ -191,6 +195,11 @@ def without_noise() -> Iterator[Record]:
             note(Event(public, [value // column.step for value in column.values]))
         return found
 
+    def opened(count: Any) -> int:
+        number = mechanism.public_count(count)
+        record.opened.append(number)
+        return number
+
     def estimate(kind: Any) -> Any:
         def inner(self: Any, exact: Any, terms: Any, epsilon: Fraction, confidence: Fraction) -> Any:
             record.events.append((kind.__name__, epsilon, []))
@@ -201,7 +210,7 @@ def without_noise() -> Iterator[Record]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.multiple(mechanism, draw_one=draw_one, fill=fill, choose=choose))
         for module in (counts, moments):
-            stack.enter_context(mock.patch.object(module, "noisy_columns", columns))
+            stack.enter_context(mock.patch.multiple(module, noisy_columns=columns, public_count=opened))
         for kind in DESIGNS:
             stack.enter_context(mock.patch.object(kind, "estimate", estimate(kind)))
         yield record

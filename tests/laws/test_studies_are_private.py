@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from discreet.calibrate.sensitivity import Terms
 from discreet.release import plan as plans
 from discreet.release import split as shares
-from discreet.release.statistics import counts, moments
 from discreet.release.statistics.moments import MomentDesign
 from studies import Paper, Record, replayed, select, study_of
 
@@ -324,25 +323,18 @@ def test_control_a_design_for_public_sizes_is_caught_where_missing_values_are_dr
     assert [name for name, share, loss in first.losses(second) if loss > share] == []
     hidden = [record.content["numbers"]["a1"]["value"] for record in (first, second)]
     assert hidden[0] != hidden[1]  # without noise the answers differ, and what differs is paid for by the loss
-    used = []
-    real = plans.public_count
-    with (
-        terms_with(public=True),
-        mock.patch.object(moments, "public_count", lambda n: used.append(real(n)) or used[-1]),
-    ):
-        compared(ledger, policy, question, pair)
-    assert used[0] != used[1]
+    with terms_with(public=True):
+        first, second = compared(ledger, policy, question, pair)
+    assert first.opened != second.opened
+    with pytest.raises(AssertionError):
+        first.losses(second)
 
 
 def test_control_the_number_of_rows_that_is_taken_as_public_is_the_same_on_both_tables(ledger):
     policy = CHANGE | REPLACED
     question, pair = "SELECT count(*), sum(age), stddev(age) FROM data", ([HERE, LOW], [HERE, {"age": None}])
-    used = []
-    real = plans.public_count
-    opened = lambda n: used.append(real(n)) or used[-1]  # noqa: E731
-    with mock.patch.object(moments, "public_count", opened), mock.patch.object(counts, "public_count", opened):
-        compared(ledger, policy, question, pair)
-    assert set(used) - {0} == {2}  # a plan is rehearsed on nobody
+    first, second = compared(ledger, policy, question, pair)
+    assert set(first.opened) == set(second.opened) == {2}
 
 
 def test_control_half_of_the_rank_rate_that_a_group_needs_is_caught(ledger):

@@ -21,20 +21,23 @@ from neighbours.search import (
     ran,
     searched,
     spark_engine,
+    text_engine,
     wide_engine,
 )
 
 SECONDS = float(os.environ.get("NEIGHBOURS_SECONDS") or 60)
 SEED = int(os.environ.get("NEIGHBOURS_SEED") or SystemRandom().randrange(10**9))
 CASE = os.environ.get("NEIGHBOURS_CASE", "")
-SHARES = {"arrays": 0.1, "duckdb": 0.3, "wide": 0.1, "pandas": 0.1, "polars": 0.05, "parquet": 0.05, "postgresql": 0.15}
-SHARES["spark"] = 0.15
+SHARES = {"arrays": 0.1, "duckdb": 0.2, "wide": 0.1, "pandas": 0.1, "polars": 0.05, "parquet": 0.05, "postgresql": 0.15}
+SHARES |= {"csv": 0.05, "jsonl": 0.05, "spark": 0.15}
 
 
 def engine(name: str, request):
     known = {"duckdb": duckdb_engine, "wide": wide_engine, "pandas": pandas_engine, "polars": polars_engine}
     if name in known:
         return known[name]()
+    if name in ("csv", "jsonl"):
+        return text_engine(request.getfixturevalue("tmp_path"), f".{name}")
     given = {"parquet": "tmp_path", "postgresql": "postgres", "spark": "spark"}[name]
     makers = {"parquet": parquet_engine, "postgresql": postgresql_engine, "spark": spark_engine}
     return makers[name](request.getfixturevalue(given))

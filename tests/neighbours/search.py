@@ -5,9 +5,12 @@ A case has a name, engine/seed/pair/question, and the name alone makes it again:
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -16,6 +19,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
+from zlib import crc32
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -53,6 +57,8 @@ class Engine:
     sides: tuple[Opened, Opened]
     columns: tuple[str, ...] = tuple(TYPES)
     units: tuple[str, ...] = ("id", "person", "born", "code", "mark")
+    typed: bool = True
+    """Whether the source has types; else the promise names them."""
 
 
 def duckdb_engine(name: str = "duckdb", opened: Opened = lambda table: table, **more: Any) -> Engine:
@@ -100,6 +106,39 @@ def parquet_engine(folder: Path) -> Engine:
         return str(path)
 
     return duckdb_engine("parquet", file)
+
+
+_BAD_LINES = {
+    ".csv": [b"", b"7", b"\xff" + b"," * 99, b"1" + b",1" * 99],
+    ".jsonl": [b"", b"null", b"[1]", b'{"id": 1', b'{"real": "\xff"}', b"7"],
+}
+"""Lines that no reader can make a row of, whatever the columns are."""
+
+
+def text_engine(folder: Path, suffix: str) -> Engine:
+    """Files of CSV or JSON lines; what a row holds decides whether its line can be read."""
+
+    def line(row: dict[str, Any]) -> bytes:
+        texts = {name: None if value is None else str(value) for name, value in row.items()}
+        chance, at = divmod(crc32(repr(texts).encode()), 997)
+        if chance % 3 == 0:
+            return _BAD_LINES[suffix][at % len(_BAD_LINES[suffix])]
+        return _csv_line(texts.values()) if suffix == ".csv" else json.dumps(texts).encode()
+
+    def file(table: pa.Table) -> str:
+        path = folder / f"{uuid4().hex}{suffix}"
+        lines = [_csv_line(table.column_names)] * (suffix == ".csv") + [line(row) for row in table.to_pylist()]
+        path.write_bytes(b"\n".join(lines) + b"\n")
+        return str(path)
+
+    columns = tuple(name for name in TYPES if name != "zoned")
+    return duckdb_engine(suffix[1:], file, columns=columns, typed=False)
+
+
+def _csv_line(cells: Iterable[str | None]) -> bytes:
+    written = io.StringIO()
+    csv.writer(written, lineterminator="").writerow(cells)
+    return written.getvalue().encode()
 
 
 def postgresql_engine(server: str) -> Engine:
@@ -190,11 +229,17 @@ def studies_of(pair: Pair, engine: Engine) -> tuple[Study, Study]:
         source = opened(table)
         ready = hasattr(source, "fetch")  # an engine, not a source
         told = "people.parquet" if ready else source
-        study = Study(Policy(source=told, table="data", epsilon=10**6, version="1", **pair.terms), ledger=Paper())
+        terms = pair.terms if engine.typed else pair.terms | {"columns": _with_types(pair)}
+        study = Study(Policy(source=told, table="data", epsilon=10**6, version="1", **terms), ledger=Paper())
         if ready:
             study.__dict__["engine"] = source
         found.append(study)
     return found[0], found[1]
+
+
+def _with_types(pair: Pair) -> dict[str, Any]:
+    """What is declared of the columns, with the type of those whose bounds, bins or keys tell none."""
+    return {each.name: {"type": each.kind, **each.declared} for each in pair.fields}
 
 
 def compared(asked: Asked, studies: tuple[Study, Study], seed: int | None = None) -> Outcome:

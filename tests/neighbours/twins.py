@@ -48,12 +48,12 @@ def empty_sums_read_as_zero() -> Iterator[None]:
 @contextmanager
 def scales_too_small() -> Iterator[None]:
     """Noise that is 5 % too small."""
-    real = plans.shared
+    real = designs.noisy_columns
 
-    def shared(*given: Any, **named: Any) -> Any:
-        return tuple(replace(one, epsilon=one.epsilon * Fraction(20, 19)) for one in real(*given, **named))
+    def noisy_columns(totals: Any, scales: list[Fraction], *given: Any, **named: Any) -> Any:
+        return real(totals, [scale * Fraction(19, 20) for scale in scales], *given, **named)
 
-    with mock.patch.object(plans, "shared", shared):
+    with mock.patch.object(designs, "noisy_columns", noisy_columns):
         yield
 
 

@@ -7,6 +7,7 @@ import pickle
 import re
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import FunctionType
@@ -16,11 +17,13 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet import InvalidParameter
 from discreet.engines import array as engine
 from discreet.engines.array import Column, column
 from discreet.engines.base import Exact
 from discreet.release.question import question
 from noiseless import no_noise
+from studies import Paper, select, study_of
 
 CANARY = 7319.0625
 """A value that no parameter has; its digits must appear nowhere."""
@@ -270,3 +273,16 @@ def test_epsilon_is_never_more_than_was_asked_for():
     for name, call in FUNCTIONS.items():
         answer = call([1.0, 2.0, math.nan], bounds=BOUNDS, epsilon="1/3")
         assert answer.epsilon == Fraction(1, 3), name
+
+
+def test_a_plan_whose_shares_do_not_add_up_to_its_epsilon_is_not_released(tmp_path):
+    study = study_of([{"age": 1, "well": True}], Paper())
+    plan = study.sql(select("sum(age), avg(pay)", "WHERE well"), epsilon="2")
+    less = tuple(replace(share, epsilon=share.epsilon / 2) for share in plan.shares)
+    changes = [{"epsilon": Fraction(1, 1000)}, {"shares": plan.shares[:1]}, {"shares": less}]
+    for changed in (replace(plan, **change) for change in changes):
+        for given in ({}, {"to": tmp_path / "answer.parquet"}):
+            with pytest.raises(InvalidParameter, match="add up"):
+                changed.release(**given)
+    assert (study.spent, list(tmp_path.iterdir())) == (0, [])
+    assert plan.release().record["epsilon"] == "2"

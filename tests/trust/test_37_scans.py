@@ -2,6 +2,8 @@
 file that was replaced after it was opened is refused before anything is spent.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+
 import duckdb
 import pandas as pd
 import pyarrow as pa
@@ -180,3 +182,16 @@ def test_parquet_of_other_types_is_refused_before_anything_is_spent(folder, sour
                 plan.release()
         write(pa.array([3, 4], pa.int32()))
         plan.release()
+
+
+def test_engines_over_relations_of_one_connection_answer_at_the_same_time():
+    with duckdb.connect() as connection:
+        relations = [connection.sql(f"SELECT i AS n FROM range({rows}) AS rows(i)") for rows in (7, 1000)]  # noqa: S608
+        engines = [DuckDB(relation) for relation in relations]
+
+        def asked(at: int) -> int:
+            engine = engines[at % 2] if at > 1 else DuckDB(relations[at % 2])
+            return int(engine.fetch(Request((Rows(),))).reveal()[0][0])
+
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(asked, range(60))) == [7, 1000] * 30

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from random import Random
+from unittest import mock
 
 import numpy as np
 import pytest
 
+from discreet.engines.duckdb import DuckDB
 from neighbours import arrays
 from neighbours.draws import Astray, Choice, Leak, Noise, Opened, Record, recorded
 from neighbours.loss import ball, choice_loss, event_loss
@@ -26,6 +28,7 @@ from neighbours.search import (
     ran,
     searched,
     spark_engine,
+    text_engine,
 )
 from neighbours.twins import TWINS
 
@@ -51,6 +54,21 @@ def test_on_postgresql_no_question_loses_more_than_it_costs(postgres, part):
 
 def test_on_spark_no_question_loses_more_than_it_costs(spark):
     without_violation(searched(spark_engine(spark), SEED, range(1)), 8)
+
+
+COUNTED = {".csv": (8, 9), ".jsonl": (4, 6)}
+"""Pair and question that tell how many lines can be read, where their number is taken as public."""
+
+
+@pytest.mark.parametrize("suffix", COUNTED)
+def test_on_files_of_text_no_question_loses_more_than_it_costs(tmp_path, suffix):
+    without_violation(searched(text_engine(tmp_path, suffix), SEED, iter([1, 3, COUNTED[suffix][0]])), 25)
+
+
+@pytest.mark.parametrize("suffix", COUNTED)
+def test_control_a_number_of_lines_that_is_taken_as_public_is_found(tmp_path, suffix):
+    with mock.patch.object(DuckDB, "public_size", property(lambda _: True, lambda *_: None), create=True):
+        assert violations(text_engine(tmp_path, suffix), *COUNTED[suffix])
 
 
 def test_no_statistic_of_a_column_loses_more_than_it_costs():

@@ -145,6 +145,9 @@ class Request:
 class Engine(Protocol):
     """Where the rows are."""
 
+    public_size: bool
+    """Whether no row's content changes how many rows or units there are; files of text leave out unreadable lines."""
+
     def schema(self) -> Schema:
         """Names and types of the columns; no value is read."""
 

@@ -57,6 +57,9 @@ _SETTINGS = "SET disabled_optimizers = 'type_pushdown,statistics_propagation'"
 """Else the reader of CSV does casts itself, and drops the line, or fails, where one does not go. And the smallest and
 largest value in a Parquet file, which say nothing of NaN, would decide for all rows whether there is any."""
 
+_RELATIONS = threading.Lock()
+"""Relations may share a connection, on which SOURCE is the name of one of them at a time."""
+
 _PART = 2**18
 """Rows of a result that are taken over at a time."""
 
@@ -68,12 +71,16 @@ class DuckDB:
 
     def __init__(self, source: Any, layout: Layout = Layout()) -> None:  # noqa: B008 - a frozen value
         """Opens a source; what cannot be opened is refused."""
-        self._lock = threading.Lock()
+        self._foreign = isinstance(source, engine.DuckDBPyRelation)
+        self._lock = _RELATIONS if self._foreign else threading.Lock()
         self._connection = _connection()
         _guarded("check", lambda: _check_ours(self._connection))
-        relation, self._content, self._check, typed, unread = _guarded(
-            "open", lambda: opened(source, self._connection, layout)
-        )
+        with self._lock:
+            relation, self._content, self._check, typed, unread, self.public_size = _guarded(
+                "open", lambda: opened(source, self._connection, layout)
+            )
+            if self._foreign:
+                _guarded("check", lambda: _check_relation(relation))
         # a relation prints rows: no list of attributes may show it
         self._relation: Callable[[], engine.DuckDBPyRelation] = lambda: relation
         self._schema = schema_of(relation.columns, relation.types, typed=typed)
@@ -82,10 +89,7 @@ class DuckDB:
         self.unread: Mapping[str, str] = {**unread, **strange}
         """Columns that cannot be asked for, and why."""
         refuse_unread(self.unread, layout.columns)
-        self._foreign = isinstance(source, engine.DuckDBPyRelation)
-        if self._foreign:
-            _guarded("check", lambda: _check_relation(relation))
-        else:  # a view is faster than a relation over a relation
+        if not self._foreign:  # a view is faster than a relation over a relation
             _guarded("open", lambda: relation.create_view(SOURCE))
 
     def __repr__(self) -> str:

@@ -78,6 +78,8 @@ _FIND = """SELECT schemas.nspname, tables.relname
 class PostgreSQL:
     """An engine over one table or view; see the module."""
 
+    public_size = True
+
     def __init__(self, source: str) -> None:
         """Connects; what cannot be opened is refused."""
         address, _, table = source.partition("#")

@@ -29,7 +29,7 @@ from discreet.engines.base import MILLISECONDS
 from discreet.engines.frames import arrow_hash, arrow_table
 from discreet.engines.sql.dialect import SOURCE
 from discreet.engines.sqlite import one_table, sqlite_table
-from discreet.engines.textfiles import Layout, csv_rows, json_rows
+from discreet.engines.textfiles import Layout, csv_rows, folder_names, json_rows, refuse_alike
 from discreet.errors import InvalidParameter
 from discreet.parameters import quote
 
@@ -68,6 +68,8 @@ class Opened(NamedTuple):
     """Whether the source has types; files of text have none."""
     unread: Mapping[str, str] = MappingProxyType({})
     """Columns that are not read, and why."""
+    public_size: bool = True
+    """Whether every record is a row; a line of text that cannot be read is none."""
 
 
 def opened(source: Any, connection: engine.DuckDBPyConnection, layout: Layout) -> Opened:
@@ -136,7 +138,8 @@ def _open_query(query: str, connection: engine.DuckDBPyConnection) -> Opened:
         raise InvalidParameter("a SELECT must name columns that its files have, and that can be read") from None
     types += _types(relation)
     _refuse_scans(relation, _TABLES | {"READ_CSV", "READ_PARQUET"}, _SELECT)
-    return Opened(relation, lambda: _rows_hash(relation, query), check)
+    lines = any(suffix_of(Path(name)) in CSV for name in names)
+    return Opened(relation, lambda: _rows_hash(relation, query), check, public_size=not lines)
 
 
 def _file_rows(name: str, connection: engine.DuckDBPyConnection) -> str:
@@ -220,9 +223,9 @@ def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, la
         if rows() != select:
             raise InvalidParameter(_CHANGED)
 
-    content = _FilesHash(files, layout.delimiter or "", refuse_others)
+    content = _FilesHash(files, layout.delimiter or "", refuse_others, hive)
     select = rows()
-    return Opened(connection.sql(select), content, content.check, typed=False)
+    return Opened(connection.sql(select), content, content.check, typed=False, public_size=False)
 
 
 def _open_parquet(files: Sequence[Path], hive: bool, connection: engine.DuckDBPyConnection) -> Opened:
@@ -230,7 +233,7 @@ def _open_parquet(files: Sequence[Path], hive: bool, connection: engine.DuckDBPy
         if _parquet_rows(files, hive, connection) != (select, unread) or _types(connection.sql(select)) != types:
             raise InvalidParameter(_CHANGED)
 
-    content = _FilesHash(files, "", refuse_others)
+    content = _FilesHash(files, "", refuse_others, hive)
     select, unread = _parquet_rows(files, hive, connection)
     relation = connection.sql(select)
     types = _types(relation)
@@ -248,13 +251,15 @@ def _parquet_rows(
     """
     names = exp.Array(expressions=[exp.Literal.string(glob.escape(str(file))) for file in files]).sql("duckdb")
     terms = f"hive_partitioning = {str(hive).lower()}, hive_types_autocast = false"
-    fields = "file_name, name, type, converted_type, scale, precision, logical_type"
+    fields = "file_name, name, num_children, type, converted_type, scale, precision, logical_type"
     schemas = f"SELECT {fields} FROM parquet_schema({names})"  # noqa: S608
     parts: dict[str, list[tuple[Any, ...]]] = {}
     for file, *part in connection.execute(schemas).fetchall():
         parts.setdefault(file, []).append(tuple(part))
     if len({tuple(sorted(map(repr, part[1:]))) for part in parts.values()}) > 1:
         raise InvalidParameter("the Parquet files must have the same columns and types; write them again in one schema")
+    own = _outer_names([part[:2] for part in next(iter(parts.values()))])
+    refuse_alike([*own, *(name for name in folder_names(files[0]) if hive and name not in own)])
     times = {part[0] for part in next(iter(parts.values())) if "MILLIS=MilliSeconds" in str(part[-1])}
     reader = f"read_parquet({names}, utf8_validation = 'replace', {terms})"
     columns, unread = [], {}
@@ -268,6 +273,20 @@ def _parquet_rows(
     if not columns:
         raise InvalidParameter(f"{files[0].name} must have a column that can be read; {_reasons(unread)}")
     return f"SELECT {', '.join(columns)} FROM {reader}", unread  # noqa: S608
+
+
+def _outer_names(parts: Sequence[tuple[Any, ...]]) -> list[str]:
+    """The columns of a schema of Parquet: of its names, each before those within it, the ones right below the root."""
+    names: list[str] = []
+    within = [1]  # how many names are still to come, at each depth
+    for name, children in parts:
+        if len(within) == 2:
+            names.append(name)
+        within[-1] -= 1
+        within.append(children or 0)
+        while within and not within[-1]:
+            within.pop()
+    return names
 
 
 def _reasons(unread: Mapping[str, str]) -> str:
@@ -289,18 +308,21 @@ def _open_database(file: Path, table: str, connection: engine.DuckDBPyConnection
     )
     relation = connection.sql(exp.select("*").from_(here).sql("duckdb"))
     _refuse_scans(relation, _TABLES, _VIEW)
-    return Opened(relation, _FilesHash([file], name))
+    return Opened(relation, _FilesHash([file], f"{schema}.{name}"))
 
 
 class _FilesHash:
-    """SHA-256 of the bytes of files, and of their names from where they differ; computed again when a file changes.
+    """SHA-256 of the bytes of files and of what their names say; computed again when a file changes.
 
+    That is where they differ, how they are read (their endings), and, of a `hive`, the values that their folders write.
     `refuse` may refuse what the files have become since they were checked.
     """
 
-    def __init__(self, files: Sequence[Path], table: str, refuse: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, files: Sequence[Path], table: str, refuse: Callable[[], None] = lambda: None, hive: bool = False
+    ) -> None:
         self.files = list(files)
-        self.table = table
+        self.table, self.hive = table, hive
         self.refuse = refuse
         self.checked = self._stats()[1]
         self.known: tuple[list[tuple[int, int, int, int]], str] | None = None
@@ -324,8 +346,10 @@ class _FilesHash:
             for file in files:
                 with file.open("rb") as opened:
                     content = hashlib.file_digest(opened, "sha256").digest()
-                whole.update(str(file.relative_to(root)).encode() if len(files) > 1 else b"")
-                whole.update(b"\0" + content)
+                name = str(file.relative_to(root)) if len(files) > 1 else ""
+                endings = [suffix.lower() for suffix in file.suffixes]
+                folders = [part for part in file.parent.parts if "=" in part] if self.hive else []
+                whole.update(repr((name, endings, folders)).encode() + b"\0" + content)
             self.known = (stats, whole.hexdigest())
         return self.known[1]
 

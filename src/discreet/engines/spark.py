@@ -73,6 +73,8 @@ _CHECKED: WeakSet[Any] = WeakSet()
 class Spark:
     """An engine over one DataFrame; see the module."""
 
+    public_size = True
+
     def __init__(self, source: Any, layout: Layout = Layout()) -> None:  # noqa: B008 - a frozen value
         """Opens a source; what cannot be opened is refused."""
         self._lock = threading.Lock()

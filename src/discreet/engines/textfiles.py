@@ -62,7 +62,7 @@ def csv_rows(files: Sequence[Path], delimiter: str | None, hive: bool) -> str:
         alike.setdefault(header(file, delimiter), []).append(file)
     folders = folder_names(files[0]) if hive else []
     for names, _, _ in alike:
-        _refuse_alike([*names, *folders])
+        refuse_alike([*names, *folders])
     parts = []
     for (own, mark, end), some in alike.items():
         for file in some:
@@ -81,7 +81,7 @@ def json_rows(files: Sequence[Path], columns: Sequence[str], hive: bool) -> str:
     """The SELECT of the rows of files of JSON lines, each value a text, under these names."""
     if not columns:
         raise InvalidParameter("JSON lines name no columns; declare at least one")
-    _refuse_alike(columns)
+    refuse_alike(columns)
     for file in files:
         _refuse_unsound(file, None, b"")
     folders = [name for name in folder_names(files[0]) if hive and name in columns]
@@ -123,7 +123,7 @@ def header(file: Path, delimiter: str | None) -> Header:
     return tuple(name or f"column{index}" for index, name in enumerate(names)), mark, end
 
 
-def _refuse_alike(names: Sequence[str]) -> None:
+def refuse_alike(names: Sequence[str]) -> None:
     """Refuse names that DuckDB would take for one."""
     seen: set[str] = set()
     for name in names:

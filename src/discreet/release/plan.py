@@ -38,7 +38,7 @@ from discreet.release.design import Line, items
 from discreet.release.discovery import told_with
 from discreet.release.mechanism import public_count
 from discreet.release.spending import new_request_id
-from discreet.release.split import Share, shared
+from discreet.release.split import Share, of_everybody, shared
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.moments import MomentDesign
 
@@ -109,6 +109,8 @@ class Plan:
         study = self.study
         if isinstance(request_id, str) and request_id.startswith("discreet."):
             raise InvalidParameter("request_id must not begin with 'discreet.': such names are kept for discoveries")
+        if sum((share.epsilon for share in self.shares), Fraction()) != self.cost:
+            raise InvalidParameter("the shares of a plan must add up to its epsilon; plan the question again at that ε")
         ledger, entry = study.ledger, request_id if request_id is not None else new_request_id()
         if to is not None:
             from discreet.files.answer_file import release_to
@@ -272,7 +274,7 @@ class Plan:
 
     @property
     def notes(self) -> list[str]:
-        """What happens to values that are missing, out of bounds or not among the keys."""
+        """What happens to values that are missing, out of bounds or not among the keys, and to lines of text."""
         found: dict[str, None] = {}
         for _, one in self.query.aggregates:
             if isinstance(one, Moment | Quantiles | Extreme) and kind_of(one.of) == "number":
@@ -285,6 +287,8 @@ class Plan:
         for group in self.query.groups:
             called = next((name for name, output in self.query.outputs if output == Named(group.name)), "group")
             found[f"{called} not listed: {'dropped' if group.other is None else group.other}"] = None
+        if of_everybody(self.study.policy, self.query) and not self.study.engine.public_size:
+            found["number of rows: private, since a line that cannot be read is left out"] = None
         return list(found)
 
     @property
@@ -341,7 +345,7 @@ def plan_of(
         epsilon=epsilon,
         confidence=confidence,
         simultaneous=simultaneous,
-        shares=shared(study.policy, query, cells, epsilon, weights or {}),
+        shares=shared(study.policy, query, cells, epsilon, weights or {}, public_size=study.engine.public_size),
         cells=cells,
         size=size,
     )
@@ -377,7 +381,7 @@ def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan
 
 def _public_size(study: Study, query: Query) -> int | None:
     """The number of units, where it is public and everybody is asked."""
-    if study.policy.neighbors != "change-one" or query.where is not None or query.groups:
+    if not (study.engine.public_size and of_everybody(study.policy, query)):
         return None
     return max(1, public_count(study.engine.units(study.policy.unit_column)))
 

@@ -34,9 +34,14 @@ class Share:
     terms: Terms
 
 
-def _designs(policy: Policy, query: Query, cells: int) -> list[tuple[Design, bool]]:
+def of_everybody(policy: Policy, query: Query) -> bool:
+    """Whether a unit that is replaced stays in the only group that there is."""
+    return policy.neighbors == "change-one" and query.where is None and not query.groups
+
+
+def _designs(policy: Policy, query: Query, cells: int, public_size: bool) -> list[tuple[Design, bool]]:
     """The designs of a query, aggregates of one expression joined; each with whether its number of rows is public."""
-    whole = policy.neighbors == "change-one" and query.where is None and not query.groups
+    whole = public_size and of_everybody(policy, query)
     each = policy.unit_column is None
     designs: list[tuple[Design, bool]] = []
     joint: dict[Moment, list[tuple[str, str]]] = {}
@@ -77,11 +82,11 @@ def _subject(one: Moment) -> Moment:
 
 
 def shared(
-    policy: Policy, query: Query, cells: int, epsilon: Fraction, weights: Mapping[str, Any]
+    policy: Policy, query: Query, cells: int, epsilon: Fraction, weights: Mapping[str, Any], *, public_size: bool
 ) -> tuple[Share, ...]:
-    """Each design with its exact share of ε; they add up to ε."""
+    """Each design with its exact share of ε; they add up to ε. `public_size` is that of the engine."""
     inner = _weighed(query, weights)
-    designs = _designs(policy, query, cells)
+    designs = _designs(policy, query, cells, public_size)
     parts = []
     for design, _ in designs:
         wished = [inner[name] for name in design.names if name in inner]

@@ -88,6 +88,7 @@ def _parts_of_share(share: Share, plan: Plan, titles: dict[str, str]) -> list[Pa
         "cells": plan.cells,
     }
     everybody = policy.neighbors == "change-one" and query.where is None and not query.groups
+    everybody &= plan.study.engine.public_size
     if isinstance(share.design, MomentDesign):
         everybody = everybody and share.design.of.missing is not None
     draws = _drawn_by(share, plan)
