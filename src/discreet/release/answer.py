@@ -22,7 +22,7 @@ from discreet import views
 from discreet.ask.query import Combined, Named, Number, Output, Query, Test
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.files.writer import NOTHING, Kept, is_plain_file, new_file, write
-from discreet.formats import left_shown, shown, with_interval
+from discreet.formats import left_shown, or_null, shown, with_interval
 
 if TYPE_CHECKING:
     import pandas
@@ -137,6 +137,10 @@ class Answer:
                 found[f"{name}_low"], found[f"{name}_high"] = ([row[name][end] for row in self.rows] for end in (1, 2))
         return found
 
+    def columns_json(self) -> dict[str, list[Any]]:
+        """The table as JSON has it."""
+        return {name: [or_null(item) for item in column] for name, column in self.to_dict().items()}
+
     def to_arrow(self) -> pyarrow.Table:
         """The table in Arrow."""
         import pyarrow
@@ -169,7 +173,7 @@ class Answer:
 
                     csv.write_csv(self.to_arrow(), draft)
                 case ".json":
-                    columns = {name: [_in_json(item) for item in column] for name, column in self.to_dict().items()}
+                    columns = self.columns_json()
                     draft.write(json.dumps(columns, ensure_ascii=False, allow_nan=False, indent=1).encode())
                 case ".parquet":
                     from pyarrow import parquet
@@ -280,11 +284,6 @@ def _in_int64(column: list[Any]) -> list[Any]:
         return [item if item is None else str(item) for item in column]
     whole = all(isinstance(item, int) for item in column)
     return [float(item) for item in column] if whole and any(abs(item) >= 2**63 for item in column) else column
-
-
-def _in_json(item: Any) -> Any:
-    """JSON has no infinity: an end that is not there is null."""
-    return None if isinstance(item, float) and not math.isfinite(item) else item
 
 
 def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

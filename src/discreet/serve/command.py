@@ -78,7 +78,7 @@ def run(
     from discreet.serve.access import Access
     from discreet.serve.app import application
     from discreet.serve.limits import Limits
-    from discreet.serve.logs import configure
+    from discreet.serve.refusals import configure_log
     from discreet.serve.requests import Requests
     from discreet.serve.server import PER_ADDRESS, Place, files_of, opened, server
 
@@ -101,7 +101,7 @@ def run(
         patience=patience,
         per_address=None if place.is_behind_proxy else PER_ADDRESS,
     )
-    configure()
+    configure_log()
     tokens, requests = files_of(studies, access)
     known = Access(tokens, new=True)
     if not known.names():

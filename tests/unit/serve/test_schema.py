@@ -2,8 +2,8 @@ from decimal import Decimal
 
 import pytest
 
-from discreet.serve.refusal import Refusal
-from discreet.serve.strict import DEEPEST, LONGEST, read
+from discreet.serve.refusals import Refusal
+from discreet.serve.schema import DEEPEST, LONGEST, parsed
 
 
 def nested(depth: int) -> bytes:
@@ -11,7 +11,9 @@ def nested(depth: int) -> bytes:
 
 
 def test_an_object_is_read_exactly():
-    found = read('{"epsilon": 0.1, "size": 10, "sql": "ε [[[", "weights": {"a": 1e-3}, "on": true, "x": null}'.encode())
+    found = parsed(
+        '{"epsilon": 0.1, "size": 10, "sql": "ε [[[", "weights": {"a": 1e-3}, "on": true, "x": null}'.encode()
+    )
     assert found["epsilon"] == Decimal("0.1")
     assert found["weights"] == {"a": Decimal("0.001")}
     assert (found["size"], found["sql"], found["on"], found["x"]) == (10, "ε [[[", True, None)
@@ -53,18 +55,18 @@ def test_an_object_is_read_exactly():
 )
 def test_everything_else_is_refused(body):
     with pytest.raises(Refusal) as caught:
-        read(body)
+        parsed(body)
     assert caught.value.status == 400
 
 
 def test_the_limits_themselves_are_allowed():
-    assert read(nested(DEEPEST))
+    assert parsed(nested(DEEPEST))
     text = b'{"a": "' + b"[" * (LONGEST - 9) + b'"}'
     assert len(text) == LONGEST
-    assert read(text)
+    assert parsed(text)
 
 
 def test_one_byte_more_is_too_long():
     with pytest.raises(Refusal) as caught:
-        read(b'{"a": "' + b"x" * (LONGEST - 8) + b'"}')
+        parsed(b'{"a": "' + b"x" * (LONGEST - 8) + b'"}')
     assert caught.value.status == 413

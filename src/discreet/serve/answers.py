@@ -1,32 +1,33 @@
-"""What travels: questions in Python, and how an answer is shown, as JSON and back.
+"""Answers as they travel: as JSON and back, and as CSV, Parquet and PNG.
 
 An answer is its record, which the ledger keeps, and a view: which columns, what is computed of them, HAVING, ORDER BY
-and LIMIT. A client that has both makes the same `Answer` of them as the server. Parameters travel as texts of exact
-rationals.
+and LIMIT. A client that has both makes the same `Answer` of them as the server.
 """
 
 from __future__ import annotations
 
+import io
 import json
-import math
+import threading
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
 from datetime import datetime
 from fractions import Fraction
 from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from discreet.ask import questions
 from discreet.ask.expression import Column
 from discreet.ask.kinds import kind_of
 from discreet.ask.query import Combined, Group, Named, Number, Output, Query, Test
-from discreet.errors import EngineFailed
+from discreet.errors import EngineFailed, InvalidParameter
 from discreet.release.answer import Answer
-from discreet.serve.refusal import Refusal
-from discreet.serve.responses import encoded
+from discreet.serve import bodies
+from discreet.serve.refusals import Refusal
+from discreet.serve.schema import encoded
 
-KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in questions.Question.__args__}
-"""The questions in Python, by name."""
+_drawing = threading.Lock()
+"""The renderer draws one figure at a time."""
 
 
 def view_json(query: Query) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def view_query(view: Mapping[str, Any], content: bytes) -> Query:
     keys = json.loads(content)["keys"]
     return Query(
         aggregates=(),
-        groups=tuple(_group(told, keys[told["name"]]) for told in view["groups"]),
+        groups=tuple(_group(group, keys[group["name"]]) for group in view["groups"]),
         outputs=tuple((name, _output(output)) for name, output in view["outputs"]),
         having=None if view["having"] is None else _test(view["having"]),
         order=tuple((_output(output), descending) for output, descending in view["order"]),
@@ -71,71 +72,59 @@ def answer_body(answer: Answer, study: str, view: Mapping[str, Any]) -> bytes:
         "columns": answer.columns,
         "sha256": sha256(answer.content).hexdigest(),
         "view": view,
-        "table": {name: [finite(item) for item in column] for name, column in answer.to_dict().items()},
+        "table": answer.columns_json(),
     }
     return encoded(known)[:-1] + b',"record":' + answer.content + b"}"
 
 
-def answer_of(told: Mapping[str, Any]) -> Answer:
-    """The answer that `answer_json` wrote, made of the very bytes that the ledger keeps."""
-    content = json.dumps(told["record"], ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    if sha256(content).hexdigest() != told["sha256"]:
+def answer_of(body: bodies.Answer) -> Answer:
+    """The answer that `answer_body` wrote, made of the very bytes that the ledger keeps."""
+    content = encoded(body["record"])
+    if sha256(content).hexdigest() != body["sha256"]:
         raise EngineFailed("the answer came damaged over the network; ask again, which costs nothing more")
     return Answer(
         content=content,
-        query=view_query(told["view"], content),
-        remaining=Fraction(told["remaining"]),
-        entry=told["id"],
+        query=view_query(body["view"], content),
+        remaining=Fraction(body["remaining"]),
+        entry=body["id"],
     )
 
 
-def question_json(question: questions.Question) -> dict[str, Any]:
-    """A question in Python, as JSON has it.
+def written(answer: Answer, form: str) -> bytes:
+    """The table of an answer in a format that is not JSON."""
+    sink = io.BytesIO()
+    if form == "csv":
+        from pyarrow import csv  # type: ignore[import-untyped, unused-ignore]
 
-    >>> question_json(questions.Mean("age"))
-    {'kind': 'Mean', 'of': 'age'}
-    """
-    return {"kind": type(question).__name__, **{name: _exact(value) for name, value in asdict(question).items()}}
+        csv.write_csv(answer.to_arrow(), sink)
+    elif form == "parquet":
+        from pyarrow import parquet  # type: ignore[import-untyped, unused-ignore]
+
+        parquet.write_table(answer.to_arrow(), sink)
+    else:
+        return _drawn(answer)
+    return sink.getvalue()
 
 
-def question_of(told: Mapping[str, Any]) -> questions.Question:
-    """The question that `question_json` wrote, or a `Refusal`."""
-    kind = KINDS.get(str(told.get("kind")))
-    rest = {name: value for name, value in told.items() if name != "kind"}
-    if kind is None:
-        raise Refusal(400, f"kind must be one of {', '.join(KINDS)}.", "See GET /openapi.json; nothing was spent.")
-    names = {field.name for field in fields(kind)}
-    if not set(rest) <= names or not all(isinstance(rest.get(name, ""), str | None) for name in {"of"} & names):
-        raise Refusal(
-            400, f"{kind.__name__} has {', '.join(sorted(names)) or 'nothing'} and no more.", "Nothing was spent."
-        )
+def _drawn(answer: Answer) -> bytes:
+    """The figure of an answer."""
+    from discreet.show import figures
+
     try:
-        made: questions.Question = kind(**rest)
-    except TypeError:
-        raise Refusal(400, f"{kind.__name__} needs {', '.join(names)}.", "Nothing was spent.") from None
-    return made
+        with _drawing, TemporaryDirectory() as folder:
+            return figures.save(figures.make("release", answer=answer), Path(folder) / "figure.png").read_bytes()
+    except InvalidParameter as error:
+        raise Refusal(406, str(error), "Ask for json, csv or parquet.") from None
 
 
-def finite(item: Any) -> Any:
-    """JSON has no infinity: what is not finite is null."""
-    return None if isinstance(item, float) and not math.isfinite(item) else item
-
-
-def _exact(value: Any) -> Any:
-    """A parameter in JSON's types, a number as the text of its exact value."""
-    if isinstance(value, list | tuple):
-        return [_exact(item) for item in value]
-    return value if isinstance(value, str | bool | int | None) else str(value)
-
-
-def _group(told: Mapping[str, Any], keys: list[Any]) -> Group:
+def _group(view: Mapping[str, Any], keys: list[Any]) -> Group:
     """A group column as far as an answer needs it: its keys, in their kind."""
-    kind, edges, other = told["kind"], told["edges"], told["other"]
+    kind, edges, other = view["kind"], view["edges"], view["other"]
     read: dict[str, Callable[[Any], Any]] = {"number": lambda key: Fraction(str(key)), "date": datetime.fromisoformat}
     known = keys if other is None else keys[:-1]
     return Group(
-        name=told["name"],
-        of=Column(told["name"], kind),
+        name=view["name"],
+        of=Column(view["name"], kind),
         keys=tuple(map(read.get(kind, lambda key: key), known)),
         other=other,
         edges=None if edges is None else tuple(map(Fraction, edges)),
@@ -152,12 +141,12 @@ def _output_json(output: Output) -> dict[str, Any]:
             return {"sign": sign, "left": _output_json(left), "right": _output_json(right)}
 
 
-def _output(told: Mapping[str, Any]) -> Output:
-    if "name" in told:
-        return Named(told["name"])
-    if "number" in told:
-        return Number(Fraction(told["number"]))
-    return Combined(told["sign"], _output(told["left"]), _output(told["right"]))
+def _output(view: Mapping[str, Any]) -> Output:
+    if "name" in view:
+        return Named(view["name"])
+    if "number" in view:
+        return Number(Fraction(view["number"]))
+    return Combined(view["sign"], _output(view["left"]), _output(view["right"]))
 
 
 def _test_json(test: Test) -> dict[str, Any]:
@@ -165,5 +154,5 @@ def _test_json(test: Test) -> dict[str, Any]:
     return {"sign": test.sign, "parts": parts}
 
 
-def _test(told: Mapping[str, Any]) -> Test:
-    return Test(told["sign"], tuple(_test(part) if "parts" in part else _output(part) for part in told["parts"]))
+def _test(view: Mapping[str, Any]) -> Test:
+    return Test(view["sign"], tuple(_test(part) if "parts" in part else _output(part) for part in view["parts"]))
