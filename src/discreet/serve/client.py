@@ -33,6 +33,7 @@ from discreet.serve import bodies
 from discreet.serve.address import is_local
 from discreet.serve.answers import answer_of
 from discreet.serve.schema import fits
+from discreet.show.json import PlanLine
 
 if TYPE_CHECKING:
     import httpx
@@ -177,74 +178,40 @@ class Remote(Askable["RemotePlan"]):
 
     def _plan(self, question: Mapping[str, Any], terms: Mapping[str, Any]) -> RemotePlan:
         given = {name: bodies.exact_json(value) for name, value in terms.items() if value is not None}
-        body = {"study": self.name, **question, **given}
-        return RemotePlan(server=self._server, question=body, body=self._server.post("/plan", body, bodies.Plan))
+        asked = {"study": self.name, **question, **given}
+        body = self._server.post("/plan", asked, bodies.Plan)
+        return RemotePlan(
+            server=self._server,
+            question=asked,
+            body=body,
+            epsilon=Fraction(body["epsilon"]),
+            cost=Fraction(body["cost"]),
+            confidence=Fraction(body["confidence"]),
+            simultaneous=body["simultaneous"],
+            cells=body["cells"],
+            size=body["size"],
+            lines=[_line(line) for line in body["lines"]],
+            notes=body["notes"],
+            warnings=body["warnings"],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class RemotePlan:
-    """A question with its price, as the server says it."""
+    """A question with its price, as the server says it; the names are those of a plan of one's own."""
 
     server: Server
     question: Mapping[str, Any]
     body: bodies.Plan
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The ε of the plan."""
-        return Fraction(self.body["epsilon"])
-
-    @property
-    def cost(self) -> Fraction:
-        """What a release spends."""
-        return Fraction(self.body["cost"])
-
-    @property
-    def confidence(self) -> Fraction:
-        """That of the intervals."""
-        return Fraction(self.body["confidence"])
-
-    @property
-    def simultaneous(self) -> bool:
-        """Whether the intervals are to hold all together."""
-        return self.body["simultaneous"]
-
-    @property
-    def cells(self) -> int:
-        """Rows of the answer, before HAVING and LIMIT."""
-        return self.body["cells"]
-
-    @property
-    def size(self) -> int | None:
-        """Rows of a group that the plan shows errors for."""
-        return self.body["size"]
-
-    @property
-    def lines(self) -> list[Line]:
-        """Δ, scale and error of each aggregate."""
-        return [
-            Line(
-                name=line["name"],
-                sensitivity=Fraction(line["sensitivity"]),
-                scale=Fraction(line["scale"]),
-                within=line["within"],
-                reach=line["reach"],
-                sized=line["sized"],
-                step=Fraction(line["step"]),
-                noise=tuple(map(Fraction, line["noise"])),
-            )
-            for line in self.body["lines"]
-        ]
-
-    @property
-    def notes(self) -> list[str]:
-        """What happens to values that are missing, out of bounds or not among the keys."""
-        return self.body["notes"]
-
-    @property
-    def warnings(self) -> list[str]:
-        """What one should know before releasing."""
-        return self.body["warnings"]
+    epsilon: Fraction
+    cost: Fraction
+    confidence: Fraction
+    simultaneous: bool
+    cells: int
+    size: int | None
+    lines: list[Line]
+    notes: list[str]
+    warnings: list[str]
 
     def titles(self) -> dict[str, str]:
         """What each released number is called in the answer."""
@@ -257,6 +224,19 @@ class RemotePlan:
 
     def __repr__(self) -> str:
         return printable(self.body["text"])
+
+
+def _line(line: PlanLine) -> Line:
+    return Line(
+        name=line["name"],
+        sensitivity=Fraction(line["sensitivity"]),
+        scale=Fraction(line["scale"]),
+        within=line["within"],
+        reach=line["reach"],
+        sized=line["sized"],
+        step=Fraction(line["step"]),
+        noise=tuple(map(Fraction, line["noise"])),
+    )
 
 
 def _refuse_open(url: str) -> None:

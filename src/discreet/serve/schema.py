@@ -79,7 +79,8 @@ def read(body: bytes, kind: type[Body]) -> Body:
     return content  # type: ignore[return-value]
 
 
-def fields_of(kind: type[Any]) -> dict[str, tuple[Any, bool]]:
+@cache
+def fields_of(kind: Any) -> dict[str, tuple[Any, bool]]:
     """The fields of a body: the type of each, and whether it is required."""
     hints = get_type_hints(kind, include_extras=True)
     return {
@@ -268,49 +269,47 @@ def document() -> dict[str, Any]:
 
 
 def _paths() -> dict[str, Any]:
-    study = {"in": "query", "name": "study", "schema": {"type": "string"}, "required": False}
-    entry = {"in": "path", "name": "id", "schema": {"type": "string", "minLength": 1}, "required": True}
-    form = {"in": "query", "name": "format", "schema": {"enum": list(FORMATS)}, "required": False}
-    asked = ("400", "401", "404", "408", "411", "413", "415", "421", "422", "429", "503")
     seen = ("400", "401", "421", "429", "503")
-    released = _operation("released", "An answer again", bodies.Answer, *seen, "404", "406")
-    released["responses"]["200"]["content"] |= {
-        kind: {"schema": {}} for name, kind in FORMATS.items() if name != "json"
-    }
-    return {
-        "/studies": {
-            "get": _operation("studies", "What may be asked about, and what is left for it", bodies.Studies, *seen)
+    asked = (*seen, "404", "408", "411", "413", "415", "422")
+    entry = {"in": "path", "name": "id", "schema": {"type": "string", "minLength": 1}, "required": True}
+    study, form = (
+        {"in": "query", "name": name, "schema": schema, "required": False}
+        for name, schema in (("study", {"type": "string"}), ("format", {"enum": list(FORMATS)}))
+    )
+    get = {
+        "/studies": _operation("studies", "What may be asked about, and what is left for it", bodies.Studies, seen),
+        "/ledger": {
+            **_operation(
+                "ledger", "What was spent: an analyst's own, all for a custodian", bodies.Entries, (*seen, "404")
+            ),
+            "parameters": [study],
         },
+        "/releases/{id}": {
+            **_operation("released", "An answer again", bodies.Answer, (*seen, "404", "406")),
+            "parameters": [entry, form],
+        },
+        "/openapi.json": {**_operation("openapi", "This document", dict[str, Any], ("421",)), "security": []},
+        "/health": {**_operation("health", "Whether the server is up", bodies.Health, ("421",)), "security": []},
+    }
+    post = {
         "/plan": {
-            "post": {
-                **_operation("plan", "What a question would cost and give; free", bodies.Plan, *asked),
-                "requestBody": {"required": True, "content": _content(bodies.Question)},
-            }
+            **_operation("plan", "What a question would cost and give; free", bodies.Plan, asked),
+            "requestBody": {"required": True, "content": _content(bodies.Question)},
         },
         "/release": {
-            "post": {
-                **_operation("release", "The answer to a question, spent for", bodies.Answer, *asked, "403", "409"),
-                "requestBody": {"required": True, "content": _content(bodies.Request)},
-            }
+            **_operation("release", "The answer to a question, spent for", bodies.Answer, (*asked, "403", "409")),
+            "requestBody": {"required": True, "content": _content(bodies.Request)},
         },
-        "/ledger": {
-            "get": {
-                **_operation(
-                    "ledger", "What was spent: an analyst's own, all for a custodian", bodies.Entries, *seen, "404"
-                ),
-                "parameters": [study],
-            }
-        },
-        "/releases/{id}": {"get": {**released, "parameters": [entry, form]}},
-        "/openapi.json": {"get": {**_operation("openapi", "This document", dict[str, Any], "421"), "security": []}},
-        "/health": {"get": {**_operation("health", "Whether the server is up", bodies.Health, "421"), "security": []}},
     }
+    answer = get["/releases/{id}"]["responses"]["200"]["content"]
+    answer |= {kind: {"schema": {}} for name, kind in FORMATS.items() if name != "json"}
+    return {path: {"get": does} for path, does in get.items()} | {path: {"post": does} for path, does in post.items()}
 
 
-def _operation(name: str, words: str, kind: Any, *codes: str) -> dict[str, Any]:
-    responses = {code: {"$ref": f"#/components/responses/{code}"} for code in sorted(codes)}
+def _operation(name: str, words: str, kind: Any, codes: tuple[str, ...]) -> dict[str, Any]:
+    refusals = {code: {"$ref": f"#/components/responses/{code}"} for code in sorted(codes)}
     good = {"description": words, "content": _content(kind)}
-    return {"operationId": name, "summary": words, "responses": {"200": good, **responses}}
+    return {"operationId": name, "summary": words, "responses": {"200": good, **refusals}}
 
 
 def _content(kind: Any) -> dict[str, Any]:
