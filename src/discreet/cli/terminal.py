@@ -22,6 +22,7 @@ from discreet.ask.siblings import budgets
 from discreet.errors import one_line
 from discreet.formats import left_shown, shown
 from discreet.ledger.chain import in_epsilon
+from discreet.release.answer import columns_json
 from discreet.show.json import plan_json, question_text
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def show_answer(answer: Answer, receipt: str) -> None:
 def answer_as_json(answer: Answer) -> dict[str, Any]:
     """Released numbers by column, and their record."""
     left = str(answer.remaining)
-    return {"columns": answer.columns_json(), "left": left, "entry": answer.entry, "record": answer.record}
+    return {"columns": columns_json(answer), "left": left, "entry": answer.entry, "record": answer.record}
 
 
 def show_ledger(ledger: Ledger, studies: Iterable[str]) -> None:

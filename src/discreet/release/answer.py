@@ -137,10 +137,6 @@ class Answer:
                 found[f"{name}_low"], found[f"{name}_high"] = ([row[name][end] for row in self.rows] for end in (1, 2))
         return found
 
-    def columns_json(self) -> dict[str, list[Any]]:
-        """The table as JSON has it."""
-        return {name: [or_null(item) for item in column] for name, column in self.to_dict().items()}
-
     def to_arrow(self) -> pyarrow.Table:
         """The table in Arrow."""
         import pyarrow
@@ -173,7 +169,7 @@ class Answer:
 
                     csv.write_csv(self.to_arrow(), draft)
                 case ".json":
-                    columns = self.columns_json()
+                    columns = columns_json(self)
                     draft.write(json.dumps(columns, ensure_ascii=False, allow_nan=False, indent=1).encode())
                 case ".parquet":
                     from pyarrow import parquet
@@ -284,6 +280,11 @@ def _in_int64(column: list[Any]) -> list[Any]:
         return [item if item is None else str(item) for item in column]
     whole = all(isinstance(item, int) for item in column)
     return [float(item) for item in column] if whole and any(abs(item) >= 2**63 for item in column) else column
+
+
+def columns_json(answer: Answer) -> dict[str, list[Any]]:
+    """The table of an answer as JSON has it: an end that is not there is null."""
+    return {name: [or_null(item) for item in column] for name, column in answer.to_dict().items()}
 
 
 def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -21,7 +21,7 @@ from discreet.ask.expression import Column
 from discreet.ask.kinds import kind_of
 from discreet.ask.query import Combined, Group, Named, Number, Output, Query, Test
 from discreet.errors import EngineFailed, InvalidParameter
-from discreet.release.answer import Answer
+from discreet.release.answer import Answer, columns_json
 from discreet.serve import bodies
 from discreet.serve.refusals import Refusal
 from discreet.serve.schema import encoded
@@ -72,7 +72,7 @@ def answer_body(answer: Answer, study: str, view: Mapping[str, Any]) -> bytes:
         "columns": answer.columns,
         "sha256": sha256(answer.content).hexdigest(),
         "view": view,
-        "table": answer.columns_json(),
+        "table": columns_json(answer),
     }
     return encoded(known)[:-1] + b',"record":' + answer.content + b"}"
 
