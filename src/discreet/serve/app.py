@@ -125,16 +125,16 @@ class Front:
 
     async def health(self, _: Request) -> Response:
         """Whether the server is up."""
-        return told({"status": "ok"})
+        return sent(encoded({"status": "ok"}))
 
     async def openapi(self, _: Request) -> Response:
         """The description for programs."""
-        return told(document())
+        return sent(encoded(document()))
 
     async def studies(self, request: Request) -> Response:
         """What the token may ask about."""
         person = self._person(request)
-        return await self._worked(request, self._short, lambda: told(self._desk.studies(person)))
+        return await self._worked(request, self._short, lambda: sent(encoded(self._desk.studies(person))))
 
     async def ledger(self, request: Request) -> Response:
         """What was spent."""
@@ -181,10 +181,10 @@ class Front:
         try:
             response = await self._worked(request, self._long, lambda: sent(work(read(body, kind))))
         except Refusal as refusal:
-            response = told(refusal.body, refusal.status)
+            response = refused(refusal)
         except Exception as error:
             tell_operator(error, request.url.path)
-            response = told(FAILURE.body, FAILURE.status)
+            response = refused(FAILURE)
         await hold(arrival, self._limits.quantum)
         return response
 
@@ -207,16 +207,16 @@ class Front:
 
 
 async def _refused(_: Request, refusal: Refusal) -> Response:
-    return told(refusal.body, refusal.status, _EXTRA.get(refusal.status))
+    return refused(refusal)
 
 
 async def _foreign(_: Request, error: HTTPException) -> Response:
-    words, advice = _WORDS.get(error.status_code, ("This cannot be answered.", "GET /openapi.json lists what can."))
-    return told({"error": words, "advice": advice}, error.status_code, error.headers)
+    words = _WORDS.get(error.status_code, ("This cannot be answered.", "GET /openapi.json lists what can."))
+    return refused(Refusal(error.status_code, *words), error.headers)
 
 
 async def _failed(_: Request, __: Exception) -> Response:
-    return told(FAILURE.body, FAILURE.status)
+    return refused(FAILURE)
 
 
 def _only(request: Request, known: set[str]) -> None:
@@ -238,14 +238,14 @@ def _format(request: Request) -> str:
     liked: list[tuple[float, str]] = []
     for part in request.headers.get("accept", "*/*").split(","):
         media, *parameters = [piece.strip().lower() for piece in part.split(";")]
-        weight = next((_weight(one[2:]) for one in parameters if one.startswith("q=")), 1.0)
+        weight = next((_weight(text[2:]) for text in parameters if text.startswith("q=")), 1.0)
         kinds = {name for name, kind in FORMATS.items() if media == kind}
         if media in ("*/*", "application/*", ""):
             kinds, weight = {"json"}, weight - 1e-6  # named formats come first
         liked += [(weight, name) for name in kinds if weight > 0]
     if not liked:
         raise Refusal(406, f"An answer can be had as {', '.join(FORMATS.values())}.", "Accept one of them.")
-    return max(liked, key=lambda one: one[0])[1]
+    return max(liked, key=lambda pair: pair[0])[1]
 
 
 def _weight(text: str) -> float:
@@ -279,9 +279,9 @@ def sent(body: bytes, media_type: str = "application/json") -> Response:
     return StoredResponse(body, media_type) if len(body) > _LONG else Response(body, media_type=media_type)
 
 
-def told(content: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A response in JSON."""
-    return Response(encoded(content), status, headers, "application/json")
+def refused(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response:
+    """A response that says why there is no answer."""
+    return Response(encoded(refusal.body), refusal.status, headers or _EXTRA.get(refusal.status), "application/json")
 
 
 def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
@@ -312,11 +312,11 @@ def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
 
         try:
             async with AsyncExitStack() as scope["discreet.exit"]:
-                await (app if refusal is None else told(refusal.body, refusal.status))(scope, hear, answer)
+                await (app if refusal is None else refused(refusal))(scope, hear, answer)
         except Exception as error:
             tell_operator(error, scope["path"])
             if not status:
-                await told(FAILURE.body, FAILURE.status)(scope, hear, answer)
+                await refused(FAILURE)(scope, hear, answer)
         log.info("%s %s %r %s", scope.get("discreet.name", "-"), scope["method"], scope["path"], status)
 
     return guard

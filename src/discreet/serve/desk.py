@@ -97,9 +97,9 @@ class Desk:
         view, key = view_json(plan.query), self._keys[study]
         new = self._requests.claim(key, name, body=_hash(request), view=view)
         try:
-            kept = None if new else self._kept(person, study, name)
-            if kept is not None:
-                answer = kept[0]
+            stored = None if new else self._stored(person, study, name)
+            if stored is not None:
+                answer = stored[0]
             else:
                 answer = plan.release(request_id=name, analyst=person.analyst)
                 if not plan.cost:
@@ -118,9 +118,9 @@ class Desk:
         name = wanted if ":" in wanted else f"{person.name}:{wanted}"
         if name.startswith(f"{person.name}:") or person.role == "custodian":
             for study in self._names(person):
-                kept = self._kept(person, study, name)
-                if kept is not None:
-                    return kept[0], study, kept[1]
+                stored = self._stored(person, study, name)
+                if stored is not None:
+                    return stored[0], study, stored[1]
         raise Refusal(404, "There is no such release.", "GET /ledger lists the releases that you can see.")
 
     def entries(self, person: Person, study: str | None) -> bodies.Entries:
@@ -145,7 +145,7 @@ class Desk:
         try:
             seat = self._seat(person, question["study"])
             query = _query(seat, question)
-            numbers = sum(len(released(name, one)) for name, one in query.aggregates)
+            numbers = sum(len(released(name, aggregate)) for name, aggregate in query.aggregates)
             cells = math.prod(len(labels(group)) for group in query.groups)
             for what, many, most in (
                 ("statistics", numbers, MOST_STATISTICS),
@@ -168,7 +168,7 @@ class Desk:
             )
         return plan
 
-    def _kept(self, person: Person, study: str, name: str) -> tuple[Answer, dict[str, Any]] | None:
+    def _stored(self, person: Person, study: str, name: str) -> tuple[Answer, dict[str, Any]] | None:
         """The answer that an id has, and how it is shown; None if there is none."""
         request = self._requests.find(self._keys[study], name)
         if request is None:

@@ -63,8 +63,8 @@ def refusal_of(error: Exception) -> Refusal:
 
 def tell_operator(error: BaseException | None, doing: str) -> None:
     """Write an error to the operator's log: where it was and of which kind, and its words only if they are ours."""
-    at = extract_tb(getattr(error, "__traceback__", None))[-1:]
-    place = f" at {Path(at[0].filename).name}:{at[0].lineno}" if at else ""
+    frames = extract_tb(getattr(error, "__traceback__", None))[-1:]
+    place = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in frames)
     words = f": {error}" if isinstance(error, DiscreetError) else ""
     log.error("%s failed with %s%s%s", doing, type(error).__name__, place, words)
 

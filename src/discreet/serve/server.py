@@ -129,7 +129,7 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         self._taken, self._moved = 0, self.since
         has_room = _has_room(self.limits.connections, self.live)
         if self.limits.per_address is not None:
-            near = {one for one in self.live if one.network == self.network}
+            near = {other for other in self.live if other.network == self.network}
             has_room = has_room and _has_room(self.limits.per_address, near)
         if not has_room:
             self._refuse(_FULL)
@@ -207,9 +207,9 @@ def _has_room(most: int, crowd: set[Connection]) -> bool:
     """Whether one more may come; if there are too many, those that have waited longest are closed, a few at a time."""
     if len(crowd) < most:
         return True
-    waiting = sorted((one for one in crowd if one.is_waiting), key=lambda one: one.since)
-    for one in waiting[: 1 + most // 20]:
-        one.abort()
+    waiting = sorted((each for each in crowd if each.is_waiting), key=lambda each: each.since)
+    for connection in waiting[: 1 + most // 20]:
+        connection.abort()
     return bool(waiting)
 
 
