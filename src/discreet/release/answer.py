@@ -163,18 +163,7 @@ class Answer:
             raise InvalidParameter(f"path must end in .csv, .json or .parquet, got {place.name!r}")
         with new_file(place, force=force, kept=self.kept) as draft:
             self.save_record(place, force=force)
-            match place.suffix:
-                case ".csv":
-                    from pyarrow import csv
-
-                    csv.write_csv(self.to_arrow(), draft)
-                case ".json":
-                    columns = columns_json(self)
-                    draft.write(json.dumps(columns, ensure_ascii=False, allow_nan=False, indent=1).encode())
-                case ".parquet":
-                    from pyarrow import parquet
-
-                    parquet.write_table(self.to_arrow(), draft)
+            write_table(self, place.suffix[1:], draft)
         return place
 
     def save_record(self, path: str | Path, *, force: bool = False) -> Path:
@@ -280,6 +269,21 @@ def _in_int64(column: list[Any]) -> list[Any]:
         return [item if item is None else str(item) for item in column]
     whole = all(isinstance(item, int) for item in column)
     return [float(item) for item in column] if whole and any(abs(item) >= 2**63 for item in column) else column
+
+
+def write_table(answer: Answer, form: str, sink: Any) -> None:
+    """Write the table of an answer as csv, json or parquet to a binary file."""
+    match form:
+        case "csv":
+            from pyarrow import csv
+
+            csv.write_csv(answer.to_arrow(), sink)
+        case "json":
+            sink.write(json.dumps(columns_json(answer), ensure_ascii=False, allow_nan=False, indent=1).encode())
+        case "parquet":
+            from pyarrow import parquet
+
+            parquet.write_table(answer.to_arrow(), sink)
 
 
 def columns_json(answer: Answer) -> dict[str, list[Any]]:

@@ -21,7 +21,7 @@ from discreet.ask.expression import Column
 from discreet.ask.kinds import kind_of
 from discreet.ask.query import Combined, Group, Named, Number, Output, Query, Test
 from discreet.errors import EngineFailed, InvalidParameter
-from discreet.release.answer import Answer, columns_json
+from discreet.release.answer import Answer, columns_json, write_table
 from discreet.serve import bodies
 from discreet.serve.refusals import Refusal
 from discreet.serve.schema import encoded
@@ -92,17 +92,10 @@ def answer_of(body: bodies.Answer) -> Answer:
 
 def written(answer: Answer, form: str) -> bytes:
     """The table of an answer in a format that is not JSON."""
-    sink = io.BytesIO()
-    if form == "csv":
-        from pyarrow import csv  # type: ignore[import-untyped, unused-ignore]
-
-        csv.write_csv(answer.to_arrow(), sink)
-    elif form == "parquet":
-        from pyarrow import parquet  # type: ignore[import-untyped, unused-ignore]
-
-        parquet.write_table(answer.to_arrow(), sink)
-    else:
+    if form == "png":
         return _drawn(answer)
+    sink = io.BytesIO()
+    write_table(answer, form, sink)
     return sink.getvalue()
 
 
