@@ -28,7 +28,8 @@ from pyarrow import parquet
 
 import discreet
 from bench.measure import fastest, table
-from discreet.serve.plans import plan_json
+from discreet.serve.desk import curve
+from discreet.show.json import plan_json
 
 KEYS = 100
 POLICY = f"""
@@ -49,6 +50,10 @@ _epsilons = (Fraction(1, 1000) + Fraction(at, 10**9) for at in itertools.count()
 
 def question(**more: Any) -> dict[str, Any]:
     return {"study": "people", "sql": QUESTION, "epsilon": str(next(_epsilons)), **more}
+
+
+def planned(plan: Any) -> dict[str, Any]:
+    return {**plan_json(plan), "curve": curve(plan)}
 
 
 def written(folder: Path) -> Path:
@@ -111,7 +116,7 @@ def main() -> None:
             with httpx.Client(base_url=url, headers=headers, timeout=60) as session:
                 times = fastest(
                     {
-                        "here /plan": lambda: plan_json(study.sql(QUESTION, epsilon=next(_epsilons))),
+                        "here /plan": lambda: planned(study.sql(QUESTION, epsilon=next(_epsilons))),
                         "there /plan": lambda: session.post("/plan", json=question()).raise_for_status(),
                         "here /release": lambda: study.sql(QUESTION, epsilon=next(_epsilons)).release(),
                         "there /release": lambda: session.post(

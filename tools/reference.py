@@ -101,7 +101,8 @@ def _class(name: str, kind: type) -> Iterator[str]:
         yield f"```text\n{name}{signature(kind)}\n```"
     yield prose(kind)
     lines = [f"- `.{field}` {text}" for field, text in fields(kind).items()]
-    for method, value in vars(kind).items():
+    ours = [base for base in kind.__mro__[::-1] if base.__module__.startswith("discreet.")]
+    for method, value in {name: value for base in ours for name, value in vars(base).items()}.items():
         if method.startswith("_"):
             continue
         if isinstance(value, property | cached_property):

@@ -33,6 +33,11 @@ def as_finite(number: Any) -> Any:
     return number
 
 
+def or_null(item: Any) -> Any:
+    """JSON has no infinity: an end that is not there is null."""
+    return None if isinstance(item, float) and not math.isfinite(item) else item
+
+
 def shown(number: Fraction) -> str:
     """A parameter as a reader sees it: up to four significant digits.
 

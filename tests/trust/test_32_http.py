@@ -20,8 +20,8 @@ from schemathesis.specs.openapi.checks import ignored_auth, positive_data_accept
 
 from discreet import Ledger
 from discreet.errors import EngineFailed, InvalidParameter, LedgerDamaged
-from discreet.serve.openapi import document
-from discreet.serve.refusal import FAILURE, Refusal
+from discreet.serve.refusals import FAILURE, Refusal
+from discreet.serve.schema import document
 from serving import BY_COUNTY, Served, body, folder_in_memory, people, running, served
 from studies import without_noise
 

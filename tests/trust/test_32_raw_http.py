@@ -18,11 +18,10 @@ import httpx
 import pytest
 
 from discreet import Policy, Study
-from discreet.serve import logs
 from discreet.serve.access import Access
 from discreet.serve.app import application
 from discreet.serve.desk import study_key
-from discreet.serve.refusal import FAILURE
+from discreet.serve.refusals import FAILURE, OneLine, configure_log
 from discreet.serve.requests import Requests
 from serving import COLUMNS, QUICK, Served, body, folder_in_memory, people, running, served
 
@@ -183,7 +182,7 @@ def logged(stream: io.StringIO) -> Iterator[None]:
     quiet = [logging.getLogger(name) for name in ("discreet", "sqlalchemy")]
     before, hooks = (root.handlers[:], root.level), (threading.excepthook, sys.unraisablehook)
     root.handlers.clear()
-    logs.configure(stream)
+    configure_log(stream)
     try:
         yield
     finally:
@@ -236,7 +235,7 @@ def test_words_and_tracebacks_of_libraries_stay_out_of_the_log():
             except RuntimeError:
                 logging.getLogger(name).exception("lost" if "." in name else "key 7319")
         handler = logging.getLogger().handlers[0]
-        assert isinstance(handler.formatter, logs.OneLine)
+        assert isinstance(handler.formatter, OneLine)
     lines = said.getvalue().splitlines()
     assert len(lines) == 5
     assert all(line.endswith("(RuntimeError)") for line in lines)

@@ -29,12 +29,11 @@ import uvicorn
 
 from discreet import Policy, Study
 from discreet.serve.access import Access
-from discreet.serve.app import application
-from discreet.serve.connections import Connection
+from discreet.serve.app import PIECE, application
 from discreet.serve.desk import study_key
 from discreet.serve.limits import Limits
 from discreet.serve.requests import Requests
-from discreet.serve.responses import PIECE
+from discreet.serve.server import Connection
 from serving import QUICK, Served, body, folder_in_memory, running, served, wait
 
 PATIENCE = 0.6

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeAlias, assert_never
+from typing import Any, Generic, TypeAlias, TypeVar, assert_never
 
 from discreet.ask.declared import edges
 from discreet.ask.expression import Every, Expression
@@ -113,6 +113,55 @@ class Histogram:
 Question: TypeAlias = (
     Count | CountUnits | Sum | Mean | Variance | Std | Median | Quantile | Min | Max | Proportion | Histogram
 )
+
+
+Plan = TypeVar("Plan")
+"""What a study gives for a question: a plan here, or that of a server."""
+
+
+class Askable(Generic[Plan]):
+    """Whom questions are asked: a study here, or on a server."""
+
+    def where(self, condition: str) -> Asked[Plan]:
+        """A question about the rows where the condition is true."""
+        return Asked(study=self).where(condition)
+
+    def by(self, *columns: str) -> Asked[Plan]:
+        """A question for each group."""
+        return Asked(study=self).by(*columns)
+
+    def ask(self, **questions: Question) -> Asked[Plan]:
+        """A question about everybody."""
+        return Asked(study=self).ask(**questions)
+
+    def _plan_of(self, asked: Asked[Plan], terms: Mapping[str, Any]) -> Plan:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked(Generic[Plan]):
+    """A question in the making; every verb gives a new one."""
+
+    study: Askable[Plan]
+    conditions: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    questions: tuple[tuple[str, Question], ...] = ()
+
+    def where(self, condition: str) -> Asked[Plan]:
+        """Only rows where the condition is true, too."""
+        return replace(self, conditions=(*self.conditions, condition))
+
+    def by(self, *columns: str) -> Asked[Plan]:
+        """For each group of these columns."""
+        return replace(self, columns=(*self.columns, *columns))
+
+    def ask(self, **questions: Question) -> Asked[Plan]:
+        """These statistics, under these names."""
+        return replace(self, questions=(*self.questions, *questions.items()))
+
+    def plan(self, **terms: Any) -> Plan:
+        """The plan: `epsilon=` or `within=`; `confidence=`, `simultaneous=`, `weights=`, `size=` as wanted."""
+        return self.study._plan_of(self, terms)
 
 
 def build(

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.cli import people
-from discreet.cli.terminal import question_text
 from discreet.errors import InvalidParameter
 from discreet.formats import left_shown, shown, with_interval
 from discreet.ledger.chain import in_epsilon
+from discreet.show.json import question_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,6 @@ last rows are shown. What a terminal could take for a command is escaped: keys m
 from __future__ import annotations
 
 import json
-import math
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,8 @@ from discreet.ask.siblings import budgets
 from discreet.errors import one_line
 from discreet.formats import left_shown, shown
 from discreet.ledger.chain import in_epsilon
+from discreet.release.answer import columns_json
+from discreet.show.json import plan_json, question_text
 
 if TYPE_CHECKING:
     from discreet.ledger.chain import Entry
@@ -121,10 +122,10 @@ def _asked_before(plan: Plan) -> bool:
 
 def plan_as_json(plan: Plan) -> dict[str, Any]:
     """What a plan says, with exact numbers as texts."""
-    policy, left, titles = plan.study.policy, plan.study.remaining, plan.titles()
+    policy, left, same = plan.study.policy, plan.study.remaining, plan_json(plan)
     return {
-        "rows": plan.cells,
-        "epsilon": str(plan.cost),
+        "rows": same["cells"],
+        "epsilon": same["cost"],
         "total": str(policy.epsilon),
         "left": str(left),
         "left_after": str(left - plan.cost),
@@ -132,21 +133,21 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
         "unit": policy.unit,
         "max_rows": policy.max_rows,
         "max_groups": policy.max_groups,
-        "confidence": str(plan.confidence),
-        "simultaneous": plan.simultaneous,
+        "confidence": same["confidence"],
+        "simultaneous": same["simultaneous"],
         "columns": [
             {
-                "name": titles[line.name],
-                "sensitivity": str(line.sensitivity),
-                "scale": str(line.scale),
-                "step": str(line.step),
-                "within": line.within,
-                "accuracy": line.reach,
+                "name": line["title"],
+                "sensitivity": line["sensitivity"],
+                "scale": line["scale"],
+                "step": line["step"],
+                "within": line["within"],
+                "accuracy": line["reach"],
             }
-            for line in plan.lines
+            for line in same["lines"]
         ],
-        "notes": plan.notes,
-        "warnings": plan.warnings,
+        "notes": same["notes"],
+        "warnings": same["warnings"],
     }
 
 
@@ -161,8 +162,8 @@ def show_answer(answer: Answer, receipt: str) -> None:
 
 def answer_as_json(answer: Answer) -> dict[str, Any]:
     """Released numbers by column, and their record."""
-    columns = {name: [_finite(item) for item in column] for name, column in answer.to_dict().items()}
-    return {"columns": columns, "left": str(answer.remaining), "entry": answer.entry, "record": answer.record}
+    left = str(answer.remaining)
+    return {"columns": columns_json(answer), "left": left, "entry": answer.entry, "record": answer.record}
 
 
 def show_ledger(ledger: Ledger, studies: Iterable[str]) -> None:
@@ -192,15 +193,6 @@ def ledger_as_json(ledger: Ledger, studies: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def question_text(query: str | None) -> str:
-    """The question in a canonical query: SQL, or a call with its parameters."""
-    try:
-        parts = json.loads(query or "")
-    except ValueError:
-        return query or ""
-    return str(parts[0]) if isinstance(parts, list) and parts and isinstance(parts[0], str) else query or ""
-
-
 def _entry_row(entry: Entry) -> list[str]:
     cost = shown(in_epsilon(entry.amount)) if entry.amount or entry.kind == "repeat" else ""
     return [f"{entry.number:,}", entry.time[:19], entry.kind, entry.analyst or "", cost, question_text(entry.query)]
@@ -219,8 +211,3 @@ def _table(
     console().print(table)
     if cut:
         say(f"{len(rows):,} rows", style="dim")
-
-
-def _finite(item: Any) -> Any:
-    """JSON has no infinity: an end that is not there is null."""
-    return None if isinstance(item, float) and not math.isfinite(item) else item

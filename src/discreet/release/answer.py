@@ -22,7 +22,7 @@ from discreet import views
 from discreet.ask.query import Combined, Named, Number, Output, Query, Test
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.files.writer import NOTHING, Kept, is_plain_file, new_file, write
-from discreet.formats import left_shown, shown, with_interval
+from discreet.formats import left_shown, or_null, shown, with_interval
 
 if TYPE_CHECKING:
     import pandas
@@ -163,18 +163,7 @@ class Answer:
             raise InvalidParameter(f"path must end in .csv, .json or .parquet, got {place.name!r}")
         with new_file(place, force=force, kept=self.kept) as draft:
             self.save_record(place, force=force)
-            match place.suffix:
-                case ".csv":
-                    from pyarrow import csv
-
-                    csv.write_csv(self.to_arrow(), draft)
-                case ".json":
-                    columns = {name: [_in_json(item) for item in column] for name, column in self.to_dict().items()}
-                    draft.write(json.dumps(columns, ensure_ascii=False, allow_nan=False, indent=1).encode())
-                case ".parquet":
-                    from pyarrow import parquet
-
-                    parquet.write_table(self.to_arrow(), draft)
+            write_table(self, place.suffix[1:], draft)
         return place
 
     def save_record(self, path: str | Path, *, force: bool = False) -> Path:
@@ -282,9 +271,24 @@ def _in_int64(column: list[Any]) -> list[Any]:
     return [float(item) for item in column] if whole and any(abs(item) >= 2**63 for item in column) else column
 
 
-def _in_json(item: Any) -> Any:
-    """JSON has no infinity: an end that is not there is null."""
-    return None if isinstance(item, float) and not math.isfinite(item) else item
+def write_table(answer: Answer, form: str, sink: Any) -> None:
+    """Write the table of an answer as csv, json or parquet to a binary file."""
+    match form:
+        case "csv":
+            from pyarrow import csv
+
+            csv.write_csv(answer.to_arrow(), sink)
+        case "json":
+            sink.write(json.dumps(columns_json(answer), ensure_ascii=False, allow_nan=False, indent=1).encode())
+        case "parquet":
+            from pyarrow import parquet
+
+            parquet.write_table(answer.to_arrow(), sink)
+
+
+def columns_json(answer: Answer) -> dict[str, list[Any]]:
+    """The table of an answer as JSON has it: an end that is not there is null."""
+    return {name: [or_null(item) for item in column] for name, column in answer.to_dict().items()}
 
 
 def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet import views
 from discreet.ask.policy import Policy
 from discreet.ask.query import Query
+from discreet.ask.questions import Askable, Asked, build
 from discreet.ask.scope import check_schema
 from discreet.ask.siblings import siblings
 from discreet.ask.sql import parse
@@ -34,11 +34,8 @@ from discreet.parameters import UNIT, exact_confidence, exact_count, exact_epsil
 from discreet.release.discovery import Discovered, discovery, policy_with, recorded
 from discreet.release.plan import Plan, plan_of, plan_within
 
-if TYPE_CHECKING:
-    from discreet.ask.questions import Question
 
-
-class Study:
+class Study(Askable[Plan]):
     """Data behind a policy and a budget."""
 
     siblings: tuple[str, ...] = ()
@@ -110,18 +107,6 @@ class Study:
         """The plan of a question in SQL; `terms` are those of `Asked.plan`."""
         return self._plan(parse(text, self.policy, self.schema), **terms)
 
-    def where(self, condition: str) -> Asked:
-        """A question about the rows where the condition is true."""
-        return Asked(study=self).where(condition)
-
-    def by(self, *columns: str) -> Asked:
-        """A question for each group."""
-        return Asked(study=self).by(*columns)
-
-    def ask(self, **questions: Question) -> Asked:
-        """A question about everybody."""
-        return Asked(study=self).ask(**questions)
-
     def close(self) -> None:
         """Close the ledger."""
         self.ledger.close()
@@ -145,6 +130,10 @@ class Study:
             f"Study({self.name!r}: {len(policy.columns)} columns declared · ε {float(self.remaining):.4g} of "
             f"{float(policy.epsilon):.4g} left · {policy.neighbors} · unit {one_line(policy.unit)}{shared})"
         )
+
+    def _plan_of(self, asked: Asked[Plan], terms: Mapping[str, Any]) -> Plan:
+        query = build(self.policy, self.schema, where=asked.conditions, by=asked.columns, ask=dict(asked.questions))
+        return self._plan(query, **terms)
 
     def _plan(
         self,
@@ -170,36 +159,6 @@ class Study:
         if within is not None:
             return plan_within(self, query, within=within, **more).checked()
         return plan_of(self, query, epsilon=exact_epsilon(epsilon), **more).checked()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A question in the making; every verb gives a new one."""
-
-    study: Study
-    conditions: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    questions: tuple[tuple[str, Question], ...] = ()
-
-    def where(self, condition: str) -> Asked:
-        """Only rows where the condition is true, too."""
-        return replace(self, conditions=(*self.conditions, condition))
-
-    def by(self, *columns: str) -> Asked:
-        """For each group of these columns."""
-        return replace(self, columns=(*self.columns, *columns))
-
-    def ask(self, **questions: Question) -> Asked:
-        """These statistics, under these names."""
-        return replace(self, questions=(*self.questions, *questions.items()))
-
-    def plan(self, **terms: Any) -> Plan:
-        """The plan: `epsilon=` or `within=`; `confidence=`, `simultaneous=`, `weights=`, `size=` as wanted."""
-        from discreet.ask.questions import build
-
-        study = self.study
-        query = build(study.policy, study.schema, where=self.conditions, by=self.columns, ask=dict(self.questions))
-        return study._plan(query, **terms)
 
 
 def open(path: str | PathLike[str], *, ledger: str | PathLike[str] | Ledger | None = None) -> Study:

@@ -102,14 +102,14 @@ class Access:
 
     def person(self, token: str) -> Person | None:
         """Whose token it is; None for no token, an unknown one and a revoked one alike."""
-        found = _TOKEN.fullmatch(token)
-        if found is None:
+        parts = _TOKEN.fullmatch(token)
+        if parts is None:
             return None
         with self._store.opened() as file:
             row = file.execute(
-                "SELECT name, role, token_hash FROM person WHERE token_id = ? AND revoked = 0", (found[1],)
+                "SELECT name, role, token_hash FROM person WHERE token_id = ? AND revoked = 0", (parts[1],)
             ).fetchone()
-            if not hmac.compare_digest(_hash(found[2]), _NOBODY if row is None else row[2]) or row is None:
+            if not hmac.compare_digest(_hash(parts[2]), _NOBODY if row is None else row[2]) or row is None:
                 return None
             studies = file.execute("SELECT study FROM permit WHERE name = ?", (row[0],)).fetchall()
         return Person(name=row[0], role=row[1], studies=frozenset(study for (study,) in studies))

@@ -11,15 +11,13 @@ application, so no traceback reaches a log.
 
 from __future__ import annotations
 
-import io
-import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryFile
 from typing import Any, TypeVar
 
 import anyio
@@ -31,29 +29,39 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from discreet.errors import InvalidParameter
-from discreet.release.answer import Answer
 from discreet.release.study import Study
-from discreet.serve import strict
+from discreet.serve import bodies
 from discreet.serve.access import Access, Person
 from discreet.serve.address import LOCAL, host_name
-from discreet.serve.asked import Asked, asked
+from discreet.serve.answers import answer_body, written
+from discreet.serve.bodies import FORMATS
 from discreet.serve.desk import Desk
 from discreet.serve.limits import Limits, Rate, Turns, hold, read_body
-from discreet.serve.openapi import document
-from discreet.serve.refusal import FAILURE, Refusal, log, tell_operator
+from discreet.serve.refusals import FAILURE, Refusal, log, tell_operator
 from discreet.serve.requests import Requests
-from discreet.serve.responses import HEADERS, encoded, sent, told
-from discreet.serve.wire import answer_body
+from discreet.serve.schema import document, encoded, read
 
 PAGE = Path(__file__).with_name("page")
 
-_FORMATS = {
-    "json": "application/json",
-    "csv": "text/csv",
-    "parquet": "application/vnd.apache.parquet",
-    "png": "image/png",
-}
+PIECE = 64 * 1024
+"""Bytes that are handed to a connection at a time; the next ones wait until it has sent most of them."""
+
+_LONG = 1024 * 1024
+
+_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; trusted-types; require-trusted-types-for 'script'"
+)
+"""What the page may load: its own files, and nothing that is written inside it; no text becomes markup."""
+
+HEADERS = [
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", _POLICY),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+]
+"""On every response."""
+
 _EXTRA = {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "1"}}
 _WORDS = {
     404: ("There is nothing here.", "GET /openapi.json lists what there is."),
@@ -64,9 +72,7 @@ _SINGLE = (b"authorization", b"content-length", b"content-type")
 _CLOSE = (b"connection", b"close")
 _SHORT_THREADS = 4
 
-_drawing = threading.Lock()
-"""The renderer draws one figure at a time."""
-
+Question = TypeVar("Question", bodies.Question, bodies.Request)
 Result = TypeVar("Result")
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -119,30 +125,28 @@ class Front:
 
     async def health(self, _: Request) -> Response:
         """Whether the server is up."""
-        return told({"status": "ok"})
+        return sent(encoded({"status": "ok"}))
 
     async def openapi(self, _: Request) -> Response:
         """The description for programs."""
-        return told(document())
+        return sent(encoded(document()))
 
     async def studies(self, request: Request) -> Response:
         """What the token may ask about."""
         person = self._person(request)
-        return await self._worked(request, self._short, lambda: told({"studies": self._desk.studies(person)}))
+        return await self._worked(request, self._short, lambda: sent(encoded(self._desk.studies(person))))
 
     async def ledger(self, request: Request) -> Response:
         """What was spent."""
         person = self._person(request)
         _only(request, {"study"})
         study = request.query_params.get("study")
-        return await self._worked(
-            request, self._short, lambda: sent(encoded({"entries": self._desk.entries(person, study)}))
-        )
+        return await self._worked(request, self._short, lambda: sent(encoded(self._desk.entries(person, study))))
 
     async def plan(self, request: Request) -> Response:
         """What a question would cost and give."""
         person = self._person(request)
-        return await self._asked(request, lambda question: encoded(self._desk.plan(person, question)), release=False)
+        return await self._asked(request, bodies.Question, lambda question: encoded(self._desk.plan(person, question)))
 
     async def release(self, request: Request) -> Response:
         """The answer to a question."""
@@ -154,7 +158,7 @@ class Front:
                 f"A person can ask for {many} releases a day.",
                 "GET /releases/{id} shows an answer again; nothing was spent.",
             )
-        return await self._asked(request, lambda question: self._desk.release(person, question), release=True)
+        return await self._asked(request, bodies.Request, lambda question: self._desk.release(person, question))
 
     async def released(self, request: Request) -> Response:
         """An answer again, in the format that the client likes best."""
@@ -163,26 +167,24 @@ class Front:
 
         def work() -> Response:
             answer, study, view = self._desk.answer(person, request.path_params["id"])
-            return sent(answer_body(answer, study, view) if form == "json" else _written(answer, form), _FORMATS[form])
+            return sent(answer_body(answer, study, view) if form == "json" else written(answer, form), FORMATS[form])
 
         return await self._worked(request, self._long, work)
 
-    async def _asked(self, request: Request, work: Callable[[Asked], bytes], *, release: bool) -> Response:
-        """What the desk makes of a body; it leaves on the quantum, also if it is a refusal."""
+    async def _asked(self, request: Request, kind: type[Question], work: Callable[[Question], bytes]) -> Response:
+        """What the desk makes of a body of this kind; it leaves on the quantum, also if it is a refusal."""
         _only(request, set())
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise Refusal(415, "The content type must be application/json.", "Send the question as JSON.")
         body = await read_body(request)
         arrival = time.monotonic()
         try:
-            response = await self._worked(
-                request, self._long, lambda: sent(work(asked(strict.read(body), release=release)))
-            )
+            response = await self._worked(request, self._long, lambda: sent(work(read(body, kind))))
         except Refusal as refusal:
-            response = told(refusal.body, refusal.status)
+            response = refused(refusal)
         except Exception as error:
             tell_operator(error, request.url.path)
-            response = told(FAILURE.body, FAILURE.status)
+            response = refused(FAILURE)
         await hold(arrival, self._limits.quantum)
         return response
 
@@ -205,16 +207,16 @@ class Front:
 
 
 async def _refused(_: Request, refusal: Refusal) -> Response:
-    return told(refusal.body, refusal.status, _EXTRA.get(refusal.status))
+    return refused(refusal)
 
 
 async def _foreign(_: Request, error: HTTPException) -> Response:
-    words, advice = _WORDS.get(error.status_code, ("This cannot be answered.", "GET /openapi.json lists what can."))
-    return told({"error": words, "advice": advice}, error.status_code, error.headers)
+    words = _WORDS.get(error.status_code, ("This cannot be answered.", "GET /openapi.json lists what can."))
+    return refused(Refusal(error.status_code, *words), error.headers)
 
 
 async def _failed(_: Request, __: Exception) -> Response:
-    return told(FAILURE.body, FAILURE.status)
+    return refused(FAILURE)
 
 
 def _only(request: Request, known: set[str]) -> None:
@@ -229,21 +231,21 @@ def _format(request: Request) -> str:
     """The format of an answer: what the address names, or what the Accept header likes best of ours."""
     _only(request, {"format"})
     wanted: str | None = request.query_params.get("format")
-    if wanted is not None and wanted not in _FORMATS:
-        raise Refusal(400, f"format must be one of {', '.join(_FORMATS)}.", "Correct the address.")
+    if wanted is not None and wanted not in FORMATS:
+        raise Refusal(400, f"format must be one of {', '.join(FORMATS)}.", "Correct the address.")
     if wanted is not None:
         return wanted
     liked: list[tuple[float, str]] = []
     for part in request.headers.get("accept", "*/*").split(","):
         media, *parameters = [piece.strip().lower() for piece in part.split(";")]
-        weight = next((_weight(one[2:]) for one in parameters if one.startswith("q=")), 1.0)
-        kinds = {name for name, kind in _FORMATS.items() if media == kind}
+        weight = next((_weight(text[2:]) for text in parameters if text.startswith("q=")), 1.0)
+        kinds = {name for name, kind in FORMATS.items() if media == kind}
         if media in ("*/*", "application/*", ""):
             kinds, weight = {"json"}, weight - 1e-6  # named formats come first
         liked += [(weight, name) for name in kinds if weight > 0]
     if not liked:
-        raise Refusal(406, f"An answer can be had as {', '.join(_FORMATS.values())}.", "Accept one of them.")
-    return max(liked, key=lambda one: one[0])[1]
+        raise Refusal(406, f"An answer can be had as {', '.join(FORMATS.values())}.", "Accept one of them.")
+    return max(liked, key=lambda pair: pair[0])[1]
 
 
 def _weight(text: str) -> float:
@@ -253,31 +255,33 @@ def _weight(text: str) -> float:
         return 0.0
 
 
-def _written(answer: Answer, form: str) -> bytes:
-    """The table of an answer in a format that is not JSON."""
-    sink = io.BytesIO()
-    if form == "csv":
-        from pyarrow import csv  # type: ignore[import-untyped, unused-ignore]
+class StoredResponse(Response):
+    """A long body, in a file that has no name and is gone when it was sent."""
 
-        csv.write_csv(answer.to_arrow(), sink)
-    elif form == "parquet":
-        from pyarrow import parquet  # type: ignore[import-untyped, unused-ignore]
+    def __init__(self, body: bytes, media_type: str) -> None:
+        super().__init__(media_type=media_type)
+        self.headers["content-length"] = str(len(body))
+        self._file = TemporaryFile()  # noqa: SIM115 - closed when it was sent
+        self._file.write(body)
 
-        parquet.write_table(answer.to_arrow(), sink)
-    else:
-        return _drawn(answer)
-    return sink.getvalue()
+    async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
+        """Send it piece by piece."""
+        with self._file as file:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            file.seek(0)
+            while piece := file.read(PIECE):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
 
 
-def _drawn(answer: Answer) -> bytes:
-    """The figure of an answer."""
-    from discreet.show import figures
+def sent(body: bytes, media_type: str = "application/json") -> Response:
+    """A response with this body."""
+    return StoredResponse(body, media_type) if len(body) > _LONG else Response(body, media_type=media_type)
 
-    try:
-        with _drawing, TemporaryDirectory() as folder:
-            return figures.save(figures.make("release", answer=answer), Path(folder) / "figure.png").read_bytes()
-    except InvalidParameter as error:
-        raise Refusal(406, str(error), "Ask for json, csv or parquet.") from None
+
+def refused(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response:
+    """A response that says why there is no answer."""
+    return Response(encoded(refusal.body), refusal.status, headers or _EXTRA.get(refusal.status), "application/json")
 
 
 def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
@@ -308,11 +312,11 @@ def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
 
         try:
             async with AsyncExitStack() as scope["discreet.exit"]:
-                await (app if refusal is None else told(refusal.body, refusal.status))(scope, hear, answer)
+                await (app if refusal is None else refused(refusal))(scope, hear, answer)
         except Exception as error:
             tell_operator(error, scope["path"])
             if not status:
-                await told(FAILURE.body, FAILURE.status)(scope, hear, answer)
+                await refused(FAILURE)(scope, hear, answer)
         log.info("%s %s %r %s", scope.get("discreet.name", "-"), scope["method"], scope["path"], status)
 
     return guard

@@ -10,12 +10,13 @@ network loses is asked for again under the same id, so it is charged once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
+from discreet.ask.questions import Askable, Asked
 from discreet.errors import (
     BudgetExceeded,
     DiscreetError,
@@ -28,13 +29,16 @@ from discreet.errors import (
 from discreet.release.answer import Answer
 from discreet.release.design import Line
 from discreet.release.spending import new_request_id
+from discreet.serve import bodies
 from discreet.serve.address import is_local
-from discreet.serve.wire import answer_of, question_json
+from discreet.serve.answers import answer_of
+from discreet.serve.schema import fits
+from discreet.show.json import PlanLine
 
 if TYPE_CHECKING:
     import httpx
 
-    from discreet.ask.questions import Question
+Body = TypeVar("Body")
 
 _ERRORS: dict[int, type[DiscreetError]] = {
     403: BudgetExceeded,
@@ -55,7 +59,7 @@ def connect(url: str, token: str, *, study: str | None = None) -> Remote:
     """A study on a server; its name is needed where the token opens several."""
     server = Server(url, token)
     try:
-        names = [one["name"] for one in server.get("/studies")["studies"]]
+        names = [known["name"] for known in server.get("/studies", bodies.Studies)["studies"]]
         if study is None and len(names) != 1:
             raise InvalidParameter(f"study must be named; the token opens {', '.join(names) or 'none'}")
         if study is not None and study not in names:
@@ -80,24 +84,24 @@ class Server:
         headers = {"authorization": f"Bearer {token}", "accept": "application/json"}
         self._client = httpx.Client(base_url=url, headers=headers, timeout=_PATIENCE, trust_env=False)
 
-    def get(self, path: str, **parameters: str) -> dict[str, Any]:
+    def get(self, path: str, kind: type[Body], **parameters: str) -> Body:
         """What a path shows."""
-        return self._told(lambda: self._client.get(path, params=parameters))
+        return self._reply(lambda: self._client.get(path, params=parameters), kind)
 
-    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def post(self, path: str, body: Mapping[str, Any], kind: type[Body]) -> Body:
         """What comes back for a body."""
-        return self._told(lambda: self._client.post(path, json=body))
+        return self._reply(lambda: self._client.post(path, json=body), kind)
 
     def close(self) -> None:
         """Let go of it."""
         self._client.close()
 
-    def _told(self, ask: Any) -> dict[str, Any]:
+    def _reply(self, ask: Callable[[], httpx.Response], kind: type[Body]) -> Body:
         import httpx
 
         for attempt in range(_TRIES):
             try:
-                response: httpx.Response = ask()
+                response = ask()
                 break
             except httpx.TransportError as failure:
                 if attempt == _TRIES - 1:
@@ -105,31 +109,32 @@ class Server:
                     raise EngineFailed(
                         f"the server at {self.address} did not answer ({name}); ask again, under the same id"
                     ) from None
+        status = response.status_code
         try:
-            found: dict[str, Any] = response.json()
+            content: Any = response.json()
         except ValueError:
-            found = {"error": f"the server answered with status {response.status_code} and no JSON", "advice": ""}
-        if response.status_code == 401:
+            content = {"error": f"the server answered with status {status} and no JSON", "advice": ""}
+        if status == 401:
             raise InvalidParameter("the token is unknown or was revoked; ask the custodian for a new one")
-        if response.status_code != 200:
-            kind = _ERRORS.get(response.status_code, InvalidParameter)
-            known = response.status_code in _OWN_WORDS
-            raise kind(str(found.get("error")) if known else f"{found.get('error')} {found.get('advice')}".strip())
-        return found
+        if status == 200 and fits(kind, content):
+            return content  # type: ignore[no-any-return]
+        if not fits(bodies.Refusal, content):
+            raise EngineFailed(f"the server at {self.address} is none of discreet's, or of another version")
+        words = content["error"] if status in _OWN_WORDS else f"{content['error']} {content['advice']}".strip()
+        raise _ERRORS.get(status, InvalidParameter)(words)
 
 
-class Remote:
+class Remote(Askable["RemotePlan"]):
     """A study on a server."""
 
     def __init__(self, server: Server, name: str) -> None:
         self._server, self.name = server, name
 
     @property
-    def described(self) -> dict[str, Any]:
+    def described(self) -> bodies.Study:
         """What may be known of the study now: columns, unit, neighbors, what is left."""
-        studies = self._server.get("/studies")["studies"]
-        found: dict[str, Any] = next(one for one in studies if one["name"] == self.name)
-        return found
+        studies = self._server.get("/studies", bodies.Studies)["studies"]
+        return next(study for study in studies if study["name"] == self.name)
 
     @property
     def remaining(self) -> Fraction:
@@ -140,26 +145,13 @@ class Remote:
         """The plan of a question in SQL; `terms` are those of a study of one's own."""
         return self._plan({"sql": text}, terms)
 
-    def where(self, condition: str) -> RemoteAsked:
-        """A question about the rows where the condition is true."""
-        return RemoteAsked(remote=self).where(condition)
-
-    def by(self, *columns: str) -> RemoteAsked:
-        """A question for each group."""
-        return RemoteAsked(remote=self).by(*columns)
-
-    def ask(self, **questions: Question) -> RemoteAsked:
-        """A question about everybody."""
-        return RemoteAsked(remote=self).ask(**questions)
-
-    def entries(self) -> list[dict[str, Any]]:
+    def entries(self) -> list[bodies.Entry]:
         """What was spent, as far as this token may see it."""
-        found: list[dict[str, Any]] = self._server.get("/ledger", study=self.name)["entries"]
-        return found
+        return self._server.get("/ledger", bodies.Entries, study=self.name)["entries"]
 
     def answer(self, entry: str) -> Answer:
         """A released answer again, by its id."""
-        return answer_of(self._server.get(f"/releases/{entry}"))
+        return answer_of(self._server.get(f"/releases/{entry}", bodies.Answer))
 
     def close(self) -> None:
         """Let go of the server."""
@@ -172,133 +164,79 @@ class Remote:
         self.close()
 
     def __repr__(self) -> str:
-        told = self.described
-        mine = told["allotment"] is not None
-        left, total = (float(Fraction(told[name])) for name in ("left", "allotment" if mine else "total"))
-        whole = f"{'your ' if mine else ''}{total:.4g}"
+        study = self.described
+        left, total = float(Fraction(study["left"])), float(Fraction(study["allotment"] or study["total"]))
+        whole = f"{'your ' if study['allotment'] else ''}{total:.4g}"
         return (
-            f"Remote({self.name!r}: {len(told['columns'])} columns declared · ε {left:.4g} of {whole} left · "
-            f"{one_line(str(told['neighbors']))} · unit {one_line(str(told['unit']))})"
+            f"Remote({self.name!r}: {len(study['columns'])} columns declared · ε {left:.4g} of {whole} left · "
+            f"{study['neighbors']} · unit {one_line(study['unit'])})"
         )
 
+    def _plan_of(self, asked: Asked[RemotePlan], terms: Mapping[str, Any]) -> RemotePlan:
+        ask = {name: bodies.question_json(question) for name, question in asked.questions}
+        return self._plan({"ask": ask, "where": list(asked.conditions), "by": list(asked.columns)}, terms)
+
     def _plan(self, question: Mapping[str, Any], terms: Mapping[str, Any]) -> RemotePlan:
-        given = {name: _json(value) for name, value in terms.items() if value is not None}
-        body = {"study": self.name, **question, **given}
-        return RemotePlan(server=self._server, body=body, told=self._server.post("/plan", body))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteAsked:
-    """A question in the making; every verb gives a new one."""
-
-    remote: Remote
-    conditions: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    questions: tuple[tuple[str, Question], ...] = ()
-
-    def where(self, condition: str) -> RemoteAsked:
-        """Only rows where the condition is true, too."""
-        return replace(self, conditions=(*self.conditions, condition))
-
-    def by(self, *columns: str) -> RemoteAsked:
-        """For each group of these columns."""
-        return replace(self, columns=(*self.columns, *columns))
-
-    def ask(self, **questions: Question) -> RemoteAsked:
-        """These statistics, under these names."""
-        return replace(self, questions=(*self.questions, *questions.items()))
-
-    def plan(self, **terms: Any) -> RemotePlan:
-        """The plan; `terms` are those of a study of one's own."""
-        ask = {name: question_json(question) for name, question in self.questions}
-        where, by = list(self.conditions), list(self.columns)
-        return self.remote._plan({"ask": ask, "where": where, "by": by}, terms)
+        given = {name: bodies.exact_json(value) for name, value in terms.items() if value is not None}
+        asked = {"study": self.name, **question, **given}
+        body = self._server.post("/plan", asked, bodies.Plan)
+        return RemotePlan(
+            server=self._server,
+            question=asked,
+            body=body,
+            epsilon=Fraction(body["epsilon"]),
+            cost=Fraction(body["cost"]),
+            confidence=Fraction(body["confidence"]),
+            simultaneous=body["simultaneous"],
+            cells=body["cells"],
+            size=body["size"],
+            lines=[_line(line) for line in body["lines"]],
+            notes=body["notes"],
+            warnings=body["warnings"],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class RemotePlan:
-    """A question with its price, as the server says it."""
+    """A question with its price, as the server says it; the names are those of a plan of one's own."""
 
     server: Server
-    body: Mapping[str, Any]
-    told: Mapping[str, Any]
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The ε of the plan."""
-        return Fraction(self.told["epsilon"])
-
-    @property
-    def cost(self) -> Fraction:
-        """What a release spends."""
-        return Fraction(self.told["cost"])
-
-    @property
-    def confidence(self) -> Fraction:
-        """That of the intervals."""
-        return Fraction(self.told["confidence"])
-
-    @property
-    def simultaneous(self) -> bool:
-        """Whether the intervals are to hold all together."""
-        return bool(self.told["simultaneous"])
-
-    @property
-    def cells(self) -> int:
-        """Rows of the answer, before HAVING and LIMIT."""
-        return int(self.told["cells"])
-
-    @property
-    def size(self) -> int | None:
-        """Rows of a group that the plan shows errors for."""
-        size: int | None = self.told["size"]
-        return size
-
-    @property
-    def lines(self) -> list[Line]:
-        """Δ, scale and error of each aggregate."""
-        return [
-            Line(
-                name=line["name"],
-                sensitivity=Fraction(line["sensitivity"]),
-                scale=Fraction(line["scale"]),
-                within=line["within"],
-                reach=line["reach"],
-                sized=line["sized"],
-                step=Fraction(line["step"]),
-                noise=tuple(map(Fraction, line["noise"])),
-            )
-            for line in self.told["lines"]
-        ]
-
-    @property
-    def notes(self) -> list[str]:
-        """What happens to values that are missing, out of bounds or not among the keys."""
-        return list(self.told["notes"])
-
-    @property
-    def warnings(self) -> list[str]:
-        """What one should know before releasing."""
-        return list(self.told["warnings"])
+    question: Mapping[str, Any]
+    body: bodies.Plan
+    epsilon: Fraction
+    cost: Fraction
+    confidence: Fraction
+    simultaneous: bool
+    cells: int
+    size: int | None
+    lines: list[Line]
+    notes: list[str]
+    warnings: list[str]
 
     def titles(self) -> dict[str, str]:
         """What each released number is called in the answer."""
-        return {line["name"]: line["title"] for line in self.told["lines"]}
+        return {line["name"]: line["title"] for line in self.body["lines"]}
 
     def release(self, *, request_id: str | None = None) -> Answer:
         """The answer, spent for; asked again, the recorded one, free."""
-        body = {**self.body, "request_id": new_request_id() if request_id is None else request_id}
-        return answer_of(self.server.post("/release", body))
+        request = {**self.question, "request_id": new_request_id() if request_id is None else request_id}
+        return answer_of(self.server.post("/release", request, bodies.Answer))
 
     def __repr__(self) -> str:
-        return printable(str(self.told["text"]))
+        return printable(self.body["text"])
 
 
-def _json(value: Any) -> Any:
-    """A parameter in JSON's types, an exact number as its text."""
-    if isinstance(value, Mapping):
-        return {name: _json(item) for name, item in value.items()}
-    return value if isinstance(value, str | bool | int) else str(value)
+def _line(line: PlanLine) -> Line:
+    return Line(
+        name=line["name"],
+        sensitivity=Fraction(line["sensitivity"]),
+        scale=Fraction(line["scale"]),
+        within=line["within"],
+        reach=line["reach"],
+        sized=line["sized"],
+        step=Fraction(line["step"]),
+        noise=tuple(map(Fraction, line["noise"])),
+    )
 
 
 def _refuse_open(url: str) -> None:

@@ -78,7 +78,7 @@ def run(
     from discreet.serve.access import Access
     from discreet.serve.app import application
     from discreet.serve.limits import Limits
-    from discreet.serve.logs import configure
+    from discreet.serve.refusals import configure_log
     from discreet.serve.requests import Requests
     from discreet.serve.server import PER_ADDRESS, Place, files_of, opened, server
 
@@ -101,20 +101,20 @@ def run(
         patience=patience,
         per_address=None if place.is_behind_proxy else PER_ADDRESS,
     )
-    configure()
-    tokens, requests = files_of(studies, access)
-    known = Access(tokens, new=True)
-    if not known.names():
+    configure_log()
+    access_file, requests_file = files_of(studies, access)
+    tokens = Access(access_file, new=True)
+    if not tokens.names():
         typer.echo(f"Nobody has a token yet: discreet serve token NAME --study {studies[0]} --allot 0.1", err=True)
-    found, asked = opened(studies), Requests(requests)
-    made = application(found, known, asked, limits=limits, hosts=place.hosts)
+    served, requests = opened(studies), Requests(requests_file)
+    front = application(served, tokens, requests, limits=limits, hosts=place.hosts)
     scheme = "https" if tls_cert else "http"
-    typer.echo(f"{', '.join(found)} at {scheme}://{host}:{port} (Ctrl-C ends it)", err=True)
+    typer.echo(f"{', '.join(served)} at {scheme}://{host}:{port} (Ctrl-C ends it)", err=True)
     try:
-        server(made, place=place, limits=limits).run()
+        server(front, place=place, limits=limits).run()
     finally:
-        asked.close()
-        for study in found.values():
+        requests.close()
+        for study in served.values():
             study.close()
 
 
@@ -139,17 +139,18 @@ def token(
     if (allot is None) != (role == "custodian"):
         raise InvalidParameter("an analyst needs --allot, the ε that they may spend; a custodian has none")
     require_name(name)
-    with open_study(study) as found:
+    with open_study(study) as opened:
         if allot is not None:
-            found.ledger.allot(name, allot, study=found.name)
-        made = Access(files_of([study], access)[0], new=True).permit(name, role=role, study=study_key(found))  # type: ignore[arg-type]
+            opened.ledger.allot(name, allot, study=opened.name)
+        tokens = Access(files_of([study], access)[0], new=True)
+        secret = tokens.permit(name, role=role, study=study_key(opened))  # type: ignore[arg-type]
     share = "the study's ε" if allot is None else f"ε {allot}"
-    typer.echo(f"{name} may ask about {found.name} and spend {share}.", err=True)
-    if made is None:
+    typer.echo(f"{name} may ask about {opened.name} and spend {share}.", err=True)
+    if secret is None:
         typer.echo(f"{name} has a token already; it opens this study, too.", err=True)
         return
     typer.echo("This token is shown once; only its hash is kept:", err=True)
-    typer.echo(made)
+    typer.echo(secret)
 
 
 @app.command()

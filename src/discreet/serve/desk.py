@@ -9,28 +9,35 @@ it) is a secret and never leaves the desk.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from fractions import Fraction
+from hashlib import sha256
 from typing import Any
 
-from discreet.ask.query import released
-from discreet.cli.terminal import question_text
+from discreet.ask.declared import Declared
+from discreet.ask.query import Query, released
+from discreet.ask.questions import build
+from discreet.ask.scope import column_under
+from discreet.ask.sql import parse
 from discreet.errors import BudgetExceeded, DiscreetError
-from discreet.formats import shown
+from discreet.formats import or_null, shown
 from discreet.ledger.chain import Entry
 from discreet.ledger.refusals import VoidQuestion
+from discreet.parameters import UNIT
 from discreet.release.answer import Answer
 from discreet.release.plan import Plan, labels
 from discreet.release.study import Study
+from discreet.serve import bodies
 from discreet.serve.access import Person
-from discreet.serve.asked import Asked
+from discreet.serve.answers import answer_body, view_json, view_query
 from discreet.serve.limits import Limits
-from discreet.serve.plans import plan_json, study_json
-from discreet.serve.refusal import FAILURE, Refusal, refusal_of, tell_operator
+from discreet.serve.refusals import FAILURE, Refusal, refusal_of, tell_operator
 from discreet.serve.requests import Requests, ledger_id
-from discreet.serve.wire import answer_body, view_json, view_query
+from discreet.show.json import plan_json, question_text
 
 MOST_STATISTICS = 100
 """In one question over HTTP: a plan of more takes seconds."""
@@ -39,7 +46,17 @@ MOST_ENTRIES = 1_000
 _LONGEST_QUESTION = 4_000
 """Characters of a question in the list of entries."""
 
-_SHOWN = ("study", "number", "kind", "analyst", "epsilon", "amount", "time")
+_FIRST_KEYS = 20
+"""Keys of a column in the list of studies."""
+
+_POINTS = 13
+_DECADES = 3
+"""A slider reaches from a thousandth of the total to all of it."""
+
+_SIZE = 1_000
+"""Rows for which a slider shows the error of a mean, if the client names none."""
+
+_NO_TERMS = ("study", "sql", "where", "by", "ask", "request_id")
 
 
 class Seat(Study):
@@ -64,35 +81,36 @@ class Desk:
         for study in self._studies.values():
             study.schema  # noqa: B018 - opened before the threads come, so that they share one
 
-    def studies(self, person: Person) -> list[dict[str, Any]]:
+    def studies(self, person: Person) -> bodies.Studies:
         """What the person may ask about, and what is left for it."""
-        return [study_json(self._seat(person, name), person) for name in self._names(person)]
+        return {"studies": [study_json(self._seat(person, name), person) for name in self._names(person)]}
 
-    def plan(self, person: Person, asked: Asked) -> dict[str, Any]:
+    def plan(self, person: Person, question: bodies.Question) -> bodies.Plan:
         """What a question would cost and give; free."""
-        return plan_json(self._planned(person, asked))
+        plan = self._planned(person, question)
+        return {**plan_json(plan), "curve": curve(plan)}
 
-    def release(self, person: Person, asked: Asked) -> bytes:
+    def release(self, person: Person, request: bodies.Request) -> bytes:
         """The answer to a question, spent for, or the one that its id has already."""
-        name = ledger_id(person.name, asked.request_id)
-        plan = self._planned(person, asked)
-        view, key = view_json(plan.query), self._keys[asked.study]
-        new = self._requests.claim(key, name, body=asked.mark, view=view)
+        name, study = ledger_id(person.name, request["request_id"]), request["study"]
+        plan = self._planned(person, request)
+        view, key = view_json(plan.query), self._keys[study]
+        new = self._requests.claim(key, name, body=_hash(request), view=view)
         try:
-            kept = None if new else self._kept(person, asked.study, name)
-            if kept is not None:
-                answer = kept[0]
+            stored = None if new else self._stored(person, study, name)
+            if stored is not None:
+                answer = stored[0]
             else:
                 answer = plan.release(request_id=name, analyst=person.analyst)
                 if not plan.cost:
                     answer = replace(answer, content=self._requests.keep(key, name, answer.content))
-            return answer_body(answer, asked.study, view)
+            return answer_body(answer, study, view)
         except (BudgetExceeded, VoidQuestion) as error:
             if new:
                 self._requests.forget(key, name)
             raise refusal_of(error) from None
         except Exception as error:
-            tell_operator(error, f"release {name!r} of study {asked.study!r}")
+            tell_operator(error, f"release {name!r} of study {study!r}")
             raise FAILURE from None
 
     def answer(self, person: Person, wanted: str) -> tuple[Answer, str, dict[str, Any]]:
@@ -100,20 +118,17 @@ class Desk:
         name = wanted if ":" in wanted else f"{person.name}:{wanted}"
         if name.startswith(f"{person.name}:") or person.role == "custodian":
             for study in self._names(person):
-                kept = self._kept(person, study, name)
-                if kept is not None:
-                    return kept[0], study, kept[1]
+                stored = self._stored(person, study, name)
+                if stored is not None:
+                    return stored[0], study, stored[1]
         raise Refusal(404, "There is no such release.", "GET /ledger lists the releases that you can see.")
 
-    def entries(self, person: Person, study: str | None) -> list[dict[str, Any]]:
+    def entries(self, person: Person, study: str | None) -> bodies.Entries:
         """The last entries of the ledger: an analyst's own, or all for a custodian."""
         names = [study] if study is not None else self._names(person)
-        found: list[dict[str, Any]] = []
-        for name in names:
-            ledger = self._seat(person, name).ledger
-            entries = ledger.recent(name, last=MOST_ENTRIES, analyst=person.analyst)
-            found += [_shown(entry) for entry in entries]
-        return found
+        ledgers = [(name, self._seat(person, name).ledger) for name in names]
+        entries = [ledger.recent(name, last=MOST_ENTRIES, analyst=person.analyst) for name, ledger in ledgers]
+        return {"entries": [_entry_json(entry) for some in entries for entry in some]}
 
     def _names(self, person: Person) -> list[str]:
         """The studies that are served here and that the person may ask about."""
@@ -125,12 +140,12 @@ class Desk:
             raise Refusal(404, "There is no such study.", "GET /studies lists the studies that you can ask about.")
         return Seat(self._studies[name], person)
 
-    def _planned(self, person: Person, asked: Asked) -> Plan:
+    def _planned(self, person: Person, question: bodies.Question) -> Plan:
         """The plan of a question that is worth its cost to the server."""
         try:
-            seat = self._seat(person, asked.study)
-            query = asked.query(seat)
-            numbers = sum(len(released(name, one)) for name, one in query.aggregates)
+            seat = self._seat(person, question["study"])
+            query = _query(seat, question)
+            numbers = sum(len(released(name, aggregate)) for name, aggregate in query.aggregates)
             cells = math.prod(len(labels(group)) for group in query.groups)
             for what, many, most in (
                 ("statistics", numbers, MOST_STATISTICS),
@@ -138,12 +153,13 @@ class Desk:
             ):
                 if many > most:
                     raise _too_many(what, many, most)
-            plan = seat._plan(query, **asked.terms)
+            terms: dict[str, Any] = {name: term for name, term in question.items() if name not in _NO_TERMS}
+            plan = seat._plan(query, **terms)
         except DiscreetError as error:
-            told = refusal_of(error)
-            if told is FAILURE:
-                tell_operator(error, f"a plan of study {asked.study!r}")
-            raise told from None
+            refusal = refusal_of(error)
+            if refusal is FAILURE:
+                tell_operator(error, f"a plan of study {question['study']!r}")
+            raise refusal from None
         if 0 < plan.cost < self._limits.least_epsilon:
             raise Refusal(
                 400,
@@ -152,7 +168,7 @@ class Desk:
             )
         return plan
 
-    def _kept(self, person: Person, study: str, name: str) -> tuple[Answer, dict[str, Any]] | None:
+    def _stored(self, person: Person, study: str, name: str) -> tuple[Answer, dict[str, Any]] | None:
         """The answer that an id has, and how it is shown; None if there is none."""
         request = self._requests.find(self._keys[study], name)
         if request is None:
@@ -171,12 +187,103 @@ def study_key(study: Study) -> str:
     return f"{study.ledger.id}/{study.name}"
 
 
-def _shown(entry: Entry) -> dict[str, Any]:
+def study_json(study: Study, person: Person) -> bodies.Study:
+    """What may be known of a study, and what is left of it for this person."""
+    policy, ledger = study.policy, study.ledger
+    return {
+        "name": study.name,
+        "table": policy.table,
+        "unit": policy.unit,
+        "max_rows": policy.max_rows,
+        "max_groups": policy.max_groups,
+        "neighbors": policy.neighbors,
+        "total": str(policy.epsilon),
+        "remaining": str(ledger.remaining(study.name)),
+        "allotment": None if person.analyst is None else str(ledger.total(study.name, analyst=person.analyst)),
+        "left": str(ledger.remaining(study.name, analyst=person.analyst)),
+        "columns": [_column_json(study, name, declared) for name, declared in policy.columns.items()],
+    }
+
+
+def _column_json(study: Study, name: str, declared: Declared) -> bodies.Column:
+    """A declared column; of many keys the first ones."""
+    keys = declared.keys
+    return {
+        "name": name,
+        "kind": column_under(name, declared, study.schema[name]).kind,
+        "bounds": _plain(declared.bounds),
+        "keys": None if keys is None else {"count": len(keys), "first": _plain(keys[:_FIRST_KEYS])},
+        "discover": declared.discover,
+        "bins": _plain(declared.bins),
+        "precision": _plain(declared.precision),
+        "missing": _plain(declared.missing),
+        "other": declared.other,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A declared value in JSON's types."""
+    match value:
+        case tuple():
+            return [_plain(item) for item in value]
+        case Fraction():
+            return int(value) if value.denominator == 1 else float(value)
+        case datetime():
+            return value.isoformat()
+    return value
+
+
+def curve(plan: Plan) -> bodies.Curve:
+    """The error of each released number over ε, at points in even ratios; null where there is none to show."""
+    size, total = plan.size or _SIZE, plan.study.policy.epsilon
+    ratio = 10 ** (_DECADES / (_POINTS - 1))
+    points: list[bodies.Point] = []
+    for step in range(1 - _POINTS, 1):
+        epsilon = max(UNIT, total * Fraction(f"{ratio**step:.6g}"))
+        shares = tuple(replace(share, epsilon=share.epsilon * epsilon / plan.epsilon) for share in plan.shares)
+        other = replace(plan, epsilon=epsilon, shares=shares, size=size)
+        points.append({"epsilon": float(epsilon), "reach": _reaches(other)})
+    return {"size": size, "points": points}
+
+
+def _reaches(plan: Plan) -> list[float | None] | None:
+    """The errors in the order of the plan's lines."""
+    try:
+        return [or_null(line.reach) for line in plan.lines]
+    except DiscreetError:  # a design that cannot be made at so small an ε
+        return None
+
+
+def _entry_json(entry: Entry) -> bodies.Entry:
     """An entry without its hashes: they cover the version of the data."""
     question = None if entry.query is None else question_text(entry.query)
     if question is not None and len(question) > _LONGEST_QUESTION:
         question = question[:_LONGEST_QUESTION] + "…"
-    return {"id": entry.request_id, "question": question, **{name: getattr(entry, name) for name in _SHOWN}}
+    return {
+        "id": entry.request_id,
+        "question": question,
+        "study": entry.study,
+        "number": entry.number,
+        "kind": entry.kind,
+        "analyst": entry.analyst,
+        "epsilon": entry.epsilon,
+        "amount": entry.amount,
+        "time": entry.time,
+    }
+
+
+def _query(study: Study, question: bodies.Question) -> Query:
+    """The query that is asked of a study."""
+    if "sql" in question:
+        return parse(question["sql"], study.policy, study.schema)
+    ask = {name: bodies.question_of(content) for name, content in question["ask"].items()}
+    return build(study.policy, study.schema, where=question.get("where", []), by=question.get("by", []), ask=ask)
+
+
+def _hash(request: bodies.Request) -> bytes:
+    """A hash of all that was asked: another question has another."""
+    content = {name: value for name, value in request.items() if name != "request_id"}
+    return sha256(json.dumps(content, sort_keys=True, default=str).encode()).digest()
 
 
 def _too_many(what: str, many: int, most: int) -> Refusal:

@@ -21,8 +21,8 @@ import anyio
 from starlette.requests import ClientDisconnect, Request
 
 from discreet.errors import InvalidParameter
-from discreet.serve.refusal import Refusal
-from discreet.serve.strict import LONGEST, too_long
+from discreet.serve.refusals import Refusal
+from discreet.serve.schema import LONGEST, too_long
 
 _WAITING = 4
 """Requests of a person that wait, for each that is worked on: a page sends three at once when it opens."""

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from discreet.serve.refusal import Refusal
+from discreet.serve.bodies import REQUEST_ID
+from discreet.serve.refusals import Refusal
 from discreet.serve.store import Store
 
 FILE = "discreet.requests"
@@ -31,7 +32,7 @@ CREATE TABLE request (
 ) STRICT;
 """
 
-_ID = re.compile(r"[A-Za-z0-9._-]{1,50}", re.ASCII)
+_ID = re.compile(REQUEST_ID, re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,28 +1,46 @@
-"""A running server: uvicorn around the application, on this machine only unless the custodian says otherwise."""
+"""A running server: uvicorn around the application, on this machine only unless the custodian says otherwise.
+
+Nobody can hold a connection for ever:
+
+    a request comes in whole within `patience` of its first byte; an idle connection ends after as long
+    a reader takes something every `patience`, and `pace` bytes a second on the whole
+
+When all connections are taken, the next one closes the one that has waited longest for its request, so that slow
+senders push out each other and not those who ask. One look a tenth of a second finds who is late.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
-from typing import Any
+from typing import Any, ClassVar
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from discreet.errors import InvalidParameter
 from discreet.release.study import Study
 from discreet.release.study import open as open_study
 from discreet.serve.access import FILE
 from discreet.serve.address import LOCAL, host_name, is_local
-from discreet.serve.connections import Connection
+from discreet.serve.app import HEADERS
 from discreet.serve.limits import Limits
+from discreet.serve.refusals import Refusal, log
 from discreet.serve.requests import FILE as REQUESTS
+from discreet.serve.schema import encoded
 
 _HEADER_BYTES = 16 * 1024
+
+_LATE = Refusal(408, "The request did not come in time.", "Send it again; nothing was spent.")
+_FULL = Refusal(503, "All connections are taken.", "Try again in a moment; nothing was spent.")
+_FOREIGN = Refusal(400, "This is not a request in HTTP/1.1.", "GET /openapi.json lists what can be asked.")
 
 PER_ADDRESS = 100
 """Connections of one network address, where the server sees them: many people of one institute may share one."""
@@ -79,6 +97,133 @@ def files_of(paths: Sequence[Path], access: Path | None) -> tuple[Path, Path]:
     """Where tokens and requests are kept: beside the first study, or where the custodian says."""
     tokens = access or paths[0].parent / FILE
     return tokens, tokens.with_name(REQUESTS)
+
+
+class _Transport:
+    """A transport that counts what is written to it."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport, self.written = transport, 0
+
+    def write(self, data: bytes) -> None:
+        self.written += len(data)
+        self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
+    """HTTP/1.1 within limits."""
+
+    limits: Limits
+    live: ClassVar[set[Connection]]
+    """The connections of this server that are not being ended."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Take the connection, and make room for it."""
+        super().connection_made(_Transport(transport))  # type: ignore[arg-type, unused-ignore]
+        self.network = _network(self.client[0]) if self.client else None
+        self.is_idle, self.since = True, time.monotonic()
+        self._slow: tuple[float, int] | None = None  # since when bytes wait to be taken, and how many were before
+        self._taken, self._moved = 0, self.since
+        has_room = _has_room(self.limits.connections, self.live)
+        if self.limits.per_address is not None:
+            near = {other for other in self.live if other.network == self.network}
+            has_room = has_room and _has_room(self.limits.per_address, near)
+        if not has_room:
+            self._refuse(_FULL)
+        self.live.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self.live.discard(self)
+        super().connection_lost(exc)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether no whole request is here."""
+        is_answered = self.cycle is None or self.cycle.response_complete
+        return is_answered or self.conn.their_state is h11.SEND_BODY
+
+    def data_received(self, data: bytes) -> None:
+        """Go on with a request; the first byte starts its time."""
+        if self.is_idle:
+            self.is_idle, self.since = False, time.monotonic()
+        super().data_received(data)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self.is_idle, self.since = True, time.monotonic()
+        super().on_response_complete()
+
+    def send_400_response(self, _: str) -> None:
+        """Refuse what is not HTTP."""
+        self._refuse(_FOREIGN)
+
+    def look(self, now: float) -> None:
+        """End the connection if it is late."""
+        patience, pace = self.limits.patience, self.limits.pace
+        waits = self.transport.get_write_buffer_size()
+        taken = self.transport.written - waits  # type: ignore[attr-defined, unused-ignore]
+        if taken > self._taken:
+            self._taken, self._moved = taken, now
+        if not waits:
+            self._slow = None
+            if self.is_waiting and now - self.since > patience and not self.transport.is_closing():
+                self._refuse(_LATE)
+        elif self._slow is None:
+            self._slow, self._moved = (now, taken), now
+        else:
+            began, before = self._slow
+            if now - self._moved > patience or now - began > patience + (taken - before) / pace:
+                log.info("- closed: the reader was too slow")
+                self.abort()
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        self.live.discard(self)
+        self.transport.abort()
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Tell it where that can still be told, and close."""
+        if (self.is_idle and refusal is _LATE) or self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            self.abort()
+            return
+        body = encoded(refusal.body)
+        known = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        headers = [*known, (b"connection", b"close"), *HEADERS]
+        response = h11.Response(status_code=refusal.status, headers=headers, reason=b"")
+        events = response, h11.Data(data=body), h11.EndOfMessage()
+        self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))
+        self.transport.close()
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        log.info("- refused %s", refusal.status)
+
+
+def _has_room(most: int, crowd: set[Connection]) -> bool:
+    """Whether one more may come; if there are too many, those that have waited longest are closed, a few at a time."""
+    if len(crowd) < most:
+        return True
+    waiting = sorted((each for each in crowd if each.is_waiting), key=lambda each: each.since)
+    for connection in waiting[: 1 + most // 20]:
+        connection.abort()
+    return bool(waiting)
+
+
+def _network(host: str) -> object:
+    """Whose address it is: an IPv6 customer has at least a /64.
+
+    >>> _network("10.0.0.1"), _network("2001:db8::1") == _network("2001:db8::2")
+    (IPv4Network('10.0.0.1/32'), True)
+    """
+    try:
+        bits = 32 if ipaddress.ip_address(host).version == 4 else 64
+        return ipaddress.ip_network((host, bits), strict=False)
+    except ValueError:
+        return host
 
 
 class Server(uvicorn.Server):

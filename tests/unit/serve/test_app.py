@@ -6,7 +6,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from discreet.serve.limits import Limits
-from discreet.serve.refusal import FAILURE
+from discreet.serve.refusals import FAILURE
 from serving import BY_COUNTY, QUICK, body, folder_in_memory, served
 
 

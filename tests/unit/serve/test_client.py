@@ -4,6 +4,7 @@ import pytest
 
 import discreet
 from discreet.errors import BudgetExceeded, EngineFailed, InvalidParameter, QueryRefused
+from discreet.serve.bodies import Studies
 from discreet.serve.client import Server
 from serving import BY_COUNTY, folder_in_memory, running, served
 
@@ -136,3 +137,27 @@ def test_an_answer_that_the_network_lost_is_charged_once(site, url):
         assert len(lost) == 1
         assert site.study.spent - before == Fraction("0.77")
         assert answer == remote.answer(answer.entry)
+
+
+@pytest.mark.parametrize(
+    ("status", "reply", "words"),
+    [
+        (200, {"studies": [{"name": "people"}]}, "is none of discreet's, or of another version"),
+        (200, [], "is none of discreet's, or of another version"),
+        (502, {"message": "bad gateway"}, "is none of discreet's, or of another version"),
+        (502, None, "answered with status 502 and no JSON"),
+        (503, {"error": "Down.", "advice": "Wait."}, "Down. Wait."),
+    ],
+)
+def test_a_reply_that_is_not_described_is_an_error(status, reply, words):
+    import httpx
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(status, text="<html>") if reply is None else httpx.Response(status, json=reply)
+
+    server = Server("https://example.org", "token")
+    server._client.close()
+    server._client = httpx.Client(base_url="https://example.org", transport=httpx.MockTransport(answer))
+    with pytest.raises(EngineFailed, match=words):
+        server.get("/studies", Studies)
+    server.close()

@@ -6,8 +6,7 @@ import pytest
 
 import discreet
 from discreet.errors import EngineFailed
-from discreet.serve.refusal import Refusal
-from discreet.serve.wire import answer_body, answer_of, question_json, question_of, view_json
+from discreet.serve.answers import answer_body, answer_of, view_json
 
 TABLE = pa.table(
     {
@@ -39,7 +38,7 @@ def study(tmp_path_factory):
     policy = discreet.Policy(
         source=TABLE, table="t", columns=COLUMNS, epsilon=1000, neighbors="add-remove", version="1"
     )
-    with discreet.Study(policy, ledger=tmp_path_factory.mktemp("wire") / "t.ledger") as made:
+    with discreet.Study(policy, ledger=tmp_path_factory.mktemp("answers") / "t.ledger") as made:
         yield made
 
 
@@ -75,43 +74,3 @@ def test_a_changed_number_is_seen(study):
     told["record"]["numbers"]["a1"]["value"][0] += 1
     with pytest.raises(EngineFailed, match="damaged"):
         answer_of(told)
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        discreet.Count(),
-        discreet.Count("age"),
-        discreet.Mean("age"),
-        discreet.Std("age", sample=True),
-        discreet.Quantile("age", "0.9"),
-        discreet.Quantile("age", ["1/4", "3/4"]),
-        discreet.Histogram("age", [0, 18, 120]),
-        discreet.Proportion("age > 3"),
-    ],
-    ids=repr,
-)
-def test_a_question_is_the_same_on_the_other_side(question):
-    assert question_of(json.loads(json.dumps(question_json(question)))) == question
-
-
-def test_a_number_travels_exactly():
-    assert question_json(discreet.Quantile("age", 0.1))["share"] == "0.1"
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        {},
-        {"kind": "Everything"},
-        {"kind": "__class__"},
-        {"kind": ["Mean"]},
-        {"kind": "Mean"},
-        {"kind": "Mean", "of": 3},
-        {"kind": "Count", "of": "age", "sql": "x"},
-    ],
-    ids=repr,
-)
-def test_what_is_no_question_is_refused(told):
-    with pytest.raises(Refusal):
-        question_of(told)

@@ -1,19 +1,27 @@
-"""What a client is told when it gets no answer: a status, one sentence, and what to do.
+"""What a client is told when it gets no answer: a status, one sentence, and what to do; and what the operator is told.
 
 A refusal comes before any spend and may say why. Whatever fails afterwards is one and the same `FAILURE`, to the byte:
 what went wrong may depend on the data, so it is told to the operator's log only, by its place and kind.
+
+The log has one line for each event, without tracebacks and without anybody else's words: a traceback of a driver may
+quote a row. So a library's record is told by its logger, its level and the kind of its error; only uvicorn's words
+about the socket are kept, since they say why a server did not start.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
+import threading
 from pathlib import Path
 from traceback import extract_tb
+from typing import Any
 
 from discreet.errors import BudgetExceeded, DiscreetError, InvalidParameter, QueryRefused
 from discreet.ledger.refusals import VoidQuestion
 
 log = logging.getLogger("discreet.serve")
+_KEPT = ("discreet", "uvicorn")
 
 
 class Refusal(DiscreetError):
@@ -55,7 +63,31 @@ def refusal_of(error: Exception) -> Refusal:
 
 def tell_operator(error: BaseException | None, doing: str) -> None:
     """Write an error to the operator's log: where it was and of which kind, and its words only if they are ours."""
-    at = extract_tb(getattr(error, "__traceback__", None))[-1:]
-    place = f" at {Path(at[0].filename).name}:{at[0].lineno}" if at else ""
+    frames = extract_tb(getattr(error, "__traceback__", None))[-1:]
+    place = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in frames)
     words = f": {error}" if isinstance(error, DiscreetError) else ""
     log.error("%s failed with %s%s%s", doing, type(error).__name__, place, words)
+
+
+class OneLine(logging.Formatter):
+    """A record in one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Time and message; of an error, its kind."""
+        is_ours = record.name.partition(".")[0] in _KEPT
+        words = record.getMessage() if is_ours else f"{record.name} {record.levelname.lower()}"
+        kind = record.exc_info[0] if record.exc_info else None
+        line = f"{self.formatTime(record)} {words.strip()}{f' ({kind.__name__})' if kind else ''}"
+        return line.replace("\r", " ").replace("\n", " ")
+
+
+def configure_log(stream: Any = None) -> None:
+    """Send everything that this process has to say through one handler."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(OneLine())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("discreet").setLevel(logging.INFO)
+    logging.getLogger("sqlalchemy").setLevel(logging.CRITICAL)  # the request that failed is told
+    logging.captureWarnings(True)
+    threading.excepthook = lambda lost: tell_operator(lost.exc_value, "a thread")
+    sys.unraisablehook = lambda lost: tell_operator(lost.exc_value, "a clean-up")

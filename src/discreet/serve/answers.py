@@ -1,0 +1,151 @@
+"""Answers as they travel: as JSON and back, and as CSV, Parquet and PNG.
+
+An answer is its record, which the ledger keeps, and a view: which columns, what is computed of them, HAVING, ORDER BY
+and LIMIT. A client that has both makes the same `Answer` of them as the server.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from discreet.ask.expression import Column
+from discreet.ask.kinds import kind_of
+from discreet.ask.query import Combined, Group, Named, Number, Output, Query, Test
+from discreet.errors import EngineFailed, InvalidParameter
+from discreet.release.answer import Answer, columns_json, write_table
+from discreet.serve import bodies
+from discreet.serve.refusals import Refusal
+from discreet.serve.schema import encoded
+
+_drawing = threading.Lock()
+"""The renderer draws one figure at a time."""
+
+
+def view_json(query: Query) -> dict[str, Any]:
+    """How the answer to a query is shown."""
+    return {
+        "groups": [
+            {
+                "name": group.name,
+                "kind": kind_of(group.of) if group.edges is None else "text",  # bins are named by their labels
+                "edges": None if group.edges is None else [str(edge) for edge in group.edges],
+                "other": group.other,
+            }
+            for group in query.groups
+        ],
+        "outputs": [[name, _output_json(output)] for name, output in query.outputs],
+        "having": None if query.having is None else _test_json(query.having),
+        "order": [[_output_json(output), descending] for output, descending in query.order],
+        "limit": query.limit,
+    }
+
+
+def view_query(view: Mapping[str, Any], content: bytes) -> Query:
+    """A query that shows this answer in this way; it asks nothing."""
+    keys = json.loads(content)["keys"]
+    return Query(
+        aggregates=(),
+        groups=tuple(_group(group, keys[group["name"]]) for group in view["groups"]),
+        outputs=tuple((name, _output(output)) for name, output in view["outputs"]),
+        having=None if view["having"] is None else _test(view["having"]),
+        order=tuple((_output(output), descending) for output, descending in view["order"]),
+        limit=view["limit"],
+    )
+
+
+def answer_body(answer: Answer, study: str, view: Mapping[str, Any]) -> bytes:
+    """An answer with all that a client needs to make it again, as JSON; the record is the very bytes of the ledger."""
+    known = {
+        "id": answer.entry,
+        "study": study,
+        "epsilon": str(answer.epsilon),
+        "remaining": str(answer.remaining),
+        "columns": answer.columns,
+        "sha256": sha256(answer.content).hexdigest(),
+        "view": view,
+        "table": columns_json(answer),
+    }
+    return encoded(known)[:-1] + b',"record":' + answer.content + b"}"
+
+
+def answer_of(body: bodies.Answer) -> Answer:
+    """The answer that `answer_body` wrote, made of the very bytes that the ledger keeps."""
+    content = encoded(body["record"])
+    if sha256(content).hexdigest() != body["sha256"]:
+        raise EngineFailed("the answer came damaged over the network; ask again, which costs nothing more")
+    return Answer(
+        content=content,
+        query=view_query(body["view"], content),
+        remaining=Fraction(body["remaining"]),
+        entry=body["id"],
+    )
+
+
+def written(answer: Answer, form: str) -> bytes:
+    """The table of an answer in a format that is not JSON."""
+    if form == "png":
+        return _drawn(answer)
+    sink = io.BytesIO()
+    write_table(answer, form, sink)
+    return sink.getvalue()
+
+
+def _drawn(answer: Answer) -> bytes:
+    """The figure of an answer."""
+    from discreet.show import figures
+
+    try:
+        with _drawing, TemporaryDirectory() as folder:
+            return figures.save(figures.make("release", answer=answer), Path(folder) / "figure.png").read_bytes()
+    except InvalidParameter as error:
+        raise Refusal(406, str(error), "Ask for json, csv or parquet.") from None
+
+
+def _group(view: Mapping[str, Any], keys: list[Any]) -> Group:
+    """A group column as far as an answer needs it: its keys, in their kind."""
+    kind, edges, other = view["kind"], view["edges"], view["other"]
+    read: dict[str, Callable[[Any], Any]] = {"number": lambda key: Fraction(str(key)), "date": datetime.fromisoformat}
+    known = keys if other is None else keys[:-1]
+    return Group(
+        name=view["name"],
+        of=Column(view["name"], kind),
+        keys=tuple(map(read.get(kind, lambda key: key), known)),
+        other=other,
+        edges=None if edges is None else tuple(map(Fraction, edges)),
+    )
+
+
+def _output_json(output: Output) -> dict[str, Any]:
+    match output:
+        case Named(name):
+            return {"name": name}
+        case Number(value):
+            return {"number": str(value)}
+        case Combined(sign, left, right):
+            return {"sign": sign, "left": _output_json(left), "right": _output_json(right)}
+
+
+def _output(view: Mapping[str, Any]) -> Output:
+    if "name" in view:
+        return Named(view["name"])
+    if "number" in view:
+        return Number(Fraction(view["number"]))
+    return Combined(view["sign"], _output(view["left"]), _output(view["right"]))
+
+
+def _test_json(test: Test) -> dict[str, Any]:
+    parts = [_test_json(part) if isinstance(part, Test) else _output_json(part) for part in test.parts]
+    return {"sign": test.sign, "parts": parts}
+
+
+def _test(view: Mapping[str, Any]) -> Test:
+    return Test(view["sign"], tuple(_test(part) if "parts" in part else _output(part) for part in view["parts"]))

@@ -1,0 +1,239 @@
+"""The bodies of HTTP, described once.
+
+`schema` checks requests by these types and writes OpenAPI from them; the desk and the client have them as types. A body
+is the JSON itself, in a `TypedDict`. In `Annotated`, a text says in a refusal what a field must be, and `Words` are
+further ones of JSON Schema. Exact numbers are texts; in a question they may also be JSON numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from decimal import Decimal
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict
+
+from discreet.ask import questions
+from discreet.serve.refusals import Refusal as Refused
+from discreet.show.json import Exact, PlanJson, PlanLine, Words
+
+REQUEST_ID = "[A-Za-z0-9._-]{1,50}"
+
+KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in questions.Question.__args__}
+"""The questions in Python, by name."""
+
+FORMATS = {
+    "json": "application/json",
+    "csv": "text/csv",
+    "parquet": "application/vnd.apache.parquet",
+    "png": "image/png",
+}
+"""The formats of an answer."""
+
+Number: TypeAlias = Annotated[
+    int | str | Decimal, 'a number such as 0.1, "0.1" or "1/3"', Words({"$ref": "#/components/schemas/Number"})
+]
+NUMBER = {
+    "oneOf": [{"type": "number"}, {"type": "string", "maxLength": 60}],
+    "description": 'a number, or its text: 0.1, "0.1", "1/3"',
+}
+
+
+class Ask(TypedDict):
+    """A question as in Python."""
+
+    kind: Annotated[Any, Words(enum=list(KINDS))]
+    of: NotRequired[str | None]
+    share: NotRequired[Number | list[Number]]
+    sample: NotRequired[bool]
+    bins: NotRequired[list[Number] | None]
+
+
+class Question(TypedDict):
+    """What is asked, and at what price: `sql`, or `ask` with `where` and `by`; `epsilon` or `within`."""
+
+    study: Annotated[str, "the name of a study"]
+    sql: NotRequired[Annotated[str, "a SELECT"]]
+    where: NotRequired[Annotated[list[str], "a list of conditions"]]
+    by: NotRequired[Annotated[list[str], "a list of columns"]]
+    ask: NotRequired[
+        Annotated[
+            dict[str, dict[str, Any]],  # each is read by `question_of`, which says what is wrong with it
+            'an object such as {"people": {"kind": "Count"}}',
+            Words(additionalProperties={"$ref": "#/components/schemas/Ask"}, minProperties=1),
+        ]
+    ]
+    epsilon: NotRequired[Number]
+    within: NotRequired[Number]
+    confidence: NotRequired[Number]
+    simultaneous: NotRequired[Annotated[bool, "true or false"]]
+    size: NotRequired[Annotated[int, "a whole number", Words(minimum=1, maximum=10**18)]]
+    weights: NotRequired[Annotated[dict[str, Number], 'an object such as {"people": 2}']]
+
+
+class Request(Question):
+    """A question to be released, under an id of the client's."""
+
+    request_id: Annotated[str, "a text", Words(pattern=f"^{REQUEST_ID}$")]
+
+
+ONE_OF = {
+    ("sql", "ask"): "A question is given either as sql or as ask.",
+    ("epsilon", "within"): None,  # the study itself says so
+}
+NOT_BOTH = {
+    ("sql", "where"): "where and by belong to ask; in SQL, write WHERE and GROUP BY.",
+    ("sql", "by"): "where and by belong to ask; in SQL, write WHERE and GROUP BY.",
+}
+"""Fields of a question that exclude each other, and what is said to a client who gives them."""
+
+
+class Refusal(TypedDict):
+    """Why there is no answer, and what to do."""
+
+    error: str
+    advice: str
+
+
+class Keys(TypedDict):
+    """How many keys a column has, and the first ones."""
+
+    count: int
+    first: list[Any]
+
+
+class Column(TypedDict):
+    """A declared column."""
+
+    name: str
+    kind: Literal["number", "text", "date", "truth"]
+    bounds: list[Any] | None
+    keys: Keys | None
+    discover: bool
+    bins: list[Any] | None
+    precision: float | None
+    missing: Any
+    other: str | None
+
+
+class Study(TypedDict):
+    """What may be known of a study, and what is left of it."""
+
+    name: str
+    table: str
+    unit: str
+    max_rows: int | None
+    max_groups: int | None
+    neighbors: Literal["change-one", "add-remove"]
+    total: Exact
+    remaining: Exact
+    allotment: Exact | None
+    left: Exact
+    columns: list[Column]
+
+
+class Studies(TypedDict):
+    """What a token may ask about."""
+
+    studies: list[Study]
+
+
+class Point(TypedDict):
+    """The errors of a plan's numbers at one ε."""
+
+    epsilon: float
+    reach: list[float | None] | None
+
+
+class Curve(TypedDict):
+    """The errors of a plan's numbers over ε, for groups of this size."""
+
+    size: int
+    points: list[Point]
+
+
+class Plan(PlanJson):
+    """What a question would cost and give, and the same at other ε."""
+
+    curve: Curve
+
+
+class Answer(TypedDict):
+    """Released numbers: to read, and as the ledger keeps them."""
+
+    id: str
+    study: str
+    epsilon: Exact
+    remaining: Exact
+    columns: list[str]
+    table: dict[str, list[Any]]
+    record: dict[str, Any]
+    sha256: str
+    view: dict[str, Any]
+
+
+class Entry(TypedDict):
+    """One entry of the ledger."""
+
+    id: str | None
+    study: str
+    number: int
+    kind: Annotated[str, Words(enum=["create", "allot", "spend", "repeat", "answer", "restore"])]
+    analyst: str | None
+    question: str | None
+    epsilon: Exact | None
+    amount: Annotated[int, Words(description="in 10⁻⁹ ε")]
+    time: str
+
+
+class Entries(TypedDict):
+    """What was spent."""
+
+    entries: list[Entry]
+
+
+class Health(TypedDict):
+    """Whether the server is up."""
+
+    status: Literal["ok"]
+
+
+BODIES = (
+    *(Refusal, Ask, Question, Request, Studies, Study, Column, Keys, Plan, PlanLine, Curve, Point),
+    *(Answer, Entries, Entry, Health),
+)
+
+
+def question_json(question: questions.Question) -> dict[str, Any]:
+    """A question in Python, as JSON has it.
+
+    >>> question_json(questions.Mean("age"))
+    {'kind': 'Mean', 'of': 'age'}
+    """
+    return {"kind": type(question).__name__, **{name: exact_json(value) for name, value in asdict(question).items()}}
+
+
+def question_of(content: Mapping[str, Any]) -> questions.Question:
+    """The question that `question_json` wrote, or a refusal."""
+    kind = KINDS.get(str(content.get("kind")))
+    rest = {name: value for name, value in content.items() if name != "kind"}
+    if kind is None:
+        raise Refused(400, f"kind must be one of {', '.join(KINDS)}.", "See GET /openapi.json; nothing was spent.")
+    names = {field.name for field in fields(kind)}
+    if not set(rest) <= names or not all(isinstance(rest.get(name, ""), str | None) for name in {"of"} & names):
+        raise Refused(
+            400, f"{kind.__name__} has {', '.join(sorted(names)) or 'nothing'} and no more.", "Nothing was spent."
+        )
+    try:
+        question: questions.Question = kind(**rest)
+    except TypeError:
+        raise Refused(400, f"{kind.__name__} needs {', '.join(names)}.", "Nothing was spent.") from None
+    return question
+
+
+def exact_json(value: Any) -> Any:
+    """A parameter in JSON's types, a number as the text of its exact value."""
+    if isinstance(value, Mapping):
+        return {name: exact_json(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [exact_json(item) for item in value]
+    return value if isinstance(value, str | bool | int | None) else str(value)

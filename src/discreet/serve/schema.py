@@ -1,0 +1,316 @@
+"""Requests checked, and the server described as OpenAPI 3.1: both from the types in `bodies`.
+
+JSON is read strictly: UTF-8, one object, every name once, finite numbers, shallow and short. Python's own reader takes
+NaN and Infinity, keeps the last of two equal names and follows any depth.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from functools import cache
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NoReturn,
+    NotRequired,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from discreet.serve import bodies
+from discreet.serve.bodies import FORMATS, NOT_BOTH, ONE_OF
+from discreet.serve.refusals import Refusal
+from discreet.show.json import Words
+
+LONGEST = 64 * 1024
+"""Bytes of a body; the longest SQL that a person writes is a hundredth of it."""
+
+DEEPEST = 32
+"""Objects and lists within each other; a question in Python has four."""
+
+_REFUSALS = {
+    "400": "The request cannot be read, or a parameter cannot be used; nothing was spent.",
+    "401": "There is no token, or it is unknown or revoked.",
+    "403": "Too little ε is left; nothing was spent.",
+    "404": "There is no such study or release, or it is another's.",
+    "406": "The answer cannot be had in this format.",
+    "408": "The request did not come in time.",
+    "409": "The request_id was used for another question; nothing was spent.",
+    "411": "The body came without its length.",
+    "413": "The body is longer than 64 KiB.",
+    "415": "The content type is not application/json.",
+    "421": "The header Host names another server.",
+    "422": "The question is outside the language or the policy, or void since a restore; nothing was spent.",
+    "429": "Too many requests of this token: a second, a day, or at a time.",
+    "503": "The server could not answer; what was spent stays spent, and asking again costs nothing more.",
+}
+
+
+Body = TypeVar("Body")
+
+
+def read(body: bytes, kind: type[Body]) -> Body:
+    """The question that a body writes, or a refusal."""
+    content = parsed(body)
+    fields = fields_of(kind)  # type: ignore[arg-type] # a class can be hashed
+    for name, value in content.items():
+        if name not in fields:
+            raise _refused(f"The field {name[:40]!r} is not known here.")
+        if not fits(fields[name][0], value):
+            raise _refused(f"{name} must be {_wanted(fields[name][0])}.")
+    for name, (_, required) in fields.items():
+        if required and name not in content:
+            raise _refused(f"{name} must be given.")
+    for names, error in ONE_OF.items():
+        if error is not None and sum(name in content for name in names) != 1:
+            raise _refused(error)
+    for names, error in NOT_BOTH.items():
+        if all(name in content for name in names):
+            raise _refused(error)
+    return content  # type: ignore[return-value]
+
+
+@cache
+def fields_of(kind: Any) -> dict[str, tuple[Any, bool]]:
+    """The fields of a body: the type of each, and whether it is required."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        name: (get_args(hint)[0], False) if get_origin(hint) is NotRequired else (hint, True)
+        for name, hint in hints.items()
+    }
+
+
+def fits(kind: Any, value: object) -> bool:  # noqa: PLR0911 - one line for each form of a type
+    """Whether a value is of a described type.
+
+    >>> fits(list[str], ["a"]), fits(int, True), fits(bodies.Number, Decimal("0.1")), fits(bodies.Exact | None, None)
+    (True, False, True, True)
+    """
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return fits(parts[0], value) and not ("minProperties" in _words(kind) and not value)
+    if origin in (Union, UnionType):
+        return any(fits(part, value) for part in parts)
+    if origin is Literal:
+        return value in parts
+    if origin is list:
+        return isinstance(value, list) and (parts[0] is Any or all(fits(parts[0], item) for item in value))
+    if origin is dict:
+        return isinstance(value, dict) and (parts[1] is Any or all(fits(parts[1], item) for item in value.values()))
+    if is_typeddict(kind):
+        fields = fields_of(kind)
+        return isinstance(value, dict) and all(
+            fits(field, value[name]) if name in value else not required for name, (field, required) in fields.items()
+        )
+    if isinstance(value, bool):
+        return kind in (bool, Any)
+    return kind is Any or isinstance(value, int | float if kind is float else kind)
+
+
+def described(kind: Any) -> dict[str, Any]:  # noqa: PLR0911 - one line for each form of a type
+    """What JSON Schema says of a type; of a body, its name.
+
+    >>> described(list[str] | None), described(bodies.Curve)
+    ({'type': ['array', 'null'], 'items': {'type': 'string'}}, {'$ref': '#/components/schemas/Curve'})
+    """
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        words = _words(kind)
+        return words if "$ref" in words else {**described(parts[0]), **words}
+    if origin is Literal:
+        return {"enum": list(parts)}
+    if origin is list:
+        return {"type": "array", **({} if parts[0] is Any else {"items": described(parts[0])})}
+    if origin is dict:
+        return {"type": "object", **({} if parts[1] is Any else {"additionalProperties": described(parts[1])})}
+    if origin in (Union, UnionType):
+        some = [described(part) for part in parts if part is not NoneType]
+        if len(some) == len(parts) or "type" not in some[0]:
+            return {"oneOf": [*some, *([{"type": "null"}] if len(some) < len(parts) else [])]}
+        return {**some[0], "type": [some[0]["type"], "null"]}
+    if is_typeddict(kind):
+        return {"$ref": f"#/components/schemas/{kind.__name__}"}
+    names: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+    return {} if kind is Any else {"type": names[kind]}
+
+
+def component(kind: Any) -> dict[str, Any]:
+    """What JSON Schema says of a body: its fields and no others."""
+    fields = fields_of(kind)
+    rules: list[dict[str, Any]] = [{"oneOf": [{"required": [name]} for name in names]} for names in ONE_OF]
+    rules += [{"not": {"required": list(names)}} for names in NOT_BOTH]
+    return {
+        "type": "object",
+        "properties": {name: described(field) for name, (field, _) in fields.items()},
+        "required": [name for name, (_, required) in fields.items() if required],
+        **({"allOf": rules} if "sql" in fields else {}),
+        "additionalProperties": False,
+    }
+
+
+def encoded(content: Mapping[str, Any]) -> bytes:
+    """JSON without spaces."""
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_STEP = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
+_LONGEST_NUMBER = 100
+
+
+def parsed(body: bytes) -> dict[str, Any]:
+    """The one JSON object of a body: UTF-8, every name once, finite numbers, shallow and short; or a refusal.
+
+    Python's own reader takes NaN and Infinity, keeps the last of two equal names and follows any depth.
+
+    >>> parsed(b'{"epsilon": 0.1}')
+    {'epsilon': Decimal('0.1')}
+    """
+    if len(body) > LONGEST:
+        raise too_long()
+    depth = deepest = 0
+    for byte in _TEXT.sub(b"", body):
+        depth += _STEP.get(byte, 0)
+        deepest = max(deepest, depth)
+    if deepest > DEEPEST:
+        raise _unreadable(f"A body must not nest deeper than {DEEPEST}.")
+    try:
+        content = json.loads(
+            body.decode("utf-8"),
+            object_pairs_hook=_object,
+            parse_constant=_infinite,
+            parse_float=_decimal,
+            parse_int=lambda text: int(_short(text)),
+        )
+        json.dumps(content, ensure_ascii=False, default=str).encode("utf-8")  # no half of a surrogate pair
+    except (ValueError, RecursionError):  # of json, and of UTF-8
+        raise _unreadable("The body is not JSON.") from None
+    if not isinstance(content, dict):
+        raise _unreadable("The body must be a JSON object.")
+    return content
+
+
+def too_long() -> Refusal:
+    """The refusal of a body that is too long."""
+    return Refusal(413, f"A body has at most {LONGEST // 1024} KiB.", "Ask a shorter question; nothing was spent.")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        raise _unreadable("A name must occur once in an object.")
+    return content
+
+
+def _infinite(_: str) -> NoReturn:
+    raise _unreadable("A number must be finite.")
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(_short(text))
+    except InvalidOperation:
+        _infinite(text)
+
+
+def _short(text: str) -> str:
+    if len(text) > _LONGEST_NUMBER:
+        raise _unreadable(f"A number has at most {_LONGEST_NUMBER} characters.")
+    return text
+
+
+def _unreadable(error: str) -> Refusal:
+    return Refusal(400, error, "Send one JSON object in UTF-8; nothing was spent.")
+
+
+def _refused(error: str) -> Refusal:
+    return Refusal(400, error, "See GET /openapi.json for the fields of a question; nothing was spent.")
+
+
+def _words(kind: Any) -> Words:
+    """What JSON Schema says of a type besides."""
+    return next((each for each in kind.__metadata__ if isinstance(each, Words)), Words())
+
+
+def _wanted(kind: Any) -> str:
+    """What a field must be."""
+    return next(each for each in kind.__metadata__ if isinstance(each, str))
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The description of the server for programs."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "discreet",
+            "version": "1",
+            "description": "Private questions: the custodian keeps the data; analysts ask, and never touch a row.",
+        },
+        "security": [{"token": []}],
+        "paths": _paths(),
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": {"Number": bodies.NUMBER, **{kind.__name__: component(kind) for kind in bodies.BODIES}},
+            "responses": {
+                code: {"description": words, "content": _content(bodies.Refusal)} for code, words in _REFUSALS.items()
+            },
+        },
+    }
+
+
+def _paths() -> dict[str, Any]:
+    seen = ("400", "401", "421", "429", "503")
+    asked = (*seen, "404", "408", "411", "413", "415", "422")
+    entry = {"in": "path", "name": "id", "schema": {"type": "string", "minLength": 1}, "required": True}
+    study, form = (
+        {"in": "query", "name": name, "schema": schema, "required": False}
+        for name, schema in (("study", {"type": "string"}), ("format", {"enum": list(FORMATS)}))
+    )
+    get = {
+        "/studies": _operation("studies", "What may be asked about, and what is left for it", bodies.Studies, seen),
+        "/ledger": {
+            **_operation(
+                "ledger", "What was spent: an analyst's own, all for a custodian", bodies.Entries, (*seen, "404")
+            ),
+            "parameters": [study],
+        },
+        "/releases/{id}": {
+            **_operation("released", "An answer again", bodies.Answer, (*seen, "404", "406")),
+            "parameters": [entry, form],
+        },
+        "/openapi.json": {**_operation("openapi", "This document", dict[str, Any], ("421",)), "security": []},
+        "/health": {**_operation("health", "Whether the server is up", bodies.Health, ("421",)), "security": []},
+    }
+    post = {
+        "/plan": {
+            **_operation("plan", "What a question would cost and give; free", bodies.Plan, asked),
+            "requestBody": {"required": True, "content": _content(bodies.Question)},
+        },
+        "/release": {
+            **_operation("release", "The answer to a question, spent for", bodies.Answer, (*asked, "403", "409")),
+            "requestBody": {"required": True, "content": _content(bodies.Request)},
+        },
+    }
+    answer = get["/releases/{id}"]["responses"]["200"]["content"]
+    answer |= {kind: {"schema": {}} for name, kind in FORMATS.items() if name != "json"}
+    return {path: {"get": does} for path, does in get.items()} | {path: {"post": does} for path, does in post.items()}
+
+
+def _operation(name: str, words: str, kind: Any, codes: tuple[str, ...]) -> dict[str, Any]:
+    refusals = {code: {"$ref": f"#/components/responses/{code}"} for code in sorted(codes)}
+    good = {"description": words, "content": _content(kind)}
+    return {"operationId": name, "summary": words, "responses": {"200": good, **refusals}}
+
+
+def _content(kind: Any) -> dict[str, Any]:
+    return {"application/json": {"schema": described(kind)}}

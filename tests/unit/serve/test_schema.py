@@ -1,0 +1,151 @@
+import json
+import re
+from decimal import Decimal
+from typing import Any, Literal
+
+import pytest
+
+from discreet.serve.bodies import BODIES, Entry, Plan, Question, Request
+from discreet.serve.refusals import Refusal
+from discreet.serve.schema import DEEPEST, LONGEST, described, document, fields_of, fits, parsed, read
+
+
+def nested(depth: int) -> bytes:
+    return b'{"a":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
+
+
+def test_an_object_is_read_exactly():
+    found = parsed(
+        '{"epsilon": 0.1, "size": 10, "sql": "ε [[[", "weights": {"a": 1e-3}, "on": true, "x": null}'.encode()
+    )
+    assert found["epsilon"] == Decimal("0.1")
+    assert found["weights"] == {"a": Decimal("0.001")}
+    assert (found["size"], found["sql"], found["on"], found["x"]) == (10, "ε [[[", True, None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"1",
+        b"null",
+        b'"a"',
+        b'{"a": 1, "a": 2}',
+        b'{"a": {"b": 1, "b": 1}}',
+        b'{"a": NaN}',
+        b'{"a": Infinity}',
+        b'{"a": -Infinity}',
+        b'{"a": 1e99999999999999999999}',
+        b'{"a": ' + b"9" * 5000 + b"}",
+        b'{"a": 0.' + b"1" * 5000 + b"}",
+        b'{"a": 01}',
+        b"{'a': 1}",
+        b'{"a": 1,}',
+        b'{"a": 1} {"b": 2}',
+        b'{"a": "\xff"}',
+        b'{"a": "\\ud800"}',
+        b'\xef\xbb\xbf{"a": 1}',
+        '{"a": 1}'.encode("utf-16"),
+        b'{"a": "\n"}',
+        nested(DEEPEST + 1),
+        nested(20_000),
+        b"[" * 60_000,
+        b'{"a":' * 10_000,
+        b'"' + b"\\" * 60_001,
+    ],
+    ids=lambda body: f"{body[:24]!r}…{len(body)}",
+)
+def test_everything_else_is_refused(body):
+    with pytest.raises(Refusal) as caught:
+        parsed(body)
+    assert caught.value.status == 400
+
+
+def test_the_limits_themselves_are_allowed():
+    assert parsed(nested(DEEPEST))
+    text = b'{"a": "' + b"[" * (LONGEST - 9) + b'"}'
+    assert len(text) == LONGEST
+    assert parsed(text)
+
+
+def test_one_byte_more_is_too_long():
+    with pytest.raises(Refusal) as caught:
+        parsed(b'{"a": "' + b"x" * (LONGEST - 8) + b'"}')
+    assert caught.value.status == 413
+
+
+GOOD = {"study": "people", "sql": "SELECT count(*) FROM people", "epsilon": "0.1"}
+MANY = {"people": {"kind": "Count"}}
+REFUSED = {
+    "study must be given.": {"study": None},
+    "study must be the name of a study.": {"study": 3},
+    "where must be a list of conditions.": {"where": ["age > 3", 4]},
+    'epsilon must be a number such as 0.1, "0.1" or "1/3".': {"epsilon": True},
+    "simultaneous must be true or false.": {"simultaneous": 1},
+    "size must be a whole number.": {"size": 1.5},
+    'weights must be an object such as {"people": 2}.': {"weights": {"people": [2]}},
+    'ask must be an object such as {"people": {"kind": "Count"}}.': {"sql": None, "ask": {}},
+    "A question is given either as sql or as ask.": {"ask": MANY},
+    "where and by belong to ask; in SQL, write WHERE and GROUP BY.": {"by": ["county"]},
+    "The field 'noise' is not known here.": {"noise": "off"},
+    "The field 'request_id' is not known here.": {"request_id": "a"},
+}
+
+
+def body(**changed: Any) -> bytes:
+    return json.dumps({name: value for name, value in {**GOOD, **changed}.items() if value is not None}).encode()
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_a_refusal_says_which_field_must_be_what(words):
+    with pytest.raises(Refusal) as caught:
+        read(body(**REFUSED[words]), Question)
+    assert (caught.value.status, str(caught.value)) == (400, words)
+
+
+def test_a_question_is_read_as_it_was_sent():
+    assert read(body(), Question) == GOOD
+    assert read(body(sql=None, ask=MANY, where=[], by=["county"]), Question)["ask"] == MANY
+    assert read(body(request_id="a"), Request)["request_id"] == "a"
+    with pytest.raises(Refusal, match="request_id must be given"):
+        read(body(), Request)
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        (int, [3], [True, 3.0, "3", None]),
+        (float, [3, 0.5], [True, "3", None]),
+        (bool, [True], [1, None]),
+        (str | None, ["a", None], [3]),
+        (list[float | None] | None, [[1, None], [], None], [["a"], {}, 1]),
+        (dict[str, list[Any]], [{"a": [1, "b"]}], [{"a": 1}, []]),
+        (Literal["a", "b"], ["a"], ["c", None, ["a"]]),
+        (Any, [None, True, {}], []),
+    ],
+    ids=str,
+)
+def test_a_value_fits_its_type(kind, good, bad):
+    assert all(fits(kind, value) for value in good)
+    assert not any(fits(kind, value) for value in bad)
+
+
+def test_a_body_fits_with_all_of_its_fields():
+    entry = dict.fromkeys(("id", "analyst", "question", "epsilon")) | {"number": 1, "amount": 2}
+    entry |= dict.fromkeys(("study", "kind", "time"), "a")
+    assert fits(Entry, entry)
+    assert fits(Entry, {**entry, "more": 1})  # of a later version
+    for name in entry:
+        assert not fits(Entry, {key: value for key, value in entry.items() if key != name})
+
+
+def test_every_body_is_described_with_all_of_its_fields():
+    schemas = document()["components"]["schemas"]
+    assert {"Number", *(kind.__name__ for kind in BODIES)} == set(schemas)
+    for kind in BODIES:
+        assert list(schemas[kind.__name__]["properties"]) == list(fields_of(kind))
+    references = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(document())))
+    assert references | {"Request", "Question"} <= set(schemas)
+    assert described(Plan) == {"$ref": "#/components/schemas/Plan"}

@@ -1,0 +1,29 @@
+import json
+
+import pyarrow as pa
+
+from discreet import Policy, Study
+from discreet.cli.terminal import plan_as_json
+from discreet.show.json import plan_json, question_text
+
+COLUMNS = {"place": {"keys": ["north", "south"]}, "age": {"bounds": [0, 90]}}
+TABLE = pa.table({"place": ["north", "south"] * 5, "age": list(range(10))})
+
+
+def test_the_command_line_and_http_say_the_same_of_a_plan(tmp_path):
+    policy = Policy(source=TABLE, table="t", columns=COLUMNS, epsilon=1)
+    with Study(policy, ledger=tmp_path / "t.ledger") as study:
+        plan = study.sql("SELECT place, count(*) AS n, median(age) FROM t GROUP BY place", epsilon="0.25")
+        there, here = plan_json(plan), plan_as_json(plan)
+    assert (there["epsilon"], there["cost"], there["cells"]) == ("1/4", here["epsilon"], here["rows"])
+    assert [line["title"] for line in there["lines"]] == [column["name"] for column in here["columns"]]
+    for line, column in zip(there["lines"], here["columns"], strict=True):
+        assert all(line[name] == column[name] for name in ("sensitivity", "scale", "step", "within"))
+        assert line["reach"] == column["accuracy"]
+    json.dumps([there, here], allow_nan=False)
+
+
+def test_a_question_is_found_in_its_canonical_text():
+    assert question_text('["SELECT count(*)", ["change-one"]]') == "SELECT count(*)"
+    assert question_text("sum") == "sum"
+    assert question_text(None) == ""
