@@ -4,7 +4,7 @@
 
 A column has its keys, or a released number with `…_low` and `…_high` beside it, one row for each combination of
 declared keys. The draws of a part are those of `plan.release()`: every cell has its own. The ledger keeps the record
-and the file's SHA-256, not the numbers; asked again, the file that is there, or a refusal (`files.once`).
+and the file's SHA-256, not the numbers; asked again, the file that is there, or a refusal (`files.recorded_file`).
 
 What it does not do: HAVING, ORDER BY, LIMIT and arithmetic with released numbers, which the file's reader can do free
 of charge; quantiles and extremes.
@@ -25,8 +25,8 @@ import numpy as np
 from discreet.ask.query import Named
 from discreet.engines.base import Exact
 from discreet.errors import InvalidParameter, QueryRefused, one_line
-from discreet.files.laplace_files import ahead, write_batches
-from discreet.files.once import Asking, released
+from discreet.files.batches import ahead
+from discreet.files.recorded_file import Asking, released
 from discreet.files.writer import Draft, free, is_plain_file
 from discreet.files.writer import write as write_file
 from discreet.formats import left_shown, shown
@@ -104,10 +104,12 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
         free(beside, kept=study.kept)
 
     def write(draft: Draft) -> dict[str, Any]:
+        from discreet.files.column_writer import write_parquet
+
         batches = ahead(batches_of(plan, plan.fetched()))
         first = next(batches)
-        rows = write_batches(draft, first.schema, _grouped(first, batches), arrow_types=False)
-        return {**rest, "rows": rows}
+        write_parquet(draft, first.schema, _grouped(first, batches), arrow_types=False)
+        return {**rest, "rows": plan.cells}
 
     record = released(target, write, asking, kept=study.kept)
     remaining = study.ledger.remaining(study.name, analyst=analyst)
