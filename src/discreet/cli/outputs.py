@@ -29,7 +29,7 @@ def refuse_unusable(files: Iterable[str]) -> None:
         if place.suffix not in (*_TABLES, *_PICTURES):
             raise InvalidParameter(f"-o must end in {', '.join((*_TABLES, *_PICTURES))}, got {quote(place.name)}")
         if place.suffix in _PICTURES:
-            from discreet.show import theme
+            from discreet.show.figures import theme
 
             theme.converter()
             theme.altair()

@@ -18,8 +18,7 @@ from discreet.files import writer
 from discreet.formats import left_shown, shown
 from discreet.parameters import quote
 from discreet.release.answer import Answer
-from discreet.show import theme
-from discreet.show.figures import make, svg
+from discreet.show.figures import make, svg, theme
 from discreet.show.html import keys_of
 
 

@@ -18,7 +18,7 @@ from discreet.calibrate import lemma, sensitivity
 from discreet.draw.laplace import Laplace
 from discreet.errors import InvalidParameter
 from discreet.parameters import LARGEST, MOST_UNITS, UNIT, exact_bounds, exact_confidence, exact_count, exact_epsilon
-from discreet.show import theme
+from discreet.show.figures import theme
 
 if TYPE_CHECKING:
     from discreet.release.plan import Plan

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import InvalidParameter
 from discreet.ledger.chain import Entry, in_epsilon
 from discreet.parameters import exact_count, quote
-from discreet.show import theme
+from discreet.show.figures import theme
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger

@@ -16,7 +16,7 @@ from typing import Any
 from discreet.draw.laplace import DiscreteLaplace, Laplace
 from discreet.errors import InvalidParameter
 from discreet.parameters import exact, exact_count, exact_epsilon, quote
-from discreet.show import theme
+from discreet.show.figures import theme
 
 _POINTS = 160
 """To either side of a peak; a curve of so many straight lines looks smooth."""

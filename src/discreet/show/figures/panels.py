@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from discreet.show import theme
-from discreet.show.table import Keys, Numbers
+from discreet.show.figures import theme
+from discreet.show.figures.released_table import Keys, Numbers
 
 MOST_LABELS = 40
 """Rows with a label of their own: more do not fit on a screen."""
