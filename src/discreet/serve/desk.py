@@ -16,13 +16,13 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.ask.query import released
-from discreet.cli.terminal import question_text
 from discreet.errors import BudgetExceeded, DiscreetError
 from discreet.formats import shown
 from discreet.ledger.chain import Entry
 from discreet.ledger.refusals import VoidQuestion
 from discreet.release.answer import Answer
 from discreet.release.plan import Plan, labels
+from discreet.release.spending import question_text
 from discreet.release.study import Study
 from discreet.serve.access import Person
 from discreet.serve.asked import Asked
