@@ -34,6 +34,7 @@ def init(
     from discreet.cli import policy_draft
     from discreet.cli.terminal import say
     from discreet.engines.sniffing import looked_at
+    from discreet.files.writer import write
 
     place = Path(output)
     policy_draft.refuse_existing(place)
@@ -56,5 +57,5 @@ def init(
     if asks:
         policy_draft.interview(draft, schema, read, place.parent)
     text = policy_draft.written(draft, schema, place.parent)
-    policy_draft.write_new(place, text)
+    write(place, text)
     say(*policy_draft.key_counts(text, place.parent), f"wrote {place.name} — read it, it is the promise you make")

@@ -22,7 +22,6 @@ from discreet.ask.siblings import budgets, siblings
 from discreet.engines.base import ColumnType, Schema
 from discreet.engines.sniffing import as_cells
 from discreet.errors import DiscreetError, InvalidParameter
-from discreet.files.writer import write
 from discreet.parameters import exact_count, exact_epsilon, exact_neighbors, quote
 
 Asker = Callable[[str, str | None, Callable[[str], object]], str]
@@ -97,10 +96,14 @@ def described(place: str, schema: Schema) -> str:
 def interview(draft: Draft, schema: Schema, ask: Asker, folder: Path) -> None:
     """Ask for everything that was not said."""
     if draft.unit is None:
-        whose = ask("Whose rows are they? A column, or row if each row is a person", "row", _unit_check(schema))
+        whose = ask(
+            "Whose rows are they? A column, or row if each row is a person", "row", lambda text: unit_of(text, schema)
+        )
         draft.unit = unit_of(whose, schema)
     if draft.unit != "row" and draft.max_rows is None:
-        draft.max_rows = ask(f"How many rows of one {draft.unit} may count?", None, _count_check)
+        draft.max_rows = ask(
+            f"How many rows of one {draft.unit} may count?", None, lambda text: _count("max-rows", text)
+        )
     if draft.neighbors is None:
         whose = "rows" if draft.unit == "row" else f"values of {draft.unit}"
         public = ask(f"Is the number of {whose} public?", "yes", _yes_check)
@@ -272,14 +275,6 @@ def _count(name: str, text: str) -> str:
     return str(exact_count(name, int(text)))
 
 
-def _count_check(text: str) -> object:
-    return _count("max-rows", text)
-
-
-def _unit_check(schema: Schema) -> Callable[[str], object]:
-    return lambda text: unit_of(text, schema)
-
-
 def _column_check(column: ColumnType, folder: Path) -> Callable[[str], object]:
     def check(text: str) -> object:
         if text == "-":
@@ -324,12 +319,6 @@ def refuse_existing(path: Path) -> None:
     """Refuse a place where there is a file, or a link to one."""
     if os.path.lexists(path):
         raise InvalidParameter(f"{path.name} must not be overwritten: it is a promise; move it away first")
-
-
-def write_new(path: Path, text: str) -> None:
-    """Write a file that must not be there yet."""
-    refuse_existing(path)
-    write(path, text)
 
 
 def asked_until_good(read: Callable[[str, str | None], str], complain: Callable[[str], None]) -> Asker:

@@ -48,7 +48,7 @@ class _Plain(Console):
 
 
 def console() -> Console:
-    """Where tables go."""
+    """Standard output; what is not a terminal has lines of any length."""
     return _Plain(highlight=False, width=None if sys.stdout.isatty() else _PIPE)
 
 

@@ -17,6 +17,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ import numpy as np
 from discreet.ask.query import Named
 from discreet.engines.base import Exact
 from discreet.errors import InvalidParameter, QueryRefused, one_line
-from discreet.files.batches import ahead
+from discreet.files.batches import ahead, even
 from discreet.files.recorded_file import Asking, released
 from discreet.files.writer import Draft, free, is_plain_file
 from discreet.files.writer import write as write_file
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 _CELLS = 2**12
 """Cells that are drawn and estimated at a time: a mean's interval takes 1 KiB for each meanwhile."""
 
-_GROUP = 2**8
+_PARTS = 2**8
 """Parts that make one row group of the file."""
 
 
@@ -58,12 +59,12 @@ class AnswerFile:
 
     @property
     def path(self) -> Path:
-        """Where the file is."""
+        """The place of the Parquet file."""
         return Path(self.record["file"])
 
     @property
     def epsilon(self) -> Fraction:
-        """What it cost."""
+        """The ε that was spent on it."""
         return Fraction(self.record["epsilon"])
 
     def __len__(self) -> int:
@@ -106,9 +107,9 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
     def write(draft: Draft) -> dict[str, Any]:
         from discreet.files.column_writer import write_parquet
 
-        batches = ahead(batches_of(plan, plan.fetched()))
-        first = next(batches)
-        write_parquet(draft, first.schema, _grouped(first, batches), arrow_types=False)
+        tables = even(ahead(batches_of(plan, plan.fetched())), _CELLS * _PARTS)
+        first = next(tables)
+        write_parquet(draft, first.schema, chain([first], tables), arrow_types=False)
         return {**rest, "rows": plan.cells}
 
     record = released(target, write, asking, kept=study.kept)
@@ -199,16 +200,3 @@ def _keys(plan: Plan) -> dict[str, tuple[pa.Array, int]]:
         found[group.name] = (pa.array(plain if alike else [str(label) for label in plain]), stride)
         stride *= len(plain)
     return found
-
-
-def _grouped(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[Any]:
-    """Tables of many parts, for row groups of a good size."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    some = [first]
-    for batch in rest:
-        if len(some) == _GROUP:
-            yield pa.Table.from_batches(some)
-            some = []
-        some.append(batch)
-    yield pa.Table.from_batches(some)

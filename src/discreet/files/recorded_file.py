@@ -105,7 +105,7 @@ class Asking:
     data_version: str | None = None
 
     def spend(self) -> Grant:
-        """Leave to answer it, on disk."""
+        """The grant of a spend, which is on disk."""
         return self.ledger.spend(
             self.request_id or new_request_id(),
             self.query,

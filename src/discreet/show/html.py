@@ -38,7 +38,7 @@ def _inline(tag: str, text: bool) -> str:
 
 
 def of(value: object) -> str:
-    """The HTML of anything that has one."""
+    """The HTML of a plan, an answer, a release, a study or a ledger."""
     match value:
         case Plan():
             return _plan(value)
@@ -79,7 +79,7 @@ def table(
 
 
 def line(text: str, *, quiet: bool = True) -> str:
-    """A line of text."""
+    """A line of text below or above a table."""
     return f'<div style="{_QUIET if quiet else "font-weight:600"}">{escape(one_line(text))}</div>' if text else ""
 
 

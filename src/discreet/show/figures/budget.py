@@ -54,10 +54,7 @@ def budget(ledger: Ledger, *, study: str | None = None, width: object = theme.WI
         axis=alt.Axis(format=theme.CLOCK, labelOverlap=True, tickCount=6),
     )
     y = alt.Y("spent:Q", title="ε spent", scale=alt.Scale(domain=[0, total * 1.08], nice=False))
-    paint = {
-        "color": alt.Color("analyst:N", scale=alt.Scale(domain=who, range=theme.colors(len(who))), legend=None),
-        "shape": alt.Shape("analyst:N", scale=alt.Scale(domain=who, range=list(theme.SHAPES[: len(who)])), legend=None),
-    }
+    paint = theme.series("analyst", who, "shape", legend=None)
     dots = (
         alt.Chart(theme.rows(points))
         .mark_point(filled=True, size=70 if len(points) <= _MANY_POINTS else 12, opacity=1)
