@@ -27,7 +27,7 @@ neighbours: $(VENV)/.test
 	NEIGHBOURS_SECONDS=$(SECONDS) NEIGHBOURS_CASE=$(CASE) $(BIN)/python -m pytest -q -s tests/neighbours/fresh.py
 
 figures: $(VENV)/.run
-	$(BIN)/python -m discreet.show.gallery docs/images
+	$(BIN)/python tools/pictures.py
 
 # One virtual environment; each target adds what it needs, and is made again when pyproject.toml changes.
 $(VENV)/.base: pyproject.toml

@@ -31,7 +31,9 @@ from discreet.draw.addition import noisy
 from discreet.draw.vector import fill
 from discreet.engines.base import OnGrid, Present, Request, Rows, Total
 from discreet.engines.duckdb import DuckDB
-from discreet.files import laplace_files as stream
+from discreet.files import column_reader, column_writer
+from discreet.files.add_noise import add_noise
+from discreet.files.batches import ahead
 
 FULL = os.environ.get("DISCREET_SCALE") == "full"
 STATISTICS = 10**9 if FULL else 10**8
@@ -75,7 +77,7 @@ def statistics(folder: Path) -> str:
     """Noise on a file of counts, beside a copy of it by the same reader, threads and writer."""
     source = folder / "counts.parquet"
     with source.open("wb") as sink:
-        stream.write_batches(sink, SCHEMA, counts(STATISTICS))
+        column_writer.write_parquet(sink, SCHEMA, counts(STATISTICS))
     names = {"copy": "a copy, no noise", "noise": "exact noise", "charged": "on a ledger, with its SHA-256"}
     runs = [{name: apart("one_file", name, str(source), str(folder)) for name in names} for _ in range(ROUNDS)]
     times, busy = ({name: min(run[name][what] for run in runs) for name in names} for what in ("seconds", "busy"))
@@ -95,8 +97,8 @@ def statistics(folder: Path) -> str:
 
 def counts(total: int):
     """Counts as small areas have them."""
-    for start in range(0, total, stream.BATCH):
-        size = min(stream.BATCH, total - start)
+    for start in range(0, total, column_reader.BATCH):
+        size = min(column_reader.BATCH, total - start)
         yield pa.record_batch([pa.array(np.abs(noisy(np.zeros(size, np.int64), Fraction(500))))], schema=SCHEMA)
 
 
@@ -105,17 +107,19 @@ def one_file(kind: str, source: str, folder: str) -> None:
     terms = {"columns": ["people"], "sensitivity": 2, "epsilon": "0.2"}
     if kind == "copy":
         with target.open("xb") as sink:
-            stream.write_batches(sink, SCHEMA, stream.ahead(stream.ahead(stream.read([Path(source)], ["people"]))))
+            column_writer.write_parquet(
+                sink, SCHEMA, ahead(ahead(column_reader.parquet_batches([Path(source)], ["people"])))
+            )
             sink.flush()
             os.fsync(sink.fileno())
     elif kind == "noise":
-        stream.add_noise(source, target, **terms)
+        add_noise(source, target, **terms)
     else:
         from discreet import Ledger
 
         with tempfile.TemporaryDirectory() as place, Ledger.open(Path(place, "ledger"), new=True) as ledger:
             ledger.create("census", 1)
-            stream.add_noise(source, target, ledger=ledger, study="census", **terms)
+            add_noise(source, target, ledger=ledger, study="census", **terms)
     target.unlink()
 
 
@@ -201,7 +205,7 @@ def one_session(_kind: str, _source: str, folder: str) -> dict[str, float]:
         shutil.rmtree(target)
 
     def noise() -> None:
-        stream.add_noise(counted, target, columns=["people", "total"], keys=["place"], sensitivity=102, epsilon=1)
+        add_noise(counted, target, columns=["people", "total"], keep=["place"], sensitivity=102, epsilon=1)
         shutil.rmtree(target)
 
     times = fastest({"plain": plain, "noise": noise}, rounds=4)

@@ -1,18 +1,23 @@
-"""Numbers and intervals as text, and exact numbers as floats for a reader."""
+"""Numbers, intervals and tables as text, and exact numbers as floats for a reader."""
 
 from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from discreet.errors import one_line
 from discreet.parameters import UNIT
 
 _LONGEST = 1e15
 """From here on a number has too many digits to be read in full."""
+
+MOST_ROWS = 20
+"""Rows of a table up to which it is shown whole."""
 
 _MIDDLE = 0.92
 """An interval that reaches less than that share of one side to the other is told by its ends."""
@@ -90,3 +95,25 @@ def rounded(number: float, reach: float) -> str:
         return f"{number:,.0f}"
     digits = 1 - math.floor(math.log10(reach)) if reach > 0 else 6
     return f"{number:,.{min(max(digits, 0), 12)}f}"
+
+
+def shortened(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], most: int | None = MOST_ROWS
+) -> tuple[list[list[str]], list[str]]:
+    """The headings and the rows that are shown of a table, and what is said below it.
+
+    Of more than `most` rows only the first and the last are shown. A cell may come from anywhere: none can command a
+    terminal, and each is one line.
+    """
+    cut = most is not None and len(rows) > most
+    half = (most or 0) // 2
+    some = [*rows[:half], ["…"] * len(headings), *rows[-half:]] if cut else rows
+    return [[one_line(cell) for cell in row] for row in (headings, *some)], [f"{len(rows):,} rows"] if cut else []
+
+
+def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table in plain text."""
+    table, below = shortened(headings, rows)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    return [*lines, *below]

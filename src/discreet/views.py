@@ -29,4 +29,4 @@ def budget(ledger: object, **options: Any) -> Any:
 
 def planned(plan: object, **options: Any) -> Any:
     """The error of a plan against ε as a chart of altair."""
-    return import_module("discreet.show.errors").planned(plan, **options)
+    return import_module("discreet.show.figures.accuracy").planned(plan, **options)

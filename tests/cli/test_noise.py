@@ -85,19 +85,26 @@ def test_a_line_that_is_no_integer_is_named_and_not_shown(tmp_path):
 @pytest.mark.parametrize("whole", [True, False])
 def test_an_integer_beside_a_float_pays_for_the_rounding_too(tmp_path, whole, monkeypatch):
     """One unit may move both: at the plain scale of the integers it would lose more than ε."""
-    from discreet.files import add_noise as vectors
+    from discreet.draw import addition
+    from discreet.files.add_noise import add_noise
+    from discreet.release import laplace_mechanism as mechanism
 
-    real, seen = vectors.laplace_mechanism, []
+    scales, seen = {"noisy": addition.noisy, "laplace_mechanism": mechanism.laplace_mechanism}, []
 
-    def spy(numbers, *, sensitivity, **more):
-        seen.append((numbers.dtype.kind, sensitivity))
-        return real(numbers, sensitivity=sensitivity, **more)
+    def integers(numbers, scale, **more):
+        seen.append((numbers.dtype.kind, scale))
+        return scales["noisy"](numbers, scale, **more)
 
-    monkeypatch.setattr(vectors, "laplace_mechanism", spy)
+    def floats(numbers, *, sensitivity, epsilon, **more):
+        seen.append((numbers.dtype.kind, sensitivity / epsilon))
+        return scales["laplace_mechanism"](numbers, sensitivity=sensitivity, epsilon=epsilon, **more)
+
+    monkeypatch.setattr(addition, "noisy", integers)
+    monkeypatch.setattr(mechanism, "laplace_mechanism", floats)
     column = [1, 2, 3] if whole else [1.0, 2.0, 3.0]
     pq.write_table(pa.table({"a": [1, 2, 3], "b": column}), tmp_path / "in.parquet")
     place = str(tmp_path / "in.parquet"), str(tmp_path / "out.parquet")
-    vectors.add_noise(*place, sensitivity=1, epsilon=1, columns=["a", "b"])
+    add_noise(*place, sensitivity=1, epsilon=1, columns=["a", "b"])
     widened = grid_of(False, Fraction(1), Fraction(1), 6).sensitivity
     assert seen == ([("i", 1), ("i", 1)] if whole else [("i", widened), ("f", 1)])
     assert widened > 1

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet import EngineFailed, InvalidParameter, Ledger, QueryRefused
-from discreet.files import spark as spark_noise
-from discreet.files.laplace_files import add_noise
-from discreet.files.spark import noisy_rows
+from discreet.files.add_noise import Noise, add_noise
+from discreet.files.batches import noisy_batches
+from discreet.files.spark import refuse_frame
 
 # PySpark says at every call that it does not know the newest pandas; its sockets and files are closed by the JVM
 pytestmark = [
@@ -62,7 +62,7 @@ def test_two_executors_never_draw_the_same_noise(frame, tmp_path):
     seeded, workers = stages()
     daemons = frame.mapInArrow(workers, "id long, n long").toArrow()["n"].to_pylist()
     assert len(set(daemons)) == 2  # two executors, each with workers forked from a daemon of its own
-    noisy = in_order(add_noise(frame, str(tmp_path / "noisy"), columns=["n"], keys=["id"], **WIDE))
+    noisy = in_order(add_noise(frame, str(tmp_path / "noisy"), columns=["n"], keep=["id"], **WIDE))
     assert noisy.schema.names == ["id", "n"]
     assert noisy["id"].to_pylist() == list(range(ROWS))
     assert len(set(noisy["n"].to_pylist())) == ROWS
@@ -71,19 +71,19 @@ def test_two_executors_never_draw_the_same_noise(frame, tmp_path):
 
 
 def test_noise_is_drawn_once_however_often_the_frame_is_read(frame, tmp_path):
-    noisy = add_noise(frame, str(tmp_path / "noisy"), columns=["n"], keys=["id"], **WIDE)
+    noisy = add_noise(frame, str(tmp_path / "noisy"), columns=["n"], keep=["id"], **WIDE)
     assert in_order(noisy) == in_order(noisy) == in_order(noisy.filter("id >= 0"))
-    noise = partial(noisy_rows, columns=("n",), keys=("id",), scale=Fraction(2**45))
+    noise = partial(noisy_batches, columns=("n",), keep=("id",), scale=Fraction(2**45))
     lazy = frame.mapInArrow(noise, "id long, n long")
     assert in_order(lazy) != in_order(lazy)  # the control: a lazy frame draws anew at every look
 
 
 def test_the_driver_spends_first_and_an_answer_is_made_once(frame, tmp_path):
     target = str(tmp_path / "noisy")
-    asked = {"columns": ["n"], "keys": ["id"], "sensitivity": 1, "epsilon": 1, "study": "census", "request_id": "one"}
+    asked = {"columns": ["n"], "keep": ["id"], "sensitivity": 1, "epsilon": 1, "study": "census", "request_id": "one"}
     with Ledger.open(tmp_path / "study.ledger", new=True) as ledger:
         ledger.create("census", 2)
-        for terms in ({"columns": ["nobody"]}, {"columns": ["n", "n"]}, {"columns": []}, {"keys": ["n"]}):
+        for terms in ({"columns": ["nobody"]}, {"columns": ["n", "n"]}, {"columns": []}, {"keep": ["n"]}):
             with pytest.raises(InvalidParameter):
                 add_noise(frame, target, ledger=ledger, **{**asked, **terms})
         assert ledger.spent("census") == 0
@@ -116,7 +116,7 @@ def test_files_tell_nothing_of_the_order_of_the_frame(spark, tmp_path, keys):
     found = []
     for name, order in (("rising", "people"), ("falling", "-people"), ("keys", "block")):
         ordered = frame.repartitionByRange(8, spark_col(order)).sortWithinPartitions(spark_col(order))
-        add_noise(ordered, str(tmp_path / name), columns=["people"], keys=keys, **EXACT)
+        add_noise(ordered, str(tmp_path / name), columns=["people"], keep=keys, **EXACT)
         found.append(files_of(tmp_path / name))
     assert found[0] == found[1] == found[2]
     assert sum(len(one["people"]) for one in found[0]) == 400
@@ -130,12 +130,12 @@ def spark_col(text):
 
 def test_metadata_of_a_column_is_not_written(spark, tmp_path):
     frame = spark.range(10).selectExpr("id", "cast(id as int) as n").withMetadata("id", {"vals": ["canary"]})
-    noisy = add_noise(frame, str(tmp_path / "noisy"), columns=["n"], keys=["id"], **EXACT)
+    noisy = add_noise(frame, str(tmp_path / "noisy"), columns=["n"], keep=["id"], **EXACT)
     assert "canary" not in noisy.schema.json()
     assert all(b"canary" not in file.read_bytes() for file in (tmp_path / "noisy").iterdir())
     nested = frame.selectExpr("array(id) as id", "n")
     with pytest.raises(InvalidParameter, match="keys must be single values"):
-        add_noise(nested, str(tmp_path / "nested"), columns=["n"], keys=["id"], **EXACT)
+        add_noise(nested, str(tmp_path / "nested"), columns=["n"], keep=["id"], **EXACT)
 
 
 def test_no_attempt_can_be_read_while_it_is_made(spark, tmp_path):
@@ -152,7 +152,7 @@ def test_no_attempt_can_be_read_while_it_is_made(spark, tmp_path):
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        add_noise(slow, str(tmp_path / "noisy"), columns=["n"], keys=["id"], sensitivity=1, epsilon=1)
+        add_noise(slow, str(tmp_path / "noisy"), columns=["n"], keep=["id"], sensitivity=1, epsilon=1)
     finally:
         done.set()
         watcher.join()
@@ -175,7 +175,7 @@ def readable(root, folder) -> bool:
 
 
 def test_a_frame_that_fails_or_is_not_recorded_leaves_nothing(frame, tmp_path):
-    asked = {"columns": ["n"], "keys": ["id"], "sensitivity": 1, "epsilon": 1, "study": "census", "request_id": "one"}
+    asked = {"columns": ["n"], "keep": ["id"], "sensitivity": 1, "epsilon": 1, "study": "census", "request_id": "one"}
     with Ledger.open(tmp_path / "study.ledger", new=True) as ledger:
         ledger.create("census", 2)
         for kind, error in ((OSError, EngineFailed), (EngineFailed, EngineFailed)):
@@ -198,6 +198,7 @@ def test_a_link_is_no_target(frame, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "nothing")
     (tmp_path / "file").write_text("mine", "utf-8")
     (tmp_path / "empty").mkdir()
+    noise = Noise(columns=("n",), keep=("id",), sensitivity=Fraction(1), epsilon=Fraction(1))
     for name in ("link", "file", "empty"):
         with pytest.raises(InvalidParameter, match="must not exist"):
-            spark_noise.checked(frame, str(tmp_path / name), ["n"], ["id"], known=False)
+            refuse_frame(frame, str(tmp_path / name), noise, known=False)

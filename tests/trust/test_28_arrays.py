@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 import discreet
 from discreet import InvalidParameter, Ledger
-from discreet.files.laplace_files import add_noise
+from discreet.files.add_noise import add_noise
 from discreet.release import account
 
 AGES, SALARIES = np.arange(20.0, 60.0), np.arange(1000.0, 1040.0)

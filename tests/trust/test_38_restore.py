@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 import discreet
 from discreet import Ledger, LedgerDamaged, Policy, QueryRefused, Study
-from discreet.files.laplace_files import add_noise
+from discreet.files.add_noise import add_noise
 from ledgers import Place
 
 POLICY = Policy(

@@ -15,7 +15,7 @@ import pytest
 
 import discreet
 from discreet import Ledger, LedgerDamaged, Policy, Study
-from discreet.cli.accounts import export
+from discreet.cli.ledger import export
 from discreet.engines.choose import engine_of
 from ledgers import Place, sqlite_place
 

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 import discreet
 from discreet import Ledger, Policy, Study
-from discreet.files.laplace_files import add_noise
+from discreet.files.add_noise import add_noise
 from discreet.release.account import charged
 
 COUNTS = np.arange(1000) * 1000

@@ -23,7 +23,7 @@ from pyarrow import parquet
 
 import discreet
 from discreet import DiscreetError, InvalidParameter, Ledger, Policy, QueryRefused, Study
-from discreet.files.laplace_files import add_noise
+from discreet.files.add_noise import add_noise
 from studies import Paper
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -139,7 +139,7 @@ def test_a_file_is_written_once_wherever_it_fails(study, tmp_path):
 def test_noise_on_a_file_is_drawn_once_wherever_it_fails(in_memory, tmp_path):
     source = in_memory / "in.parquet"
     parquet.write_table(pa.table({"block": ["a", "b"], "people": [1, 2]}), source)
-    terms = {"columns": ["people"], "keys": ["block"], "sensitivity": 1, "epsilon": 1, "study": "s"}
+    terms = {"columns": ["people"], "keep": ["block"], "sensitivity": 1, "epsilon": 1, "study": "s"}
     with Ledger.open(in_memory / "s.ledger", new=True) as ledger:
         ledger.create("s", 10**6)
 

@@ -17,9 +17,8 @@ import pytest
 
 import discreet
 from discreet import InvalidParameter, Ledger, Policy
-from discreet.files import add_noise as vectors
-from discreet.files import laplace_files as stream
 from discreet.files import writer
+from discreet.files.add_noise import add_noise
 from discreet.show import figures, report
 from discreet.verify import certify
 from shell import one_after_another
@@ -212,10 +211,7 @@ def test_noise_to_and_from_a_name_that_no_file_can_have_is_refused(name, folder)
         for more in ({}, {"ledger": ledger, "study": "s"}):
             for source, target in ((good, folder / name), (folder / name, folder / "new.parquet")):
                 with pytest.raises(InvalidParameter):
-                    stream.add_noise(source, target, **terms, **more)
-        for source, target in ((good, folder / name), (folder / name, folder / "new.parquet")):
-            with pytest.raises(InvalidParameter):
-                vectors.add_noise(str(source), str(target), **terms)
+                    add_noise(source, target, **terms, **more)
         assert ledger.spent("s") == 0
 
 
@@ -244,12 +240,12 @@ def test_noise_has_the_same_rules(folder):
         for bad in ("people.parquet", "alias.parquet", "mine.parquet", "link.parquet", "dangling.parquet"):
             for more in ({}, account):
                 with pytest.raises(InvalidParameter):
-                    stream.add_noise(folder / "people.parquet", folder / bad, **terms, **more)
+                    add_noise(folder / "people.parquet", folder / bad, **terms, **more)
         for bad in ("other.ledger", "other.ledger.anchor", "other.ledger-journal"):
             with pytest.raises(InvalidParameter, match="among the data"):
-                stream.add_noise(folder / "people.parquet", folder / bad, **terms, **account)
+                add_noise(folder / "people.parquet", folder / bad, **terms, **account)
         assert ledger.spent("s") == 0
-    vectors.add_noise(str(folder / "people.parquet"), str(folder / "mine.parquet"), **terms, force=True)
+    add_noise(folder / "people.parquet", folder / "mine.parquet", **terms, force=True)
     assert len(pq.read_table(folder / "mine.parquet")) == 60
     after = state(folder)
     assert {file for file in before if after[file] != before[file]} == {"mine.parquet"}

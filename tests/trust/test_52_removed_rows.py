@@ -2,6 +2,7 @@
 
 import io
 import json
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -13,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import DiscreetError, InvalidParameter, Policy, Study
-from discreet.files import add_noise as vectors
-from discreet.files import laplace_files as stream
-from discreet.files.laplace_files import noisy_batches
+from discreet.files.add_noise import add_noise
+from discreet.files.batches import even, noisy_batches
 
 CANARY = "canary"
 KEYS = [f"block {at:03}" for at in range(200)]
@@ -86,12 +86,9 @@ LEFTOVERS = {
     "other columns": lambda: written(clean().append_column("secret", [[CANARY] * len(KEYS)])),
 }
 WRITERS = {
-    "add_noise": lambda source, target: stream.add_noise(source, target, columns=["people"], keys=["block"], **EXACT),
-    "noise to Parquet": lambda source, target: vectors.add_noise(
-        str(source), str(target), columns=["people"], keep=["block"], **EXACT
-    ),
-    "noise to CSV": lambda source, target: vectors.add_noise(
-        str(source), str(target.with_suffix(".csv")), columns=["people"], keep=["block"], **EXACT
+    "noise to Parquet": lambda source, target: add_noise(source, target, columns=["people"], keep=["block"], **EXACT),
+    "noise to CSV": lambda source, target: add_noise(
+        source, target.with_suffix(".csv"), columns=["people"], keep=["block"], **EXACT
     ),
 }
 
@@ -117,7 +114,7 @@ def test_batches_come_out_even_however_the_source_was_cut(cuts, size):
     table = pa.table({"people": pa.array(np.arange(5_000))})
     edges = sorted({0, 5_000, *cuts})
     batches = [table.slice(start, stop - start).to_batches()[0] for start, stop in pairwise(edges)]
-    found = list(stream.even(iter(batches), size))
+    found = list(even(iter(batches), size))
     assert [len(one) for one in found[:-1]] == [size] * (len(found) - 1)
     assert all(column.num_chunks == 1 for one in found for column in one.columns)
     assert pa.concat_tables(found).equals(table)
@@ -136,7 +133,7 @@ def test_batches_come_out_even_however_the_source_was_cut(cuts, size):
 )
 def test_batches_in_memory_hold_their_rows_alone(column):
     batch = pa.record_batch({"block": column(), "people": pa.array(range(200))})
-    [noisy] = noisy_batches([batch], columns=["people"], keys=["block"], **EXACT)
+    [noisy] = noisy_batches([batch], columns=["people"], keep=["block"], scale=Fraction(1, 10**6))
     assert noisy["block"].to_pylist() == KEYS
     assert noisy.schema.field("block").type == pa.string()
     for buffer in noisy["block"].buffers():
@@ -147,7 +144,7 @@ def test_batches_in_memory_hold_their_rows_alone(column):
 def test_nested_keys_are_refused_before_anything_is_written(kind, tmp_path):
     source = tmp_path / "in.parquet"
     pq.write_table(pa.table({"block": pa.nulls(3, kind), "people": [1, 2, 3]}), source)
-    for write in (WRITERS["add_noise"], WRITERS["noise to Parquet"]):
+    for write in WRITERS.values():
         with pytest.raises(InvalidParameter, match="keys must be single values"):
             write(source, tmp_path / "out.parquet")
     assert list(tmp_path.iterdir()) == [source]
@@ -179,8 +176,8 @@ def test_a_line_that_is_no_number_is_quoted_nowhere(tmp_path):
     terms = {"sensitivity": 1, "epsilon": 1}
     for name, more in (("in.txt", {}), ("in.parquet", {}), ("in.csv", {"columns": ["people"]})):
         with pytest.raises(DiscreetError) as caught:
-            vectors.add_noise(str(tmp_path / name), str(tmp_path / "out.txt"), **terms, **more)
+            add_noise(tmp_path / name, tmp_path / "out.txt", **terms, **more)
         assert CANARY not in json.dumps([str(caught.value), repr(caught.value.args), repr(caught.value.__context__)])
     with pytest.raises(DiscreetError) as caught:
-        stream.add_noise(tmp_path / "in.parquet", tmp_path / "out.parquet", columns=["people"], **terms)
+        add_noise(tmp_path / "in.parquet", tmp_path / "out.parquet", columns=["people"], **terms)
     assert CANARY not in repr([caught.value, caught.value.__context__])

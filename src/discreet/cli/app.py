@@ -1,20 +1,38 @@
 """The commands. Heavy imports wait until a command needs them, so that `--help` is instant.
 
-Options are declared once, as types. A command reads its parameters, calls what does the work and shows what it gives;
-errors leave it as they are, and `discreet.__main__` ends with one sentence and a code.
+Options are declared once, as types (`cli.options`). A command reads its parameters, calls what does the work and shows
+what it gives; errors leave it as they are, and `discreet.__main__` ends with one sentence and a code.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.cli.init import init
+from discreet.cli.ledger import app as ledger_app
+from discreet.cli.options import (
+    TYPER,
+    Analyst,
+    Anchor,
+    AsJson,
+    Confidence,
+    Epsilon,
+    Force,
+    LedgerPlace,
+    Outputs,
+    Question,
+    Simultaneous,
+    Size,
+    StudyFile,
+    Weight,
+    Within,
+)
 from discreet.errors import printable
 
 if TYPE_CHECKING:
@@ -25,34 +43,14 @@ EXIT_CODES = (
     "Exit codes: 0 done, 1 unexpected, 2 refused, 3 too little ε is left, 4 the ledger is damaged, "
     "5 a part of the machine failed, 130 interrupted."
 )
-_TERMS: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
 
 app = typer.Typer(
     name="discreet",
     help="Publish statistics about people without revealing any one of them.",
     epilog=EXIT_CODES,
-    **_TERMS,
+    **TYPER,
 )
-ledger_app = typer.Typer(help="Look at what was spent, check it, and give analysts their share.", **_TERMS)
 app.add_typer(ledger_app, name="ledger")
-
-StudyFile = Annotated[str, typer.Argument(metavar="STUDY", help="The policy: study.toml.")]
-Question = Annotated[str, typer.Argument(metavar="SQL", help='As in "SELECT county, count(*) FROM t GROUP BY county".')]
-Epsilon = Annotated[str | None, typer.Option(help="What it may cost, such as 0.1 or 1/3.")]
-Within = Annotated[str | None, typer.Option(help="How near every number must be; the least ε for it is found.")]
-Confidence = Annotated[str, typer.Option(help="How often an interval holds.")]
-Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")]
-Size = Annotated[int | None, typer.Option(help="Rows of a group that errors are shown for.")]
-Weight = Annotated[list[str] | None, typer.Option(metavar="NAME=N", help="A column's part of ε; repeatable.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-LedgerPlace = Annotated[str | None, typer.Option("--ledger", help="A ledger elsewhere: a file, or postgresql://….")]
-Anchor = Annotated[str | None, typer.Option(help="The anchor of a ledger on PostgreSQL: a file on this machine.")]
-Analyst = Annotated[str | None, typer.Option(help="Whose share it is charged to.")]
-AnyLedger = Annotated[str, typer.Argument(metavar="LEDGER", help="A ledger, or the study.toml that it lies beside.")]
-_FILES = "A table: .csv .json .parquet; a figure: .png .svg; a report: .html; repeatable."
-Outputs = Annotated[list[str] | None, typer.Option("--output", "-o", metavar="FILE", help=_FILES)]
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there; never the study's own.")]
-Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -78,54 +76,7 @@ def demo(
     run(folder)
 
 
-@app.command()
-def init(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="A file, folder, glob, or database#table.")],
-    unit: Annotated[str | None, typer.Option(help="Whom we protect: a column, or row.")] = None,
-    max_rows: Annotated[str | None, typer.Option(metavar="N", help="Rows of one unit that may count.")] = None,
-    max_groups: Annotated[str | None, typer.Option(metavar="N", help="Groups in which one unit may count.")] = None,
-    neighbors: Annotated[
-        str | None, typer.Option(help="change-one: the number of units is public; add-remove: it is not.")
-    ] = None,
-    bounds: Annotated[list[str] | None, typer.Option(metavar="C=LOWER:UPPER", help="As in age=0:120.")] = None,
-    keys: Annotated[
-        list[str] | None,
-        typer.Option(metavar="C=KEYS", help='As in county=A,"B, C",D, county=counties.csv, month=1..12.'),
-    ] = None,
-    bins: Annotated[list[str] | None, typer.Option(metavar="C=EDGES", help="As in age=0,18,65,120.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="The total for this data, for ever.")] = None,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The policy.")] = "study.toml",
-    another_budget: Annotated[bool, typer.Option("--another-budget", help="Beside that of another study.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: take defaults, or refuse.")] = False,
-) -> None:
-    """Write a first study.toml from names and types of columns; those of CSV and JSON are guessed from some rows."""
-    from discreet.cli import init as initial
-    from discreet.cli.terminal import say
-    from discreet.engines.sniffing import looked_at
-
-    place = Path(output)
-    initial.refuse_existing(place)
-    asks = sys.stdin.isatty() and not yes
-    read = initial.asked_until_good(lambda text, default: typer.prompt(printable(text), default=default), say)
-    initial.refuse_second_budget(place, data, agreed=another_budget, ask=read if asks else None)
-    schema, formats, unread = looked_at(data)
-    say(initial.described(data, schema), *(f"{name} is not read: {reason}." for name, reason in unread.items()))
-    draft = initial.Draft(
-        formats=formats,
-        source=initial.relative(data, place.parent),
-        unit=None if unit is None else initial.unit_of(unit, schema),
-        max_rows=max_rows,
-        max_groups=max_groups,
-        neighbors=neighbors,
-        epsilon=epsilon,
-    )
-    for option, texts in (("bounds", bounds), ("keys", keys), ("bins", bins)):
-        draft.declare(option, texts or (), schema, place.parent)
-    if asks:
-        initial.interview(draft, schema, read, place.parent)
-    text = initial.written(draft, schema, place.parent)
-    initial.write_new(place, text)
-    say(*initial.key_counts(text, place.parent), f"wrote {place.name} — read it, it is the promise you make")
+app.command()(init)
 
 
 @app.command()
@@ -295,64 +246,6 @@ def attack(as_json: AsJson = False) -> None:
 
     if not run(typer.echo, as_json=as_json):
         raise typer.Exit(1)
-
-
-@ledger_app.command("show")
-def ledger_show(ledger: AnyLedger, anchor: Anchor = None, as_json: AsJson = False) -> None:
-    """Show what every study has spent, and on what."""
-    from discreet.cli import accounts, terminal
-
-    with accounts.opened(ledger, anchor) as found:
-        if as_json:
-            terminal.say_json(terminal.ledger_as_json(found, found.studies()))
-        else:
-            terminal.show_ledger(found, found.studies())
-
-
-@ledger_app.command("verify")
-def ledger_verify(ledger: AnyLedger, anchor: Anchor = None, as_json: AsJson = False) -> None:
-    """Walk along the whole chain, and say how many entries it has; a damaged ledger is refused with code 4."""
-    from discreet.cli import accounts, terminal
-
-    with accounts.opened(ledger, anchor) as found:
-        entries, studies = found.verify(), found.studies()
-        if as_json:
-            terminal.say_json({"entries": entries, "studies": studies, "whole": True})
-        else:
-            terminal.say(f"{entries:,} entries of {', '.join(studies)}: whole, and as the anchor remembers them")
-
-
-@ledger_app.command("export")
-def ledger_export(
-    ledger: AnyLedger,
-    anchor: Anchor = None,
-    output: Output = None,
-    form: Annotated[str | None, typer.Option("--format", help="jsonl, json or csv.")] = None,
-    force: Force = False,
-) -> None:
-    """Write every entry, with its answer, for the custodian: as JSON lines, JSON or CSV."""
-    from discreet.cli import accounts
-
-    accounts.refuse_unknown(form, output)
-    with accounts.opened(ledger, anchor) as found:
-        accounts.export(found, output, form, force=force)
-
-
-@ledger_app.command("allot")
-def ledger_allot(
-    ledger: AnyLedger,
-    analyst: Annotated[str, typer.Argument(help="Who may spend it.")],
-    epsilon: Annotated[str, typer.Argument(help="Up to so much in all, of what the study has.")],
-    study: Annotated[str | None, typer.Option(help="The study, if the ledger has several.")] = None,
-    anchor: Anchor = None,
-) -> None:
-    """Let an analyst spend up to so much; a later call sets a new limit."""
-    from discreet.cli import accounts, terminal
-
-    with accounts.opened(ledger, anchor) as found:
-        name = accounts.one_study(found, study)
-        found.allot(analyst, epsilon, study=name)
-        terminal.say(f"{analyst} may spend up to ε {epsilon} of {name}")
 
 
 def _study(place: str, ledger: str | None, anchor: str | None) -> Study:

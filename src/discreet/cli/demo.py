@@ -12,11 +12,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.cli import people
+from discreet.cli import demo_data
+from discreet.cli.terminal import rich_table
 from discreet.errors import InvalidParameter
 from discreet.formats import left_shown, shown, with_interval
 from discreet.ledger.chain import in_epsilon
-from discreet.show.json import question_text
+from discreet.release.spending import question_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,10 +45,10 @@ def run(folder: str | Path = "demo", console: Console | None = None) -> None:
     console.width = min(console.width, _WIDE) if console.is_terminal else _WIDE
     place = Path(folder)
     _clear(place)
-    _say(console, 1, "The data", f"{people.PEOPLE:,} invented people, one row a visit, in {place}/visits.parquet")
-    truth = people.visits()
-    policy = people.write(truth, place)
-    console.print(*(f"   {line}" for line in people.STUDY.splitlines() if line), sep="\n", style="dim", markup=False)
+    _say(console, 1, "The data", f"{demo_data.PEOPLE:,} invented people, one row a visit, in {place}/visits.parquet")
+    truth = demo_data.visits()
+    policy = demo_data.write(truth, place)
+    console.print(*(f"   {line}" for line in demo_data.STUDY.splitlines() if line), sep="\n", style="dim", markup=False)
     with open_study(policy) as study:
         counties = _counties(console, study, truth)
         diagnoses = _diagnoses(console, study, truth, place)
@@ -205,13 +206,5 @@ def _quoted(console: Console, question: str, shown: str) -> None:
 
 
 def _table(console: Console, headings: list[str], rows: list[list[str]], left: int = 1) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 3, 0, 0))
-    table.add_column("")
-    for at, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if at < left else "right")
-    for row in rows:
-        table.add_row(" ", *(Text(cell) for cell in row))
-    console.print(table)
+    right = range(left + 1, len(headings) + 1)
+    console.print(rich_table([["", *headings], *([" ", *row] for row in rows)], right=right, padding=(0, 3, 0, 0)))

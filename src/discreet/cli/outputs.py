@@ -29,7 +29,7 @@ def refuse_unusable(files: Iterable[str]) -> None:
         if place.suffix not in (*_TABLES, *_PICTURES):
             raise InvalidParameter(f"-o must end in {', '.join((*_TABLES, *_PICTURES))}, got {quote(place.name)}")
         if place.suffix in _PICTURES:
-            from discreet.show import theme
+            from discreet.show.figures import theme
 
             theme.converter()
             theme.altair()
@@ -104,7 +104,7 @@ def figure_names() -> list[str]:
 
 def draw(name: str, output: str | None, ledger: str | None, options: dict[str, Any], *, force: bool = False) -> Path:
     """The file that a figure was written to."""
-    from discreet.cli import accounts
+    from discreet.cli import ledger as ledgers
     from discreet.show import figures
 
     if name == "release":
@@ -119,7 +119,7 @@ def draw(name: str, output: str | None, ledger: str | None, options: dict[str, A
     options = {key: value for key, value in options.items() if value is not None}
     if ledger is None:
         return figures.save(figures.make(name, **options), place, force=force)
-    with accounts.opened(ledger) as found:
+    with ledgers.opened(ledger) as found:
         chart = figures.make(name, ledger=found, **options)
         return figures.save(chart, place, force=force, kept=kept_files([ledger, *found.files]))
 

@@ -9,30 +9,29 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.padding import PaddingDimensions
 from rich.table import Table
 from rich.text import Text
 
 from discreet.ask.siblings import budgets
 from discreet.errors import one_line
-from discreet.formats import left_shown, shown
+from discreet.formats import MOST_ROWS, left_shown, shortened, shown
 from discreet.ledger.chain import in_epsilon
 from discreet.release.answer import columns_json
-from discreet.show.json import plan_json, question_text
+from discreet.release.spending import question_text
+from discreet.show.json import plan_json
 
 if TYPE_CHECKING:
     from discreet.ledger.chain import Entry
     from discreet.ledger.ledger import Ledger
     from discreet.release.answer import Answer
     from discreet.release.plan import Plan
-
-_WHOLE = 20
-"""Rows of an answer up to which it is shown whole."""
 
 _ENTRIES = 10_000
 """The last entries of a ledger, among which a question is looked for."""
@@ -50,7 +49,7 @@ class _Plain(Console):
 
 
 def console() -> Console:
-    """Where tables go."""
+    """Standard output; what is not a terminal has lines of any length."""
     return _Plain(highlight=False, width=None if sys.stdout.isatty() else _PIPE)
 
 
@@ -75,7 +74,7 @@ def show_plan(plan: Plan) -> None:
     """Print what a question will cost and give."""
     headings, *rows = plan.table
     say(plan.summary)
-    _table(headings, rows, right=(1, 2))
+    _show_table(headings, rows, right=(1, 2))
     if plan.notes:
         say(" · ".join(plan.notes), style="dim")
     beside = [budgets(plan.study.name, plan.study.siblings)] if plan.study.siblings else []
@@ -153,7 +152,7 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
 
 def show_answer(answer: Answer, receipt: str) -> None:
     """Print released numbers, each with what it is within, and what was paid for them."""
-    _table(answer.columns, answer.cells, most=_WHOLE)
+    _show_table(answer.columns, answer.cells, most=MOST_ROWS)
     record = answer.record
     together = ", all together" if record["simultaneous"] else ""
     say(f"± at {float(Fraction(record['confidence'])) * 100:g} %{together} · {record['neighbors']}", style="dim")
@@ -172,7 +171,7 @@ def show_ledger(ledger: Ledger, studies: Iterable[str]) -> None:
         total, spent, left = ledger.total(study), ledger.spent(study), ledger.remaining(study)
         say(f"{study}: ε {shown(spent)} of {shown(total)} spent, {left_shown(left)} left", style="bold")
         rows = [_entry_row(entry) for entry in ledger.entries(study)]
-        _table(["entry", "time", "what", "analyst", "ε", "question"], rows, right=(0, 4))
+        _show_table(["entry", "time", "what", "analyst", "ε", "question"], rows, right=(0, 4))
 
 
 def ledger_as_json(ledger: Ledger, studies: Iterable[str]) -> dict[str, Any]:
@@ -198,16 +197,22 @@ def _entry_row(entry: Entry) -> list[str]:
     return [f"{entry.number:,}", entry.time[:19], entry.kind, entry.analyst or "", cost, question_text(entry.query)]
 
 
-def _table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), most: int | None = None
-) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
+def rich_table(
+    cells: Sequence[Sequence[str]], *, right: Collection[int] = (), padding: PaddingDimensions = (0, 1)
+) -> Table:
+    """A table of rich; the first row is of headings, and the columns in these places are aligned to the right."""
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=padding)
+    headings, *rows = [[Text(cell) for cell in row] for row in cells]
     for at, heading in enumerate(headings):
-        table.add_column(Text(one_line(heading)), justify="right" if at in right else "left", overflow="fold")
-    cut = most is not None and len(rows) > most
-    some = [*rows[: _WHOLE // 2], ["…"] * len(headings), *rows[-_WHOLE // 2 :]] if cut else rows
-    for row in some:
-        table.add_row(*(Text(one_line(cell)) for cell in row))
-    console().print(table)
-    if cut:
-        say(f"{len(rows):,} rows", style="dim")
+        table.add_column(heading, justify="right" if at in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _show_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] = (), most: int | None = None
+) -> None:
+    cells, below = shortened(headings, rows, most)
+    console().print(rich_table(cells, right=right))
+    say(*below, style="dim")

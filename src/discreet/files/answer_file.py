@@ -4,7 +4,7 @@
 
 A column has its keys, or a released number with `…_low` and `…_high` beside it, one row for each combination of
 declared keys. The draws of a part are those of `plan.release()`: every cell has its own. The ledger keeps the record
-and the file's SHA-256, not the numbers; asked again, the file that is there, or a refusal (`files.once`).
+and the file's SHA-256, not the numbers; asked again, the file that is there, or a refusal (`files.recorded_file`).
 
 What it does not do: HAVING, ORDER BY, LIMIT and arithmetic with released numbers, which the file's reader can do free
 of charge; quantiles and extremes.
@@ -17,6 +17,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,8 @@ import numpy as np
 from discreet.ask.query import Named
 from discreet.engines.base import Exact
 from discreet.errors import InvalidParameter, QueryRefused, one_line
-from discreet.files.laplace_files import ahead, write_batches
-from discreet.files.once import Asking, released
+from discreet.files.batches import ahead, even
+from discreet.files.recorded_file import Asking, released
 from discreet.files.writer import Draft, free, is_plain_file
 from discreet.files.writer import write as write_file
 from discreet.formats import left_shown, shown
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _CELLS = 2**12
 """Cells that are drawn and estimated at a time: a mean's interval takes 1 KiB for each meanwhile."""
 
-_GROUP = 2**8
+_PARTS = 2**8
 """Parts that make one row group of the file."""
 
 
@@ -60,12 +61,12 @@ class AnswerFile:
 
     @property
     def path(self) -> Path:
-        """Where the file is."""
+        """The place of the Parquet file."""
         return Path(self.record["file"])
 
     @property
     def epsilon(self) -> Fraction:
-        """What it cost."""
+        """The ε that was spent on it."""
         return Fraction(self.record["epsilon"])
 
     def __len__(self) -> int:
@@ -106,10 +107,12 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
         free(beside, kept=study.kept)
 
     def write(draft: Draft) -> dict[str, Any]:
-        batches = ahead(batches_of(plan, plan.fetched()))
-        first = next(batches)
-        rows = write_batches(draft, first.schema, _grouped(first, batches), arrow_types=False)
-        return {**rest, "rows": rows}
+        from discreet.files.column_writer import write_parquet
+
+        tables = even(ahead(batches_of(plan, plan.fetched())), _CELLS * _PARTS)
+        first = next(tables)
+        write_parquet(draft, first.schema, chain([first], tables), arrow_types=False)
+        return {**rest, "rows": plan.cells}
 
     record = released(target, write, asking, kept=study.kept)
     remaining = study.ledger.remaining(study.name, analyst=analyst)
@@ -199,16 +202,3 @@ def _keys(plan: Plan) -> dict[str, tuple[pa.Array, int]]:
         found[group.name] = (pa.array(plain if alike else [str(label) for label in plain]), stride)
         stride *= len(plain)
     return found
-
-
-def _grouped(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[Any]:
-    """Tables of many parts, for row groups of a good size."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    some = [first]
-    for batch in rest:
-        if len(some) == _GROUP:
-            yield pa.Table.from_batches(some)
-            some = []
-        some.append(batch)
-    yield pa.Table.from_batches(some)

@@ -1,45 +1,65 @@
-"""Noise on Arrow record batches: integer columns in, int64 columns out, public keys copied beside them.
+"""Arrow record batches on their way from a source to a target: noise on their numbers, in stages that run side by side.
 
-A missing value counts as 0, so which values are missing shows in nothing; a column that is neither asked for nor named
-as a key is left out. Keys come out as plain values: a dictionary (a category of pandas, an Enum of polars) would also
-carry the values of rows that were removed before. Spark sends `noisy_batch` to its workers, so this module and all it
+A missing number counts as 0, so which values are missing shows in nothing; a column that is neither noised nor kept is
+left out. Kept columns come out as plain values: a dictionary (a category of pandas, an Enum of polars) would also carry
+the values of rows that were removed before. Spark sends `noisy_batches` to its workers, so this module and all it
 imports must be light.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import InvalidParameter
+from discreet.parameters import quote
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
+Item = TypeVar("Item")
 
-def noisy_schema(schema: pa.Schema, columns: Sequence[str], keys: Sequence[str]) -> pa.Schema:
-    """The types of what comes out, keys first; what cannot be noised is refused."""
+_AHEAD = 2
+"""Batches that one stage may be ahead of the next."""
+
+
+def chosen_columns(names: Sequence[str], columns: Sequence[str], keep: Sequence[str]) -> tuple[str, ...]:
+    """The columns of numbers: those that were named, or the only one that is not kept."""
+    chosen = tuple(columns) or tuple(name for name in names if name not in keep)
+    if not columns and len(chosen) != 1:
+        raise InvalidParameter(f"--column must say which columns are noised; there are {', '.join(names)}")
+    for name in (*chosen, *keep):
+        if names.count(name) != 1:
+            raise InvalidParameter(f"the columns are {', '.join(names)}, got {quote(name)}")
+    if len({*chosen, *keep}) < len((*chosen, *keep)):
+        raise InvalidParameter("a column is noised or kept, once")
+    return chosen
+
+
+def noisy_schema(schema: pa.Schema, columns: Sequence[str], keep: Sequence[str]) -> pa.Schema:
+    """The types of what comes out, numbers first; what is no number, and what cannot be kept, is refused."""
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
-    if not columns:
-        raise InvalidParameter("columns must name at least one column of integers")
-    wanted = [*keys, *columns]
-    if len(set(wanted)) < len(wanted):
-        raise InvalidParameter("columns and keys must be different columns, each named once")
-    for name in wanted:
-        if schema.names.count(name) != 1:
-            raise InvalidParameter(f"columns and keys must be among {', '.join(schema.names)}, got {name!r}")
-    for name in columns:
-        if not pa.types.is_integer(schema.field(name).type):
-            raise InvalidParameter(f"columns must be of integers, got {name!r} of {schema.field(name).type}")
     # a schema's own notes could tell of the data: they are not carried over
-    plain = [pa.field(name, plain_type(name, schema.field(name).type)) for name in keys]
-    return pa.schema([*plain, *(pa.field(name, pa.int64(), nullable=False) for name in columns)])
+    numbers = [(name, pa.int64() if is_whole(name, schema.field(name).type) else pa.float64()) for name in columns]
+    kept = [pa.field(name, plain_type(name, schema.field(name).type)) for name in keep]
+    return pa.schema([*(pa.field(name, kind, nullable=False) for name, kind in numbers), *kept])
+
+
+def is_whole(name: str, kind: pa.DataType) -> bool:
+    """Whether a column of numbers is of integers: by its type, never by its values."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise InvalidParameter(f"column {quote(name)} must be of integers or floats, got {kind}")
+    return not pa.types.is_floating(kind)
 
 
 def plain_type(name: str, kind: pa.DataType) -> pa.DataType:
-    """The type of the values of a key column, without a dictionary around them; nested ones are refused."""
+    """The type of the values of a kept column, without a dictionary around them; nested ones are refused."""
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
     while True:
@@ -56,30 +76,81 @@ def plain_type(name: str, kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def plain(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A key column in its plain type."""
+def noisy_batches(
+    batches: Iterable[pa.RecordBatch],
+    *,
+    columns: Sequence[str],
+    keep: Sequence[str] = (),
+    scale: Fraction,
+    noisy_floats: Callable[[Any], Any] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The batches, one at a time, with fresh exact noise: of this scale on integers, by this function on floats."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    for batch in batches:
+        schema = noisy_schema(batch.schema, columns, keep)
+        arrays = []
+        for field in schema:
+            column = batch.column(field.name)
+            if field.name in keep:
+                arrays.append(_plain(column, field.type))
+            elif pa.types.is_integer(field.type):
+                arrays.append(_noisy_integers(column, scale))
+            else:
+                arrays.append(pa.array(noisy_floats(_numbers(column))))  # type: ignore[misc]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def ahead(items: Iterable[Item]) -> Iterator[Item]:
+    """The same items, made by a thread of their own that is a few of them ahead."""
+    source, end = iter(items), object()
+    with ThreadPoolExecutor(1) as pool:
+        futures = deque(pool.submit(next, source, end) for _ in range(_AHEAD))
+        while (item := futures.popleft().result()) is not end:
+            futures.append(pool.submit(next, source, end))
+            yield item  # type: ignore[misc]
+
+
+def even(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """The same rows, so many at a time: how the source was cut may tell what was removed from it."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    waiting: list[Any] = []
+    for batch in batches:
+        waiting.append(batch)
+        while sum(map(len, waiting)) >= rows:
+            table = pa.Table.from_batches(waiting)
+            yield table.slice(0, rows).combine_chunks()
+            waiting = table.slice(rows).to_batches()
+    if waiting:
+        yield pa.Table.from_batches(waiting).combine_chunks()
+
+
+def _numbers(column: pa.Array) -> Any:
+    return (column.fill_null(0) if column.null_count else column).to_numpy(zero_copy_only=False)
+
+
+def _noisy_integers(column: pa.Array, scale: Fraction) -> pa.Array:
+    import numpy as np
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    from discreet.draw.addition import noisy
+
+    memory = pa.allocate_buffer(8 * len(column))  # Arrow's own, which is used again when the batch is written
+    integers = column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
+    noisy(_numbers(integers), scale, out=np.frombuffer(memory, np.int64), threads=1)
+    return pa.Array.from_buffers(pa.int64(), len(column), [None, memory])
+
+
+def _plain(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A kept column in its plain type, with the memory of its own rows alone: a slice would carry the rest along."""
+    import numpy as np
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
     from pyarrow import compute
 
     while isinstance(column, pa.ExtensionArray):
         column = column.storage
     if pa.types.is_run_end_encoded(column.type):
-        return plain(compute.run_end_decode(column), kind)
-    return column if column.type == kind else column.cast(kind)
-
-
-def noisy_batch(batch: pa.RecordBatch, schema: pa.Schema, columns: Sequence[str], scale: Fraction) -> pa.RecordBatch:
-    """The batch with fresh exact noise of this scale on every value of the columns."""
-    import numpy as np
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    from discreet.draw.addition import noisy
-
-    arrays = {name: plain(batch.column(name), schema.field(name).type) for name in schema.names if name not in columns}
-    for name in columns:
-        column = batch.column(name)
-        numbers = (column.fill_null(0) if column.null_count else column).to_numpy(zero_copy_only=False)
-        memory = pa.allocate_buffer(8 * len(column))  # Arrow's own, which is used again when the batch is written
-        noisy(numbers, scale, out=np.frombuffer(memory, np.int64), threads=1)
-        arrays[name] = pa.Array.from_buffers(pa.int64(), len(column), [None, memory])
-    return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
+        return _plain(compute.run_end_decode(column), kind)
+    column = column if column.type == kind else column.cast(kind)
+    return column if column.get_total_buffer_size() == column.nbytes else column.take(np.arange(len(column)))

@@ -15,61 +15,77 @@ discreet installed. A worker is forked from Spark's daemon, and `draw.entropy` k
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import DiscreetError, EngineFailed, InvalidParameter
+from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, QueryRefused
+from discreet.files.batches import chosen_columns, noisy_batches
+from discreet.files.recorded_file import Asking, refuse_begun
 
 if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+    from discreet.files.add_noise import Noise
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _NESTED = ("array", "map", "struct", "variant")
 _OWNER_ONLY = "700"
 
 
-def checked(frame: Any, target: str, columns: Sequence[str], keys: Sequence[str], *, known: bool) -> None:
+def release_frame(frame: Any, target: str, noise: Noise, asking: Asking | None) -> Any:
+    """The frame read back from the folder to which the executors have written it, once."""
+    refuse_frame(frame, target, noise, known=asking is not None and asking.answered(target))
+    if asking is None:
+        _write(frame, target, noise)
+        return _reopened(frame, target)
+    grant = asking.spend()
+    recorded = grant.answer
+    if recorded is None:
+        refuse_begun(grant)
+        mine = json.dumps({**noise.record(), "file": target}).encode()
+        answers: list[bytes] = []
+
+        def record() -> bool:
+            answers.append(asking.ledger.record(grant, mine))
+            return answers[0] == mine
+
+        _write(frame, target, noise, record)
+        [recorded] = answers
+    folder = json.loads(recorded)["file"]
+    again = _reopened(frame, folder)
+    if again is None:
+        raise QueryRefused(f"this was released to {folder}; the folder is gone, and a release is made once")
+    return again
+
+
+def refuse_frame(frame: Any, target: str, noise: Noise, *, known: bool) -> None:
     """Refuse what cannot be noised, and a target that is there, unless it is `known` to be the answer."""
     kinds = dict(frame.dtypes)
-    wanted = [*keys, *columns]
-    if not columns or len(set(wanted)) < len(wanted):
-        raise InvalidParameter("columns must name at least one column, and no column may be named twice")
-    for name in wanted:
-        if frame.columns.count(name) != 1:
-            raise InvalidParameter(f"columns and keys must be among {', '.join(frame.columns)}, got {name!r}")
-    for name in columns:
+    if not noise.columns:
+        raise InvalidParameter("columns must name at least one column of integers")
+    for name in chosen_columns(frame.columns, noise.columns, noise.keep):
         if kinds[name] not in _WHOLE:
             raise InvalidParameter(f"columns must be of integers, got {name!r} of {kinds[name]}")
-    for name in keys:
+    for name in noise.keep:
         if kinds[name].startswith(_NESTED):
             raise InvalidParameter(f"keys must be single values, and {name!r} is of {kinds[name]}; select its parts")
     if type(frame).__module__.startswith("pyspark.sql.connect"):
         raise InvalidParameter("add_noise needs a session on Spark's driver: Spark Connect cannot move files")
-    if not known and Folder(frame.sparkSession, target).taken():
+    if not known and _Folder(frame.sparkSession, target).taken():
         raise InvalidParameter(f"the target must not exist, and {target.rsplit('/', 1)[-1]} does: name another")
 
 
-def noised(
-    frame: Any,
-    target: str,
-    columns: Sequence[str],
-    keys: Sequence[str],
-    scale: Fraction,
-    record: Callable[[], bool] = lambda: True,
-) -> bool:
-    """Whether a new folder of Parquet files has the keys and noisy columns: if `record`, called before, says so."""
-    folder = Folder(frame.sparkSession, target)
+def _write(frame: Any, target: str, noise: Noise, record: Callable[[], bool] = lambda: True) -> None:
+    """Write a new folder of Parquet files; it gets its name if `record`, called before, says so."""
+    folder = _Folder(frame.sparkSession, target)
     try:
         folder.make_private()
-        _noisy(frame, columns, keys, scale).write.mode("error").parquet(folder.inner)
-        if not record():
-            return False
-        folder.publish()
-        return True
+        _noisy(frame, noise).write.mode("error").parquet(folder.inner)
+        if record():
+            folder.publish()
+        return
     except DiscreetError:
         raise
     except Exception:  # noqa: S110 - Spark's words may quote a row: told below, where no `__context__` keeps them
@@ -79,24 +95,24 @@ def noised(
     raise EngineFailed("Spark could not write the noisy frame; what was spent stays spent")
 
 
-def _noisy(frame: Any, columns: Sequence[str], keys: Sequence[str], scale: Fraction) -> Any:
-    """The frame of keys and noisy columns, in parts that depend on the keys alone."""
+def _noisy(frame: Any, noise: Noise) -> Any:
+    """The frame of kept and noisy columns, in parts that depend on the kept ones alone."""
     from pyspark.sql.functions import col
     from pyspark.sql.types import LongType, StructField, StructType
 
     # a field's own notes could tell of the data: they are not carried over
-    fields = [StructField(name, frame.schema[name].dataType, nullable=True) for name in keys]
-    fields += [StructField(name, LongType(), nullable=False) for name in columns]
-    by, numbers = ([col(_quoted(name)) for name in names] for names in (keys, columns))
+    fields = [StructField(name, LongType(), nullable=False) for name in noise.columns]
+    fields += [StructField(name, frame.schema[name].dataType, nullable=True) for name in noise.keep]
+    by, numbers = ([col(_quoted(name)) for name in names] for names in (noise.keep, noise.columns))
     rows = frame.select(*by, *numbers)
     # with a number of parts that is given, Spark joins none of them by their sizes, which would tell of the numbers
     parts = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-    rows = rows.repartition(parts, *by) if keys else rows.repartition(1)
-    noise = partial(noisy_rows, columns=tuple(columns), keys=tuple(keys), scale=scale)
-    return rows.mapInArrow(noise, StructType(fields)).sortWithinPartitions(*by, *numbers)
+    rows = rows.repartition(parts, *by) if noise.keep else rows.repartition(1)
+    added = partial(noisy_batches, columns=noise.columns, keep=noise.keep, scale=noise.scale)
+    return rows.mapInArrow(added, StructType(fields)).select(*by, *numbers).sortWithinPartitions(*by, *numbers)
 
 
-class Folder:
+class _Folder:
     """A new folder, and beside it the private one in which it is made; both in the file system of its path."""
 
     def __init__(self, session: Any, target: str) -> None:
@@ -128,7 +144,6 @@ class Folder:
         return True
 
     def make_private(self) -> None:
-        """Make the folder that only the owner can read."""
         owner = self._java.permission.FsPermission(_OWNER_ONLY)
         self._system.mkdirs(self._private, owner)
         self._system.setPermission(self._private, owner)  # which no umask widens
@@ -138,7 +153,6 @@ class Folder:
         self._context().rename(self._java.Path(self.inner), self._target, self._empty)
 
     def remove_private(self) -> None:
-        """Remove everything that was not published."""
         with suppress(Exception):
             self._system.delete(self._private, True)
 
@@ -146,7 +160,7 @@ class Folder:
         return self._java.FileContext.getFileContext(self._target.toUri(), self._settings)
 
 
-def reopened(frame: Any, target: str) -> Any:
+def _reopened(frame: Any, target: str) -> Any:
     """The frame of what is in the folder, or None if there is none."""
     from pyspark.errors import AnalysisException
 
@@ -157,16 +171,6 @@ def reopened(frame: Any, target: str) -> Any:
         if failure.getCondition() == "PATH_NOT_FOUND":
             return None
         raise InvalidParameter("the target must be a new folder that Spark can write to") from None
-
-
-def noisy_rows(
-    batches: Iterable[pa.RecordBatch], *, columns: Sequence[str], keys: Sequence[str], scale: Fraction
-) -> Iterator[pa.RecordBatch]:
-    """The batches of one partition with noise: this is what runs on an executor."""
-    from discreet.files.batches import noisy_batch, noisy_schema
-
-    for batch in batches:
-        yield noisy_batch(batch, noisy_schema(batch.schema, columns, keys), columns, scale)
 
 
 def _quoted(name: str) -> str:

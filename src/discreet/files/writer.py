@@ -146,7 +146,7 @@ class Draft:
         return self.file.write(data)
 
     def flush(self) -> None:
-        """Hand everything to the system."""
+        """Empty the buffer, as writers of Arrow expect of a file."""
         self.file.flush()
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -22,7 +22,7 @@ from discreet import views
 from discreet.ask.query import Combined, Named, Number, Output, Query, Test
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.files.writer import NOTHING, Kept, is_plain_file, new_file, write
-from discreet.formats import left_shown, or_null, shown, with_interval
+from discreet.formats import left_shown, or_null, shown, table_lines, with_interval
 
 if TYPE_CHECKING:
     import pandas
@@ -44,7 +44,6 @@ _SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "*": operator.mul,
 }
 _MISSING: Item = (None, None, None)
-_SHOWN_ROWS = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -289,14 +288,3 @@ def write_table(answer: Answer, form: str, sink: Any) -> None:
 def columns_json(answer: Answer) -> dict[str, list[Any]]:
     """The table of an answer as JSON has it: an end that is not there is null."""
     return {name: [or_null(item) for item in column] for name, column in answer.to_dict().items()}
-
-
-def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table in plain text: the first and the last rows of a long one; a cell may come from anywhere."""
-    cut = len(rows) > _SHOWN_ROWS
-    half = _SHOWN_ROWS // 2
-    some = [*rows[:half], ["…"] * len(headings), *rows[-half:]] if cut else rows
-    table = [[one_line(cell) for cell in line] for line in (headings, *some)]
-    widths = [max(len(line[at]) for line in table) for at in range(len(headings))]
-    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in table]
-    return [*lines, f"{len(rows):,} rows"] if cut else lines

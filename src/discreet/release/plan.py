@@ -31,9 +31,9 @@ from discreet.ask.query import Extreme, Moment, Named, Quantiles, Query
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Cells, Exact, Request
 from discreet.errors import InvalidParameter, one_line
-from discreet.formats import as_finite, left_shown, shown
+from discreet.formats import as_finite, left_shown, shown, table_lines
 from discreet.parameters import LARGEST, UNIT, exact, quote
-from discreet.release.answer import Answer, table_lines
+from discreet.release.answer import Answer
 from discreet.release.design import Line, items
 from discreet.release.discovery import told_with
 from discreet.release.mechanism import public_count

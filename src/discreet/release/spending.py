@@ -32,6 +32,15 @@ def canonical(name: str, parameters: Mapping[str, Any]) -> str:
     return json.dumps([name, _fields(parameters)], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
+def question_text(query: str | None) -> str:
+    """The question in a canonical query: SQL, or a call with its parameters."""
+    try:
+        parts = json.loads(query or "")
+    except ValueError:
+        return query or ""
+    return str(parts[0]) if isinstance(parts, list) and parts and isinstance(parts[0], str) else query or ""
+
+
 def new_request_id() -> str:
     """A request id that nobody has: 128 random bits."""
     return random_digits(2)

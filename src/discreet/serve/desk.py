@@ -30,6 +30,7 @@ from discreet.ledger.refusals import VoidQuestion
 from discreet.parameters import UNIT
 from discreet.release.answer import Answer
 from discreet.release.plan import Plan, labels
+from discreet.release.spending import question_text
 from discreet.release.study import Study
 from discreet.serve import bodies
 from discreet.serve.access import Person
@@ -37,7 +38,7 @@ from discreet.serve.answers import answer_body, view_json, view_query
 from discreet.serve.limits import Limits
 from discreet.serve.refusals import FAILURE, Refusal, refusal_of, tell_operator
 from discreet.serve.requests import Requests, ledger_id
-from discreet.show.json import plan_json, question_text
+from discreet.show.json import plan_json
 
 MOST_STATISTICS = 100
 """In one question over HTTP: a plan of more takes seconds."""

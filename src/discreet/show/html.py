@@ -6,7 +6,7 @@ every text is escaped: a key may be anything. Of a long table the first and the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from fractions import Fraction
 from html import escape
 from itertools import pairwise
@@ -15,15 +15,13 @@ from typing import Any
 from discreet.ask.declared import Declared
 from discreet.ask.query import Named
 from discreet.errors import InvalidParameter, one_line
-from discreet.formats import rounded, shown
+from discreet.formats import MOST_ROWS, rounded, shortened, shown
 from discreet.ledger.ledger import Ledger
 from discreet.parameters import quote
 from discreet.release.answer import Answer
 from discreet.release.plan import Plan
 from discreet.release.release import Cumulative, Histogram, Release, Releases
 from discreet.release.study import Study
-
-_SHOWN_ROWS = 20
 
 _BOX = "font-family:system-ui,sans-serif;font-size:13px;line-height:1.5;color:inherit"
 _TABLE = "border-collapse:collapse;margin:4px 0;color:inherit;background:transparent"
@@ -33,8 +31,14 @@ _NUMBER = "text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap
 _QUIET = "opacity:.8"
 
 
+def _inline(tag: str, text: bool) -> str:
+    if tag == "table":
+        return f'style="{_TABLE}"'
+    return f'style="{_CELL};{"text-align:left" if text else _NUMBER}{";font-weight:600" if tag == "th" else ""}"'
+
+
 def of(value: object) -> str:
-    """The HTML of anything that has one."""
+    """The HTML of a plan, an answer, a release, a study or a ledger."""
     match value:
         case Plan():
             return _plan(value)
@@ -52,29 +56,30 @@ def of(value: object) -> str:
 
 
 def table(
-    headings: Sequence[str], lines: Sequence[Sequence[str]], *, texts: Collection[int] = (0,), most: int | None = None
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    texts: Collection[int] = (0,),
+    most: int | None = MOST_ROWS,
+    attributes: Callable[[str, bool], str] = _inline,
 ) -> str:
-    """A table; `texts` are the places of columns that are no numbers; of more than `most` rows the ends are shown."""
-    cut = most is not None and len(lines) > most
-    half = (most or 0) // 2
-    some = [*lines[:half], ["…"] * len(headings), *lines[-half:]] if cut else list(lines)
+    """A table; `texts` are the places of columns that are no numbers; of more than `most` rows the ends are shown.
+
+    `attributes` gives those of a tag, which is a table, or a cell that is a text or a number.
+    """
+    (head, *body), below = shortened(headings, rows, most)
 
     def row(cells: Sequence[str], tag: str) -> str:
-        written = []
-        for at, cell in enumerate(cells):
-            side = "text-align:left" if at in texts else _NUMBER
-            weight = ";font-weight:600" if tag == "th" else ""
-            written.append(f'<{tag} style="{_CELL};{side}{weight}">{escape(one_line(cell))}</{tag}>')
+        written = (f"<{tag} {attributes(tag, at in texts)}>{escape(cell)}</{tag}>" for at, cell in enumerate(cells))
         return f"<tr>{''.join(written)}</tr>"
 
-    head = f"<thead>{row(headings, 'th')}</thead>"
-    body = f"<tbody>{''.join(row(line, 'td') for line in some)}</tbody>"
-    below = line(f"{len(lines):,} rows") if cut else ""
-    return f'<table style="{_TABLE}">{head}{body}</table>{below}'
+    lines = "".join(row(cells, "td") for cells in body)
+    start = f"<table {attributes('table', False)}>"
+    return f"{start}<thead>{row(head, 'th')}</thead><tbody>{lines}</tbody></table>{''.join(map(line, below))}"
 
 
 def line(text: str, *, quiet: bool = True) -> str:
-    """A line of text."""
+    """A line of text below or above a table."""
     return f'<div style="{_QUIET if quiet else "font-weight:600"}">{escape(one_line(text))}</div>' if text else ""
 
 
@@ -85,11 +90,11 @@ def _box(*parts: str) -> str:
 def _plan(plan: Plan) -> str:
     headings, *rows = plan.table
     notes = [*([" · ".join(plan.notes)] if plan.notes else []), *plan.warnings, "Nothing was read, nothing is spent."]
-    return _box(line(plan.summary, quiet=False), table(headings, rows), *map(line, notes))
+    return _box(line(plan.summary, quiet=False), table(headings, rows, most=None), *map(line, notes))
 
 
 def _answer(answer: Answer) -> str:
-    made = table(answer.columns, answer.cells, texts=keys_of(answer), most=_SHOWN_ROWS)
+    made = table(answer.columns, answer.cells, texts=keys_of(answer))
     return _box(made, line(repr(answer).splitlines()[-1]))
 
 
@@ -107,7 +112,7 @@ def _release(release: Release) -> str:
     low, high = release.interval()
     numbers = zip(release.value.tolist(), low.tolist(), high.tolist(), strict=True)
     rows = [[name, *_written(*item)] for name, item in zip(_places(release), numbers, strict=True)]
-    made = table([_place(release), release.statistic, "95 % interval"], rows, most=_SHOWN_ROWS)
+    made = table([_place(release), release.statistic, "95 % interval"], rows)
     return _box(made, line(release.note), line(_cost(release)))
 
 
@@ -125,9 +130,7 @@ def _study(study: Study) -> str:
     if policy.unit != "row":
         promise += f", up to {policy.max_rows:,} rows each" if policy.max_rows else ""
     rows = [[name, _declared(column)] for name, column in policy.columns.items()]
-    return _box(
-        line(first, quiet=False), line(promise), table(["column", "declared"], rows, texts=(0, 1), most=_SHOWN_ROWS)
-    )
+    return _box(line(first, quiet=False), line(promise), table(["column", "declared"], rows, texts=(0, 1)))
 
 
 def _declared(column: Declared) -> str:
@@ -149,7 +152,7 @@ def _ledger(ledger: Ledger) -> str:
     for name in ledger.studies():
         numbers = [ledger.total(name), ledger.spent(name), ledger.remaining(name)]
         rows.append([name, *(shown(number) for number in numbers)])
-    return _box(table(["study", "total ε", "spent", "left"], rows, most=_SHOWN_ROWS))
+    return _box(table(["study", "total ε", "spent", "left"], rows))
 
 
 def _ends(release: Release) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict
 
 from discreet.formats import or_null
@@ -84,12 +83,3 @@ def plan_json(plan: Plan) -> PlanJson:
         "remaining": str(plan.study.remaining),
         "text": repr(plan),
     }
-
-
-def question_text(query: str | None) -> str:
-    """The question in a canonical query: SQL, or a call with its parameters."""
-    try:
-        parts = json.loads(query or "")
-    except ValueError:
-        return query or ""
-    return str(parts[0]) if isinstance(parts, list) and parts and isinstance(parts[0], str) else query or ""

@@ -18,9 +18,8 @@ from discreet.files import writer
 from discreet.formats import left_shown, shown
 from discreet.parameters import quote
 from discreet.release.answer import Answer
-from discreet.show import theme
-from discreet.show.figures import make, svg
-from discreet.show.html import keys_of
+from discreet.show.figures import make, svg, theme
+from discreet.show.html import keys_of, table
 
 
 def report(answer: Answer, *, title: str = "Released by discreet") -> str:
@@ -28,6 +27,7 @@ def report(answer: Answer, *, title: str = "Released by discreet") -> str:
     record = printable(json.dumps(answer.record, ensure_ascii=False, indent=1))
     said = "".join(f"<p>{escape(one_line(sentence))}</p>" for sentence in (*_cost(answer), _meaning(answer)))
     asked = answer.record.get("question", "")
+    numbers = table(answer.columns, answer.cells, texts=keys_of(answer), most=None, attributes=_classes)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -35,7 +35,7 @@ def report(answer: Answer, *, title: str = "Released by discreet") -> str:
         f"<h1>{escape(one_line(title))}</h1><p><code>{escape(printable(asked))}</code></p>"
         f"<figure>{svg(make('release', answer=answer))}</figure>"
         f"<h2>What it cost, and how near it is</h2>{said}"
-        f"<h2>The numbers</h2><div class='wide'>{_table(answer)}</div>"
+        f"<h2>The numbers</h2><div class='wide'>{numbers}</div>"
         f"<details><summary>The record, as the ledger keeps it</summary><pre>{escape(record)}</pre></details>"
         "</main></body></html>"
     )
@@ -88,18 +88,8 @@ def _meaning(answer: Answer) -> str:
     return f"{what} ± covers the noise that was added, not the choice of people nor values clamped to the bounds."
 
 
-def _table(answer: Answer) -> str:
-    keys = keys_of(answer)
-
-    def row(cells: list[str], tag: str) -> str:
-        kinds = ["key" if at in keys else "number" for at in range(len(cells))]
-        written = [
-            f"<{tag} class={kind}>{escape(one_line(cell))}</{tag}>" for kind, cell in zip(kinds, cells, strict=True)
-        ]
-        return f"<tr>{''.join(written)}</tr>"
-
-    body = "".join(row(cells, "td") for cells in answer.cells)
-    return f"<table><thead>{row(answer.columns, 'th')}</thead><tbody>{body}</tbody></table>"
+def _classes(tag: str, text: bool) -> str:
+    return "" if tag == "table" else f"class={'key' if text else 'number'}"
 
 
 def _style() -> str:

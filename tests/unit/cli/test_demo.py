@@ -8,7 +8,7 @@ from rich.console import Console
 
 from discreet import InvalidParameter
 from discreet import open as open_study
-from discreet.cli import people
+from discreet.cli import demo_data
 from discreet.cli.demo import run
 
 
@@ -23,7 +23,7 @@ def test_it_publishes_a_table_a_figure_a_report_and_their_records(made):
     folder, _ = made
     assert (folder / "diagnoses.png").read_bytes().startswith(b"\x89PNG")
     assert "Visits by diagnosis" in (folder / "report.html").read_text(encoding="utf-8")
-    assert len((folder / "visits-by-county.csv").read_text().splitlines()) == 1 + people.COUNTIES
+    assert len((folder / "visits-by-county.csv").read_text().splitlines()) == 1 + demo_data.COUNTIES
     assert json.loads((folder / "visits-by-diagnosis.release.json").read_text())["epsilon"] == "1/2"
 
 
@@ -37,11 +37,11 @@ def test_it_shows_the_plan_the_attacker_and_a_ledger_that_adds_up(made):
 
 
 def test_the_invented_people_are_as_many_as_it_says_and_the_same_in_every_run():
-    visits = people.visits()
-    assert len(visits.column("person").unique()) == people.PEOPLE
+    visits = demo_data.visits()
+    assert len(visits.column("person").unique()) == demo_data.PEOPLE
     assert visits.group_by("person").aggregate([("age", "count")]).column("age_count").to_numpy().max() <= 4
-    assert len(set(people.county_names())) == people.COUNTIES
-    assert visits.equals(people.visits())
+    assert len(set(demo_data.county_names())) == demo_data.COUNTIES
+    assert visits.equals(demo_data.visits())
 
 
 def test_it_takes_no_folder_of_others(tmp_path):

@@ -46,7 +46,7 @@ def study(tmp_path):
 
 def test_without_noise_the_file_is_the_answer_in_memory(study, tmp_path, monkeypatch):
     monkeypatch.setattr(answer_file, "_CELLS", 70)
-    monkeypatch.setattr(answer_file, "_GROUP", 2)
+    monkeypatch.setattr(answer_file, "_PARTS", 2)
     monkeypatch.setattr(mechanism, "fill", lambda out, _scale: out.fill(0))
     plain = study.sql(QUESTION, epsilon=1).release()
     # another confidence makes it another question, and hardly moves an interval

@@ -2,6 +2,7 @@
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from discreet import InvalidParameter, Ledger
-from discreet.show import figures, gallery, theme
+from discreet.show import figures
+from discreet.show.figures import theme
 from released import answer_of, group, numbers
 
-IMAGES = Path(__file__).parents[3] / "docs" / "images"
+ROOT = Path(__file__).parents[4]
+PICTURES = runpy.run_path(str(ROOT / "tools" / "pictures.py"))["PICTURES"]
 
 
 def options_of(name: str, folder: Path) -> dict:
@@ -86,10 +89,10 @@ def test_altair_is_not_loaded_before_a_figure_is_made():
     assert found.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("name", gallery.PICTURES)
-def test_the_pictures_of_the_documentation_are_those_of_the_gallery(name):
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_pictures_of_the_documentation_are_what_the_figures_draw(name):
     """Their words are compared: places of letters may differ between versions of the converter."""
-    figure, options = gallery.PICTURES[name]
+    figure, options = PICTURES[name]
     words = re.findall(r"<text[^>]*>([^<]*)", figures.svg(figures.make(figure, **options)))
-    drawn = (IMAGES / f"{name}.svg").read_text(encoding="utf-8")
-    assert re.findall(r"<text[^>]*>([^<]*)", drawn) == words, "make them again: python -m discreet.show.gallery"
+    drawn = (ROOT / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8")
+    assert re.findall(r"<text[^>]*>([^<]*)", drawn) == words, "make them again: python tools/pictures.py"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import InvalidParameter
 from discreet.ledger.chain import Entry, in_epsilon
 from discreet.parameters import exact_count, quote
-from discreet.show import theme
+from discreet.show.figures import theme
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
@@ -54,10 +54,7 @@ def budget(ledger: Ledger, *, study: str | None = None, width: object = theme.WI
         axis=alt.Axis(format=theme.CLOCK, labelOverlap=True, tickCount=6),
     )
     y = alt.Y("spent:Q", title="ε spent", scale=alt.Scale(domain=[0, total * 1.08], nice=False))
-    paint = {
-        "color": alt.Color("analyst:N", scale=alt.Scale(domain=who, range=theme.colors(len(who))), legend=None),
-        "shape": alt.Shape("analyst:N", scale=alt.Scale(domain=who, range=list(theme.SHAPES[: len(who)])), legend=None),
-    }
+    paint = theme.series("analyst", who, "shape", legend=None)
     dots = (
         alt.Chart(theme.rows(points))
         .mark_point(filled=True, size=70 if len(points) <= _MANY_POINTS else 12, opacity=1)

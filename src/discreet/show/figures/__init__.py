@@ -19,22 +19,17 @@ from typing import Any
 from discreet.errors import InvalidParameter
 from discreet.files.writer import NOTHING, Kept, write
 from discreet.parameters import quote
-from discreet.show import theme
-from discreet.show.attacker import attacker
-from discreet.show.budget import budget
-from discreet.show.errors import error, response
-from discreet.show.laws import densities, slide
-from discreet.show.releases import release
+from discreet.show.figures import accuracy, attacker, budget, densities, release, theme
 
 NAMES: MappingProxyType[str, Callable[..., theme.Figure]] = MappingProxyType(
     {
-        "densities": densities,
-        "slide": slide,
-        "release": release,
-        "error": error,
-        "budget": budget,
-        "response": response,
-        "attacker": attacker,
+        "densities": densities.densities,
+        "slide": densities.slide,
+        "release": release.release,
+        "error": accuracy.error,
+        "budget": budget.budget,
+        "response": accuracy.response,
+        "attacker": attacker.attacker,
     }
 )
 

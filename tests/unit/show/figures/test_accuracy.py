@@ -5,8 +5,8 @@ import math
 import pytest
 
 from discreet import InvalidParameter, accuracy
-from discreet.show.attacker import attacker
-from discreet.show.errors import error, planned, response
+from discreet.show.figures.accuracy import error, planned, response
+from discreet.show.figures.attacker import attacker
 from released import data_in
 from studies import Paper, select, study_of
 

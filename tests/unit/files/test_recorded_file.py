@@ -6,7 +6,7 @@ import pytest
 
 import discreet
 from discreet import EngineFailed, InvalidParameter, Ledger, QueryRefused
-from discreet.files.once import Asking, released
+from discreet.files.recorded_file import Asking, released
 
 
 def test_an_error_that_quotes_a_row_is_kept_nowhere(tmp_path):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from discreet import DiscreetError, InvalidParameter, Ledger
-from discreet.show import budget
+from discreet.show.figures import budget
 from released import data_in
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from discreet.errors import InvalidParameter
 from discreet.parameters import exact, exact_count, exact_number, quote
-from discreet.show import theme
+from discreet.show.figures import theme
 
 _POINTS = 200
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from textwrap import wrap
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from discreet.errors import InvalidParameter
 
@@ -71,6 +71,19 @@ def _extra(name: str) -> Any:
 def colors(count: int) -> list[str]:
     """The colours of the first series, on the light card."""
     return [light for light, _ in SERIES[:count]]
+
+
+def series(
+    field: str, names: list[str], mark: Literal["shape", "strokeDash"], *, legend: Any, paints: list[str] | None = None
+) -> dict[str, Any]:
+    """The colour of each name, and its shape or dash, by which it is known without colours, too."""
+    alt = altair()
+    kind, looks = {"shape": (alt.Shape, SHAPES), "strokeDash": (alt.StrokeDash, DASHES)}[mark]
+    ranges = {"color": paints or colors(len(names)), mark: list(looks[: len(names)])}
+    return {
+        name: channel(f"{field}:N", sort=names, scale=alt.Scale(domain=names, range=ranges[name]), legend=legend)
+        for name, channel in (("color", alt.Color), (mark, kind))
+    }
 
 
 def rows(values: list[dict[str, Any]]) -> dict[str, Any]:

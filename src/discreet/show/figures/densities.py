@@ -16,7 +16,7 @@ from typing import Any
 from discreet.draw.laplace import DiscreteLaplace, Laplace
 from discreet.errors import InvalidParameter
 from discreet.parameters import exact, exact_count, exact_epsilon, quote
-from discreet.show import theme
+from discreet.show.figures import theme
 
 _POINTS = 160
 """To either side of a peak; a curve of so many straight lines looks smooth."""
@@ -40,15 +40,13 @@ def densities(*, scales: Iterable[object] = (1, 2, 4, 7), width: object = theme.
         for law, name in zip(laws, names, strict=True)
         for at in points
     ]
-    series = {"sort": names, "title": None}
     chart = (
         alt.Chart(theme.rows(values))
         .mark_line()
         .encode(
             x=alt.X("noise:Q", title="noise y", scale=alt.Scale(nice=False)),
             y=alt.Y("density:Q", title="density h(y)"),
-            color=alt.Color("scale:N", scale=_named(names), **series),
-            strokeDash=alt.StrokeDash("scale:N", scale=alt.Scale(domain=names, range=list(theme.DASHES)), **series),
+            **theme.series("scale", names, "strokeDash", legend=alt.Legend(title=None)),
         )
         .properties(width=wide, height=280)
     )
@@ -93,10 +91,6 @@ def _several(scales: Any) -> list[object]:
     return list(scales) if isinstance(scales, Iterable) else [scales]
 
 
-def _named(names: list[str]) -> Any:
-    return theme.altair().Scale(domain=names, range=theme.colors(len(names)))
-
-
 def _continuous(epsilon: Fraction, delta: Fraction) -> list[dict[str, Any]]:
     """Points of both curves; each peak is one of them."""
     scale = delta / epsilon
@@ -138,21 +132,13 @@ def _curves(values: list[dict[str, Any]], shown: str, discrete: bool, width: int
     base = alt.Chart(theme.rows(tidy)).encode(
         x=alt.X("output:Q", title=None, scale=alt.Scale(nice=False)),
         y=alt.Y("chance:Q", title="chance" if discrete else "density"),
-        color=alt.Color(
-            "data:N",
-            scale=_named(names),
-            sort=names,
-            legend=alt.Legend(title=None, orient="top", columns=2 if width > 400 else 1),
-        ),
     )
+    legend = alt.Legend(title=None, orient="top", columns=2 if width > 400 else 1)
     if not discrete:
-        return base.mark_line().encode(
-            strokeDash=alt.StrokeDash("data:N", scale=alt.Scale(domain=names, range=[[1, 0], [6, 3]]), sort=names)
-        )
-    shapes = alt.Shape("data:N", scale=alt.Scale(domain=names, range=["circle", "square"]), sort=names)
-    return base.mark_line(opacity=0.35, strokeWidth=1) + base.mark_point(filled=True, size=40, opacity=1).encode(
-        shape=shapes
-    )
+        return base.mark_line().encode(**theme.series("data", names, "strokeDash", legend=legend))
+    paint = theme.series("data", names, "shape", legend=legend)
+    line = base.mark_line(opacity=0.35, strokeWidth=1).encode(color=paint["color"])
+    return line + base.mark_point(filled=True, size=40, opacity=1).encode(**paint)
 
 
 def _ratio(values: list[dict[str, Any]], epsilon: Fraction, discrete: bool) -> theme.Figure:

@@ -6,8 +6,8 @@ from typing import Any
 
 from discreet.formats import shown
 from discreet.release.release import Cumulative, Histogram
-from discreet.show import theme
-from discreet.show.table import plain
+from discreet.show.figures import theme
+from discreet.show.figures.released_table import plain
 
 _FEW = 60
 """Bins that have an interval of their own; of more, the intervals make a band."""

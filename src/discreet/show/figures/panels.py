@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from discreet.show import theme
-from discreet.show.table import Keys, Numbers
+from discreet.show.figures import theme
+from discreet.show.figures.released_table import Keys, Numbers
 
 MOST_LABELS = 40
 """Rows with a label of their own: more do not fit on a screen."""
@@ -125,7 +125,7 @@ def ordered(column: Numbers, keys: Keys, series: Keys | None, width: int) -> the
 
 
 def rows_of(column: Numbers, keys: Keys, series: Keys | None) -> list[dict[str, Any]]:
-    """The rows of a spec."""
+    """The released numbers as rows of a spec, each with its key and its series."""
     found = []
     for at, key in enumerate(keys.labels):
         more = {} if series is None else {"series": str(series.labels[at])}
@@ -173,14 +173,7 @@ def _painted(series: Keys | None) -> dict[str, Any]:
     alt = theme.altair()
     names = [str(name) for name in series.different]
     legend = alt.Legend(title=series.name, orient="bottom", columns=4)
-    return {
-        "color": alt.Color(
-            "series:N", sort=names, scale=alt.Scale(domain=names, range=theme.colors(len(names))), legend=legend
-        ),
-        "shape": alt.Shape(
-            "series:N", sort=names, scale=alt.Scale(domain=names, range=list(theme.SHAPES[: len(names)])), legend=legend
-        ),
-    }
+    return theme.series("series", names, "shape", legend=legend)
 
 
 def _tooltips(keys: Keys | None = None, series: Keys | None = None) -> list[Any]:

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from discreet import InvalidParameter
-from discreet.show import theme
+from discreet.show.figures import theme
 
 
 def luminance(color: str) -> float:

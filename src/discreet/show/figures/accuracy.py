@@ -18,7 +18,7 @@ from discreet.calibrate import lemma, sensitivity
 from discreet.draw.laplace import Laplace
 from discreet.errors import InvalidParameter
 from discreet.parameters import LARGEST, MOST_UNITS, UNIT, exact_bounds, exact_confidence, exact_count, exact_epsilon
-from discreet.show import theme
+from discreet.show.figures import theme
 
 if TYPE_CHECKING:
     from discreet.release.plan import Plan
@@ -182,13 +182,7 @@ def _lines(
         .encode(
             x=alt.X("x:Q", title=horizontal, scale=alt.Scale(type="log", nice=False, domain=ends), axis=across),
             y=alt.Y("error:Q", title=vertical, scale=alt.Scale(type="log"), axis=upward),
-            color=alt.Color("series:N", sort=names, scale=alt.Scale(domain=names, range=colors), legend=entry),
-            strokeDash=alt.StrokeDash(
-                "series:N",
-                sort=names,
-                scale=alt.Scale(domain=names, range=list(theme.DASHES[: len(names)])),
-                legend=entry,
-            ),
+            **theme.series("series", names, "strokeDash", legend=entry, paints=colors),
         )
     )
 

@@ -31,9 +31,10 @@ def released(
     asking: Asking | None,
     *,
     kept: Kept = NOTHING,
+    force: bool = False,
 ) -> dict[str, Any]:
-    """What is to be told of the file: `write` fills it and gives the rest; or the record of the file made before."""
-    place = _place(target, asking, kept)
+    """The record of a file that `write` fills, which gives the rest of the record; or that of the file made before."""
+    place = _place(target, asking, kept, force=force)
     failed = None
     with Draft(place, hashed=asking is not None) as draft:  # before the spend: the folder takes new files
         grant = None if asking is None else asking.spend()
@@ -42,16 +43,17 @@ def released(
         if grant is not None:
             refuse_begun(grant)
         try:
-            told = write(draft)
-            record = {**told, "file": str(place), "sha256": draft.sealed()}
+            record = {**write(draft), "file": str(place), "sha256": draft.sealed()}
             mine = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
             recorded = mine if asking is None or grant is None else asking.ledger.record(grant, mine)
             if recorded == mine:
-                draft.publish()
+                draft.publish(force=force)
                 return record
         except DiscreetError:
             raise
         except Exception as failure:  # the words of a reader or a disk may quote what they read
+            if asking is None and isinstance(failure, OSError):  # of a disk alone
+                raise
             failed = type(failure).__name__
     if failed is not None:  # out here no `__context__` keeps those words
         spent = "" if grant is None else "; what was spent stays spent"
@@ -59,14 +61,14 @@ def released(
     return found(recorded)
 
 
-def _place(target: str | os.PathLike[str], asking: Asking | None, kept: Kept) -> Path:
+def _place(target: str | os.PathLike[str], asking: Asking | None, kept: Kept, *, force: bool) -> Path:
     """The absolute target; a file may have that name only if it is the answer."""
     place = Path(os.path.abspath(target))
     there = is_plain_file(place)
     refuse_kept(place, kept)
     if asking is not None and there and asking.answered(str(place)):
         return place
-    return free(place, kept=kept)
+    return free(place, force=force, kept=kept)
 
 
 def refuse_begun(grant: Grant) -> None:
@@ -84,7 +86,7 @@ def found(answer: bytes) -> dict[str, Any]:
     if record is None:
         raise QueryRefused("this was released before, and not as a file: ask for it without one")
     place = Path(record["file"])
-    if not place.is_file() or _hash_of(place) != record["sha256"]:
+    if not place.is_file() or _hash_of(place) != record.get("sha256"):
         gone = "has changed" if place.is_file() else "is gone"
         raise QueryRefused(f"this was released to {place}; the file {gone}, and a release is made once")
     return record
@@ -103,7 +105,7 @@ class Asking:
     data_version: str | None = None
 
     def spend(self) -> Grant:
-        """Leave to answer it, on disk."""
+        """The grant of a spend, which is on disk."""
         return self.ledger.spend(
             self.request_id or new_request_id(),
             self.query,
@@ -126,12 +128,12 @@ class Asking:
 
 
 def _record_of(answer: bytes) -> dict[str, Any] | None:
-    """The record of a file; None if the answer is of another kind."""
+    """The record of a file, or of a folder that Spark has written; None if the answer is of another kind."""
     try:
         record = json.loads(answer)
     except ValueError:
         return None
-    return record if isinstance(record, dict) and {"file", "sha256", "epsilon"} <= set(record) else None
+    return record if isinstance(record, dict) and {"file", "epsilon"} <= set(record) else None
 
 
 def _hash_of(place: Path) -> str:

@@ -1,6 +1,6 @@
 """The figure of a release: of an answer's table, or of a release out of memory.
 
-The shape of the keys decides (`show.panels`): named keys are listed, bins stand side by side, numbers and dates make a
+The shape of the keys decides (`panels`): named keys are listed, bins stand side by side, numbers and dates make a
 line. Of two group columns one is the axis and the other a colour, if it has at most five keys, or a small picture each,
 up to twelve; beyond that, and for more columns, the keys are joined into one.
 """
@@ -13,10 +13,10 @@ from discreet.errors import InvalidParameter
 from discreet.parameters import exact_count, quote
 from discreet.release.answer import Answer
 from discreet.release.release import Cumulative, Histogram, Release, Releases
-from discreet.show import panels, theme
-from discreet.show.distributions import cumulative, histogram
-from discreet.show.table import Keys, Numbers, Table, of_answer, of_release, of_releases
-from discreet.show.table import title as titled
+from discreet.show.figures import panels, theme
+from discreet.show.figures.distributions import cumulative, histogram
+from discreet.show.figures.released_table import Keys, Numbers, Table, of_answer, of_release, of_releases
+from discreet.show.figures.released_table import title as titled
 
 _MOST_COLUMNS = 4
 _NARROWEST = 200

@@ -12,7 +12,7 @@ import discreet
 from discreet import InvalidParameter
 from discreet.ask.query import Named
 from discreet.show import figures
-from discreet.show.releases import release
+from discreet.show.figures.release import release
 from released import answer_of, data_in, group, numbers, triples_in
 
 COUNTIES = ["Dukes", "Essex", "Suffolk"]

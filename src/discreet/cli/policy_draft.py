@@ -1,0 +1,337 @@
+"""A first study.toml: what the schema tells and what the custodian says, with the rest as comments to fill in.
+
+Only names and types of columns are looked at. Whatever is not said is asked, if there is somebody to ask; a total ε,
+the rows of a unit and what may be known of the columns have no default, since each is a promise.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from discreet.ask.declared import Declared
+from discreet.ask.policy import Policy
+from discreet.ask.scope import check_schema
+from discreet.ask.siblings import budgets, siblings
+from discreet.engines.base import ColumnType, Schema
+from discreet.engines.sniffing import as_cells
+from discreet.errors import DiscreetError, InvalidParameter
+from discreet.parameters import exact_count, exact_epsilon, exact_neighbors, quote
+
+Asker = Callable[[str, str | None, Callable[[str], object]], str]
+"""Asks a question with a default, until a check takes the answer; the answer comes back."""
+
+_PUBLIC_FILE = re.compile(r"[^,]*\.(csv|tsv|txt|parquet)(#[^,]*)?", re.IGNORECASE)
+_FIELD = re.compile(r'\s*+(?:"((?:[^"]|"")*)"|((?!")[^,]*?))\s*(,|$)')
+"""A key in a line of keys: in quotes, where "" is one, or up to the next comma."""
+
+_RANGE = re.compile(r"-?\d+\.\.-?\d+", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_EXAMPLES = {
+    "number": {"bounds": "[lower, upper]"},
+    "text": {"keys": '["…", "…"]'},
+    "date": {"bounds": "[2000-01-01, 2030-12-31]"},
+    "truth": {},
+}
+_QUESTIONS = {
+    "number": "the smallest and the largest value that count, such as 0:120",
+    "text": "its public values, such as A,B,C or a file counties.csv",
+    "date": "the first and the last day, such as 2000-01-01:2030-12-31",
+    "truth": "yes, if it may be asked about",
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """What the custodian has said so far; columns as options in TOML."""
+
+    source: str
+    unit: str | None = None
+    max_rows: str | None = None
+    max_groups: str | None = None
+    neighbors: str | None = None
+    epsilon: str | None = None
+    columns: dict[str, dict[str, str]] = field(default_factory=dict)
+    formats: dict[str, str] = field(default_factory=dict)
+    """Formats of dates that were guessed, by column."""
+
+    def declare(self, option: str, texts: Iterable[str], schema: Schema, folder: Path) -> None:
+        """Take declarations such as age=0:120."""
+        for text in texts:
+            name, equals, value = text.partition("=")
+            if not equals or not value:
+                raise InvalidParameter(f"--{option} must be written as column=…, got {quote(text)}")
+            self.columns.setdefault(_known(name, schema), {})[option] = _WRITERS[option](value, folder)
+
+    def open_questions(self, schema: Schema) -> list[str]:
+        """What is missing and has no default."""
+        found = [] if self.epsilon is not None else ["--epsilon, the total for this data, for ever"]
+        if self.unit not in (None, "row") and self.max_rows is None:
+            found.append(f"--max-rows, how many rows of one {self.unit} may count")
+        if not self.columns:
+            names = ", ".join(name for name in schema if name != self.unit)
+            found.append(f"--bounds, --keys or --bins for at least one column of {names}")
+        return found
+
+
+def described(place: str, schema: Schema) -> str:
+    """What was seen of the data, in a sentence.
+
+    >>> described("people.parquet", {"age": ColumnType("number", False, "DOUBLE")})
+    'people.parquet: 1 column (age double). No values were read.'
+    """
+    columns = ", ".join(f"{name} {column.described.lower()}" for name, column in schema.items())
+    many = "1 column" if len(schema) == 1 else f"{len(schema):,} columns"
+    seen = "No values were read." if _typed(schema) else "Types are guessed from some rows; no values were kept."
+    return f"{place}: {many} ({columns}). {seen}"
+
+
+def interview(draft: Draft, schema: Schema, ask: Asker, folder: Path) -> None:
+    """Ask for everything that was not said."""
+    if draft.unit is None:
+        whose = ask(
+            "Whose rows are they? A column, or row if each row is a person", "row", lambda text: unit_of(text, schema)
+        )
+        draft.unit = unit_of(whose, schema)
+    if draft.unit != "row" and draft.max_rows is None:
+        draft.max_rows = ask(
+            f"How many rows of one {draft.unit} may count?", None, lambda text: _count("max-rows", text)
+        )
+    if draft.neighbors is None:
+        whose = "rows" if draft.unit == "row" else f"values of {draft.unit}"
+        public = ask(f"Is the number of {whose} public?", "yes", _yes_check)
+        draft.neighbors = "change-one" if _yes(public) else "add-remove"
+    if draft.epsilon is None:
+        draft.epsilon = ask("The total ε for this data, for ever?", "1", exact_epsilon)
+    for name, column in schema.items():
+        if name != draft.unit and name not in draft.columns:
+            said = ask(f"{name}: {_QUESTIONS[column.kind]} (- to leave it out)", "-", _column_check(column, folder))
+            if said != "-" and (column.kind != "truth" or _yes(said)):
+                draft.columns[name] = _options(column, said, folder)
+
+
+def written(draft: Draft, schema: Schema, folder: Path) -> str:
+    """The text of the policy, which `Policy.load` reads, after all of its checks."""
+    missing = draft.open_questions(schema)
+    if missing:
+        raise InvalidParameter(f"a study needs {'; and '.join(missing)}")
+    text = _text(draft, schema)
+    try:
+        options = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise InvalidParameter("bounds must be numbers such as 0:120, or days such as 2000-01-01:2030-12-31") from None
+    check_schema(Policy(**options, folder=folder), as_cells(schema))
+    return text
+
+
+def key_counts(text: str, folder: Path) -> list[str]:
+    """How many keys each column of a policy has, a line each, so that a list that was split wrongly shows."""
+    columns = Policy(**tomllib.loads(text), folder=folder).columns
+    many = {name: len(declared.keys) for name, declared in columns.items() if declared.keys is not None}
+    return [f"{name}: {count:,} {'key' if count == 1 else 'keys'}" for name, count in many.items()]
+
+
+def unit_of(text: str, schema: Schema) -> str:
+    """The unit as the data writes its column; "row" is each row."""
+    return text if text == "row" else _known(text, schema)
+
+
+def relative(path: str, folder: Path) -> str:
+    """A path as it is from the folder of the policy; an address, a glob of elsewhere or a SELECT stays as it is."""
+    if "://" in path or (" " in path and not Path(path).exists()):
+        return path
+    return path if Path(path).is_absolute() else Path(os.path.relpath(path, folder)).as_posix()
+
+
+def _text(draft: Draft, schema: Schema) -> str:
+    unit = draft.unit or "row"
+    neighbors = exact_neighbors(draft.neighbors or "change-one")
+    whose = _quoted(unit)[1:-1]  # a name may hold a new line, a comment may not
+    rows = "rows" if unit == "row" else f"values of {whose}"
+    lines = [
+        ("source", _quoted(draft.source), ""),
+        ("unit", _quoted(unit), "whom we protect: " + ("each row" if unit == "row" else f"all rows of one {whose}")),
+    ]
+    if draft.max_rows is not None:
+        lines.append(("max_rows", _count("max-rows", draft.max_rows), f"rows of one {whose} that may count"))
+    if draft.max_groups is not None:
+        lines.append(("max_groups", _count("max-groups", draft.max_groups), f"groups in which one {whose} may count"))
+    public = "public" if neighbors == "change-one" else "private"
+    lines.append(("neighbors", _quoted(neighbors), f"the number of {rows} is {public}"))
+    exact_epsilon(draft.epsilon)
+    lines.append(("epsilon", _quoted(str(draft.epsilon)), "for this data, for ever"))
+    width = max(len(value) for _, value, _ in lines)
+    told = [f"{name:<10} = {value:<{width}}  # {why}" if why else f"{name:<10} = {value}" for name, value, why in lines]
+    told += ["", "# What anyone may know beforehand; nothing here is taken from the data.", "[columns]"]
+    if not _typed(schema):
+        told.append("# The type says how text is read. It was guessed from some rows: please check it.")
+    told += [_line(name, {**_reading(draft, schema, name), **options}) for name, options in draft.columns.items()]
+    rest = {name: column for name, column in schema.items() if name not in draft.columns and name != draft.unit}
+    if rest:
+        told.append("# Not declared, so nobody can ask about them:")
+    for name, column in rest.items():
+        told.append(f"# {_line(name, {**_reading(draft, schema, name), **_EXAMPLES[column.kind]})}")
+    return "\n".join(told) + "\n"
+
+
+def _line(name: str, options: Mapping[str, str]) -> str:
+    pairs = ", ".join(f"{option} = {value}" for option, value in options.items())
+    return f"{_key(name)} = {{ {pairs} }}" if pairs else f"{_key(name)} = {{}}"
+
+
+def _reading(draft: Draft, schema: Schema, name: str) -> dict[str, str]:
+    """The type of a column of text, as options: what was guessed, unless its bounds or keys are of another kind."""
+    column, options = schema[name], draft.columns.get(name, {})
+    if column.typed:
+        return {}
+    said = tomllib.loads("\n".join(f"{option} = {value}" for option, value in options.items() if option != "keys"))
+    kind = Declared(**said).kind
+    if kind is not None and kind != column.kind:
+        return {"type": _quoted(kind)}
+    formats = {"format": _quoted(draft.formats[name])} if name in draft.formats else {}
+    return {"type": _quoted("integer" if column.whole else column.kind), **formats}
+
+
+def _typed(schema: Schema) -> bool:
+    return all(column.typed for column in schema.values())
+
+
+def _options(column: ColumnType, said: str, folder: Path) -> dict[str, str]:
+    """What was said of a column, as options."""
+    match column.kind:
+        case "truth":
+            return {}
+        case "text":
+            return {"keys": _keys(said, folder)}
+    if column.kind == "number" and ":" not in said:
+        return {"keys": _keys(said, folder)}
+    return {"bounds": _bounds(said, folder)}
+
+
+def _bounds(text: str, _folder: Path) -> str:
+    lower, colon, upper = text.partition(":")
+    if not colon:
+        raise InvalidParameter(f"bounds must be written as lower:upper, such as 0:120, got {quote(text)}")
+    return f"[{_scalar(lower)}, {_scalar(upper)}]"
+
+
+def _bins(text: str, _folder: Path) -> str:
+    return f"[{', '.join(_scalar(edge) for edge in text.split(','))}]"
+
+
+def _keys(text: str, folder: Path) -> str:
+    if text == "discover" or _RANGE.fullmatch(text):
+        return _quoted(text)
+    if _PUBLIC_FILE.fullmatch(text):
+        return _quoted(relative(text, folder))
+    return f"[{', '.join(map(_quoted, _listed(text)))}]"
+
+
+def _listed(text: str) -> list[str]:
+    """The keys in a line of CSV.
+
+    >>> _listed('Cardiology, "Ear, Nose & Throat"')
+    ['Cardiology', 'Ear, Nose & Throat']
+    """
+    found, at, comma = [], 0, ","
+    while comma:
+        key = _FIELD.match(text, at)
+        if key is None:
+            raise InvalidParameter(f'a key in quotes must end before the next comma, as in A,"B, C", got {quote(text)}')
+        found.append(key[2] if key[1] is None else key[1].replace('""', '"'))
+        at, comma = key.end(), key[3]
+    return found
+
+
+_WRITERS: Mapping[str, Callable[[str, Path], str]] = {"bounds": _bounds, "bins": _bins, "keys": _keys}
+
+
+def _scalar(text: str) -> str:
+    """A number or a date as TOML has it; a text, which the policy reads exactly or refuses, if it is neither."""
+    text = text.strip()
+    return text if _DATE.fullmatch(text) or re.fullmatch(r"-?(0|[1-9]\d{0,17})", text, re.ASCII) else _quoted(text)
+
+
+def _known(name: str, schema: Schema) -> str:
+    """The column of that name; capitals do not matter where there is no doubt."""
+    alike = [known for known in schema if known.lower() == name.lower()]
+    if name not in schema and len(alike) != 1:
+        nearest = alike or difflib.get_close_matches(name, list(schema), n=1)
+        hint = f"did you mean {' or '.join(nearest)}? It" if nearest else "it"
+        raise InvalidParameter(f"the data must have the column, got {quote(name)}; {hint} has {', '.join(schema)}")
+    return name if name in schema else alike[0]
+
+
+def _count(name: str, text: str) -> str:
+    if not re.fullmatch(r"\d{1,18}", text, re.ASCII):
+        raise InvalidParameter(f"--{name} must be a whole number from 1, got {quote(text)}")
+    return str(exact_count(name, int(text)))
+
+
+def _column_check(column: ColumnType, folder: Path) -> Callable[[str], object]:
+    def check(text: str) -> object:
+        if text == "-":
+            return None
+        if column.kind == "truth":
+            return _yes_check(text)
+        table = tomllib.loads("\n".join(f"{name} = {value}" for name, value in _options(column, text, folder).items()))
+        return Declared(**table, folder=folder)
+
+    return check
+
+
+def _yes(text: str) -> bool:
+    return text.lower() in ("y", "yes")
+
+
+def _yes_check(text: str) -> object:
+    if text.lower() not in ("y", "yes", "n", "no"):
+        raise InvalidParameter(f"it must be yes or no, got {quote(text)}")
+    return text
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _quoted(name)
+
+
+def refuse_second_budget(place: Path, source: str, *, agreed: bool, ask: Asker | None) -> None:
+    """Refuse a study of data that another one in the folder has, unless the custodian agrees."""
+    others = siblings(place, source)
+    if not others or agreed:
+        return
+    told = budgets(place.stem, others)
+    if ask is None or not _yes(ask(f"{told} Is another budget wanted?", "no", _yes_check)):
+        raise InvalidParameter(f"{told} If that is meant, say --another-budget; else ask the study that there is")
+
+
+def refuse_existing(path: Path) -> None:
+    """Refuse a place where there is a file, or a link to one."""
+    if os.path.lexists(path):
+        raise InvalidParameter(f"{path.name} must not be overwritten: it is a promise; move it away first")
+
+
+def asked_until_good(read: Callable[[str, str | None], str], complain: Callable[[str], None]) -> Asker:
+    """An asker that says what is wrong with an answer, and asks again."""
+
+    def ask(question: str, default: str | None, check: Callable[[str], object]) -> str:
+        while True:
+            said = read(question, default).strip()
+            try:
+                check(said)
+            except (DiscreetError, tomllib.TOMLDecodeError) as error:
+                complain(str(error))
+            else:
+                return said
+
+    return ask

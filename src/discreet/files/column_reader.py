@@ -1,0 +1,234 @@
+"""The one reader of columns of numbers in files: text (one number a line), .csv, .tsv, .npy and .parquet.
+
+A file is looked at first (names, types, the number of rows), so that what cannot be used is refused before anything is
+spent; its rows come later, in batches of Arrow. A text tells no types: it is of integers, or of floats if the caller
+says so, never by its values, which would tell. Words of Arrow may quote a value, so none of them is passed on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from discreet.errors import InvalidParameter
+from discreet.files.batches import Item, ahead, chosen_columns
+
+BATCH = 2**20
+"""Numbers that are read, noised and written at a time, 8 MiB: those of a row group of the result."""
+
+_BUFFER = 2**20
+"""Bytes of a text or of a Parquet column that are read at a time: a file may be one row group, larger than memory."""
+
+_ROW = re.compile(r"(?:In CSV column #\d+|CSV parse error): Row #(\d+): ", re.ASCII)
+"""How Arrow begins its words where it knows the line; what follows may quote a value."""
+
+_LINE = "value"
+"""The name of the one column of a text or of an array."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnSource:
+    """Columns that were looked at, and whose rows can be read once."""
+
+    name: str
+    form: str
+    columns: tuple[str, ...]
+    """The columns of numbers."""
+    schema: pa.Schema
+    """The types in the source of all columns that are read."""
+    rows: int | None
+    """None if they are not known before they are read, as in a text."""
+    unguarded: Callable[[], Iterator[pa.RecordBatch]]
+    files: tuple[Path, ...] = ()
+    shape: tuple[int, ...] | None = None
+    fortran: bool = False
+
+    def stage(self, batches: Iterator[Item]) -> Iterator[Item]:
+        """The same batches, made by a thread of their own; but not of a text, which may come from a terminal.
+
+        An interrupt would wait there until the thread has its next line.
+        """
+        return batches if self.rows is None else ahead(batches)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows; a file that cannot be read is refused in words of our own."""
+        with _own_words(self.name):
+            yield from self.unguarded()
+
+
+def open_columns(source: Any, columns: Sequence[str], keep: Sequence[str], *, floats: bool) -> ColumnSource:
+    """The columns of a file, of several Parquet files or, if it is "-", of standard input; `floats` is about texts."""
+    if source == "-":
+        if columns or keep:
+            raise InvalidParameter("columns are of a table; standard input has one number a line")
+        return _text_source("standard input", ".txt", (), (), floats, lambda: nullcontext(sys.stdin.buffer))
+    files = _files(source)
+    [form] = {file.suffix.lower() for file in files} if len(files) == 1 else {".parquet"}
+    match form:
+        case ".npy":
+            if columns or keep:
+                raise InvalidParameter("columns are of a table; an array has none")
+            return _array_source(files[0])
+        case ".parquet":
+            return _parquet_source(files, columns, keep)
+    form = form if form in (".csv", ".tsv") else ".txt"
+    return _text_source(files[0].name, form, columns, keep, floats, lambda: files[0].open("rb"), files)
+
+
+def parquet_batches(files: Sequence[Path], names: list[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of Parquet files, one after the other."""
+    for path in files:
+        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
+            for batch in file.iter_batches(batch_size=max(1, BATCH // len(names)), columns=names):
+                yield batch.select(names)
+
+
+def _files(source: Any) -> tuple[Path, ...]:
+    listed = [source] if isinstance(source, str | os.PathLike) else source
+    if not isinstance(listed, list | tuple) or not listed:
+        raise InvalidParameter("source must be a file, a list of Parquet files or a DataFrame of Spark")
+    if not all(isinstance(path, str | os.PathLike) for path in listed):
+        raise InvalidParameter("source must be a list of paths")
+    files = tuple(Path(path) for path in listed)
+    for file in files:
+        if not os.path.isfile(file):  # `Path.is_file` raises where a name is too long
+            raise InvalidParameter(f"there is no such file: {file.name}")
+    return files
+
+
+def _parquet_source(files: tuple[Path, ...], columns: Sequence[str], keep: Sequence[str]) -> ColumnSource:
+    schemas, rows = [], 0
+    for path in files:
+        with _own_words(path.name), parquet.ParquetFile(path) as file:
+            schemas.append(file.schema_arrow.remove_metadata())
+            rows += file.metadata.num_rows
+    if any(schema != schemas[0] for schema in schemas):
+        raise InvalidParameter("the files must have the same columns of the same types; nothing was spent")
+    chosen = chosen_columns(schemas[0].names, columns, keep)
+    names = [*chosen, *keep]
+    return ColumnSource(
+        name=files[0].name if len(files) == 1 else "one of the files",
+        form=".parquet",
+        columns=chosen,
+        schema=pa.schema([schemas[0].field(name) for name in names]),
+        rows=rows,
+        unguarded=lambda: parquet_batches(files, names),
+        files=files,
+    )
+
+
+def _array_source(path: Path) -> ColumnSource:
+    with path.open("rb") as file:
+        shape, fortran, dtype = _header(file, path)
+        start = file.tell()
+    rows = int(np.prod(shape, dtype=object))
+    if dtype.kind in "biuf" and path.stat().st_size < start + rows * dtype.itemsize:
+        raise InvalidParameter(f"{path.name} must be whole, and ends before its numbers do")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with path.open("rb") as file:
+            file.seek(start)
+            for done in range(0, rows, BATCH):
+                part = np.fromfile(file, dtype, min(BATCH, rows - done))
+                numbers = part.astype(np.float64 if dtype.kind == "f" else dtype.newbyteorder("="), copy=False)
+                yield pa.record_batch([pa.array(numbers)], [_LINE])
+
+    kind = pa.float64() if dtype.kind == "f" else pa.from_numpy_dtype(dtype) if dtype.kind in "biu" else pa.string()
+    return ColumnSource(
+        name=path.name,
+        form=".npy",
+        columns=(_LINE,),
+        schema=pa.schema([(_LINE, kind)]),
+        rows=rows,
+        unguarded=batches,
+        files=(path,),
+        shape=shape,
+        fortran=fortran,
+    )
+
+
+def _header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type of an array in a file."""
+    try:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        return read(file)
+    except ValueError:
+        raise InvalidParameter(f"{path.name} must be an array as numpy.save writes it") from None
+
+
+def _text_source(
+    name: str,
+    form: str,
+    columns: Sequence[str],
+    keep: Sequence[str],
+    floats: bool,
+    opened: Callable[[], AbstractContextManager[IO[bytes]]],
+    files: tuple[Path, ...] = (),
+) -> ColumnSource:
+    chosen: tuple[str, ...] = (_LINE,)
+    if form == ".txt" and (columns or keep):
+        raise InvalidParameter("columns are of a table; a text has one number a line")
+    if form != ".txt":
+        with _own_words(name), opened() as file:
+            chosen = chosen_columns(list(_csv_reader(file, form, None).schema.names), columns, keep)
+    types = dict.fromkeys(chosen, pa.float64() if floats else pa.int64()) | dict.fromkeys(keep, pa.string())
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with opened() as file:
+            yield from _text_batches(file, form, types)
+
+    schema = pa.schema(list(types.items()))
+    return ColumnSource(name=name, form=form, columns=chosen, schema=schema, rows=None, unguarded=batches, files=files)
+
+
+def _text_batches(file: IO[bytes], form: str, types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+    """Batches of a text; what is no number is refused without being shown."""
+    try:
+        yield from _csv_reader(file, form, types)
+    except StopIteration:
+        return
+    except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+        if "Empty CSV" in str(error):
+            return
+        kind = "an integer" if pa.int64() in types.values() else "a number"
+        advice = "; floats in a text need --changes" if kind == "an integer" else ""
+        row = _ROW.match(str(error))
+        where = f"line {int(row[1]):,}" if row else "a line"
+        raise InvalidParameter(f"{where} is not {kind} of 64 bits{advice}") from None
+
+
+def _csv_reader(file: IO[bytes], form: str, types: Mapping[str, pa.DataType] | None) -> Any:
+    lines = form == ".txt"
+    return csv.open_csv(
+        file,
+        # with threads Arrow does not know in which line it is
+        read_options=csv.ReadOptions(block_size=_BUFFER, column_names=[_LINE] if lines else None, use_threads=False),
+        parse_options=csv.ParseOptions(
+            delimiter="\t" if form == ".tsv" else ",", ignore_empty_lines=False, newlines_in_values=False
+        ),
+        convert_options=csv.ConvertOptions(
+            column_types=types,
+            include_columns=list(types) if types is not None else None,
+            null_values=[] if lines else ["", "NULL", "null", "NA", "NaN", "nan"],
+            strings_can_be_null=False,
+        ),
+    )
+
+
+@contextmanager
+def _own_words(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError):
+        raise InvalidParameter(f"{name} cannot be read in the format of its name") from None

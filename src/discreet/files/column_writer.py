@@ -1,0 +1,130 @@
+"""Columns of numbers as bytes: text (one number a line), .csv, .tsv, .npy and .parquet.
+
+`files.writer` makes the file and names it; here is what goes into it.
+"""
+
+from __future__ import annotations
+
+import sys
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from discreet.errors import InvalidParameter, printable
+from discreet.files.batches import even
+from discreet.files.column_reader import BATCH, ColumnSource
+
+
+def form_of(suffix: str, columns: int) -> str:
+    """The form in which so many columns are written to a file with this suffix."""
+    form = suffix.lower() if suffix.lower() in (".csv", ".tsv", ".npy", ".parquet") else ".txt"
+    if form in (".npy", ".txt") and columns > 1:
+        raise InvalidParameter(f"{'an array' if form == '.npy' else 'a text'} has one column, got {columns}")
+    return form
+
+
+def write_columns(
+    file: Any,
+    form: str,
+    schema: pa.Schema,
+    batches: Iterator[Any],
+    source: ColumnSource,
+    advance: Callable[[int, int | None], None],
+) -> int:
+    """The number of rows that were written; `advance` is called with it after every batch."""
+    rows = 0
+
+    def counted() -> Iterator[Any]:
+        nonlocal rows
+        cut = even(batches, max(1, BATCH // len(schema))) if form == ".parquet" else batches
+        for batch in source.stage(cut):
+            yield batch
+            rows += len(batch)
+            advance(rows, source.rows)
+
+    match form:
+        case ".npy":
+            _write_array(file, schema, counted(), source)
+        case ".parquet":
+            write_parquet(file, schema, counted())
+        case _:
+            _write_text(file, schema, counted(), form)
+    return rows
+
+
+def _write_text(file: Any, schema: pa.Schema, batches: Iterable[Any], form: str) -> None:
+    options = csv.WriteOptions(
+        include_header=form != ".txt", delimiter="\t" if form == ".tsv" else ",", quoting_style="needed"
+    )
+    with csv.CSVWriter(file, schema, write_options=options) as table:
+        for batch in batches:
+            table.write(batch)
+
+
+def write_parquet(file: Any, schema: pa.Schema, batches: Iterable[Any], *, arrow_types: bool = True) -> None:
+    """Write batches or tables as Parquet, in which small integers take 1 to 2 bytes.
+
+    Without `arrow_types` a reader finds the types of Parquet: plain texts in place of Arrow's dictionaries.
+    """
+    whole = [field.name for field in schema if not field.nullable and pa.types.is_integer(field.type)]
+    # differences in as few bits as they need: as small as zstd makes them, and three times as fast
+    with parquet.ParquetWriter(
+        file,
+        schema,
+        compression="none",
+        use_dictionary=[field.name for field in schema if field.nullable],
+        column_encoding=dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
+        write_statistics=False,
+        store_schema=arrow_types,
+    ) as writer:
+        for batch in batches:
+            writer.write(batch, row_group_size=BATCH)
+
+
+def _write_array(file: Any, schema: pa.Schema, batches: Iterable[Any], source: ColumnSource) -> None:
+    """An array's header is written first, and again where the length was not known before."""
+    if source.rows is None and not file.seekable():
+        raise InvalidParameter("an array of unknown length needs a file to be written to")
+    shape = (source.rows or 0,) if source.shape is None else source.shape
+    kind = "<i8" if pa.types.is_integer(schema.types[0]) else "<f8"
+    header = {"descr": kind, "fortran_order": source.fortran, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    rows = 0
+    for batch in batches:
+        rows += len(batch)
+        file.write(memoryview(batch.column(0).to_numpy()))
+    if source.rows is None:
+        file.seek(0)  # numpy leaves room in the header for a longer number
+        np.lib.format.write_array_header_1_0(file, {**header, "shape": (rows,)})
+
+
+@contextmanager
+def standard_output(form: str) -> Iterator[Any]:
+    """Standard output as a file, for what a terminal can show where it is one."""
+    terminal = sys.stdout.isatty()
+    if form in (".npy", ".parquet") and terminal:
+        raise InvalidParameter(f"{form} is not for a terminal: name a file to write to")
+    yield _Terminal(sys.stdout.buffer) if terminal else sys.stdout.buffer
+    sys.stdout.buffer.flush()
+
+
+class _Terminal:
+    """A text on a terminal, where a name or a kept value could command it: what does not print is escaped."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._letters = getincrementaldecoder("utf-8")("backslashreplace")  # a letter may come in two parts
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        parts = self._letters.decode(bytes(data)).split("\t")  # lines and tabs are the table's own
+        self._file.write("\t".join(map(printable, parts)).encode())
+        return len(data)
+
+    def flush(self) -> None:
+        self._file.flush()
