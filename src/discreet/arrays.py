@@ -25,9 +25,19 @@ from discreet.errors import InvalidParameter
 from discreet.formats import as_float
 from discreet.parameters import exact_chance, exact_confidence, exact_count
 from discreet.release.account import Account, charged
-from discreet.release.column import bin_edges, chosen, known_count, moments, of_tree, public_total
 from discreet.release.mechanism import public_step
-from discreet.release.question import USUAL, VALUES, Question, question
+from discreet.release.question import (
+    USUAL,
+    VALUES,
+    Question,
+    bin_edges,
+    chosen,
+    known_count,
+    moments,
+    of_tree,
+    public_total,
+    question,
+)
 from discreet.release.release import Cumulative, Ends, Histogram, Release, Releases, fields_of, together
 from discreet.release.statistics import textbook
 from discreet.release.statistics.counts import CountDesign, HistogramDesign

@@ -17,7 +17,7 @@ from discreet.cli.terminal import rich_table
 from discreet.errors import InvalidParameter
 from discreet.formats import left_shown, shown, with_interval
 from discreet.ledger.chain import in_epsilon
-from discreet.release.spending import question_text
+from discreet.ledger.questions import question_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -62,7 +62,7 @@ def watched(work: Callable[[], Found], doing: str, engine: Any = None) -> Found:
 
 def released(plan: Plan, *, request_id: str | None, analyst: str | None) -> Answer:
     """The answer; if it does not come, the error says what was spent."""
-    from discreet.release.spending import new_request_id
+    from discreet.ledger.questions import new_request_id
 
     entry = new_request_id() if request_id is None else request_id
     study = plan.study

@@ -23,8 +23,8 @@ from discreet.ask.siblings import budgets
 from discreet.errors import one_line
 from discreet.formats import MOST_ROWS, left_shown, shortened, shown
 from discreet.ledger.chain import in_epsilon
+from discreet.ledger.questions import question_text
 from discreet.release.answer import columns_json
-from discreet.release.spending import question_text
 from discreet.show.json import plan_json
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import Any
 from discreet.errors import DiscreetError, EngineFailed, QueryRefused
 from discreet.files.writer import NOTHING, Draft, Kept, free, is_plain_file, refuse_kept
 from discreet.ledger.ledger import Grant, Ledger
-from discreet.release.spending import new_request_id
+from discreet.ledger.questions import new_request_id
 
 _READ = 2**20
 

@@ -55,8 +55,8 @@ def account_of(account: Account, name: str) -> tuple[Ledger, str] | None:
 
 def text_of(account: Account, name: str, parameters: Mapping[str, Any]) -> str:
     """The one text of a call about the data that the account names."""
+    from discreet.ledger.questions import canonical
     from discreet.ledger.refusals import require_text
-    from discreet.release.spending import canonical
 
     data = account.get("data_name")
     if data is None:
@@ -72,7 +72,7 @@ def charged(
     where = account_of(account, name)
     if where is None:
         return work()
-    from discreet.release.spending import new_request_id
+    from discreet.ledger.questions import new_request_id
 
     ledger, study = where
     grant = ledger.spend(

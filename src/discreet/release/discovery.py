@@ -37,9 +37,9 @@ from discreet.draw.coin import Chance
 from discreet.errors import InvalidParameter, one_line
 from discreet.formats import shown
 from discreet.ledger.ledger import Ledger
+from discreet.ledger.questions import canonical
 from discreet.parameters import exact_epsilon, quote
 from discreet.release.mechanism import kept_keys
-from discreet.release.spending import canonical
 
 if TYPE_CHECKING:
     from discreet.release.study import Study

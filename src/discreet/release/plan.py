@@ -32,12 +32,12 @@ from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Cells, Exact, Request
 from discreet.errors import InvalidParameter, one_line
 from discreet.formats import as_finite, left_shown, shown, table_lines
+from discreet.ledger.questions import new_request_id
 from discreet.parameters import LARGEST, UNIT, exact, quote
 from discreet.release.answer import Answer
 from discreet.release.design import Line, items
 from discreet.release.discovery import told_with
 from discreet.release.mechanism import public_count
-from discreet.release.spending import new_request_id
 from discreet.release.split import Share, of_everybody, shared
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.moments import MomentDesign

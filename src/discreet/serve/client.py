@@ -26,9 +26,9 @@ from discreet.errors import (
     one_line,
     printable,
 )
+from discreet.ledger.questions import new_request_id
 from discreet.release.answer import Answer
 from discreet.release.design import Line
-from discreet.release.spending import new_request_id
 from discreet.serve import bodies
 from discreet.serve.address import is_local
 from discreet.serve.answers import answer_of

@@ -26,11 +26,11 @@ from discreet.ask.sql import parse
 from discreet.errors import BudgetExceeded, DiscreetError
 from discreet.formats import or_null, shown
 from discreet.ledger.chain import Entry
+from discreet.ledger.questions import question_text
 from discreet.ledger.refusals import VoidQuestion
 from discreet.parameters import UNIT
 from discreet.release.answer import Answer
 from discreet.release.plan import Plan, labels
-from discreet.release.spending import question_text
 from discreet.release.study import Study
 from discreet.serve import bodies
 from discreet.serve.access import Person

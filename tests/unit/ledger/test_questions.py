@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import InvalidParameter
-from discreet.release.spending import canonical, new_request_id
+from discreet.ledger.questions import canonical, new_request_id
 from scripted import Odd
 
 
