@@ -87,6 +87,7 @@ def application(
 ) -> ASGIApp:
     """The ASGI application that serves these studies, under these host names, to those who have a token."""
     limits = limits or Limits()
+    document()  # reads the types of all bodies once, before the threads come
     front = Front(Desk(studies, requests, limits), access, limits)
     routes = [
         Route("/", front.page),

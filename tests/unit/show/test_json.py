@@ -4,7 +4,8 @@ import pyarrow as pa
 
 from discreet import Policy, Study
 from discreet.cli.terminal import plan_as_json
-from discreet.show.json import plan_json, question_text
+from discreet.release.spending import question_text
+from discreet.show.json import plan_json
 
 COLUMNS = {"place": {"keys": ["north", "south"]}, "age": {"bounds": [0, 90]}}
 TABLE = pa.table({"place": ["north", "south"] * 5, "age": list(range(10))})
