@@ -18,6 +18,7 @@ from discreet.release import design as designs
 from discreet.release import plan as plans
 from discreet.release import split as shares
 from discreet.release.plan import Plan
+from discreet.release.statistics import counts, moments
 
 
 def _secret(exact: Exact[Any]) -> Any:
@@ -48,12 +49,15 @@ def empty_sums_read_as_zero() -> Iterator[None]:
 @contextmanager
 def scales_too_small() -> Iterator[None]:
     """Noise that is 5 % too small."""
-    real = designs.noisy_columns
+    real = moments.noisy_columns
 
     def noisy_columns(totals: Any, scales: list[Fraction], *given: Any, **named: Any) -> Any:
         return real(totals, [scale * Fraction(19, 20) for scale in scales], *given, **named)
 
-    with mock.patch.object(designs, "noisy_columns", noisy_columns):
+    with (
+        mock.patch.object(counts, "noisy_columns", noisy_columns),
+        mock.patch.object(moments, "noisy_columns", noisy_columns),
+    ):
         yield
 
 

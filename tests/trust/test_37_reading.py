@@ -17,7 +17,7 @@ from discreet.ask.scope import check_schema, column_under
 from discreet.calibrate.grid import ValueGrid
 from discreet.engines.base import OnGrid, Present, Request, Rows, Squares, Total
 from discreet.engines.choose import engine_of
-from discreet.engines.textfiles import LONGEST_LINE, Layout
+from discreet.engines.textfiles import LONGEST_LINE, LONGEST_OBJECT, Layout
 from studies import without_noise
 
 COLUMNS = {
@@ -184,6 +184,11 @@ def test_a_line_longer_than_a_line_may_be_is_left_out_and_no_other(tmp_path):
     rows[0] = b'{"n": "' + b"x" * LONGEST_LINE + b'"}'
     (tmp_path / "rows.jsonl").write_bytes(b"\n".join(rows))
     assert engine_of(str(tmp_path / "rows.jsonl"), Layout(("n",))).units(None).reveal() == 999
+    for at, length in enumerate((LONGEST_OBJECT, LONGEST_OBJECT + 1)):
+        rows[0] = b'{"n": "' + "é".encode() + b"x" * (length - 11) + b'"}'
+        assert len(rows[0]) == length
+        (tmp_path / "rows.jsonl").write_bytes(b"\n".join(rows))
+        assert engine_of(str(tmp_path / "rows.jsonl"), Layout(("n",))).units(None).reveal() == 1000 - at
 
 
 def test_lines_within_a_quoted_cell_are_no_rows_however_many_they_are(tmp_path):

@@ -6,8 +6,9 @@ lines are those that are declared. Quotes are those of RFC 4180. An empty cell o
 JSON that is a list or an object.
 
 What is wrong with a line stays there. These lines are left out: CSV with too many or too few cells, JSON that is no
-object, bytes in a cell that is read that are no UTF-8, more than `LONGEST_LINE` bytes. Whatever could hide or split
-other lines is refused when the file is opened, in one pass over its bytes: a quote that is not at the edge of its cell,
+object, bytes in a cell that is read that are no UTF-8, more than `LONGEST_LINE` bytes, or of JSON `LONGEST_OBJECT`. So
+the number of rows depends on what lines hold, and is private (`public_size`). Whatever could hide or split other lines
+is refused when the file is opened, in one pass over its bytes: a quote that is not at the edge of its cell,
 a number of quotes that is not even, a line that ends in another way than the first.
 
 Why that is enough: in a file that passes, each quote goes from outside of cells in quotes to inside or back. Let a line
@@ -36,6 +37,8 @@ from discreet.parameters import quote
 
 DELIMITERS = (",", ";", "\t", "|")
 LONGEST_LINE = 2**21
+LONGEST_OBJECT = 2**16
+"""Bytes of a line of JSON: one of a few million bytes would take longer to read than thousands of usual ones."""
 _BLOCK = 2**22
 _LINE, _QUOTE, _RETURN = b'\n"\r'
 _BOM = b"\xef\xbb\xbf"
@@ -93,7 +96,8 @@ def json_rows(files: Sequence[Path], columns: Sequence[str], hive: bool) -> str:
     terms = f"delim = {_text(_NO_TEXT)}, quote = '', escape = '', header = false, strict_mode = false"
     lines = _read(files, ["line"], terms, hive)
     beside = "".join(f", {_name(name)}" for name in folders)
-    objects = f"SELECT CASE WHEN json_valid(line) THEN line END AS o{beside} FROM {lines}"  # noqa: S608
+    short = f"SELECT CASE WHEN STRLEN(line) <= {LONGEST_OBJECT} THEN line END AS line{beside} FROM {lines}"  # noqa: S608
+    objects = f"SELECT CASE WHEN json_valid(line) THEN line END AS o{beside} FROM ({short}) AS short"  # noqa: S608
     values_of = f"json_extract_string(o, {listed}) AS x, json_type(o, {listed}) AS t{beside}"
     return (
         f"SELECT {', '.join([*chosen, *map(_name, folders)])} FROM "  # noqa: S608

@@ -3,8 +3,8 @@
 In steps of the grid let a = x − L, R = H − L, q = a(R−a). What is released, and with which noise, is the table of
 `calibrate.sensitivity`: a lone or joint design where the number of rows is public, centred ones where a row that goes
 and one that comes meet in one number, the pair and Bernstein's sums elsewhere. Where the number of contributing rows is
-public (change-one, each row a unit, no WHERE, no groups, missing values replaced), a sum moves by R, a mean needs no
-count, and a variance is joint. What follows from sums with private N is in `grouped`.
+public (change-one, each row a unit, no WHERE, no groups, missing values replaced, no file of text), a sum moves by R, a
+mean needs no count, and a variance is joint. What follows from sums with private N is in `grouped`.
 """
 
 from __future__ import annotations
