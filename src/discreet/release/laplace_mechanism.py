@@ -73,13 +73,13 @@ def laplace_mechanism(
     if out is not None:
         _check_out(out, array.shape, task.dtype)
     parameters = {"sensitivity": delta, "changes": changes, "type": task.dtype.name, "shape": list(array.shape)}
-    if not account:
-        result = task.release(out)
-    else:
+    if account:
         result = charged(account, "laplace_mechanism", parameters, exact, task.release)
-        if out is not None:  # after the record is on disk: before it, a caller could see a draw that nobody remembers
-            out[...] = result
+    else:
+        result = task.release(out)
     if out is not None:
+        if result is not out:  # after the record is on disk: before it, a caller could see a draw that nobody remembers
+            out[...] = result
         return out
     return result.tolist() if array.ndim == 0 or _is_list(answer) else result
 
