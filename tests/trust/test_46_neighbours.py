@@ -88,7 +88,7 @@ FIRST_FOUND = {
     "relation_mistaken": (3, 6),
     "rows_not_limited": (3, 7),
     "scales_too_small": (0, 1),
-    "sensitivity_less_one": (7, 9),
+    "sensitivity_less_one": (16, 2),
     "size_taken_as_public": (0, 1),
     "upper_clamp_forgotten": (0, 9),
 }

@@ -1,0 +1,66 @@
+"""The way of one question through the source: which files it passes, and how often it goes back and forth.
+
+    python tools/walk.py
+
+A question is planned and released twice over a small table; calls of the second time are counted in their order
+(`sys.setprofile`, our files only; modules at the root of the package belong to no room).
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from itertools import groupby
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pyarrow as pa
+
+import discreet
+
+ROOT = Path(discreet.__file__).parent
+QUESTION = "SELECT county, count(*) AS people, avg(age) AS age FROM data WHERE age >= 18 GROUP BY county"
+
+
+def walked(question: str = QUESTION) -> list[str]:
+    """The files that the calls of a question lie in, in their order."""
+    table = pa.table({"county": ["Essex", "Dukes"] * 50, "age": list(range(100))})
+    columns = {"county": {"keys": ["Dukes", "Essex"]}, "age": {"bounds": (0, 120)}}
+    files: list[str] = []
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        path = frame.f_code.co_filename
+        if event == "call" and path.startswith(str(ROOT)):
+            files.append(str(Path(path).relative_to(ROOT)))
+
+    with tempfile.TemporaryDirectory() as folder:
+        policy = discreet.Policy(source=table, columns=columns, epsilon=10, version="1")
+        with discreet.Study(policy, ledger=Path(folder, "walk.ledger")) as study:
+            study.sql(question, epsilon="0.5").release()
+            sys.setprofile(note)
+            try:
+                study.sql(question, epsilon="0.25").release()
+            finally:
+                sys.setprofile(None)
+    return files
+
+
+def rooms(files: list[str]) -> list[str]:
+    """The packages that a walk enters, one after the other; modules at the root are left out."""
+    return [room for room, _ in groupby(file.partition("/")[0] for file in files if "/" in file)]
+
+
+def main() -> None:
+    """Print the figures, and the files of each room."""
+    files = walked()
+    way = rooms(files)
+    back = sum(one == three for one, three in zip(way, way[2:], strict=False))
+    print(f"{len(set(files))} files, {len(files):,} calls; {len(way) - 1} changes of package, {back} of them A → B → A")
+    for room in dict.fromkeys(way):
+        inside = dict.fromkeys(file for file in files if file.startswith(f"{room}/"))
+        print(f"  {room:<10} {', '.join(file.partition('/')[2].removesuffix('.py') for file in inside)}")
+
+
+if __name__ == "__main__":
+    main()
