@@ -163,8 +163,12 @@ def _text(draft: Draft, schema: Schema) -> str:
         lines.append(("max_rows", _count("max-rows", draft.max_rows), f"rows of one {whose} that may count"))
     if draft.max_groups is not None:
         lines.append(("max_groups", _count("max-groups", draft.max_groups), f"groups in which one {whose} may count"))
-    public = "public" if neighbors == "change-one" else "private"
-    lines.append(("neighbors", _quoted(neighbors), f"the number of {rows} is {public}"))
+    replaced = neighbors == "change-one"
+    if replaced and not all(column.typed for column in schema.values()):
+        promise = f"{rows} are replaced; how many a file of text has is private, since a bad line is left out"
+    else:
+        promise = f"the number of {rows} is {'public' if replaced else 'private'}"
+    lines.append(("neighbors", _quoted(neighbors), promise))
     exact_epsilon(draft.epsilon)
     lines.append(("epsilon", _quoted(str(draft.epsilon)), "for this data, for ever"))
     width = max(len(value) for _, value, _ in lines)

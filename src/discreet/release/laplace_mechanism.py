@@ -73,10 +73,7 @@ def laplace_mechanism(
     if out is not None:
         _check_out(out, array.shape, task.dtype)
     parameters = {"sensitivity": delta, "changes": changes, "type": task.dtype.name, "shape": list(array.shape)}
-    if account:
-        result = charged(account, "laplace_mechanism", parameters, exact, task.release)
-    else:
-        result = task.release(out)
+    result = charged(account, "laplace_mechanism", parameters, exact, task.release) if account else task.release(out)
     if out is not None:
         if result is not out:  # after the record is on disk: before it, a caller could see a draw that nobody remembers
             out[...] = result
