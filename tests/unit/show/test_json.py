@@ -1,10 +1,10 @@
 import json
 
 import pyarrow as pa
-from discreet.ledger.questions import question_text
 
 from discreet import Policy, Study
 from discreet.cli.terminal import plan_as_json
+from discreet.ledger.questions import question_text
 from discreet.show.json import plan_json
 
 COLUMNS = {"place": {"keys": ["north", "south"]}, "age": {"bounds": [0, 90]}}
