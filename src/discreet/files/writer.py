@@ -26,7 +26,7 @@ from discreet.errors import InvalidParameter
 from discreet.release.spending import new_request_id
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_JOURNALS = ("", "-wal", "-shm", "-journal", ".new")
+_JOURNALS = ("", "-wal", "-shm", "-journal", ".new", ".lock")
 _QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
 
 
