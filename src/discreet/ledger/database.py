@@ -1,6 +1,6 @@
 """How a process reaches the ledger's tables: connections, transactions, turns, and what their failures mean.
 
-A transaction has its turn (see `turns`): one at a time for a file, one that writes at a time for each study on a server.
+A transaction has its turn (see `turns`): one at a time for a file, one that writes for each study on a server.
 A wait for a turn or a lock ends, with nothing spent. Reading has no lock on a server; in a file it keeps writers
 waiting, so it is done in short pieces.
 
