@@ -28,7 +28,7 @@ from sqlalchemy.sql.selectable import ReturnsRows
 
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, LedgerDamaged
 from discreet.ledger.chain import sha256_of
-from discreet.ledger.refusals import damaged_file
+from discreet.ledger.refusals import damaged_file, too_large
 from discreet.ledger.schema import ANALYST, ENTRY, STUDY
 from discreet.ledger.turns import PATIENCE, Busy, Turn
 
@@ -236,6 +236,8 @@ def _of_server(failure: BaseException | None, driver: Any) -> DiscreetError:
                 "the ledger's database does not permit this user to read and write its tables: nothing was spent; "
                 "ask its administrator"
             )
+        case "54000":  # PROGRAM LIMIT EXCEEDED
+            return too_large()
         case "55P03":  # LOCK NOT AVAILABLE
             return _busy()
     if isinstance(failure, driver.OperationalError | driver.InterfaceError | driver.InternalError):
@@ -268,6 +270,8 @@ def _of_file(code: int) -> DiscreetError:
             return EngineFailed("the ledger's disk failed: nothing is released; mend it and open the ledger again")
         case 7 | 13:  # NOMEM, FULL
             return EngineFailed("the ledger's disk is full: nothing is released; make room and ask again")
+        case 18:  # TOOBIG
+            return too_large()
     return _not_a_ledger()
 
 

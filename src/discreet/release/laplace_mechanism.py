@@ -26,6 +26,7 @@ from discreet.draw.vector import beyond_int64, draw_one, fill
 from discreet.errors import InvalidParameter
 from discreet.parameters import exact_count, exact_epsilon, exact_sensitivity
 from discreet.release.account import Account, charged
+from discreet.release.size import refuse_long
 from discreet.release.tape import drawn, on_tape
 
 _CHUNK = 2**19
@@ -76,6 +77,7 @@ def laplace_mechanism(
     if not account:
         result = task.release(out)
     else:
+        refuse_long(array.size)
         result = charged(account, "laplace_mechanism", parameters, exact, task.release)
         if out is not None:  # after the record is on disk: before it, a caller could see a draw that nobody remembers
             out[...] = result

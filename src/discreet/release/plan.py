@@ -36,6 +36,7 @@ from discreet.release.answer import Answer, table_lines
 from discreet.release.design import CountDesign, Line, MomentDesign, Terms
 from discreet.release.discovery import told_with
 from discreet.release.mechanism import public_count
+from discreet.release.size import refuse_large, within_memory
 from discreet.release.spending import new_request_id
 from discreet.release.split import Share, shared
 
@@ -112,7 +113,7 @@ class Plan:
 
             return release_to(self, to, entry, analyst)
         rest = self._rest()
-        _json(rest)  # what cannot be written is not paid for
+        refuse_large(self, len(_json(rest)))  # what cannot be written is not paid for
         if not self.cost:  # nothing but public numbers
             return Answer(
                 content=self._answered(rest), query=self.query, remaining=study.remaining, entry=entry, kept=study.kept
@@ -127,7 +128,8 @@ class Plan:
         )
         content = grant.answer
         if content is None:
-            content = ledger.record(grant, self._answered(rest))
+            with within_memory():
+                content = ledger.record(grant, self._answered(rest))
         remaining = ledger.remaining(study.name, analyst=analyst)
         return Answer(content=content, query=self.query, remaining=remaining, entry=entry, kept=study.kept)
 
