@@ -63,6 +63,8 @@ _SINGLE = (b"authorization", b"content-length", b"content-type")
 """Headers of which two would be read differently by a proxy in front."""
 _CLOSE = (b"connection", b"close")
 _SHORT_THREADS = 4
+_MOST_DRAWN = 300
+"""Rows of a figure: it is drawn with a height for each of them, and one of 10,000 takes minutes and gigabytes."""
 
 _drawing = threading.Lock()
 """The renderer draws one figure at a time."""
@@ -109,6 +111,7 @@ class Front:
         self._turns = Turns(limits.at_once)
         self._long = anyio.CapacityLimiter(limits.threads)
         self._short = anyio.CapacityLimiter(_SHORT_THREADS)
+        self._drawings = anyio.CapacityLimiter(1)  # who waits for the renderer takes no thread from others
 
     async def page(self, _: Request) -> Response:
         """The page."""
@@ -165,7 +168,7 @@ class Front:
             answer, study, view = self._desk.answer(person, request.path_params["id"])
             return sent(answer_body(answer, study, view) if form == "json" else _written(answer, form), _FORMATS[form])
 
-        return await self._worked(request, self._long, work)
+        return await self._worked(request, self._drawings if form == "png" else self._long, work)
 
     async def _asked(self, request: Request, work: Callable[[Asked], bytes], *, release: bool) -> Response:
         """What the desk makes of a body; it leaves on the quantum, also if it is a refusal."""
@@ -273,6 +276,12 @@ def _drawn(answer: Answer) -> bytes:
     """The figure of an answer."""
     from discreet.show import figures
 
+    if len(answer) > _MOST_DRAWN:
+        raise Refusal(
+            406,
+            f"A figure over HTTP has at most {_MOST_DRAWN} rows, and this answer has {len(answer):,}.",
+            "Ask for json, csv or parquet, and draw some of its rows.",
+        )
     try:
         with _drawing, TemporaryDirectory() as folder:
             return figures.save(figures.make("release", answer=answer), Path(folder) / "figure.png").read_bytes()

@@ -103,6 +103,12 @@ class Desk:
                 kept = self._kept(person, study, name)
                 if kept is not None:
                     return kept[0], study, kept[1]
+                if self._requests.find(self._keys[study], name) is not None:
+                    raise Refusal(
+                        404,
+                        "The ledger keeps no answer under this id: it is not done, or it repeats one too often asked.",
+                        "POST /release with the same body and request_id gives the answer; it is charged once.",
+                    )
         raise Refusal(404, "There is no such release.", "GET /ledger lists the releases that you can see.")
 
     def entries(self, person: Person, study: str | None) -> list[dict[str, Any]]:
