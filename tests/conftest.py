@@ -43,6 +43,7 @@ def postgres():
         server.cleanup()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Whatever uses Spark runs in one process: its session takes longer to start than most tests take."""
     for item in items:

@@ -49,6 +49,7 @@ def test_everything_is_made_for_its_owner_alone(tmp_path):
                 "study.ledger",
                 "study.ledger.anchor",
                 "study.ledger-journal",
+                "study.ledger.lock",
             }
             assert readable_by_others(tmp_path) == []
     Path(place.anchor).unlink()
@@ -185,6 +186,7 @@ def test_forked_processes_that_start_at_once_leave_one_ledger(in_memory, _round)
     assert sorted(file.name for file in in_memory.iterdir() if not file.name.endswith("-journal")) == [
         "study.ledger",
         "study.ledger.anchor",
+        "study.ledger.lock",
     ]
     with Place("sqlite", where, where + ".anchor").open(study="s") as ledger:
         assert ledger.verify() == 1

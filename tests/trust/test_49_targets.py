@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet
-from discreet import InvalidParameter, Ledger, Policy
+from discreet import EngineFailed, InvalidParameter, Ledger, Policy
 from discreet.files import writer
 from discreet.files.add_noise import add_noise
 from discreet.show import figures, report
@@ -259,6 +259,10 @@ def test_noise_has_the_same_rules(folder):
         ("**/*.csv", ["new.csv", "parts/deep/new.csv"], "new.json"),
         ("SELECT * FROM 'parts/*.csv'", ["parts/new.csv"], "new.csv"),
         ("SELECT * FROM read_csv('parts/a.csv')", ["parts/a.csv"], "new.csv"),
+        ("SELECT * FROM 'parts/it''s.csv'", ["parts/it's.csv"], "new.csv"),
+        ('SELECT * FROM "parts/a "" b.csv"', ['parts/a " b.csv'], "new.csv"),
+        ("SELECT * FROM read_csv($$parts/a.csv$$)", ["parts/a.csv"], "new.csv"),
+        ("SELECT * FROM read_csv($x$parts/a.csv$x$)", ["parts/a.csv"], "new.csv"),
     ],
 )
 def test_no_output_joins_the_data(tmp_path, monkeypatch, source, bad, good):
@@ -311,3 +315,24 @@ def test_a_draft_is_private_and_the_file_has_the_mode_of_the_umask(tmp_path):
     with pytest.raises(RuntimeError), writer.new_file(tmp_path / "other.csv") as draft:
         raise RuntimeError
     assert os.listdir(tmp_path) == ["new.csv"]
+
+
+def test_a_release_whose_name_is_taken_while_it_is_written_is_not_lost(folder, monkeypatch):
+    """It is drawn once: what was paid for stays, under another name, and counts as the release once it is moved."""
+    publish = writer.Draft.publish
+    target = folder / "new.parquet"
+
+    def late(draft: writer.Draft, **terms: bool) -> None:
+        target.write_text("theirs", "utf-8")
+        publish(draft, **terms)
+
+    with discreet.open(folder / "study.toml") as study:
+        planned = study.sql(SQL, epsilon="0.1")
+        with monkeypatch.context() as patch:
+            patch.setattr(writer.Draft, "publish", late)
+            with pytest.raises(EngineFailed, match=r"new.parquet was taken meanwhile: the release is whole in") as told:
+                planned.release(to=target, request_id="r")
+        assert target.read_text("utf-8") == "theirs"
+        spent = study.spent
+        (folder / str(told.value).partition("whole in ")[2].partition(";")[0]).replace(target)
+        assert (planned.release(to=target, request_id="r").path, study.spent) == (target, spent)

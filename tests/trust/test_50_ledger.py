@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from discreet import EngineFailed, Ledger, LedgerDamaged
-from discreet.ledger import book, database, ledger
+from discreet.ledger import book, database, ledger, turns
 
 
 def test_a_repeat_stores_no_question_and_only_so_many_are_kept(place, monkeypatch):
@@ -47,7 +47,8 @@ def test_an_unanswered_question_is_answered_under_a_request_that_was_not_kept(pl
 
 def test_a_wait_for_a_lock_ends_and_another_study_goes_on_meanwhile(server_place, monkeypatch):
     """Somebody holds the study's row and never lets go."""
-    monkeypatch.setattr(database, "_PATIENCE", 2)
+    for module in (database, turns):
+        monkeypatch.setattr(module, "PATIENCE", 2)
     with server_place.open(new=True) as opened:
         opened.create("s", 1)
         opened.create("t", 1)
@@ -77,7 +78,8 @@ def test_a_wait_for_a_lock_ends_and_another_study_goes_on_meanwhile(server_place
 
 def test_a_session_that_stops_in_a_transaction_is_ended_by_the_server(server_place, monkeypatch):
     """So that a machine that freezes does not keep the lock for ever."""
-    monkeypatch.setattr(database, "_PATIENCE", 1)
+    for module in (database, turns):
+        monkeypatch.setattr(module, "PATIENCE", 1)
     with server_place.open(new=True) as opened, server_place.open() as other:
         opened.create("s", 1)
 

@@ -210,6 +210,8 @@ class Policy:
 
 def _table(path: Path) -> dict[str, Any]:
     try:
+        if path.exists() and not path.is_file():
+            raise InvalidParameter("a policy must be a plain file")
         if path.stat().st_size > LARGEST_FILE:
             raise InvalidParameter("a policy must be at most 10 MB; put long lists of keys into a file of their own")
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))

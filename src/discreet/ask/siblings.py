@@ -33,7 +33,7 @@ def budgets(study: str, others: Sequence[str]) -> str:
 def _source(file: Path) -> object:
     """The source that a policy names; what cannot be read names none."""
     try:
-        if file.stat().st_size > LARGEST_FILE:
+        if not file.is_file() or file.stat().st_size > LARGEST_FILE:  # a pipe would be waited for
             return None
         return tomllib.loads(file.read_text(encoding="utf-8-sig")).get("source")
     except (OSError, ValueError, RecursionError):

@@ -106,7 +106,11 @@ def plan(
             terminal.say(f"ε {float(planned.cost):.4g} gives ± {within} at {float(planned.confidence) * 100:g} %.")
         terminal.show_plan(planned)
         terms = {"epsilon": epsilon, "within": within, "size": size, "weight": weight, "simultaneous": simultaneous}
-        places = {"ledger": ledger, "anchor": anchor, "confidence": None if confidence == "0.95" else confidence}
+        places = {
+            "ledger": terminal.without_secrets(ledger),
+            "anchor": anchor,
+            "confidence": None if confidence == "0.95" else confidence,
+        }
         terminal.show_next(planned, [study, sql], {**terms, **places})
 
 

@@ -96,6 +96,17 @@ def show_next(plan: Plan, words: Sequence[str], options: Mapping[str, Any]) -> N
     console().print(Text(command if whole else "discreet release …"), soft_wrap=True)
 
 
+def without_secrets(ledger: str | None) -> str | None:
+    """The place of a ledger as it may be shown; an address that may hold a password is left to the reader.
+
+    >>> without_secrets("a.ledger"), without_secrets("postgresql://me@h/x"), without_secrets("postgresql://me:no@h/x")
+    ('a.ledger', 'postgresql://me@h/x', 'postgresql://…')
+    """
+    scheme, mark, rest = (ledger or "").partition("://")
+    secret = mark and ("?" in rest or ":" in rest.rpartition("@")[0])
+    return f"{scheme}://…" if secret else ledger
+
+
 def _word(text: str) -> str:
     """A word for a shell; a text with apostrophes in the other quotes, where nothing in it means more there.
 

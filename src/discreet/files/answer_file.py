@@ -33,6 +33,7 @@ from discreet.files.writer import write as write_file
 from discreet.formats import left_shown, shown
 from discreet.release.design import columns
 from discreet.release.discovery import told_with
+from discreet.release.size import refuse_large_file
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.moments import MomentDesign
 
@@ -90,6 +91,7 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
         raise InvalidParameter(f"to must be a new file that ends in .parquet, got {Path(target).name!r}")
     if obstacle := unstreamed(plan):
         raise QueryRefused(obstacle)
+    refuse_large_file(plan)
     study = plan.study
     asking = Asking(
         ledger=study.ledger,

@@ -17,7 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DiscreetError, EngineFailed, QueryRefused
+from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, QueryRefused
 from discreet.files.writer import NOTHING, Draft, Kept, free, is_plain_file, refuse_kept
 from discreet.ledger.ledger import Grant, Ledger
 from discreet.ledger.questions import new_request_id
@@ -47,7 +47,7 @@ def released(
             mine = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
             recorded = mine if asking is None or grant is None else asking.ledger.record(grant, mine)
             if recorded == mine:
-                draft.publish(force=force)
+                _publish(draft, place, spent=grant is not None, force=force)
                 return record
         except DiscreetError:
             raise
@@ -59,6 +59,22 @@ def released(
         spent = "" if grant is None else "; what was spent stays spent"
         raise EngineFailed(f"{place.name} could not be made ({failed}){spent}")
     return found(recorded)
+
+
+def _publish(draft: Draft, place: Path, *, spent: bool, force: bool) -> None:
+    """Name the file; if that fails after it was paid for, the only draw is kept under another name."""
+    try:
+        draft.publish(force=force)
+    except Exception as failure:
+        if not spent:
+            raise
+        why = "was taken meanwhile" if isinstance(failure, InvalidParameter) else "could not be named"
+    else:
+        return
+    raise EngineFailed(
+        f"the name {place.name} {why}: the release is whole in {draft.rescue().name}; move that to {place.name} and "
+        "ask again, which is free"
+    )
 
 
 def _place(target: str | os.PathLike[str], asking: Asking | None, kept: Kept, *, force: bool) -> Path:

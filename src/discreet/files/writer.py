@@ -26,8 +26,9 @@ from discreet.errors import InvalidParameter
 from discreet.ledger.questions import new_request_id
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_JOURNALS = ("", "-wal", "-shm", "-journal", ".new")
-_QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
+_JOURNALS = ("", "-wal", "-shm", "-journal", ".new", ".lock")
+_QUOTED = re.compile(r"""'((?:[^']|'')+)'|"((?:[^"]|"")+)"|\$(\w*)\$(.+?)\$\3\$""", re.DOTALL)
+"""What stands between quotes, which are doubled inside, or between dollars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,10 @@ def kept_source(source: object) -> Kept:
         return NOTHING
     path = source.removeprefix("spark:")
     if path.split(maxsplit=1)[:1] and path.split(maxsplit=1)[0].lower() in ("select", "with", "from"):
-        parts = [kept_source(first or second) for first, second in _QUOTED.findall(path)]
-        return sum(parts, NOTHING)
+        quoted = [
+            one.replace("''", "'") or two.replace('""', '"') or four for one, two, _, four in _QUOTED.findall(path)
+        ]
+        return sum(map(kept_source, quoted), NOTHING)
     if os.path.isdir(path):
         return Kept(folders=(path,))
     if not os.path.exists(path) and glob.has_magic(path):
@@ -138,6 +141,7 @@ class Draft:
             os.fchmod(descriptor, 0o600)
         self.file: IO[bytes] = os.fdopen(descriptor, "wb")
         self.closed = False
+        self._stays = False
 
     def write(self, data: Any) -> int:
         """How many bytes were written: all of them."""
@@ -175,6 +179,16 @@ class Draft:
             self._part.rename(self._target)
         _sync_folder(self._target.parent)
 
+    def rescue(self) -> Path:
+        """Where the file is kept that could not have its name: beside its target, under a name that nobody has."""
+        self.file.flush()
+        other = self._target.with_name(f"{self._target.stem}.{new_request_id()[:8]}{self._target.suffix}")
+        try:
+            return self._part.rename(other)
+        except OSError:
+            self._stays = True
+            return self._part
+
     def __enter__(self) -> Self:
         return self
 
@@ -182,8 +196,8 @@ class Draft:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.file.close()
-        with suppress(FileNotFoundError):
-            self._part.unlink()
+        if not self._stays:
+            self._part.unlink(missing_ok=True)
 
 
 @contextmanager

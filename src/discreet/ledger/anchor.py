@@ -22,6 +22,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -103,8 +104,10 @@ class AnchorFile:
     def read(self) -> Anchor:
         """What the file says now; `LedgerDamaged` if it is missing or unreadable."""
         try:
-            descriptor = os.open(self.path, os.O_RDONLY)
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is not waited for
             try:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise self._damaged()
                 content = os.read(descriptor, os.fstat(descriptor).st_size)
             finally:
                 os.close(descriptor)

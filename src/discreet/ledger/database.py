@@ -1,8 +1,8 @@
 """How a process reaches the ledger's tables: connections, transactions, turns, and what their failures mean.
 
-A transaction that writes has its turn: one at a time for a file, one at a time for each study on a server, and no fork
-happens inside one, for SQLite's locks do not survive a fork. A wait for a turn or a lock ends, with nothing spent.
-Reading has no lock on a server; in a file it keeps writers from committing, so it is done in short pieces.
+A transaction has its turn (see `turns`): one at a time for a file, one that writes for each study on a server.
+A wait for a turn or a lock ends, with nothing spent. Reading has no lock on a server; in a file it keeps writers
+waiting, so it is done in short pieces.
 
 A server is known by its system identifier and its timeline: another one is a copy, or a standby that took over, and may
 lack the last entries. What a database says is turned into our errors here; its text is never passed on, for it may
@@ -11,15 +11,15 @@ quote a row.
 
 from __future__ import annotations
 
+import errno
 import os
-import threading
 from collections import namedtuple
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from weakref import WeakSet, finalize
+from weakref import finalize
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, TimeoutError
@@ -28,11 +28,9 @@ from sqlalchemy.sql.selectable import ReturnsRows
 
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, LedgerDamaged
 from discreet.ledger.chain import sha256_of
-from discreet.ledger.refusals import damaged_file
+from discreet.ledger.refusals import damaged_file, too_large
 from discreet.ledger.schema import ANALYST, ENTRY, STUDY
-
-_PATIENCE = 60
-"""Seconds that a transaction waits for its turn, or a session of ours may be idle in one, before it is given up."""
+from discreet.ledger.turns import PATIENCE, Busy, Turn
 
 _KEYS = 1 + sum(index.unique for index in ENTRY.indexes)
 
@@ -70,33 +68,6 @@ _KEEPALIVE = {
 _words: dict[tuple[str, ReturnsRows], tuple[str, Any]] = {}
 """The SQL of each statement for each database, and the type of its rows."""
 
-_registry = threading.Lock()
-_turns: WeakSet[Any] = WeakSet()
-_held: list[Any] = []
-
-
-def _new_turn() -> Any:
-    turn = threading.Lock()
-    with _registry:
-        _turns.add(turn)
-    return turn
-
-
-def _hold_all() -> None:
-    _registry.acquire()
-    _held.extend(sorted(_turns, key=id))
-    for turn in _held:
-        turn.acquire()
-
-
-def _release_all() -> None:
-    while _held:
-        _held.pop().release()
-    _registry.release()
-
-
-os.register_at_fork(before=_hold_all, after_in_parent=_release_all, after_in_child=_release_all)
-
 
 class Database:
     """Where the tables are: a file, or a PostgreSQL server."""
@@ -106,7 +77,8 @@ class Database:
         self._pid = os.getpid()
         self._failed = False
         self._driver: Any = self._engine.dialect.dbapi
-        self._own_turns: dict[str | None, Any] = {}
+        self._lock = where.resolve().with_name(f"{where.resolve().name}.lock") if isinstance(where, Path) else None
+        self._own_turns: dict[str | None, Turn] = {}
         event.listen(self._engine, "begin", _begin)
         finalize(self, _dispose, self._engine, self._pid)
 
@@ -117,7 +89,7 @@ class Database:
 
     def is_busy(self, study: str) -> bool:
         """Whether another thread writes to the study now; then whatever is known of the last entry will be old."""
-        return bool(self._turn_of(study).locked())
+        return self._turn_of(study).taken
 
     @contextmanager
     def transaction(self, study: str | None = None) -> Iterator[Connection]:
@@ -148,20 +120,21 @@ class Database:
     def _connected(self, **options: Any) -> Connection:
         return self._engine.connect().execution_options(**options)
 
-    def _turn_of(self, study: str | None) -> Any:
+    def _turn_of(self, study: str | None) -> Turn:
         key = None if self.is_file else study
-        return self._own_turns.get(key) or self._own_turns.setdefault(key, _new_turn())
+        return self._own_turns.get(key) or self._own_turns.setdefault(key, Turn(self._lock))
 
     @contextmanager
     def _turn(self, study: str | None) -> Iterator[None]:
-        turn = self._turn_of(study)
-        if not turn.acquire(timeout=_PATIENCE):
-            raise _busy()
-        try:
+        with ExitStack() as held:
+            try:
+                held.enter_context(self._turn_of(study).taking())
+            except Busy:
+                raise _busy() from None
+            except OSError as failure:
+                raise _of_file(_FULL if failure.errno == errno.ENOSPC else _CANTOPEN) from None
             with self._translating():
                 yield
-        finally:
-            turn.release()
 
     @contextmanager
     def _translating(self) -> Iterator[None]:
@@ -263,6 +236,8 @@ def _of_server(failure: BaseException | None, driver: Any) -> DiscreetError:
                 "the ledger's database does not permit this user to read and write its tables: nothing was spent; "
                 "ask its administrator"
             )
+        case "54000":  # PROGRAM LIMIT EXCEEDED
+            return too_large()
         case "55P03":  # LOCK NOT AVAILABLE
             return _busy()
     if isinstance(failure, driver.OperationalError | driver.InterfaceError | driver.InternalError):
@@ -275,7 +250,7 @@ def _of_server(failure: BaseException | None, driver: Any) -> DiscreetError:
     )
 
 
-_IOERR = 10
+_IOERR, _FULL, _CANTOPEN = 10, 13, 14
 
 
 def _code(failure: BaseException | None) -> int:
@@ -295,6 +270,8 @@ def _of_file(code: int) -> DiscreetError:
             return EngineFailed("the ledger's disk failed: nothing is released; mend it and open the ledger again")
         case 7 | 13:  # NOMEM, FULL
             return EngineFailed("the ledger's disk is full: nothing is released; make room and ask again")
+        case 18:  # TOOBIG
+            return too_large()
     return _not_a_ledger()
 
 
@@ -310,7 +287,7 @@ def _row_type(statement: ReturnsRows) -> Any:
 
 
 def _busy() -> EngineFailed:
-    return EngineFailed(f"the ledger was busy for {_PATIENCE} seconds: nothing was spent; ask again")
+    return EngineFailed(f"the ledger was busy for {PATIENCE} seconds: nothing was spent; ask again")
 
 
 def _read_only() -> EngineFailed:
@@ -327,7 +304,7 @@ def _not_a_ledger() -> LedgerDamaged:
 def _sqlite(path: Path) -> Engine:
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
-        connect_args={"timeout": _PATIENCE, "isolation_level": None, "check_same_thread": False},
+        connect_args={"timeout": PATIENCE, "isolation_level": None, "check_same_thread": False},
         paramstyle="named",
         poolclass=QueuePool,
         pool_size=1,
@@ -351,7 +328,7 @@ def _postgresql(url: URL) -> Engine:
             connect_args=keepalive,
             pool_size=4,
             max_overflow=12,
-            pool_timeout=_PATIENCE,
+            pool_timeout=PATIENCE,
             use_native_hstore=False,  # looking for it takes a message
         )
     except (ImportError, NoSuchModuleError):
@@ -363,7 +340,7 @@ def _postgresql(url: URL) -> Engine:
             "SET plan_cache_mode TO force_generic_plan;"  # every statement is a look-up by an index
             "SET default_transaction_isolation TO 'read committed'; SET synchronous_commit TO on;"
             "SET statement_timeout TO 0;"  # it would end a commit's wait for a standby, as if that had answered
-            f"SET lock_timeout TO '{_PATIENCE}s'; SET idle_in_transaction_session_timeout TO '{_PATIENCE}s'"
+            f"SET lock_timeout TO '{PATIENCE}s'; SET idle_in_transaction_session_timeout TO '{PATIENCE}s'"
         )
         standby, system, timeline = connection.execute(_SERVER).fetchone()
         if standby:

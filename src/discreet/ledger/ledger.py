@@ -32,7 +32,7 @@ from discreet.ledger import restore as ledger_restore
 from discreet.ledger.anchor import Head
 from discreet.ledger.book import Book, Page, entries_of
 from discreet.ledger.chain import COLUMNS, Entry, checked, in_epsilon, question_of, readable
-from discreet.ledger.refusals import damaged_file, foreign, require_text, void
+from discreet.ledger.refusals import damaged_file, foreign, require_answer, require_text, void
 from discreet.ledger.restore import places, refuse_unusable
 from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VERSION
 from discreet.parameters import charge, exact_epsilon, quote
@@ -238,8 +238,7 @@ class Ledger:
 
     def record(self, grant: Grant, answer: bytes) -> bytes:
         """What is to be shown: this answer, now on disk, or the one that was recorded before it."""
-        if not isinstance(answer, bytes):
-            raise InvalidParameter(f"answer must be bytes, got {quote(answer)}")
+        require_answer(answer)
         epsilon = str(grant.epsilon)
         asked: dict[str, Any] = {"request_id": grant.request_id, "question": grant.question, "epsilon": epsilon}
         with self._book.page(grant.study, **asked) as page:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from discreet.errors import InvalidParameter, LedgerDamaged, QueryRefused
+from discreet.errors import EngineFailed, InvalidParameter, LedgerDamaged, QueryRefused
 from discreet.parameters import quote
 
 _NAME = 100
@@ -12,6 +12,10 @@ _NAME = 100
 
 _PRINTABLE = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]*")
 """No control characters, which PostgreSQL or a terminal cannot take, and no half of a surrogate pair."""
+
+
+MOST_BYTES = 500_000_000
+"""In an answer: a row of SQLite takes 10⁹ bytes, and PostgreSQL shows an answer as text twice as long, up to 1 GiB."""
 
 
 class VoidQuestion(QueryRefused):
@@ -24,11 +28,27 @@ def require_text(name: str, value: object, longest: int = _NAME) -> None:
         raise InvalidParameter(f"{name} must be printable text of 1 to {longest} characters, got {quote(value)}")
 
 
+def require_answer(answer: object) -> None:
+    """Refuse what no database of a ledger can keep."""
+    if not isinstance(answer, bytes):
+        raise InvalidParameter(f"answer must be bytes, got {quote(answer)}")
+    if len(answer) > MOST_BYTES:
+        raise too_large()
+
+
 def void() -> VoidQuestion:
     """The refusal to answer what may have been answered before."""
     return VoidQuestion(
         "this question was paid for before the ledger was restored from a copy, which does not know its answer: it is "
         "not answered twice; ask at another epsilon, as a new question"
+    )
+
+
+def too_large() -> EngineFailed:
+    """What is said of an answer that a database does not take."""
+    return EngineFailed(
+        f"the answer is larger than a ledger keeps, {MOST_BYTES:,} bytes: nothing is released, and what was spent "
+        "stays spent; ask for less at once, or release to a file"
     )
 
 

@@ -102,7 +102,8 @@ def _make(where: Path | URL, anchor: Path) -> None:
         book.database.close()
         if isinstance(building, Path):
             building.unlink(missing_ok=True)
-            building.with_name(building.name + "-journal").unlink(missing_ok=True)
+            for end in ("-journal", ".lock"):
+                building.with_name(building.name + end).unlink(missing_ok=True)
 
 
 def restore(book: Book, accept: str) -> None:

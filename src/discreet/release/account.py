@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from discreet.errors import InvalidParameter
+from discreet.release.size import within_memory
 from discreet.release.tape import Tape, taping
 
 if TYPE_CHECKING:
@@ -86,9 +87,9 @@ def charged(
     kept = grant.answer
     if kept is None:
         tape = Tape()
-        with taping(tape):
+        with within_memory(), taping(tape):
             found = work()
-        mine = tape.written()
+            mine = tape.written()
         kept = ledger.record(grant, mine)
         if kept == mine:
             return found

@@ -34,10 +34,12 @@ from discreet.ask.query import Query
 from discreet.ask.scope import Scope
 from discreet.calibrate.ball import ball, integer_floor
 from discreet.draw.coin import Chance
-from discreet.errors import InvalidParameter, one_line
+from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.formats import shown
-from discreet.ledger.ledger import Ledger
+from discreet.ledger.chain import Entry
+from discreet.ledger.ledger import Grant, Ledger
 from discreet.ledger.questions import canonical
+from discreet.ledger.refusals import VoidQuestion
 from discreet.parameters import exact_epsilon, quote
 from discreet.release.mechanism import kept_keys
 
@@ -46,6 +48,9 @@ if TYPE_CHECKING:
 
 REQUEST = "discreet.discover"
 """The one request id of a discovery: the ledger itself refuses a second one that differs."""
+
+_QUERY = '["discover",'
+"""With which the text of a discovery begins."""
 
 _LARGEST_DELTA = Fraction(1, 2)
 """From here on one unit is more likely told than not, and the closed form of π(n) ends."""
@@ -154,15 +159,11 @@ def discovery(study: Study, columns: Sequence[str], epsilon: Any) -> Discovered:
         "max_groups": policy.max_groups,
     }
     ledger, text = study.ledger, canonical("discover", asked)
-    try:
-        grant = ledger.spend(REQUEST, text, exact, study=study.name, data_version=study.version)
-    except InvalidParameter:
-        if ledger.entry(REQUEST, study=study.name) is None:
-            raise
-        raise refused(
-            "the delta of this study is spent: a study makes one discovery, of one or several columns, and this one "
-            "made another; its keys stay in use, and the same discovery asked again is free"
-        ) from None
+    begun = ledger.entry(REQUEST, study=study.name)
+    if begun is None or ledger.answer(study=study.name, request_id=REQUEST) is not None:
+        grant = _granted(study, text, exact, again=begun is not None)
+    else:
+        grant = _broken_off(study, begun, text, exact)
     content = grant.answer
     if content is None:
         ledger._refuse_twice(REQUEST, study=study.name)  # its delta would be spent twice
@@ -172,6 +173,45 @@ def discovery(study: Study, columns: Sequence[str], epsilon: Any) -> Discovered:
         told = {"discovered": keys, "epsilon": str(exact), "delta": str(delta)}
         content = ledger.record(grant, json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode())
     return _read(content)
+
+
+def _granted(study: Study, text: str, epsilon: Fraction, *, again: bool) -> Grant:
+    """Leave for the one discovery of a study, or its answer."""
+    try:
+        return study.ledger.spend(REQUEST, text, epsilon, study=study.name, data_version=study.version)
+    except InvalidParameter:
+        if not again:
+            raise
+    raise _made_another()
+
+
+def _broken_off(study: Study, begun: Entry, text: str, epsilon: Fraction) -> Grant:
+    """Leave for a discovery that was paid for and never answered; of the data as it is now: nobody has seen any."""
+    paid, query = Fraction(begun.epsilon or 0), begun.query or ""
+    if not query.startswith(_QUERY):  # somebody else has taken the request id
+        raise _made_another()
+    try:
+        grant = study.ledger.spend(REQUEST, query, paid, study=study.name, data_version=begun.data_version)
+    except VoidQuestion:
+        raise refused(
+            "the delta of this study is spent, for a discovery that was never answered before the ledger was restored "
+            "from a copy, so it never will be: declare the keys in the policy"
+        ) from None
+    if (query, paid) == (text, epsilon):
+        return grant
+    if grant.answer is not None:
+        raise _made_another()
+    raise refused(
+        f"the delta of this study is spent, for a discovery of {', '.join(json.loads(query)[1]['columns'])} at epsilon "
+        f"{shown(paid)} that was broken off before its answer: ask for exactly that, under the same policy; it is free"
+    )
+
+
+def _made_another() -> QueryRefused:
+    return refused(
+        "the delta of this study is spent: a study makes one discovery, of one or several columns, and this one "
+        "made another; its keys stay in use, and the same discovery asked again is free"
+    )
 
 
 def recorded(ledger: Ledger, study: str, policy: Policy) -> Discovered | None:

@@ -26,6 +26,7 @@ from discreet.draw.vector import beyond_int64, draw_one, fill
 from discreet.errors import InvalidParameter
 from discreet.parameters import exact_count, exact_epsilon, exact_sensitivity
 from discreet.release.account import Account, charged
+from discreet.release.size import refuse_long
 from discreet.release.tape import drawn, on_tape
 
 _CHUNK = 2**19
@@ -73,6 +74,8 @@ def laplace_mechanism(
     if out is not None:
         _check_out(out, array.shape, task.dtype)
     parameters = {"sensitivity": delta, "changes": changes, "type": task.dtype.name, "shape": list(array.shape)}
+    if account:
+        refuse_long(array.size)
     result = charged(account, "laplace_mechanism", parameters, exact, task.release) if account else task.release(out)
     if out is not None:
         if result is not out:  # after the record is on disk: before it, a caller could see a draw that nobody remembers

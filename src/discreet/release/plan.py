@@ -38,6 +38,7 @@ from discreet.release.answer import Answer
 from discreet.release.design import Line, items
 from discreet.release.discovery import told_with
 from discreet.release.mechanism import public_count
+from discreet.release.size import refuse_large, within_memory
 from discreet.release.split import Share, of_everybody, shared
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.moments import MomentDesign
@@ -117,7 +118,7 @@ class Plan:
 
             return release_to(self, to, entry, analyst)
         rest = self._rest()
-        _json(rest)  # what cannot be written is not paid for
+        refuse_large(self, len(_json(rest)))  # what cannot be written is not paid for
         if not self.cost:  # nothing but public numbers
             return Answer(
                 content=self._answered(rest), query=self.query, remaining=study.remaining, entry=entry, kept=study.kept
@@ -132,7 +133,8 @@ class Plan:
         )
         content = grant.answer
         if content is None:
-            content = ledger.record(grant, self._answered(rest))
+            with within_memory():
+                content = ledger.record(grant, self._answered(rest))
         remaining = ledger.remaining(study.name, analyst=analyst)
         return Answer(content=content, query=self.query, remaining=remaining, entry=entry, kept=study.kept)
 

@@ -26,6 +26,9 @@ from discreet.serve import bodies
 from discreet.serve.refusals import Refusal
 from discreet.serve.schema import encoded
 
+_MOST_DRAWN = 300
+"""Rows of a figure: it is drawn with a height for each of them, and one of 10,000 takes minutes and gigabytes."""
+
 _drawing = threading.Lock()
 """The renderer draws one figure at a time."""
 
@@ -103,6 +106,12 @@ def _drawn(answer: Answer) -> bytes:
     """The figure of an answer."""
     from discreet.show import figures
 
+    if len(answer) > _MOST_DRAWN:
+        raise Refusal(
+            406,
+            f"A figure over HTTP has at most {_MOST_DRAWN} rows, and this answer has {len(answer):,}.",
+            "Ask for json, csv or parquet, and draw some of its rows.",
+        )
     try:
         with _drawing, TemporaryDirectory() as folder:
             return figures.save(figures.make("release", answer=answer), Path(folder) / "figure.png").read_bytes()

@@ -71,7 +71,6 @@ _SINGLE = (b"authorization", b"content-length", b"content-type")
 """Headers of which two would be read differently by a proxy in front."""
 _CLOSE = (b"connection", b"close")
 _SHORT_THREADS = 4
-
 Question = TypeVar("Question", bodies.Question, bodies.Request)
 Result = TypeVar("Result")
 Handler = Callable[[Request], Awaitable[Response]]
@@ -116,6 +115,7 @@ class Front:
         self._turns = Turns(limits.at_once)
         self._long = anyio.CapacityLimiter(limits.threads)
         self._short = anyio.CapacityLimiter(_SHORT_THREADS)
+        self._drawings = anyio.CapacityLimiter(1)  # who waits for the renderer takes no thread from others
 
     async def page(self, _: Request) -> Response:
         """The page."""
@@ -170,7 +170,7 @@ class Front:
             answer, study, view = self._desk.answer(person, request.path_params["id"])
             return sent(answer_body(answer, study, view) if form == "json" else written(answer, form), FORMATS[form])
 
-        return await self._worked(request, self._long, work)
+        return await self._worked(request, self._drawings if form == "png" else self._long, work)
 
     async def _asked(self, request: Request, kind: type[Question], work: Callable[[Question], bytes]) -> Response:
         """What the desk makes of a body of this kind; it leaves on the quantum, also if it is a refusal."""

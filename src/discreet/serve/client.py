@@ -10,6 +10,7 @@ network loses is asked for again under the same id, so it is charged once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,6 +28,7 @@ from discreet.errors import (
     printable,
 )
 from discreet.ledger.questions import new_request_id
+from discreet.parameters import quote
 from discreet.release.answer import Answer
 from discreet.release.design import Line
 from discreet.serve import bodies
@@ -51,6 +53,7 @@ _ERRORS: dict[int, type[DiscreetError]] = {
 _OWN_WORDS = (400, 403, 422)
 """Errors that say what a study of one's own would say."""
 
+_TOKEN = re.compile(r"[!-~]+", re.ASCII)
 _PATIENCE = 600.0
 _TRIES = 3
 
@@ -74,15 +77,20 @@ class Server:
     """A connection; errors are those that a study of one's own raises."""
 
     def __init__(self, url: str, token: str) -> None:
-        _refuse_open(url)
-        parts = urlsplit(url)
+        self.address = _address(url)
+        if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+            raise InvalidParameter("token must be as the custodian gave it, ASCII without spaces: copy it again")
         try:
             import httpx
         except ImportError:
             raise InvalidParameter("connect needs httpx: pip install 'discreet[serve]'") from None
-        self.address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         headers = {"authorization": f"Bearer {token}", "accept": "application/json"}
-        self._client = httpx.Client(base_url=url, headers=headers, timeout=_PATIENCE, trust_env=False)
+        try:
+            self._client = httpx.Client(base_url=url, headers=headers, timeout=_PATIENCE, trust_env=False)
+            return
+        except (httpx.InvalidURL, ValueError):
+            pass
+        raise _no_address()
 
     def get(self, path: str, kind: type[Body], **parameters: str) -> Body:
         """What a path shows."""
@@ -239,10 +247,21 @@ def _line(line: PlanLine) -> Line:
     )
 
 
-def _refuse_open(url: str) -> None:
-    """Refuse to send a token in the clear."""
-    parts = urlsplit(url)
-    if parts.scheme == "https":
-        return
-    if parts.scheme != "http" or not is_local(parts.hostname or ""):
-        raise InvalidParameter(f"url must begin with https://, or be of this machine, got {url[:60]!r}")
+def _address(url: str) -> str:
+    """The scheme and the host of an address, which hold no secret; refused if a token would travel in the clear."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except (ValueError, AttributeError):
+        parts = None
+    if parts is None:
+        raise _no_address()
+    if parts.scheme != "https" and (parts.scheme != "http" or not is_local(host)):
+        raise InvalidParameter(
+            f"url must begin with https://, or be of this machine, got {quote(f'{parts.scheme}://{host}')}"
+        )
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def _no_address() -> InvalidParameter:
+    return InvalidParameter("url must be an address such as https://data.example.org")

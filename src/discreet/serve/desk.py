@@ -122,6 +122,12 @@ class Desk:
                 stored = self._stored(person, study, name)
                 if stored is not None:
                     return stored[0], study, stored[1]
+                if self._requests.find(self._keys[study], name) is not None:
+                    raise Refusal(
+                        404,
+                        "The ledger keeps no answer under this id: it is not done, or it repeats one too often asked.",
+                        "POST /release with the same body and request_id gives the answer; it is charged once.",
+                    )
         raise Refusal(404, "There is no such release.", "GET /ledger lists the releases that you can see.")
 
     def entries(self, person: Person, study: str | None) -> bodies.Entries:

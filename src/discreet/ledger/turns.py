@@ -1,0 +1,128 @@
+"""Turns: who may use a ledger's database now, among the threads of a process and, for a file, among processes.
+
+SQLite's locks are POSIX locks: the system drops all that a process has on a file as soon as it closes any descriptor of
+that file, be it the one of a copy that a thread makes. So a transaction of a file also holds a `flock` on
+`<file>.lock`, which ends with its own descriptor alone. That file is empty, and nobody needs a copy of it.
+
+No fork happens while another thread has its turn, for SQLite's locks do not survive a fork. A thread that forks in its
+own turn, in the handler of a signal, does not wait for itself.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from weakref import WeakSet
+
+from discreet.ledger.anchor import private_file
+
+PATIENCE = 60
+"""Seconds that a transaction waits for its turn, or a session of ours may be idle in one, before it is given up."""
+
+_NAP = 0.001
+_LONGEST_NAP = 0.02
+"""Seconds between two tries for the lock of a file."""
+
+_registry = threading.RLock()
+_turns: WeakSet[Turn] = WeakSet()
+_held: list[list[Turn]] = []
+
+
+class Busy(Exception):
+    """A turn that did not come in time."""
+
+
+class Turn:
+    """One user at a time; with a file, one among all processes that use the file."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self.lock = threading.RLock()
+        self.taken = False
+        """Whether somebody has it now, or had it a moment ago."""
+        with _registry:
+            _turns.add(self)
+
+    @contextmanager
+    def taking(self) -> Iterator[None]:
+        """Hold it; `Busy` if it does not come, an OSError if the lock of the file cannot be had."""
+        end = time.monotonic() + PATIENCE
+        if not self.lock.acquire(timeout=PATIENCE):
+            raise Busy
+        try:
+            self.taken = True
+            if self._file is None:
+                yield
+            else:
+                with _alone(self._file, end):
+                    yield
+        finally:
+            self.taken = False
+            self.lock.release()
+
+
+@contextmanager
+def _alone(file: Path, end: float) -> Iterator[None]:
+    """While no other process, and no other ledger of this one, holds the lock of the file."""
+    nap = _NAP
+    while True:
+        descriptor = _opened(file)
+        try:
+            if _is_taken(descriptor, file):
+                try:
+                    yield
+                    return
+                finally:
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing alone would not do, if a fork has copied it
+        finally:
+            os.close(descriptor)
+        if time.monotonic() >= end:
+            raise Busy
+        time.sleep(nap)
+        nap = min(2 * nap, _LONGEST_NAP)
+
+
+def _opened(file: Path) -> int:
+    while True:
+        try:
+            return os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            try:
+                return private_file(file)
+            except FileExistsError:
+                continue
+
+
+def _is_taken(descriptor: int, file: Path) -> bool:
+    """Whether the lock is ours now, and of the file that has this name."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.fstat(descriptor).st_ino == os.stat(file).st_ino
+    except (BlockingIOError, FileNotFoundError):
+        return False
+    except OSError as failure:
+        if failure.errno != errno.EACCES:  # what some systems say for a lock that another has
+            raise
+        return False
+
+
+def _hold_all() -> None:
+    _registry.acquire()
+    _held.append(sorted(_turns, key=id))
+    for turn in _held[-1]:
+        turn.lock.acquire()
+
+
+def _release_all() -> None:
+    for turn in _held.pop():
+        turn.lock.release()
+    _registry.release()
+
+
+os.register_at_fork(before=_hold_all, after_in_parent=_release_all, after_in_child=_release_all)
