@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from discreet.ledger import ledger
-from discreet.serve import app
+from discreet.serve import answers
 from serving import QUICK, body, folder_in_memory, served
 
 
@@ -20,7 +20,7 @@ def site():
 def test_a_figure_of_many_rows_is_refused_in_one_sentence(site, monkeypatch):
     client = site.client()
     made = client.post("/release", json=body()).json()
-    monkeypatch.setattr(app, "_MOST_DRAWN", 2)
+    monkeypatch.setattr(answers, "_MOST_DRAWN", 2)
     refused = client.get(f"/releases/{made['id']}?format=png")
     assert (refused.status_code, refused.json()["error"]) == (
         406,
@@ -36,7 +36,7 @@ def test_figures_that_are_being_drawn_leave_the_threads_of_answers_alone(site, m
         assert end.wait(60)
         return b"figure"
 
-    monkeypatch.setattr(app, "_drawn", slow)
+    monkeypatch.setattr(answers, "_drawn", slow)
     made = site.client().post("/release", json=body()).json()
     with ThreadPoolExecutor(3) as pool:
         figures = [pool.submit(site.client().get, f"/releases/{made['id']}?format=png") for _ in range(2)]
