@@ -43,17 +43,12 @@ def postgres():
         server.cleanup()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Whatever uses Spark runs in one process: its session takes longer to start than most tests take."""
-    for item in items:
-        if "spark" in item.fixturenames or item.name.endswith("[spark]") or "[spark-" in item.name:
-            item.add_marker(pytest.mark.xdist_group("spark"))
-
-
 @pytest.fixture(scope="session")
 def spark():
-    """A session of Spark with two executor processes, in a time zone with summer time and odd minutes."""
+    """A session of Spark with two executor processes, in a time zone with summer time and odd minutes.
+
+    It takes longer to start than most tests take: whatever uses it is marked `spark`, and runs in a process of its own.
+    """
     try:
         import pyspark
         from pyspark.sql import SparkSession

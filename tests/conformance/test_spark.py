@@ -40,6 +40,8 @@ from discreet.engines.spark import Spark
 from discreet.engines.textfiles import Layout
 from discreet.errors import EngineFailed, InvalidParameter
 
+pytestmark = pytest.mark.spark
+
 few = settings(
     max_examples=6, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck)
 )

@@ -15,12 +15,13 @@ import pytest
 import discreet
 from discreet import Ledger
 from discreet.engines import array
-from discreet.release import design, mechanism, tape
+from discreet.release import mechanism, tape
+from discreet.release.statistics import moments
 
 AGES = np.linspace(1, 99, 50)
 STEPS = [
     (array, "moments"),
-    (design, "noisy_columns"),
+    (moments, "noisy_columns"),
     (mechanism, "fill"),
     (tape.Tape, "written"),
     (Ledger, "record"),

@@ -18,6 +18,7 @@ from discreet.files.spark import refuse_frame
 
 # PySpark says at every call that it does not know the newest pandas; its sockets and files are closed by the JVM
 pytestmark = [
+    pytest.mark.spark,
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),

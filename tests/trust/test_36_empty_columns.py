@@ -26,7 +26,7 @@ from discreet.errors import EngineFailed
 from studies import Paper, study_of
 
 
-@pytest.fixture(scope="module", params=["duckdb", "postgresql", "spark"])
+@pytest.fixture(scope="module", params=["duckdb", "postgresql", pytest.param("spark", marks=pytest.mark.spark)])
 def opened(request):
     if request.param == "duckdb":
         return in_memory

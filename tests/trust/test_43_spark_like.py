@@ -31,7 +31,7 @@ PATTERNS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["duckdb", "postgresql", "spark"])
+@pytest.fixture(scope="module", params=["duckdb", "postgresql", pytest.param("spark", marks=pytest.mark.spark)])
 def engine(request):
     opened = {"duckdb": lambda: in_memory, "postgresql": lambda: on_postgresql(request.getfixturevalue("postgres"))}
     make = opened.get(request.param, lambda: on_spark(request.getfixturevalue("spark")))()

@@ -91,11 +91,13 @@ def on_spark(spark):
     return Spark(frame.mapInArrow(tossed, frame.schema))
 
 
+@pytest.mark.spark
 def test_on_spark_a_unit_keeps_its_limits_whatever_each_scan_finds(on_spark):
     assert max(counts(on_spark, limited(max_rows=1), 5)) <= 1
     assert keys_of_unit(on_spark, 2) <= 2
 
 
+@pytest.mark.spark
 def test_control_on_spark_without_a_checkpoint_rows_pass(spark, on_spark):
     wanted = statement(limited(max_rows=1), on_spark.schema(), SPARK)
     frames = {SOURCE: on_spark._frame}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet import EngineFailed
+from discreet import LedgerDamaged
 from ledgers import judge, prepared, run_faults
 
 IO_ERROR, FULL = "3", "4"
@@ -129,7 +129,7 @@ def test_an_anchor_that_cannot_be_written_stops_the_release(file_place):
         anchor = Path(file_place.anchor)
         moved = anchor.rename(anchor.with_name("moved"))
         anchor.mkdir()
-        with pytest.raises(EngineFailed, match="anchor cannot be read"):
+        with pytest.raises(LedgerDamaged, match="anchor is damaged"):
             ledger.record(grant, b"answer")
         anchor.rmdir()
         moved.rename(anchor)

@@ -58,7 +58,7 @@ def refuse_long(numbers: int) -> None:
     if numbers > MOST_NUMBERS:
         raise InvalidParameter(
             f"a ledger keeps at most {MOST_NUMBERS:,} numbers of a call, got {numbers:,}: give the array in parts, or "
-            "as a file to discreet.add_noise; nothing was spent"
+            "as a file to discreet.files.add_noise.add_noise; nothing was spent"
         )
 
 

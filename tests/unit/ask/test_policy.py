@@ -206,7 +206,7 @@ def test_an_error_names_the_file_and_the_key(study: Path, text: str, message: st
 def test_a_missing_file_says_what_writes_one(tmp_path: Path) -> None:
     with pytest.raises(InvalidParameter, match=r"none\.toml: there is no such file; `discreet init` writes one"):
         Policy.load(tmp_path / "none.toml")
-    with pytest.raises(InvalidParameter, match="cannot be read"):
+    with pytest.raises(InvalidParameter, match="must be a plain file"):
         Policy.load(tmp_path)
 
 

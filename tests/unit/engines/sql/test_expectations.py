@@ -66,6 +66,7 @@ def test_a_server_that_differs_is_refused(postgres, monkeypatch):
         PostgreSQL(f"{postgres}#pg_catalog.pg_class")
 
 
+@pytest.mark.spark
 def test_a_session_that_differs_is_refused_and_one_that_does_not_is_asked_once(spark, monkeypatch):
     assert Spark(spark.range(1)).schema()
     assert spark in _CHECKED
