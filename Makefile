@@ -9,7 +9,7 @@ demo: $(VENV)/.run
 	$(BIN)/discreet demo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -m "not spark" -n auto --dist worksteal
+	$(BIN)/python -m pytest -m "not spark" -n 3 --dist worksteal
 	$(BIN)/python -m pytest -m spark -W ignore::FutureWarning -W ignore::ResourceWarning
 
 check: $(VENV)/.check
