@@ -115,7 +115,7 @@ class Racy(Paper):
     def spend(self, request_id: str, query: str, epsilon: Any, **given: Any) -> Any:
         if self._spent + epsilon > self._total:
             raise BudgetExceeded("too little is left")
-        time.sleep(0.02)
+        time.sleep(0.5)
         return super().spend(request_id, query, epsilon, **given)
 
 
