@@ -20,7 +20,7 @@ import discreet
 from discreet import verify
 from discreet.release.answer import Answer
 from discreet.release.plan import Plan
-from discreet.release.response import Response
+from discreet.release.statistics.response import Response
 
 INTRODUCTION = """# Reference
 

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
     from discreet.release.laplace_mechanism import laplace_mechanism
     from discreet.release.release import Release, Releases
-    from discreet.release.response import randomized_response
+    from discreet.release.statistics.response import randomized_response
     from discreet.release.study import Study, open
     from discreet.serve.client import connect
 
@@ -126,7 +126,7 @@ _HOMES = {
     "errors": "BudgetExceeded DiscreetError EngineFailed InvalidParameter LedgerDamaged QueryRefused",
     "ledger.ledger": "Ledger",
     "release.laplace_mechanism": "laplace_mechanism",
-    "release.response": "randomized_response",
+    "release.statistics.response": "randomized_response",
     "release.release": "Release Releases",
     "release.study": "Study open",
     "serve.client": "connect",

@@ -19,19 +19,18 @@ from typing import Any, Literal, TypeVar, Unpack
 
 import numpy as np
 
-from discreet.ask.query import Count, Extreme
 from discreet.engines.array import Bins
 from discreet.errors import InvalidParameter
 from discreet.formats import as_float
 from discreet.parameters import exact_chance, exact_confidence, exact_count
 from discreet.release.account import Account, charged
-from discreet.release.mechanism import public_step
 from discreet.release.question import (
     USUAL,
-    VALUES,
     Question,
     bin_edges,
     chosen,
+    counted,
+    extreme,
     known_count,
     moments,
     of_tree,
@@ -40,10 +39,9 @@ from discreet.release.question import (
 )
 from discreet.release.release import Cumulative, Ends, Histogram, Release, Releases, fields_of, together
 from discreet.release.statistics import textbook
-from discreet.release.statistics.counts import CountDesign, HistogramDesign
+from discreet.release.statistics.counts import HistogramDesign
 from discreet.release.statistics.cumulative import TreeDesign
 from discreet.release.statistics.moments import SQUARE_BITS, SUM_BITS
-from discreet.release.statistics.ranks import ExtremeDesign
 
 Found = TypeVar("Found")
 
@@ -60,14 +58,7 @@ _MOST_CELLS = 2**20
 def count(x: Any, *, epsilon: Any, neighbors: Any = "change-one", **account: Unpack[Account]) -> Release:
     """How many values are neither missing nor, for truth values, false."""
     ask = question("count", x, (0, 1), epsilon, neighbors)
-    design = CountDesign(name="count", of=Count())
-
-    def work() -> Release:
-        scale = design.scale(ask.terms, ask.epsilon)
-        step = Fraction(public_step(scale, ask.epsilon, changes=1))
-        return ask.released(ask.estimates(design)["count"], sensitivity=scale * ask.epsilon, scale=scale, step=step)
-
-    return _run(ask, account, work)
+    return _run(ask, account, lambda: counted(ask))
 
 
 def sum(
@@ -352,8 +343,8 @@ def _spread(ask: Question, account: Account, sample: bool, *, root: bool) -> Rel
     if ask.textbook:
         textbook.refuse_private_size(ask)
         estimate = textbook.std if root else textbook.variance
-        textual = lambda: estimate(ask, ask.square_grid(SQUARE_BITS), sample)  # noqa: E731
-        return _run(ask, account, textual, least=2, squares=True, sample=sample)
+        work = lambda: estimate(ask, ask.square_grid(SQUARE_BITS), sample)  # noqa: E731
+        return _run(ask, account, work, least=2, squares=True, sample=sample)
 
     statistic = ("std" if root else "variance") + ("+" if sample else "")
     return _run(ask, account, lambda: moments(ask, statistic)[statistic], least=1, squares=True, sample=sample)
@@ -369,18 +360,7 @@ def _quantile(ask: Question, account: Account, share: Fraction, level: Any) -> R
 def _extreme(ask: Question, account: Account, side: Literal["min", "max"]) -> Release:
     if ask.textbook:
         return _run(ask, account, lambda: textbook.extreme(ask, ask.grid(SUM_BITS), last=side == "max"), least=0)
-    design = ExtremeDesign(name=side, of=Extreme(side, VALUES, *ask.bounds, whole=ask.data.whole, missing=ask.missing))
-
-    def work() -> Release:
-        return ask.released(
-            ask.estimates(design)[side],
-            sensitivity=Fraction(1),
-            scale=1 / ask.epsilon,
-            step=design.grid.step,
-            error=design.beyond(ask.terms, ask.epsilon).format("records"),
-        )
-
-    return _run(ask, account, work)
+    return _run(ask, account, lambda: extreme(ask, side))
 
 
 def _run(

@@ -15,7 +15,7 @@ from scipy import stats
 
 from discreet.draw.coin import below, exponential, flips, logistic
 from discreet.draw.entropy import keystream
-from discreet.release.response import randomized_response
+from discreet.release.statistics.response import randomized_response
 
 TOSSES = 4 * 10**6
 ALARM = 6.5

@@ -22,9 +22,9 @@ from discreet.draw.coin import Logistic
 from discreet.errors import InvalidParameter
 from discreet.files import answer_file
 from discreet.release import laplace_mechanism as algorithm
-from discreet.release import mechanism, response
-from discreet.release.question import VALUES
-from discreet.release.statistics import counts, moments, ranks, tree
+from discreet.release import mechanism
+from discreet.release.question import _VALUES
+from discreet.release.statistics import counts, moments, ranks, response, tree
 from discreet.release.tape import on_tape
 from discreet.verify import certify, report
 
@@ -231,7 +231,7 @@ def on_a_wider_grid():
 
 def of_sums():
     """A count that is a sum."""
-    measured = moments.MomentDesign(wanted=(("n", "sum"),), of=Moment("sum", VALUES, 0, 1000, True, None))  # type: ignore[arg-type]
+    measured = moments.MomentDesign(wanted=(("n", "sum"),), of=Moment("sum", _VALUES, 0, 1000, True, None))  # type: ignore[arg-type]
     return mock.patch.object(counts.CountDesign, "measures", return_value=measured.measures()[1:])
 
 

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -119,7 +120,7 @@ Plan = TypeVar("Plan")
 """What a study gives for a question: a plan here, or that of a server."""
 
 
-class Askable(Generic[Plan]):
+class Askable(ABC, Generic[Plan]):
     """Whom questions are asked: a study here, or on a server."""
 
     def where(self, condition: str) -> Asked[Plan]:
@@ -134,8 +135,8 @@ class Askable(Generic[Plan]):
         """A question about everybody."""
         return Asked(study=self).ask(**questions)
 
-    def _plan_of(self, asked: Asked[Plan], terms: Mapping[str, Any]) -> Plan:
-        raise NotImplementedError
+    @abstractmethod
+    def _plan_of(self, asked: Asked[Plan], terms: Mapping[str, Any]) -> Plan: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,11 +171,7 @@ def batches_of(plan: Plan, fetched: Exact[Any]) -> Iterator[pa.RecordBatch]:
 def _numbers(plan: Plan, exact: Exact[Any]) -> dict[str, Any]:
     """The released numbers of some cells by private name."""
     found: dict[str, Any] = {}
-    at = 0
-    for share in plan.shares:
-        count = len(share.design.measures())
-        part = exact.map(lambda measures, at=at, count=count: measures[at : at + count])  # type: ignore[misc]
-        at += count
+    for share, part in plan.parts(exact):
         found.update(columns(share.design, part, share.terms, share.epsilon, plan.level))
     return found
 

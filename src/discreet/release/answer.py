@@ -123,7 +123,7 @@ class Answer:
 
     def totals(self, *by: str) -> Answer:
         """Counts and sums added up over all group columns but these: a table that agrees with this one, and is free."""
-        from discreet.release.totals import totals
+        from discreet.release.statistics.totals import totals
 
         return totals(self, by)
 

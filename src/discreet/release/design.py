@@ -1,10 +1,10 @@
 """What a statistic is to a release: its integers, its plan and its estimate.
 
-A *design* releases statistics together. It names the integers that it needs (`measures`), says before the release what
-they will cost and how near they will be (`lines`), and turns exact integers into estimates with intervals (`estimate`),
-for all groups at once. How far one unit moves the integers is in `calibrate.sensitivity.Terms`, and nowhere else; noise
-is added in `mechanism`. Counts are in `statistics.counts`, sums, means and variances in `statistics.moments`, quantiles
-and extremes in `statistics.ranks`, curves in `statistics.cumulative`.
+A *design* releases statistics together. It names the integers that it needs (`measures`), and turns exact integers into
+estimates with intervals (`estimate`), for all groups at once. Those of a study also say before the release what they
+will cost and how near they will be (`lines`). How far one unit moves the integers is in `calibrate.sensitivity.Terms`,
+and nowhere else; noise is added in `mechanism`. Counts are in `statistics.counts`, sums, means and variances in
+`statistics.moments`, quantiles and extremes in `statistics.ranks`, curves in `statistics.cumulative`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from discreet.ask.expression import Cast, Expression
 from discreet.ask.kinds import kind_of
 from discreet.calibrate.grid import ValueGrid
 from discreet.calibrate.sensitivity import Terms
-from discreet.engines.base import Exact, Measure, OnGrid
+from discreet.engines.base import Exact, OnGrid
 
 Secret: TypeAlias = Exact[list[list[Any]]]
 """For each measure of a design, a list over all groups."""
@@ -58,35 +58,41 @@ class Line:
     """The scales of the draws whose sum is the error, if it is such a sum: of counts and sums."""
 
 
-class Design(Protocol):
-    """Aggregates that are released together."""
+class Released(Protocol):
+    """Statistics that are released together."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The aggregates."""
+        """The statistics."""
 
-    @property
-    def weight(self) -> int:
-        """Its share of ε, in parts."""
-
-    def measures(self) -> tuple[Measure, ...]:
-        """The integers it needs."""
-
-    def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
-        """What it will cost and give, for groups of so many rows."""
+    def measures(self) -> tuple[Any, ...]:
+        """The integers it needs: measures of `engines.base`, or of a column in memory."""
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> Mapping[str, Estimate]:
         """The released numbers of each name; brackets of quantiles are released for this confidence."""
 
 
-def columns(design: Design, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> dict[str, Columns]:
+class Design(Released, Protocol):
+    """Aggregates of a question, which can be planned."""
+
+    @property
+    def weight(self) -> int:
+        """Its share of ε, in parts."""
+
+    def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
+        """What it will cost and give, for groups of so many rows."""
+
+
+def columns(
+    design: Released, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction
+) -> dict[str, Columns]:
     """For each name the released numbers of all groups, with the ends of their intervals."""
     found = design.estimate(exact, terms, epsilon, confidence)
     return {name: (one.values, *one.ends(confidence)) for name, one in found.items()}
 
 
 def items(
-    design: Design, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction
+    design: Released, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction
 ) -> dict[str, list[Item]]:
     """The same row by row, as Python's own numbers."""
     plain = {

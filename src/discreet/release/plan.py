@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -153,6 +153,14 @@ class Plan:
             )
         )
 
+    def parts(self, fetched: Exact[list[list[Any]]]) -> Iterator[tuple[Share, Exact[list[list[Any]]]]]:
+        """Each design with its own integers, out of those of all."""
+        at = 0
+        for share in self.shares:
+            count = len(share.design.measures())
+            yield share, fetched.map(lambda found, at=at, count=count: found[at : at + count])  # type: ignore[misc]
+            at += count
+
     def checked(self) -> Plan:
         """The plan itself, if it can be released: what would fail after the spend is refused here.
 
@@ -176,11 +184,7 @@ class Plan:
         """Read, draw, and write down everything that may be known; `rest` is what was known before."""
         fetched = self.fetched()
         numbers: dict[str, Any] = {}
-        at = 0
-        for share in self.shares:
-            count = len(share.design.measures())
-            part = fetched.map(lambda found, at=at, count=count: found[at : at + count])  # type: ignore[misc]
-            at += count
+        for share, part in self.parts(fetched):
             for name, rows in items(share.design, part, share.terms, share.epsilon, self.level).items():
                 value, low, high = ([as_finite(item) for item in column] for column in zip(*rows, strict=True))
                 numbers[name] = {"value": value, "low": low, "high": high}

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.ask.expression import Column as Named
-from discreet.ask.query import Moment, Quantiles
+from discreet.ask.query import Count, Extreme, Moment, Quantiles
 from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines import array as engine
@@ -34,19 +34,23 @@ from discreet.parameters import (
     exact_number,
     quote,
 )
-from discreet.release.design import Design, Estimate
+from discreet.release.design import Estimate, Released
+from discreet.release.mechanism import public_step
 from discreet.release.release import Ends, Release, Spread
-from discreet.release.split import Share
+from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.cumulative import TreeDesign
 from discreet.release.statistics.moments import MomentDesign
-from discreet.release.statistics.ranks import QuantileDesign
+from discreet.release.statistics.ranks import ExtremeDesign, QuantileDesign
 from discreet.release.tape import marked
 
 USUAL = Fraction(19, 20)
 """The confidence of a bracket that nobody chose."""
 
-VALUES = Named("values", "number")
+_VALUES = Named("values", "number")
 """The column, as a design names it."""
+
+_MOST_BINS = 10**8
+"""Eight bytes each, and their edges: beyond this a histogram does not fit into memory."""
 
 _LARGEST_RANGE = Fraction(10**150)
 """Its square is a float, and so is that of its inverse."""
@@ -157,17 +161,14 @@ class Question:
             _spread=spread,
         )
 
-    def estimates(
-        self, design: Design, epsilon: Fraction | None = None, confidence: Fraction = USUAL
-    ) -> Mapping[str, Estimate]:
-        """What a design releases of the column, for all of ε or a part of it."""
-        part = self.epsilon if epsilon is None else epsilon
-        shares = _shares.get()
-        if shares is not None:
-            shares.append(Share(design=design, epsilon=part, terms=self.terms))
-        for grid in dict.fromkeys(measure.value.grid for measure in design.measures() if hasattr(measure, "value")):
+    def estimates(self, design: Released, confidence: Fraction = USUAL) -> Mapping[str, Estimate]:
+        """What a design releases of the column."""
+        noted, measures = _noted.get(), design.measures()
+        if noted is not None:
+            noted.append((design, self.epsilon))
+        for grid in dict.fromkeys(measure.value.grid for measure in measures if hasattr(measure, "value")):
             marked(grid)
-        return design.estimate(engine.fetch(self.data, design.measures()), self.terms, part, confidence)
+        return design.estimate(engine.fetch(self.data, measures), self.terms, self.epsilon, confidence)
 
     def released(
         self, estimate: Estimate, *, sensitivity: Fraction, scale: Fraction, step: Fraction, error: str = ""
@@ -184,25 +185,25 @@ class Question:
     @property
     def moment(self) -> Moment:
         """The column within its bounds, as a study has it."""
-        return Moment("mean", VALUES, *self.bounds, self.data.whole, self.missing)
+        return Moment("mean", _VALUES, *self.bounds, self.data.whole, self.missing)
 
     def quantiles(self, *shares: Fraction) -> Quantiles:
         """The same for quantiles."""
-        return Quantiles(VALUES, shares, *self.bounds, self.data.whole, self.missing)
+        return Quantiles(_VALUES, shares, *self.bounds, self.data.whole, self.missing)
 
 
-_shares: ContextVar[list[Share] | None] = ContextVar("shares", default=None)
+_noted: ContextVar[list[tuple[Released, Fraction]] | None] = ContextVar("designs", default=None)
 
 
 @contextmanager
-def noting_shares() -> Iterator[list[Share]]:
-    """The designs that are released meanwhile, each with its part of ε."""
-    shares: list[Share] = []
-    token = _shares.set(shares)
+def noting_designs() -> Iterator[list[tuple[Released, Fraction]]]:
+    """The designs that are released meanwhile, each with its ε."""
+    designs: list[tuple[Released, Fraction]] = []
+    token = _noted.set(designs)
     try:
-        yield shares
+        yield designs
     finally:
-        _shares.reset(token)
+        _noted.reset(token)
 
 
 def _plain(number: Any) -> Any:
@@ -234,8 +235,12 @@ def question(
     )
 
 
-_MOST_BINS = 10**8
-"""Eight bytes each, and their edges: beyond this a histogram does not fit into memory."""
+def counted(ask: Question) -> Release:
+    """How many values are neither missing nor, for truth values, false."""
+    design = CountDesign(name="count", of=Count())
+    scale = design.scale(ask.terms, ask.epsilon)
+    step = Fraction(public_step(scale, ask.epsilon, changes=1))
+    return ask.released(ask.estimates(design)["count"], sensitivity=scale * ask.epsilon, scale=scale, step=step)
 
 
 def moments(ask: Question, *statistics: str) -> dict[str, Release]:
@@ -285,6 +290,15 @@ def chosen(ask: Question, share: Fraction, bracket: Fraction | None) -> Release:
     error = "" if bracket is not None else f"within {design.rank_error(rate):,.0f} ranks, 95 %"
     found = ask.estimates(design, confidence=bracket or USUAL)[ask.statistic]
     return ask.released(found, sensitivity=Fraction(1), scale=1 / rate, step=design.grid.step, error=error)
+
+
+def extreme(ask: Question, side: Literal["min", "max"]) -> Release:
+    """The minimum or the maximum."""
+    of = Extreme(side, _VALUES, *ask.bounds, whole=ask.data.whole, missing=ask.missing)
+    design = ExtremeDesign(name=side, of=of)
+    beyond = design.beyond(ask.terms, ask.epsilon).format("records")
+    scale, found = 1 / ask.epsilon, ask.estimates(design)[side]
+    return ask.released(found, sensitivity=Fraction(1), scale=scale, step=design.grid.step, error=beyond)
 
 
 def bin_edges(bins: Any, bounds: Any) -> tuple[NDArray[np.float64], bool]:

@@ -26,15 +26,16 @@ from discreet.engines.integers import column
 from discreet.errors import InvalidParameter
 from discreet.files.answer_file import batches_of, unstreamed
 from discreet.parameters import exact_count, exact_epsilon, exact_neighbors, exact_sensitivity, quote
+from discreet.release.design import Released
 from discreet.release.laplace_mechanism import laplace_mechanism
 from discreet.release.plan import Plan
-from discreet.release.question import noting_shares
-from discreet.release.response import randomized_response
+from discreet.release.question import noting_designs
 from discreet.release.split import Share
 from discreet.release.statistics.counts import CountDesign, HistogramDesign, KnownCount
 from discreet.release.statistics.cumulative import TreeDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.ranks import VALUE_PART, ExtremeDesign, QuantileDesign
+from discreet.release.statistics.response import randomized_response
 from discreet.verify.loss import Part
 from discreet.verify.recorded import Draw, recorded, recording
 
@@ -159,7 +160,7 @@ def _require_totals(design: MomentDesign, part: Part, *, known: bool, meets: boo
     terms = Terms(rows=part.rows, spread=part.spread, replaced=replaced, public=known, cells=part.cells)
     values = sorted({0, 1, width - 1, width, *(width * eighths // 8 for eighths in range(9))})
     rows = [[[1], [a], [a * a]][: 3 if design.squares else 2] for a in values]
-    totals = [[column[0] for column in design._totals(row, terms)] for row in rows]
+    totals = [[column[0] for column in design.totals(row, terms)] for row in rows]
     nobody = [] if known else [[0] * len(totals[0])]
     moves = [
         [a - b for a, b in zip(one, two, strict=True)] for one in totals for two in (totals if meets else []) + nobody
@@ -291,7 +292,7 @@ def certified_twin(statistic: str, *, epsilon: Any, **given: Any) -> tuple[Any, 
     if "bounds" in known and given.get("bounds") is None:
         raise InvalidParameter(f"the certificate of a {statistic} needs bounds=, the declared ones")
     data = _zeros(**shape)
-    with noting_shares() as shares:
+    with noting_designs() as designs:
         release, draws = recorded(lambda: call(data, epsilon=exact, **given))
     neighbors = exact_neighbors(given.get("neighbors", "change-one"))
     about: About = {"statistic": statistic, "neighbors": neighbors, "epsilon": exact}
@@ -299,22 +300,24 @@ def certified_twin(statistic: str, *, epsilon: Any, **given: Any) -> tuple[Any, 
         parts = [_coin(_next(draws, "loose", about), about)]
     else:
         dropped = given.get("missing") is None and (isinstance(data, np.ma.MaskedArray) or data.dtype.kind == "f")
-        parts = list(_parts_of_column(shares, draws, about, everybody=neighbors == "change-one" and not dropped))
+        parts = list(_parts_of_column(designs, draws, about, everybody=neighbors == "change-one" and not dropped))
     _nothing_more(draws, about)
     return release, parts
 
 
-def _parts_of_column(shares: list[Share], draws: list[Draw], about: About, *, everybody: bool) -> Iterator[Part]:
+def _parts_of_column(
+    designs: list[tuple[Released, Fraction]], draws: list[Draw], about: About, *, everybody: bool
+) -> Iterator[Part]:
     """The parts of the designs of a call, of which a ledger's tape has another run: their ε must add up to its ε."""
-    once, again = shares[: len(shares) // 2], shares[len(shares) // 2 :]
-    parts = [share.epsilon for share in once]
-    if parts != [share.epsilon for share in again] or sum(parts, Fraction()) != about["epsilon"]:
+    once, again = designs[: len(designs) // 2], designs[len(designs) // 2 :]
+    shares = [epsilon for _, epsilon in once]
+    if shares != [epsilon for _, epsilon in again] or sum(shares, Fraction()) != about["epsilon"]:
         raise InvalidParameter(f"the designs of {about['statistic']} must add up to its ε, with a ledger and without")
-    for share in once:
-        title = about["statistic"] if len(once) == 1 else ", ".join(share.design.names)
-        fields = {**about, "statistic": title, "epsilon": share.epsilon}
-        titles = dict.fromkeys(share.design.names, title)
-        yield from _parts(share.design, draws, fields, titles, everybody=everybody, each=True)
+    for design, epsilon in once:
+        title = about["statistic"] if len(once) == 1 else ", ".join(design.names)
+        titles = dict.fromkeys(design.names, title)
+        fields = {**about, "statistic": title, "epsilon": epsilon}
+        yield from _parts(design, draws, fields, titles, everybody=everybody, each=True)
 
 
 _SHAPE = {"n", "whole", "nullable"}

@@ -22,9 +22,9 @@ from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Exact
 from discreet.release.design import items
 from discreet.release.laplace_mechanism import laplace_mechanism
-from discreet.release.response import randomized_response
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.moments import MomentDesign
+from discreet.release.statistics.response import randomized_response
 
 EPSILON = Fraction(1)
 _LEVEL = Fraction(19, 20)

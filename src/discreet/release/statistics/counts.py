@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -97,7 +97,6 @@ class HistogramDesign:
 
     name: str
     bins: Bins
-    weight: int = 1
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -111,24 +110,8 @@ class HistogramDesign:
         return terms.public and self.bins.number == 2
 
     def scale(self, terms: Terms, epsilon: Fraction) -> Fraction:
-        return Fraction(terms.steps if self.halves(terms) else self._many(terms).steps) / epsilon
-
-    def _many(self, terms: Terms) -> Terms:
-        """The terms with the bins as groups."""
-        return Terms(
-            rows=terms.rows,
-            spread=terms.rows,
-            replaced=terms.replaced,
-            public=False,
-            cells=self.bins.number,
-        )
-
-    def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, _size: int | None) -> list[Line]:
-        scale = self.scale(terms, epsilon)
-        reach = half_width(scale, confidence)
-        return [
-            Line(name=self.name, sensitivity=scale * epsilon, scale=scale, within=f"± {reach:,}", reach=float(reach))
-        ]
+        bins_as_groups = replace(terms, cells=1 if self.halves(terms) else self.bins.number)
+        return Fraction(bins_as_groups.steps) / epsilon
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
         scale, counts = self.scale(terms, epsilon), exact.map(lambda found: np.asarray(found[0]))

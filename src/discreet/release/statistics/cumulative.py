@@ -14,7 +14,7 @@ from discreet.ask.query import Quantiles
 from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Cells, Measure
-from discreet.release.design import Estimate, Line, Secret, on_grid
+from discreet.release.design import Estimate, Secret, on_grid
 from discreet.release.mechanism import noisy_tree, public_count
 from discreet.release.statistics.isotonic import Floats
 from discreet.release.statistics.tree import Tree, quantile_interval, quantiles_from, tree_design
@@ -28,7 +28,6 @@ class TreeDesign:
     bits: int
     """A grid of about 2^bits points."""
     names: tuple[str, ...] = ("below", "quantiles")
-    weight: int = 1
 
     @property
     def grid(self) -> ValueGrid:
@@ -40,18 +39,6 @@ class TreeDesign:
     def tree(self, terms: Terms, epsilon: Fraction) -> Tree:
         """The shape of the tree and the scale of its noise."""
         return tree_design(self.grid.width + 1, terms, epsilon)
-
-    def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, _size: int | None) -> list[Line]:
-        tree = self.tree(terms, epsilon)
-        reach = tree.band(confidence)
-        line = Line(
-            name="below",
-            sensitivity=tree.scale * epsilon,
-            scale=tree.scale,
-            within=f"± {reach:,.0f} at all points",
-            reach=reach,
-        )
-        return [line]
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
         tree, counts = self.tree(terms, epsilon), exact.map(lambda found: found[0][0])

@@ -175,7 +175,7 @@ class MomentDesign:
         """The noisy sums of all groups."""
         grid = self.grid
         totals = noisy_columns(
-            exact.map(lambda found: self._totals(found, terms)), self.scales(terms, epsilon), epsilon, terms.touched
+            exact.map(lambda found: self.totals(found, terms)), self.scales(terms, epsilon), epsilon, terms.touched
         )
         n = public_count(exact.map(lambda found: int(found[0][0]))) if terms.public else 0
         if self.alone:
@@ -185,7 +185,7 @@ class MomentDesign:
         first, *second = (column[0] for column in totals)
         return Known(grid=grid, n=max(n, 1), total=first, mixed=second[0] if second else None)
 
-    def _totals(self, found: list[Any], terms: Terms) -> list[Any]:
+    def totals(self, found: list[Any], terms: Terms) -> list[Any]:
         """The sums of the design, for every group, from n, Σa and Σa²."""
         width, lower = self.grid.width, self.grid.lower
         if not terms.meets and not terms.public and all(isinstance(column, Integers) for column in found):

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from discreet import InvalidParameter, Policy, Study
-from discreet.release.totals import sum_radius
+from discreet.release.statistics.totals import sum_radius
 
 PLACES, LEVELS = ["north", "south", "west"], [1, 2]
 

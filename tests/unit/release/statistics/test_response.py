@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import InvalidParameter
-from discreet.release.response import Response, _ones, _respond, compared_with_laplace, randomized_response
+from discreet.release.statistics.response import Response, _ones, _respond, compared_with_laplace, randomized_response
 from scripted import Scripted
 
 EPSILONS = ["0.000000001", "0.1", "1/3", "1", "3", "20", "1000000"]
