@@ -18,6 +18,7 @@ from typing import Any
 
 import discreet
 from discreet import verify
+from discreet.ask.statistics import STATISTICS
 from discreet.release.answer import Answer
 from discreet.release.plan import Plan
 from discreet.release.statistics.response import Response
@@ -36,7 +37,7 @@ SECTIONS = (
     ("Statistics of a column in memory", "arrays", "release"),
     ("Algorithm 1, and the laws", "laplace_mechanism", "laplace", "response"),
     ("Studies", "study", "policy", "client"),
-    ("Questions of a study", "questions"),
+    ("Questions of a study", "statistics"),
     ("The ledger", "ledger"),
     ("Errors", "errors"),
 )
@@ -56,7 +57,7 @@ def page() -> str:
     functions = {name: value for name, value in names.items() if not isinstance(value, ModuleType)}
     for title, *homes in SECTIONS:
         found = {name: value for name, value in functions.items() if value.__module__.split(".")[-1] in homes}
-        parts += [f"## {title}", *described(found, "")]
+        parts += [f"## {title}", *([statistics()] if "statistics" in homes else []), *described(found, "")]
         functions = {name: value for name, value in functions.items() if name not in found}
     if functions:
         raise SystemExit(f"no section for {', '.join(functions)}")
@@ -65,6 +66,16 @@ def page() -> str:
         if isinstance(module, ModuleType):
             parts += [f"## `{name}`", prose(module), *described(members(module), f"{name}.")]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def statistics() -> str:
+    """The statistics of a study: the question in Python, and the names in SQL."""
+    lines = ["| in Python | in SQL | over n − 1 |", "|---|---|---|"]
+    for row in STATISTICS.values():
+        if row.question is not None:
+            names = [", ".join(f"`{name}`" for name in some) for some in (row.sql, row.sample)]
+            lines.append(f"| `{row.question.__name__}` | {' | '.join(names)} |")
+    return "\n".join(lines)
 
 
 def members(module: ModuleType) -> dict[str, Any]:

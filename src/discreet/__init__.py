@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         variance,
     )
     from discreet.ask.policy import Policy
-    from discreet.ask.questions import (
+    from discreet.ask.statistics import (
         Count,
         Histogram,
         Max,
@@ -121,7 +121,7 @@ _HOMES = {
     "arrays": "cdf count histogram max mean mean_and_std median min proportion quantile quantiles std sum summary "
     "variance",
     "ask.policy": "Policy",
-    "ask.questions": "Count Histogram Max Mean Median Min Proportion Quantile Std Sum Variance",
+    "ask.statistics": "Count Histogram Max Mean Median Min Proportion Quantile Std Sum Variance",
     "draw.laplace": "DiscreteLaplace Laplace",
     "errors": "BudgetExceeded DiscreetError EngineFailed InvalidParameter LedgerDamaged QueryRefused",
     "ledger.ledger": "Ledger",

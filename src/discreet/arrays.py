@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeVar, Unpack
 
 import numpy as np
 
+from discreet.ask.statistics import STATISTICS
 from discreet.engines.array import Bins
 from discreet.errors import InvalidParameter
 from discreet.formats import as_float
@@ -114,7 +115,7 @@ def variance(
     Missing values are dropped, or count as `missing`.
     """
     ask = question("variance", x, bounds, epsilon, neighbors, missing=missing, method=method)
-    return _spread(ask, account, sample, root=False)
+    return _spread(ask, account, sample, textbook.variance)
 
 
 def std(
@@ -133,7 +134,7 @@ def std(
     Missing values are dropped, or count as `missing`.
     """
     ask = question("std", x, bounds, epsilon, neighbors, missing=missing, method=method)
-    return _spread(ask, account, sample, root=True)
+    return _spread(ask, account, sample, textbook.std)
 
 
 def median(
@@ -339,15 +340,32 @@ def summary(
     return _run(ask, account, work, least=1, squares=True)
 
 
-def _spread(ask: Question, account: Account, sample: bool, *, root: bool) -> Release:
+def moment(
+    statistic: str,
+    x: Any,
+    *,
+    bounds: Any,
+    epsilon: Any,
+    neighbors: Any = "change-one",
+    missing: Any = None,
+    sample: bool = False,
+    **account: Unpack[Account],
+) -> Release:
+    """What follows from a mean or a variance, by the name of its row in `ask.statistics`."""
+    return _moment(question(statistic, x, bounds, epsilon, neighbors, missing=missing), account, sample)
+
+
+def _spread(ask: Question, account: Account, sample: bool, estimate: Callable[..., Release]) -> Release:
     if ask.textbook:
         textbook.refuse_private_size(ask)
-        estimate = textbook.std if root else textbook.variance
         work = lambda: estimate(ask, ask.square_grid(SQUARE_BITS), sample)  # noqa: E731
         return _run(ask, account, work, least=2, squares=True, sample=sample)
+    return _moment(ask, account, sample)
 
-    statistic = ("std" if root else "variance") + ("+" if sample else "")
-    return _run(ask, account, lambda: moments(ask, statistic)[statistic], least=1, squares=True, sample=sample)
+
+def _moment(ask: Question, account: Account, sample: bool) -> Release:
+    name, squares = ask.statistic + ("+" if sample else ""), STATISTICS[ask.statistic].base == "variance"
+    return _run(ask, account, lambda: moments(ask, name)[name], least=1, squares=squares, sample=sample)
 
 
 def _quantile(ask: Question, account: Account, share: Fraction, level: Any) -> Release:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
-from discreet.ask import questions as python
+from discreet.ask import statistics as python
 from discreet.release.plan import Plan
 from discreet.release.study import Study
 from neighbours.tables import Field, Pair

@@ -6,7 +6,8 @@ import pytest
 
 from asking import POLICY, SCHEMA, one_text, query
 from discreet.ask.query import canonical
-from discreet.ask.questions import Count, Mean, build
+from discreet.ask.questions import build
+from discreet.ask.statistics import Count, Mean
 
 CONDITIONS = [
     "age >= 65 AND sex <> 'f'",

@@ -37,9 +37,10 @@ class CountUnits:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Sum, mean, variance or std of a number; mean of a truth is a proportion."""
+    """What follows from sums of a number, and of its square; the mean of a truth is a proportion."""
 
-    statistic: Literal["sum", "mean", "variance", "std"]
+    statistic: str
+    """The name of a row of `ask.statistics` that has a `base`."""
     of: Expression
     lower: Fraction
     upper: Fraction
@@ -50,7 +51,7 @@ class Moment:
     precision: Fraction | None = None
     """A coarser step that the policy declares."""
     sample: bool = False
-    """Variance and std with n − 1."""
+    """With n − 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
     study.where("age >= 65").by("county").ask(people=Count(), age=Mean("age"), old=Proportion("age >= 80"))
 
-`of` is a column or an expression of the row language, as text. `build` puts them together.
+`ask.statistics` has them. `build` puts them together.
 """
 
 from __future__ import annotations
@@ -11,110 +11,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Generic, TypeAlias, TypeVar, assert_never
+from typing import Any, Generic, TypeVar
 
 from discreet.ask.declared import edges
 from discreet.ask.expression import Every, Expression
-from discreet.ask.kinds import kind_of, refuse_alike, refused
+from discreet.ask.kinds import refuse_alike, refused
 from discreet.ask.normal import TRUE, decimal, normal
 from discreet.ask.policy import Policy
 from discreet.ask.query import Aggregate, Draft, Group, Named, Output, Query, aggregate_text, assembled, group_text
 from discreet.ask.scope import Scope, Typed
 from discreet.ask.sql import parse_condition, parse_expression, parse_group
 from discreet.ask.sql.words import LONGEST_QUESTION
+from discreet.ask.statistics import STATISTICS, Count, CountUnits, Histogram, Quantile, Question
 from discreet.parameters import exact_number, quote
 
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """How many rows; of an expression, those where it is not missing; of a condition, those where it is true."""
-
-    of: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CountUnits:
-    """How many units: count(DISTINCT unit)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sum:
-    """The sum of a number."""
-
-    of: str
-
-
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """The mean of a number."""
-
-    of: str
-
-
-@dataclass(frozen=True, slots=True)
-class Variance:
-    """The variance of a number, over n, or over n − 1 for a sample."""
-
-    of: str
-    sample: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Std:
-    """The standard deviation of a number, over n, or over n − 1 for a sample."""
-
-    of: str
-    sample: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Median:
-    """The median of a number."""
-
-    of: str
-
-
-@dataclass(frozen=True, slots=True)
-class Quantile:
-    """A quantile of a number, or several: `Quantile("age", 0.9)`, `Quantile("age", [0.25, 0.75])`."""
-
-    of: str
-    share: object
-
-
-@dataclass(frozen=True, slots=True)
-class Min:
-    """The smallest number."""
-
-    of: str
-
-
-@dataclass(frozen=True, slots=True)
-class Max:
-    """The largest number."""
-
-    of: str
-
-
-@dataclass(frozen=True, slots=True)
-class Proportion:
-    """The share of rows where a condition is true, among those where it is not missing."""
-
-    of: str
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """How many rows are in each bin of a number: the declared bins, or these edges. It is asked alone."""
-
-    of: str
-    bins: Sequence[object] | None = None
-
-
-Question: TypeAlias = (
-    Count | CountUnits | Sum | Mean | Variance | Std | Median | Quantile | Min | Max | Proportion | Histogram
-)
-
+_STATISTICS = {row.question: row for row in STATISTICS.values() if row.question is not None}
 
 Plan = TypeVar("Plan")
 """What a study gives for a question: a plan here, or that of a server."""
@@ -182,7 +93,7 @@ def build(
     if not ask:
         raise refused("nothing is asked of the data; ask for Count(), or another question")
     for name, question in ask.items():
-        if not isinstance(question, Question):
+        if type(question) not in _STATISTICS:
             raise refused(f'{quote(name)} must be a question such as Count() or Mean("age"), got {quote(question)}')
         if isinstance(question, Histogram):
             if len(ask) > 1:
@@ -220,41 +131,11 @@ class _Reader:
             texts = [aggregate_text(replace(one, shares=(share,))) for share in shares]
             names = [f"{name}_{decimal(share * 100)}" if several else name for share in shares]
             return one, [(each, Named(text)) for each, text in zip(names, texts, strict=True)]
-        found = self.aggregate(question)
+        of = getattr(question, "of", None)
+        subject = None if of is None and isinstance(question, Count | CountUnits) else self.expression(of)
+        sample = bool(getattr(question, "sample", False))
+        found = _STATISTICS[type(question)].asked(self.scope, subject, sample=sample)
         return found, [(name, Named(aggregate_text(found)))]
-
-    def aggregate(self, question: Question) -> Aggregate:  # noqa: PLR0911, PLR0912 - one case for each question
-        """The aggregate of a question with one number."""
-        scope, read = self.scope, self.expression
-        match question:
-            case Count(None):
-                return scope.count(None)
-            case Count(of):
-                return scope.count(read(of))
-            case CountUnits():
-                return scope.units()
-            case Sum(of):
-                return scope.moment("sum", read(of))
-            case Mean(of):
-                return scope.moment("mean", read(of))
-            case Variance(of, sample):
-                return scope.moment("variance", read(of), sample=bool(sample))
-            case Std(of, sample):
-                return scope.moment("std", read(of), sample=bool(sample))
-            case Median(of):
-                return scope.quantiles(read(of), (Fraction(1, 2),))
-            case Min(of):
-                return scope.extreme("min", read(of))
-            case Max(of):
-                return scope.extreme("max", read(of))
-            case Proportion(of):
-                condition = read(of)
-                if kind_of(condition) != "truth":
-                    raise refused('a proportion is of a condition, as in Proportion("age >= 65")')
-                return scope.moment("mean", condition)
-            case Quantile() | Histogram():
-                raise refused("several numbers are asked for where one is needed")
-        assert_never(question)
 
     def bins(self, question: Histogram) -> Group:
         """The group column of a histogram."""

@@ -39,8 +39,6 @@ from discreet.parameters import exact_bounds, quote
 MOST_STARTS = 10**6
 """Hours of a century; more would be slow to list, and no one reads them."""
 
-Statistic = Literal["sum", "mean", "variance", "std"]
-
 
 class Typed(Protocol):
     """What a schema says of a column: its kind, and whether it is of integers."""
@@ -116,8 +114,8 @@ class Scope:
             raise refused("count(DISTINCT …) counts units, and here each row is one; write count(*)")
         return CountUnits()
 
-    def moment(self, statistic: Statistic, of: Expression, *, sample: bool = False) -> Aggregate:
-        """Sum, mean, variance or std; the mean of a condition is a proportion, its sum a count."""
+    def moment(self, statistic: str, of: Expression, *, sample: bool = False) -> Aggregate:
+        """What follows from a sum or from squares; the mean of a condition is a proportion, its sum a count."""
         of = normal(of)
         if kind_of(of) == "truth":
             if statistic == "sum":

@@ -41,7 +41,7 @@ from discreet.release.mechanism import public_count
 from discreet.release.size import refuse_large, within_memory
 from discreet.release.split import Share, of_everybody, shared
 from discreet.release.statistics.counts import CountDesign
-from discreet.release.statistics.moments import MomentDesign
+from discreet.release.statistics.moments import MomentDesign, largest
 
 _LEAST_DOUBT = Fraction(1, 10**12)
 """Of one interval: 1 − confidence must be a float with some digits."""
@@ -306,8 +306,7 @@ class Plan:
         if 0 < self.cost < Fraction(1, self.size):
             found.append(f"warning: ε below 1/{self.size:,} tells nothing useful about so few")
         for name, one in self.query.aggregates:
-            power = {"mean": 1, "std": 1, "variance": 2}.get(one.statistic) if isinstance(one, Moment) else None
-            if isinstance(one, Moment) and power and reach[name] >= (one.upper - one.lower) ** power:
+            if isinstance(one, Moment) and reach[name] >= largest(one):
                 found.append(f"warning: the noise of {titles[name]} is larger than its bounds at {self.size:,} rows")
         return found
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from discreet.ask.expression import Column as Named
 from discreet.ask.query import Count, Extreme, Moment, Quantiles
+from discreet.ask.statistics import moment
 from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines import array as engine
@@ -244,7 +245,7 @@ def counted(ask: Question) -> Release:
 
 
 def moments(ask: Question, *statistics: str) -> dict[str, Release]:
-    """Count, sum, mean, variance and std, or the sample forms variance+ and std+, from one joint release."""
+    """Moments, rows of `ask.statistics` that have a base, from one joint release; of a sample, with + behind them."""
     design = MomentDesign(wanted=tuple((name, name) for name in statistics), of=ask.moment)
     found = ask.estimates(design)
     called = {name: replace(ask, statistic=name) if len(statistics) > 1 else ask for name in statistics}
@@ -254,12 +255,13 @@ def moments(ask: Question, *statistics: str) -> dict[str, Release]:
 def _of_moments(ask: Question, design: MomentDesign, estimate: Estimate, statistic: str) -> Release:
     """One statistic of a joint release; where n is public, in terms of the mean rather than of the sum."""
     scale, step = design.noise(statistic, ask.terms, ask.epsilon)
-    match statistic:
+    base = moment(statistic).base
+    match base:
         case "sum":
             return ask.released(estimate, sensitivity=scale * ask.epsilon, scale=scale, step=step)
         case "count":
             return ask.released(estimate, sensitivity=Fraction(1), scale=scale, step=step)
-    size = (design.grid.width * design.grid.step) ** (1 if statistic == "mean" else 2)
+    size = (design.grid.width * design.grid.step) ** (1 if base == "mean" else 2)
     n = ask.n if ask.public_size else 1
     return ask.released(estimate, sensitivity=size / n, scale=scale / n, step=step / n)
 

@@ -11,6 +11,7 @@ application, so no traceback reaches a log.
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -29,6 +30,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from discreet.ask.statistics import STATISTICS
 from discreet.release.study import Study
 from discreet.serve import bodies
 from discreet.serve.access import Access, Person
@@ -97,6 +99,7 @@ def application(
         Route("/release", front.release, methods=["POST"]),
         Route("/ledger", front.ledger),
         Route("/releases/{id}", front.released),
+        Route("/page/statistics.js", front.statistics),
         *([Mount("/page", StaticFiles(directory=PAGE))] if PAGE.is_dir() else []),
     ]
     handlers: Any = {Refusal: _refused, HTTPException: _foreign, Exception: _failed}
@@ -123,6 +126,11 @@ class Front:
         if not index.exists():
             raise HTTPException(404)
         return FileResponse(index)
+
+    async def statistics(self, _: Request) -> Response:
+        """What the page offers."""
+        offers = [{**row.menu._asdict(), "sql": row.form} for row in STATISTICS.values() if row.menu]
+        return Response(f"export const STATISTICS = {json.dumps(offers)};\n", media_type="text/javascript")
 
     async def health(self, _: Request) -> Response:
         """Whether the server is up."""

@@ -12,13 +12,14 @@ from dataclasses import asdict, fields
 from decimal import Decimal
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict
 
-from discreet.ask import questions
+from discreet.ask.statistics import STATISTICS
+from discreet.ask.statistics import Question as Asked
 from discreet.serve.refusals import Refusal as Refused
 from discreet.show.json import Exact, PlanJson, PlanLine, Words
 
 REQUEST_ID = "[A-Za-z0-9._-]{1,50}"
 
-KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in questions.Question.__args__}
+KINDS: dict[str, type[Any]] = {row.question.__name__: row.question for row in STATISTICS.values() if row.question}
 """The questions in Python, by name."""
 
 FORMATS = {
@@ -203,16 +204,16 @@ BODIES = (
 )
 
 
-def question_json(question: questions.Question) -> dict[str, Any]:
+def question_json(question: Asked) -> dict[str, Any]:
     """A question in Python, as JSON has it.
 
-    >>> question_json(questions.Mean("age"))
+    >>> question_json(KINDS["Mean"]("age"))
     {'kind': 'Mean', 'of': 'age'}
     """
     return {"kind": type(question).__name__, **{name: exact_json(value) for name, value in asdict(question).items()}}
 
 
-def question_of(content: Mapping[str, Any]) -> questions.Question:
+def question_of(content: Mapping[str, Any]) -> Asked:
     """The question that `question_json` wrote, or a refusal."""
     kind = KINDS.get(str(content.get("kind")))
     rest = {name: value for name, value in content.items() if name != "kind"}
@@ -224,7 +225,7 @@ def question_of(content: Mapping[str, Any]) -> questions.Question:
             400, f"{kind.__name__} has {', '.join(sorted(names)) or 'nothing'} and no more.", "Nothing was spent."
         )
     try:
-        question: questions.Question = kind(**rest)
+        question: Asked = kind(**rest)
     except TypeError:
         raise Refused(400, f"{kind.__name__} needs {', '.join(names)}.", "Nothing was spent.") from None
     return question

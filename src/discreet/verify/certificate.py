@@ -31,7 +31,7 @@ from discreet.formats import shown
 from discreet.release.plan import Plan
 from discreet.release.release import Release
 from discreet.verify.loss import Part, fields_of, part_from
-from discreet.verify.parts import STATISTICS, certified_twin, parts_of_plan, parts_of_statistic
+from discreet.verify.parts import NAMES, certified_twin, parts_of_plan, parts_of_statistic
 
 _FORMAT = 1
 _BITS = 192
@@ -215,7 +215,7 @@ def _where(name: str, stated: Any, computed: Any) -> str:
 
 def _of_release(release: Release, *, n: Any = None, **given: Any) -> Certificate:
     """By the parameters of the call; a twin of it on zeros must have been drawn with the same scale and step."""
-    if release.statistic not in STATISTICS:
+    if release.statistic not in NAMES:
         raise InvalidParameter(f"a release of a {release.statistic} is certified by its parts: certify them one by one")
     if n is None and release.neighbors == "change-one":
         raise InvalidParameter(

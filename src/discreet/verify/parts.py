@@ -18,6 +18,7 @@ import numpy as np
 
 from discreet import arrays
 from discreet.ask.query import Count, CountUnits
+from discreet.ask.statistics import STATISTICS
 from discreet.calibrate.grid import ValueGrid
 from discreet.calibrate.sensitivity import Terms
 from discreet.draw.coin import Logistic
@@ -39,25 +40,8 @@ from discreet.release.statistics.response import randomized_response
 from discreet.verify.loss import Part
 from discreet.verify.recorded import Draw, recorded, recording
 
-STATISTICS = (
-    "count",
-    "sum",
-    "mean",
-    "proportion",
-    "variance",
-    "std",
-    "mean_and_std",
-    "summary",
-    "median",
-    "quantile",
-    "quantiles",
-    "min",
-    "max",
-    "histogram",
-    "cdf",
-    "randomized_response",
-    "laplace_mechanism",
-)
+NAMES = (*(row.name for row in STATISTICS.values() if row.examples), "randomized_response", "laplace_mechanism")
+"""Whatever has a certificate, by the name of its function."""
 
 About = dict[str, Any]
 """The fields that all parts of a release share."""
@@ -278,11 +262,12 @@ def parts_of_statistic(statistic: str, *, epsilon: Any, **given: Any) -> list[Pa
 def certified_twin(statistic: str, *, epsilon: Any, **given: Any) -> tuple[Any, list[Part]]:
     """A release of zeros with these parameters, and its parts."""
     exact = exact_epsilon(epsilon)
-    if statistic not in STATISTICS:
-        raise InvalidParameter(f"a statistic must be one of {', '.join(STATISTICS)}, got {quote(statistic)}")
+    if statistic not in NAMES:
+        raise InvalidParameter(f"a statistic must be one of {', '.join(NAMES)}, got {quote(statistic)}")
     if statistic == "laplace_mechanism":
         return _algorithm(exact, **given)
-    call = randomized_response if statistic == "randomized_response" else getattr(arrays, statistic)
+    of_arrays = getattr(arrays, statistic, partial(arrays.moment, statistic))
+    call = randomized_response if statistic == "randomized_response" else of_arrays
     known = set(inspect.signature(call).parameters) - {"x", "bits", "epsilon", "account", "method"}
     given, shape = _split(given)
     given = {"bounds": (0, 1), **given} if statistic == "histogram" else given

@@ -20,6 +20,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from discreet.ask.statistics import STATISTICS
 from discreet.errors import InvalidParameter
 from discreet.release.study import Study
 from discreet.verify.auditor import Audit, audit
@@ -30,38 +31,13 @@ from discreet.verify.subjects import EPSILON, Subject, subjects
 
 RELATIONS = ("change-one", "add-remove")
 
-_ASKED = (
-    "count(*)",
-    "sum(age)",
-    "avg(age)",
-    "variance(pay)",
-    "stddev(pay)",
-    "median(age)",
-    "quantile(pay, 0.9)",
-    "min(pay)",
-    "max(age)",
-    "avg(well)",
-)
-_BOUNDED = {"bounds": (0, 120)}
-_ARRAYS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("count", {}),
-    ("sum", _BOUNDED),
-    ("mean", _BOUNDED),
-    ("proportion", {}),
-    ("variance", _BOUNDED),
-    ("std", _BOUNDED),
-    ("mean_and_std", _BOUNDED),
-    ("summary", _BOUNDED),
-    ("median", _BOUNDED),
-    ("quantile", {**_BOUNDED, "q": "0.9"}),
-    ("quantiles", {**_BOUNDED, "qs": ["0.1", "0.9"]}),
-    ("quantiles", {**_BOUNDED, "qs": [f"0.{tenth}" for tenth in range(1, 10)]}),
-    ("min", _BOUNDED),
-    ("max", _BOUNDED),
-    ("histogram", {"bins": 50}),
-    ("histogram", {"bins": 2}),
-    ("cdf", _BOUNDED),
-)
+_COLUMNS = {"truth": ("well",), None: ("",)}
+_ASKED = [
+    row.form.format(column=column, share="0.9")
+    for row in STATISTICS.values()
+    if row.menu is not None and row.menu.of != "unit"
+    for column in _COLUMNS.get(row.menu.of, ("age", "pay") if row.base else ("age",))
+]
 _OTHERS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("randomized_response", {}),
     ("laplace_mechanism", {"sensitivity": 1, "whole": True}),
@@ -182,14 +158,14 @@ def _certificates() -> Iterator[tuple[str, str, Callable[[], Certificate]]]:
     }
     for neighbors in RELATIONS:
         for unit in ({"unit": "who", "max_rows": 3}, {}):
-            several = ("count(DISTINCT who)", "sum(pay)", "avg(pay)") if unit else ("sum(pay)", "avg(pay)")
+            several = ["count(DISTINCT who)"] if unit else []
             with _study(0, neighbors=neighbors, columns=columns, **unit) as study:
                 for asked in (*_ASKED, *several):
                     for groups in ("", " GROUP BY place"):
                         plan = study.sql(" ".join(["SELECT", asked, "FROM data", groups]), epsilon=EPSILON)
                         named = f"{asked}{groups}{', by who' if unit else ''}"
                         yield named, neighbors, lambda plan=plan: certify(plan)  # type: ignore[misc]
-    for name, given in _ARRAYS:
+    for name, given in [(row.name, given) for row in STATISTICS.values() for given in row.examples]:
         for neighbors in RELATIONS:
             for title, whole in (("integers", True), ("floats", False)):
                 more = {**given, "whole": whole, "neighbors": neighbors, "epsilon": EPSILON}

@@ -8,7 +8,8 @@ import pytest
 
 from asking import POLICY, SCHEMA, query
 from discreet.ask.query import Query, canonical
-from discreet.ask.questions import (
+from discreet.ask.questions import build
+from discreet.ask.statistics import (
     Count,
     CountUnits,
     Histogram,
@@ -22,7 +23,6 @@ from discreet.ask.questions import (
     Std,
     Sum,
     Variance,
-    build,
 )
 from discreet.errors import InvalidParameter, QueryRefused
 

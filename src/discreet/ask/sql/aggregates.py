@@ -10,9 +10,10 @@ from discreet.ask.declared import edges
 from discreet.ask.expression import Expression
 from discreet.ask.kinds import kind_of, refused
 from discreet.ask.query import Aggregate, Group, Quantiles
-from discreet.ask.sql.functions import AGGREGATES, MOMENTS, OTHER_AGGREGATES, QUANTILES
+from discreet.ask.sql.functions import AGGREGATES, ASKED, OTHER_AGGREGATES, QUANTILES
 from discreet.ask.sql.rows import Rows, argument
 from discreet.ask.sql.syntax import Call, Literal, Name, Node, Operation, walk
+from discreet.ask.sql.words import QUANTITIES
 from discreet.errors import InvalidParameter
 
 
@@ -34,23 +35,19 @@ class Aggregates:
                 return self._units(node)
             case "COUNT_IF" | "COUNTIF":
                 return scope.count(self._condition(argument(node)))
-            case "MEDIAN":
-                return self.quantiles(argument(node), [Fraction(1, 2)])
-            case "MIN" | "MAX" as name:
-                if len(node.arguments) > 1:
-                    raise refused("min and max take one number; for the smaller of two write LEAST(x, y)")
-                return scope.extreme("min" if name == "MIN" else "max", read(argument(node)))
-            case name if name in MOMENTS:
-                statistic, sample = MOMENTS[name]
-                return scope.moment(statistic, read(argument(node)), sample=sample)
+            case "HISTOGRAM":
+                return None
+            case "MIN" | "MAX" if len(node.arguments) > 1:
+                raise refused("min and max take one number; for the smaller of two write LEAST(x, y)")
             case name if name in QUANTILES:
                 if len(node.arguments) != 2:
                     raise refused("a quantile needs a share between 0 and 1, as in quantile(age, 0.9)")
                 return self.quantiles(node.arguments[0], shares_of(node.arguments[1]))
+            case name if name in ASKED:
+                statistic, sample = ASKED[name]
+                return statistic.asked(scope, read(argument(node)), sample=sample)
             case name if name in OTHER_AGGREGATES:
-                raise refused(
-                    f"{name} is not offered; ask for count, sum, avg, stddev, variance, median, quantile, min, max"
-                )
+                raise refused(f"{name} is not offered. {QUANTITIES}")
         return None
 
     def quantiles(self, subject: Node, shares: Sequence[Fraction]) -> Quantiles:

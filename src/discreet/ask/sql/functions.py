@@ -6,8 +6,8 @@ import re
 from typing import get_args
 
 from discreet.ask.expression import DatePart, NumberFunction, TextFunction, Unit
-from discreet.ask.scope import Statistic
 from discreet.ask.sql.syntax import Type
+from discreet.ask.statistics import STATISTICS, Statistic
 
 FUNCTIONS: dict[str, NumberFunction | TextFunction] = {
     "ABS": "abs",
@@ -31,18 +31,16 @@ PART_FUNCTIONS: dict[str, DatePart] = {
 }
 UNITS: dict[str, Unit] = {unit: unit for unit in get_args(Unit)}
 
-MOMENTS: dict[str, tuple[Statistic, bool]] = {
-    "SUM": ("sum", False),
-    **dict.fromkeys(("AVG", "MEAN"), ("mean", False)),
-    **dict.fromkeys(("VARIANCE", "VAR", "VAR_SAMP", "VARIANCE_SAMP"), ("variance", True)),
-    **dict.fromkeys(("VAR_POP", "VARIANCE_POP"), ("variance", False)),
-    **dict.fromkeys(("STDDEV", "STD", "STDEV", "STDDEV_SAMP"), ("std", True)),
-    "STDDEV_POP": ("std", False),
+ASKED: dict[str, tuple[Statistic, bool]] = {
+    name: (row, sample)
+    for row in STATISTICS.values()
+    for sample, names in ((False, row.sql), (True, row.sample))
+    for name in names
 }
-"""Each with whether it is of a sample, over n − 1."""
+"""Statistics, each with whether it is of a sample, over n − 1."""
 
-PERCENTILES = frozenset({"PERCENTILE_CONT", "PERCENTILE_DISC", "QUANTILE_CONT", "QUANTILE_DISC"})
-QUANTILES = PERCENTILES | {"QUANTILE", "APPROX_QUANTILE"}
+QUANTILES = frozenset(STATISTICS["quantile"].sql)
+PERCENTILES = frozenset(name for name in QUANTILES if name.endswith(("_CONT", "_DISC")))
 
 OTHER_AGGREGATES = frozenset(
     re.findall(
@@ -53,8 +51,7 @@ OTHER_AGGREGATES = frozenset(
     )
 )
 """Aggregates of other systems, which are refused as such."""
-COUNTS = frozenset({"COUNT", "COUNT DISTINCT", "COUNT_IF", "COUNTIF", "HISTOGRAM"})
-AGGREGATES = COUNTS | MOMENTS.keys() | QUANTILES | OTHER_AGGREGATES | {"MEDIAN", "MIN", "MAX"}
+AGGREGATES = ASKED.keys() | OTHER_AGGREGATES
 
 TYPES: dict[str, Type] = {
     **dict.fromkeys(("DOUBLE", "DOUBLE PRECISION", "FLOAT", "FLOAT4", "FLOAT8", "REAL"), "number"),
@@ -74,7 +71,6 @@ OFFERED = (
     "YEAR, QUARTER, MONTH, WEEK, DAY, ISODOW, HOUR, MINUTE, SECOND, DATE_TRUNC, DATE_PART, EXTRACT, CAST"
 )
 """The functions that a refusal lists."""
-OFFERED_AGGREGATES = "COUNT, SUM, AVG, MEDIAN, QUANTILE, MIN, MAX, VARIANCE, STDDEV, BIN"
 USAGES = {
     **dict.fromkeys(("SUBSTRING", "SUBSTR"), "SUBSTRING(name, 1, 3)"),
     **dict.fromkeys(("DATE_TRUNC", "DATETRUNC"), "DATE_TRUNC('month', day)"),

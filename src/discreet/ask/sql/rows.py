@@ -165,9 +165,8 @@ def _unknown(call: Call) -> Exception:
         return refused(f"{call.name} is not in the language here; aggregates stand in SELECT, HAVING and ORDER BY")
     if call.name in functions.USAGES:
         return refused(f"{call.name} is not in the language in this way; write {functions.USAGES[call.name]}")
-    nearest = difflib.get_close_matches(
-        call.name, f"{functions.OFFERED}, {functions.OFFERED_AGGREGATES}".split(", "), n=1, cutoff=0.7
-    )
+    offered = [*functions.OFFERED.split(", "), *functions.ASKED, "BIN"]
+    nearest = difflib.get_close_matches(call.name, offered, n=1, cutoff=0.7)
     hint = f"did you mean {nearest[0]}?" if nearest else f"the functions are {functions.OFFERED}"
     return refused(f"{quote(call.name)} is not in the language; {hint}")
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from discreet.ask.kinds import refused
 from discreet.ask.normal import quoted
+from discreet.ask.statistics import STATISTICS
 from discreet.parameters import quote
 
 LONGEST_QUESTION = 20_000
@@ -29,7 +30,8 @@ LONGEST_LABEL = 60
 TEXT, NUMBER, QUOTED, END = "'", "0", '"', ""
 """The keys of literals, of names in quotes, and of the end."""
 
-QUANTITIES = "Ask for count, sum, avg, stddev, median, quantile, min or max"
+_WORDS = [row.word for row in STATISTICS.values() if row.sql and row.menu]
+QUANTITIES = f"Ask for {', '.join(_WORDS[:-1])} or {_WORDS[-1]}"
 JOIN = "a join, or a second table, is not in the language; the custodian can make a SELECT the study's source"
 
 RESERVED = frozenset(

@@ -127,7 +127,7 @@ class Private:
     totals: Sequence[NoisyColumn]
 
     def value(self, statistic: str) -> Floats:
-        """For all groups: count, sum, mean, variance or std, or the sample forms variance+ and std+."""
+        """For all groups: count, sum, mean or variance, or the sample form variance+."""
         sums, width, step = self._sums(), float(self.grid.width), float(self.grid.step)
         size = sums.sum(axis=0)
         match statistic:
@@ -143,7 +143,8 @@ class Private:
             return means
         with np.errstate(divide="ignore", invalid="ignore"):
             v = np.where(size > 0, np.clip(sums[2] / size - u * u, 0.0, u * (1 - u)), 0.0)
-        return _shaped(statistic, v * (width * step) ** 2 * _sample_factor(statistic, size))
+        variances: Floats = v * (width * step) ** 2 * _sample_factor(statistic, size)
+        return variances
 
     def ends(self, statistic: str, confidence: Fraction) -> Ends:
         """The ends of their intervals, before any cut but that of a mean or variance to what is possible."""
@@ -160,7 +161,7 @@ class Private:
                 return (lower + ends[0]) * step, (lower + ends[1]) * step
         factor = _sample_factor(statistic, self._sums().sum(axis=0))
         low, high = self._variance_ends((1 + level) / 2)
-        return _shaped(statistic, low * factor), _shaped(statistic, high * factor)
+        return low * factor, high * factor
 
     def reach(self, weights: Floats, confidence: float) -> Floats:
         """How far the noise of a combination of the sums reaches."""
@@ -273,10 +274,6 @@ def _share(part: Floats, whole: Floats) -> Floats:
     """The share, the middle where the noise has swallowed everybody."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(whole > 0, np.clip(part / whole, 0.0, 1.0), 0.5)
-
-
-def _shaped(statistic: str, variance: Floats) -> Floats:
-    return np.sqrt(variance) if statistic.startswith("std") else variance
 
 
 def _sample_factor(statistic: str, size: Floats) -> Floats:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from discreet.ask.query import Moment
+from discreet.ask.statistics import moment
 from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.calibrate.lemma import half_width
 from discreet.calibrate.sensitivity import Terms
@@ -50,7 +51,7 @@ class MomentDesign:
     """Sum, mean, variance and std of one expression, out of one joint release."""
 
     wanted: tuple[tuple[str, str], ...]
-    """(name, statistic): sum, mean, variance, std, and the sample forms variance+ and std+."""
+    """(name, statistic): rows of `ask.statistics` that have a base; of a sample, with + behind it."""
     of: Moment
     weight: int = 1
 
@@ -60,12 +61,12 @@ class MomentDesign:
 
     @property
     def squares(self) -> bool:
-        return any(statistic.rstrip("+") in ("variance", "std") for _, statistic in self.wanted)
+        return any(moment(statistic).base == "variance" for _, statistic in self.wanted)
 
     @property
     def alone(self) -> bool:
         """Whether only the sum is wanted."""
-        return all(statistic == "sum" for _, statistic in self.wanted)
+        return all(moment(statistic).base == "sum" for _, statistic in self.wanted)
 
     @property
     def grid(self) -> ValueGrid:
@@ -103,7 +104,8 @@ class MomentDesign:
         for name, statistic in self.wanted:
             scale, step = self.noise(statistic, terms, epsilon)
             reach = self._reach(statistic, terms, epsilon, confidence)
-            sizes = [1] if statistic == "sum" else [size] if size is not None else [1_000, 10_000]
+            is_sum = moment(statistic).base == "sum"
+            sizes = [1] if is_sum else [size] if size is not None else [1_000, 10_000]
             shown = [f"± {readable(reach / rows, 3)}" + (f" at {rows:,} rows" if rows > 1 else "") for rows in sizes]
             found.append(
                 Line(
@@ -111,10 +113,10 @@ class MomentDesign:
                     sensitivity=scale * epsilon,
                     scale=scale,
                     within=", ".join(shown),
-                    reach=reach / sizes[0] if size is not None or statistic == "sum" else None,
+                    reach=reach / sizes[0] if size is not None or is_sum else None,
                     sized=True,
                     step=step,
-                    noise=self._sum_noise(terms, epsilon) if statistic == "sum" else (),
+                    noise=self._sum_noise(terms, epsilon) if is_sum else (),
                 )
             )
         return found
@@ -124,7 +126,7 @@ class MomentDesign:
 
         In the units of the data, before a division by the number of rows.
         """
-        at, power = {"count": (-1, 0), "sum": (0, 1), "mean": (0, 1)}.get(statistic, (1, 2))
+        at, power = {"count": (-1, 0), "variance": (1, 2)}.get(moment(statistic).base or "", (0, 1))
         factor, degree = (((1, 1), (1, 2)) if terms.public or self.alone else self.partition(terms).units)[at]
         scale, width = self.scales(terms, epsilon)[at], self.grid.width
         unit = (width * self.grid.step) ** power / (factor * width**degree)
@@ -144,7 +146,12 @@ class MomentDesign:
         return tuple(scale for scale in found if scale)
 
     def _reach(self, statistic: str, terms: Terms, epsilon: Fraction, confidence: Fraction) -> float:
-        """The half-width of a sum; of a mean, variance or std, times the number of rows."""
+        """The half-width of a sum; of what follows from a mean or a variance, times the number of rows."""
+        row, width = moment(statistic), float(self.of.upper - self.of.lower)
+        at = width**2 / 16 if row.base == "variance" else float(self.of.lower) + width / 2
+        return self._base_reach(str(row.base), terms, epsilon, confidence) * float(row.slope(at))
+
+    def _base_reach(self, statistic: str, terms: Terms, epsilon: Fraction, confidence: Fraction) -> float:
         grid, scales, level = self.grid, self.scales(terms, epsilon), float(confidence)
         width, step = float(grid.width), float(grid.step)
         if len(scales) == 1:
@@ -164,12 +171,12 @@ class MomentDesign:
             if statistic == "mean":  # an end of the bounds is worst
                 return float(noise.reach(values, level)) * width * step
             found = float(noise.reach(values == 1, half)) * (width * step) ** 2
-        return found / (width * step / 2) if statistic.startswith("std") else found
+        return found
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
         """The joint release: noisy sums of all groups, from which the statistics follow at any confidence."""
         sums = self.noisy(exact, terms, epsilon)
-        return {name: Estimate(sums.value(what), partial(sums.ends, what)) for name, what in self.wanted}
+        return {name: estimate_of(sums, statistic) for name, statistic in self.wanted}
 
     def noisy(self, exact: Secret, terms: Terms, epsilon: Fraction) -> Lone | Known | Private:
         """The noisy sums of all groups."""
@@ -205,6 +212,32 @@ class MomentDesign:
             found = centred_square_totals if terms.meets else bernstein_totals
             return found(n, total, squared, width)
         return (centred_totals if terms.meets else pair_totals)(n, total, width)
+
+
+def largest(of: Moment) -> float:
+    """The size that what follows from a mean or a variance cannot exceed; infinite for a sum."""
+    row, width = moment(of.statistic), float(of.upper - of.lower)
+    if row.base == "sum":
+        return math.inf
+    most = width**2 if row.base == "variance" else width
+    return most if row.shape is None else float(row.shape(most))
+
+
+def estimate_of(sums: Lone | Known | Private, statistic: str) -> Estimate:
+    """A statistic and its intervals: those of what it follows from, shaped."""
+    row = moment(statistic)
+    base, shape = f"{row.base}{'+' if statistic.endswith('+') else ''}", row.shape
+    if shape is None:
+        return Estimate(sums.value(base), partial(sums.ends, base))
+
+    def shaped(numbers: Any) -> Any:
+        return shape(numbers) if isinstance(numbers, np.ndarray) else [float(shape(number)) for number in numbers]
+
+    def ends(confidence: Fraction) -> tuple[Any, Any]:
+        low, high = sums.ends(base, confidence)
+        return shaped(low), shaped(high)
+
+    return Estimate(shaped(sums.value(base)), ends)
 
 
 def joint_totals(total: Any, squared: Any, width: int) -> list[Any]:
@@ -243,13 +276,13 @@ class Known:
     """Σq, where squares are asked for."""
 
     def value(self, statistic: str) -> list[float]:
-        """The number of the one group: of sum, mean, variance or std, or the sample forms variance+ and std+."""
+        """The number of the one group: of sum, mean or variance, or the sample form variance+."""
         match statistic:
             case "sum":  # not held within anything
                 return [float((self.total.value + self.n * self.grid.lower) * self.grid.step)]
             case "mean":
                 return [self._value(Fraction(self.total.value, self.n))]
-        return [_shaped(statistic, self.variance() * self._factor(statistic))]
+        return [self.variance() * self._factor(statistic)]
 
     def ends(self, statistic: str, confidence: Fraction) -> tuple[list[float], list[float]]:
         """The lower and the upper end of the interval of the one group."""
@@ -262,7 +295,7 @@ class Known:
                 low, high = self.mean_interval(confidence)
             case _:
                 factor = self._factor(statistic)
-                low, high = (_shaped(statistic, end * factor) for end in self.variance_interval(confidence))
+                low, high = (end * factor for end in self.variance_interval(confidence))
         return [low], [high]
 
     def mean_interval(self, confidence: Fraction) -> Interval:
@@ -309,7 +342,3 @@ class Known:
     def _value(self, steps: Fraction) -> float:
         """In the units of the data, held within the bounds."""
         return float((self.grid.lower + self._held(steps)) * self.grid.step)
-
-
-def _shaped(statistic: str, variance: float) -> float:
-    return math.sqrt(variance) if statistic.startswith("std") else variance

@@ -1,20 +1,8 @@
 // The form of a question, which writes SQL. The SQL is what is asked.
 
 import { fill, find, icon, make } from "./dom.js";
+import { STATISTICS } from "./statistics.js"; // made by the server
 
-const STATISTICS = [
-  { name: "number of rows", of: null, sql: () => "count(*)" },
-  { name: "number of units", of: "unit", sql: (unit) => `count(DISTINCT ${unit})` },
-  { name: "mean", of: "number", sql: (column) => `avg(${column})` },
-  { name: "sum", of: "number", sql: (column) => `sum(${column})` },
-  { name: "median", of: "number", sql: (column) => `median(${column})` },
-  { name: "quantile", of: "number", sql: (column, share) => `quantile(${column}, ${share})` },
-  { name: "standard deviation", of: "number", sql: (column) => `stddev(${column})` },
-  { name: "variance", of: "number", sql: (column) => `var(${column})` },
-  { name: "least", of: "number", sql: (column) => `min(${column})` },
-  { name: "greatest", of: "number", sql: (column) => `max(${column})` },
-  { name: "proportion", of: "truth", sql: (column) => `avg(${column})` },
-];
 const ORDER = ["=", "<>", "<", "<=", ">", ">="];
 const SIGNS = { number: ORDER, date: ["<", "<=", ">", ">="], text: ["=", "<>", "LIKE"], truth: ["is true", "is false"] };
 const MISSING = ["is missing", "is not missing"];
@@ -82,11 +70,12 @@ export class Question {
       fill(of, ...(this.offers[chosen.of] ?? []).map((name) => make("option", {}, name)));
       if (this.offers[chosen.of]?.includes(before)) of.value = before;
       of.hidden = chosen.of === null;
-      share.hidden = chosen.name !== "quantile";
+      share.hidden = !chosen.sql.includes("{share}");
     };
     row.read = () => {
       const chosen = this.statistics[kind.selectedIndex];
-      return chosen.sql(named(of.value), share.value.trim() || "0.5");
+      const written = { column: named(of.value), share: share.value.trim() || "0.5" };
+      return chosen.sql.replace(/\{(column|share)\}/g, (_, part) => written[part]);
     };
     kind.addEventListener("input", choose);
     this.add("statistics", row, focus && kind, choose);

@@ -73,7 +73,7 @@ def asked_of_study(secret: bool, total: Fraction, each: Fraction) -> Asked:
     import pyarrow
 
     from discreet.ask.policy import Policy
-    from discreet.ask.questions import Count
+    from discreet.ask.statistics import Count
     from discreet.release.study import Study
 
     people = pyarrow.table({"id": list(range(_OTHERS + 1)), "well": [True] * _OTHERS + [secret]})

@@ -41,7 +41,8 @@ def agree(many, alone, width):
 
 
 def table(many, statistic):
-    return many.value(statistic), *many.ends(statistic, LEVEL)
+    found = moments.estimate_of(many, statistic)
+    return found.values, *found.ends(LEVEL)
 
 
 PAIRS = [

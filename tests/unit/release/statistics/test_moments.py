@@ -11,7 +11,7 @@ from discreet.calibrate.grid import value_grid
 from discreet.release.mechanism import NoisyColumn, NoisySum
 from discreet.release.statistics import moments
 from discreet.release.statistics.grouped import BERNSTEIN, CENTRED_BERNSTEIN, CENTRED_PAIR, PAIR, Private
-from discreet.release.statistics.moments import Known
+from discreet.release.statistics.moments import Known, estimate_of
 from discreet.release.statistics.spread import radius
 
 GRID = value_grid((Fraction(-2), Fraction(6)), bits=30, whole=True)
@@ -69,10 +69,10 @@ def estimate(name: str, *given: Any) -> Known | Private:
 @pytest.mark.parametrize("name", [*PRIVATE, "joint"])
 def test_without_noise_the_estimates_are_the_statistics(name):
     for statistic in statistics(name):
-        assert estimate(name).value(statistic)[0] == pytest.approx(TRUTH[statistic]), statistic
+        assert estimate_of(estimate(name), statistic).values[0] == pytest.approx(TRUTH[statistic]), statistic
     if "variance" in statistics(name):
         assert estimate(name).value("variance+")[0] == pytest.approx(np.var(VALUES, ddof=1))
-        assert estimate(name).value("std+")[0] == pytest.approx(np.std(VALUES, ddof=1))
+        assert estimate_of(estimate(name), "std+").values[0] == pytest.approx(np.std(VALUES, ddof=1))
 
 
 @pytest.mark.parametrize("name", [*PRIVATE, "joint"])
@@ -81,7 +81,7 @@ def test_intervals_hold_the_estimate_and_shrink_with_the_noise(name, epsilon):
     for statistic in statistics(name):
         (low, high), (lower, higher) = (
             (ends[0][0], ends[1][0])
-            for ends in (estimate(name, at).ends(statistic, LEVEL) for at in (epsilon, 10 * epsilon))
+            for ends in (estimate_of(estimate(name, at), statistic).ends(LEVEL) for at in (epsilon, 10 * epsilon))
         )
         assert low <= lower <= TRUTH[statistic] + 1e-9
         assert TRUTH[statistic] - 1e-9 <= higher <= high
@@ -92,7 +92,7 @@ def test_intervals_stay_within_what_is_possible(name):
     found = estimate(name, Fraction(1, 100))
     for statistic, least, most in (("mean", -2, 6), ("variance", 0, 16), ("std", 0, 4)):
         if statistic in statistics(name):
-            [low], [high] = found.ends(statistic, LEVEL)
+            [low], [high] = estimate_of(found, statistic).ends(LEVEL)
             assert least <= low <= high <= most
 
 
