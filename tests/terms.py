@@ -11,6 +11,10 @@ def terms_of(neighbors: str, *, dropped: bool = False) -> Terms:
     return Terms(rows=1, spread=1, replaced=replaced, public=replaced and not dropped, cells=1)
 
 
+def lone_scales(width: int, epsilon: Fraction) -> list[Fraction]:
+    return [scale / epsilon for scale in terms_of("change-one").mean(width)]
+
+
 def joint_scales(width: int, epsilon: Fraction) -> list[Fraction]:
     return [scale / epsilon for scale in terms_of("change-one").variance(width)]
 

@@ -214,6 +214,7 @@ def test_a_column_of_truth_values_costs_epsilon():
 # The designs themselves, without the rounding of large totals.
 
 DESIGNS = {
+    "lone": ("change-one", lambda a, _: [a], terms.lone_scales),
     "pair": ("add-remove", lambda a, r: moments.pair_totals(1, a, r), terms.pair_scales),
     "joint": ("change-one", lambda a, r: moments.joint_totals(a, a * a, r), terms.joint_scales),
     "Bernstein": ("add-remove", lambda a, r: moments.bernstein_totals(1, a, a * a, r), terms.bernstein_scales),

@@ -1,0 +1,128 @@
+"""How far one unit moves a statistic stands in `calibrate.sensitivity` alone, and each of its lines has a law.
+
+What holds it there:
+
+- Nobody else reads how many rows a unit has, in how many groups, and whether it is replaced: designs ask `Terms` for Δ.
+- `Terms` are made where a question becomes a plan, and where an array becomes a question. Certificates and audits judge
+  what is released from outside, and make their own.
+- Where `Terms` say three times as much, all noise is three times as large, of every statistic and on every way.
+- An import contract (pyproject.toml) keeps engines, samplers, ledger, files and server away from Δ.
+"""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from discreet.calibrate import sensitivity
+from discreet.calibrate.sensitivity import Terms
+from discreet.verify import report
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCE = ROOT / "src" / "discreet"
+HOME = SOURCE / "calibrate" / "sensitivity.py"
+JUDGES = SOURCE / "verify"
+
+JOINT = "test_joint_designs_are_private.py::test_a_design_costs_at_most_epsilon_on_every_small_grid"
+TIGHT = "test_studies_are_private.py::test_some_pair_of_tables_makes_a_design_lose_all_of_its_share"
+LAWS = {
+    **dict.fromkeys(("lone", "joint", "centred", "squares", "pair", "Bernstein"), JOINT),
+    **dict.fromkeys(("sum", "mean", "variance", "steps", "touched"), TIGHT),
+    "ranks": "test_permute_and_flip_is_private.py::test_quantiles_are_private_at_every_admitted_pair_of_rates",
+    "tree": "test_tree_is_private.py::test_designed_trees_lose_exactly_epsilon",
+}
+"""For each line of the table of designs, and for each Δ that `Terms` give, the law that tries to exceed it."""
+
+FACTS = {"rows", "spread", "replaced", "factor"}
+DELTAS = ["sum", "mean", "variance", "ranks", "tree"]
+
+
+@cache
+def nodes() -> list[tuple[Path, ast.AST]]:
+    paths = [path for path in sorted(SOURCE.rglob("*.py")) if path != HOME and JUDGES not in path.parents]
+    return [(path.relative_to(SOURCE), node) for path in paths for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+
+
+def is_terms(node: ast.expr) -> bool:
+    """Whether an expression is called terms, or is an attribute or a call of that name."""
+    return ast.unparse(node).rstrip("()").rpartition(".")[2].lower().endswith("terms")
+
+
+def test_nobody_else_reads_what_a_unit_may_do() -> None:
+    read = [
+        f"{path}: {ast.unparse(node)}"
+        for path, node in nodes()
+        if isinstance(node, ast.Attribute) and node.attr in FACTS and is_terms(node.value)
+    ]
+    assert read == []
+
+
+def test_terms_are_made_where_a_question_becomes_a_plan() -> None:
+    made = {
+        str(path)
+        for path, node in nodes()
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Terms"
+    }
+    assert made == {"release/split.py", "release/question.py"}
+
+
+def test_a_delta_is_divided_by_epsilon_and_nothing_else_is_done_to_it() -> None:
+    """Neither doubled nor halved nor added to; `cells` are groups, and no Δ."""
+    changed = [
+        f"{path}: {ast.unparse(node)}"
+        for path, node in nodes()
+        if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Div)
+        for side in (node.left, node.right)
+        for part in [side.func if isinstance(side, ast.Call) else side]
+        if isinstance(part, ast.Attribute) and part.attr != "cells" and is_terms(part.value)
+    ]
+    assert changed == []
+
+
+def certificates(some: list[Any]) -> dict[tuple[str, str], Any]:
+    made = {(name, neighbors): report._made(make) for name, neighbors, make in some}
+    assert [certificate for certificate in made.values() if isinstance(certificate, str)] == []
+    return made
+
+
+def test_noise_is_as_large_as_the_table_says() -> None:
+    """With three times the Δ every scale is three times as large, and every rate a third, but for the rounding."""
+    some = [one for one in report._certificates() if "GROUP" not in one[0] and "laplace_mechanism" not in one[0]]
+    before = certificates(some)
+    with mock.patch.multiple(Terms, **{name: tripled(name) for name in [*DELTAS, "steps", "touched"]}):
+        after = certificates(some)
+    compared = 0
+    for key, certificate in before.items():
+        for one, two in zip(certificate.parts, after[key].parts, strict=True):
+            scales = [
+                [scale * step for scale, step in zip(part.scales, part.steps, strict=True)] for part in (one, two)
+            ]
+            rates = [[part.facts.get(name, 0) for name in ("over", "under")] for part in (two, one)]
+            for small, large in [*zip(*scales, strict=True), *zip(*rates, strict=True)]:
+                assert float(large) == pytest.approx(3 * float(small), rel=1e-4), key
+                compared += bool(small)
+    assert compared >= 100
+
+
+def tripled(name: str) -> object:
+    real = getattr(Terms, name)
+    if isinstance(real, property):
+        return property(lambda self: 3 * real.fget(self))
+
+    def wrong(*given: object) -> object:
+        found = real(*given)
+        return [3 * scale for scale in found] if isinstance(found, list) else 3 * found
+
+    return wrong
+
+
+def test_each_line_of_the_table_has_its_law() -> None:
+    text = str(sensitivity.__doc__).partition("the scales at ε = 1 are")[2].partition("Where a moves")[0]
+    assert {*re.findall(r"^    (\w+) ", text, re.MULTILINE), *DELTAS, "steps", "touched"} == LAWS.keys()
+    for law in LAWS.values():
+        file, _, name = law.partition("::")
+        assert f"def {name}(" in (ROOT / "tests" / "laws" / file).read_text("utf-8"), law
