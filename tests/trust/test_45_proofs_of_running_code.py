@@ -146,8 +146,14 @@ def certificates():
 
 def lost(some=None) -> set[str]:
     """The certificates that do not hold, by name."""
-    found = ((name, report._made(make)) for name, _, make in some or certificates())
-    return {name for name, certificate in found if isinstance(certificate, str) or not certificate.holds}
+    return {name for name, _, make in some or certificates() if not holds(make)}
+
+
+def holds(make) -> bool:
+    try:
+        return make().holds
+    except InvalidParameter:
+        return False
 
 
 def touched(name: str, mutant: str) -> bool:

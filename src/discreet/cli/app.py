@@ -230,14 +230,14 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Prove and measure on this machine that the noise is right; or check a certificate. Code 1 if it is not."""
-    from discreet.verify import report
+    from discreet.verify import check, report
 
     if file is None:
         good = report.run(typer.echo, as_json=as_json)
     else:
-        certificate = report.check_file(file)
+        certificate = check(file)
         good = certificate.holds
-        line = report.certificate_line(Path(file).name, certificate.neighbors, certificate)
+        line = f"{'✓' if good else '✗'} {report.certificate_line(Path(file).name, certificate)}"
         typer.echo(json.dumps(certificate.to_dict()) if as_json else printable(line))
     if not good:
         raise typer.Exit(1)

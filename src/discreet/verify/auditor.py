@@ -13,8 +13,8 @@ What it cannot do: prove ε. It sees what its events and its pair of neighbours 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from discreet.formats import shown
 from discreet.parameters import exact_chance, exact_count, exact_epsilon
 from discreet.verify import binomial
-from discreet.verify.events import Events, events_of, length_labels, merged
+from discreet.verify.events import LENGTH_LABELS, Events, events_of, merged
 from discreet.verify.outputs import batches, takes_size
 
 _PILOT = 20_000
@@ -62,27 +62,19 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """In JSON's types."""
-        return {
-            "epsilon": str(self.epsilon),
-            "bound": self.bound if math.isfinite(self.bound) else "infinite",
-            "draws": self.draws,
-            "events": self.events,
-            "event": self.event,
-            "shares": list(self.shares),
-            "error_rate": self.error_rate,
-            "verdict": self.verdict,
-        }
+        bound = self.bound if math.isfinite(self.bound) else "infinite"
+        changed = {"epsilon": str(self.epsilon), "bound": bound, "shares": list(self.shares)}
+        return {**asdict(self), **changed, "verdict": self.verdict}
 
     def __repr__(self) -> str:
         first, second = (f"{share:.3%}" for share in self.shares)
-        told = "VIOLATED: the loss exceeds the claim" if self.violated else "silent: nothing beyond the claim was seen"
-        return "\n".join(
-            [
-                f"ε {shown(self.epsilon)} claimed · at least {self.bound:.4g} measured, error rate {self.error_rate:g}",
-                f"{self.draws:,} draws on each side · {self.events} events · most by: {self.event}",
-                f"which happened in {first} on x and in {second} on its neighbor",
-                told,
-            ]
+        verdict = (
+            "VIOLATED: the loss exceeds the claim" if self.violated else "silent: nothing beyond the claim was seen"
+        )
+        return (
+            f"ε {shown(self.epsilon)} claimed · at least {self.bound:.4g} measured, error rate {self.error_rate:g}\n"
+            f"{self.draws:,} draws on each side · {self.events} events · most by: {self.event}\n"
+            f"which happened in {first} on x and in {second} on its neighbor\n{verdict}"
         )
 
 
@@ -109,63 +101,48 @@ def audit(
     events = events_of(*(merged(list(batches(mechanism, side, pilot, size))) for side in sides))
     if not takes_size(mechanism):
         size = min(size, 2**14)
-    found = [_counted(mechanism, side, count, size, events) for side in sides]
-    counts, texts = [side for side, _ in found], [looked for _, looked in found]
-    labels = [*events.labels, *length_labels()]
-    trials = [np.array([count] * len(events.labels) + [max(1, looked)] * len(length_labels())) for looked in texts]
+    labels = [*events.labels, *LENGTH_LABELS]
+    seen = [_counted(mechanism, side, count, size, events) for side in sides]
     # an event that never happens on one side shows by not happening on the other
     labels += [f"not: {label}" for label in labels]
-    counts = [np.concatenate([side, number - side]) for side, number in zip(counts, trials, strict=True)]
-    trials = [np.tile(number, 2) for number in trials]
+    counts = [np.concatenate([happened, tried - happened]) for happened, tried in seen]
+    trials = [np.tile(tried, 2) for _, tried in seen]
     each = doubt / (4 * len(labels))
     bound, at, (above, below) = _best(counts, trials, each)
-    first, second = (int(counts[side][at]) / int(trials[side][at]) for side in (0, 1))
-    exact = _exact(counts[above][at], trials[above][at], counts[below][at], trials[below][at], each)
+    low = binomial.lower(int(counts[above][at]), int(trials[above][at]), each)
+    high = binomial.upper(int(counts[below][at]), int(trials[below][at]), each)
     return Audit(
         epsilon=claimed,
-        bound=max(bound, exact, 0.0),
+        bound=max(bound, math.log(low / high) if low > 0 else 0.0, 0.0),
         draws=count,
         events=len(labels),
         event=labels[at],
-        shares=(first, second),
+        shares=(int(counts[0][at]) / int(trials[0][at]), int(counts[1][at]) / int(trials[1][at])),
         error_rate=doubt,
     )
 
 
 def _counted(
     mechanism: Callable[..., Any], x: Any, draws: int, size: int, events: Events
-) -> tuple[NDArray[np.int64], int]:
-    """How often each event happened, and how many texts were looked at."""
-    found, lengths, texts = np.zeros(len(events.labels), np.int64), np.zeros(len(length_labels()), np.int64), 0
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How often each event happened, and in how many trials: of lengths, among the texts that were looked at."""
+    counts, texts = np.zeros(len(events.labels) + len(LENGTH_LABELS), np.int64), 0
     for part in batches(mechanism, x, draws, size):
-        found += events.count(part)
-        lengths += events.lengths(part)
+        counts += np.concatenate([events.count(part), [part.lengths[label] for label in LENGTH_LABELS]])
         texts += part.texts
-    return np.concatenate([found, lengths]), texts
+    return counts, np.array([draws] * len(events.labels) + [max(1, texts)] * len(LENGTH_LABELS))
 
 
 def _best(
-    counts: list[NDArray[np.int64]], trials: list[NDArray[np.int64]], doubt: float
+    counts: Sequence[NDArray[np.int64]], trials: Sequence[NDArray[np.int64]], doubt: float
 ) -> tuple[float, int, tuple[int, int]]:
     """The event and the direction that show most by Chernoff's bounds, which are cheap."""
-    found: tuple[float, int, tuple[int, int]] = (-math.inf, 0, (0, 1))
-    ends = []
-    for side in (0, 1):
-        low, high = np.empty(len(counts[side])), np.empty(len(counts[side]))
-        for number in np.unique(trials[side]).tolist():
-            same = trials[side] == number
-            low[same], high[same] = binomial.chernoff(counts[side][same], number, doubt)
-        ends.append((low, high))
+    best: tuple[float, int, tuple[int, int]] = (-math.inf, 0, (0, 1))
+    ends = [binomial.chernoff(counts[side], trials[side], doubt) for side in (0, 1)]
     for above, below in ((0, 1), (1, 0)):
         with np.errstate(divide="ignore"):
-            shown = np.log(ends[above][0]) - np.log(ends[below][1])
-        at = int(np.argmax(shown))
-        if shown[at] > found[0] or (shown[at] == found[0] and at < found[1]):  # kinds come first: they say most
-            found = float(shown[at]), at, (above, below)
-    return found
-
-
-def _exact(above: int, above_trials: int, below: int, below_trials: int, doubt: float) -> float:
-    """ln of Clopper and Pearson's bounds."""
-    low = binomial.lower(int(above), int(above_trials), doubt)
-    return math.log(low / binomial.upper(int(below), int(below_trials), doubt)) if low > 0 else 0.0
+            ratios = np.log(ends[above][0]) - np.log(ends[below][1])
+        at = int(np.argmax(ratios))
+        if ratios[at] > best[0] or (ratios[at] == best[0] and at < best[1]):  # kinds come first: they say most
+            best = float(ratios[at]), at, (above, below)
+    return best

@@ -10,7 +10,7 @@ e^(−n·KL(k/n ‖ p)), for whole arrays of events.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from flint import arb, ctx
@@ -20,16 +20,40 @@ Floats = NDArray[np.float64]
 
 _BITS = 160
 _HALVINGS = 60
+_FALSE_ALARMS = 1e-9
+"""How often a sound mechanism may be called broken by its rate."""
+
 _NEAR = 2.0**-30
 """Bounds are found to this relative distance: far below the sampling error of any number of draws."""
 
 
 def lower(successes: int, trials: int, doubt: float) -> float:
-    """A probability below which the true one lies with a chance of at most `doubt`."""
-    if successes == 0:
+    """A probability below which the true one lies with a chance of at most `doubt`.
+
+    It is the largest whose tail is at most the doubt: by secants on its logarithm, held between two ends.
+    """
+    safe, beyond = float(chernoff(np.array([successes]), trials, doubt)[0][0]), successes / trials
+    if successes == 0 or safe <= 0.0:
         return 0.0
-    start = float(chernoff(np.array([successes]), trials, doubt)[0][0])
-    return _edge(start, successes / trials, lambda p: _at_least(successes, trials, p), doubt)
+
+    def height(chance: float) -> float:
+        """ln P(Binomial ≥ successes) − ln doubt, rounded up."""
+        with ctx.workprec(_BITS):
+            tail = arb(chance).beta_lower(arb(successes), arb(trials - successes + 1), regularized=True).upper()
+            return (float(tail.log().upper()) if tail > 0 else -math.inf) - math.log(doubt)
+
+    heights = [height(safe), height(beyond)]
+    for _ in range(_HALVINGS):
+        if beyond - safe <= _NEAR * safe or heights[1] <= 0:
+            break
+        share = heights[0] / (heights[0] - heights[1])
+        middle = safe + (beyond - safe) * min(max(share, 0.02), 0.98)
+        between = height(middle)
+        if between <= 0:
+            safe, heights[0] = middle, between
+        else:
+            beyond, heights[1] = middle, between
+    return safe
 
 
 def upper(successes: int, trials: int, doubt: float) -> float:
@@ -37,7 +61,7 @@ def upper(successes: int, trials: int, doubt: float) -> float:
     return math.nextafter(1.0 - lower(trials - successes, trials, doubt), 2.0)  # rounds up: the safe side
 
 
-def chernoff(successes: NDArray[np.int64], trials: int, doubt: float) -> tuple[Floats, Floats]:
+def chernoff(successes: NDArray[np.int64], trials: Any, doubt: float) -> tuple[Floats, Floats]:
     """Lower and upper bounds for many events, each with this doubt: never narrower than Clopper and Pearson's."""
     share = successes / trials
     limit = -math.log(doubt) / trials
@@ -52,36 +76,24 @@ def chernoff(successes: NDArray[np.int64], trials: int, doubt: float) -> tuple[F
     return ends[0], ends[1]
 
 
+def chance_limit(allowed: float, trials: int) -> float:
+    """The least rate whose Chernoff bound, at a true rate of `allowed`, is below 10⁻⁹; 0 where nothing is allowed.
+
+    >>> round(chance_limit(0.5, 20_000), 3)
+    0.523
+    """
+    needed = -math.log(_FALSE_ALARMS) / trials
+    low, high = allowed, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        far = _divergence(np.array(middle), np.array(allowed)) >= needed
+        low, high = (low, middle) if far else (middle, high)
+    return low
+
+
 def _divergence(share: Floats, chance: Floats) -> Floats:
     """KL(share ‖ chance)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         first = np.where(share > 0, share * np.log(share / chance), 0.0)
         second = np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - chance)), 0.0)
-    found: Floats = first + second
-    return found
-
-
-def _at_least(successes: int, trials: int, chance: float) -> float:
-    """ln P(Binomial ≥ successes), rounded up."""
-    with ctx.workprec(_BITS):
-        tail = arb(chance).beta_lower(arb(successes), arb(trials - successes + 1), regularized=True)
-        return float(tail.upper().log().upper()) if tail.upper() > 0 else -math.inf
-
-
-def _edge(safe: float, beyond: float, tail: Callable[[float], float], doubt: float) -> float:
-    """The largest chance whose tail is at most the doubt: by secants on its logarithm, held between two ends."""
-    wanted = math.log(doubt)
-    if safe <= 0.0:
-        return 0.0
-    heights = [tail(safe) - wanted, tail(beyond) - wanted]
-    for _ in range(_HALVINGS):
-        if beyond - safe <= _NEAR * safe or heights[1] <= 0:
-            break
-        share = heights[0] / (heights[0] - heights[1])
-        middle = safe + (beyond - safe) * min(max(share, 0.02), 0.98)
-        height = tail(middle) - wanted
-        if height <= 0:
-            safe, heights[0] = middle, height
-        else:
-            beyond, heights[1] = middle, height
-    return safe
+    return np.asarray(first + second)

@@ -16,9 +16,10 @@ against its law word by word; nor who wrote the file.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ class Certificate:
     @property
     def loss(self) -> Fraction:
         """The proved upper bound on the privacy loss."""
-        return sum((part.loss for part in self.parts), Fraction())
+        return _sum(part.loss for part in self.parts)
 
     @property
     def slack(self) -> Fraction:
@@ -82,15 +83,8 @@ class Certificate:
         """Inputs, and what follows from them, in JSON's types."""
         return {
             "discreet certificate": _FORMAT,
-            "version": self.version,
-            "query": self.query,
-            "neighbors": self.neighbors,
-            "unit": self.unit,
-            "max_rows": self.max_rows,
-            "epsilon": str(self.epsilon),
-            "loss": str(self.loss),
-            "slack": str(self.slack),
-            "log_ratio": self.log_ratio,
+            **{name: getattr(self, name) for name in ("version", "query", "neighbors", "unit", "max_rows")},
+            **{name: str(getattr(self, name)) for name in ("epsilon", "loss", "slack", "log_ratio")},
             "holds": self.holds,
             "covers": COVERS,
             "parts": [fields_of(part) for part in self.parts],
@@ -123,33 +117,28 @@ def certify(subject: Plan | Release | str, **given: Any) -> Certificate:
     >>> certify("count", epsilon="0.1").holds
     True
     """
-    if isinstance(subject, Plan):
-        policy = subject.study.policy
-        return Certificate(
-            epsilon=subject.cost,
-            parts=tuple(parts_of_plan(subject)),
-            neighbors=policy.neighbors,
-            unit=policy.unit,
-            max_rows=policy.max_rows or 1,
-            query=subject.canonical,
-            version=_version(),
-        )
     if isinstance(subject, Release):
         return _of_release(subject, **given)
-    if not isinstance(subject, str):
+    if isinstance(subject, Plan):
+        policy, query, parts = subject.study.policy, subject.canonical, parts_of_plan(subject)
+        epsilon, neighbors, unit, rows = subject.cost, str(policy.neighbors), policy.unit, policy.max_rows or 1
+    elif isinstance(subject, str):
+        parts = parts_of_statistic(subject, **given)
+        epsilon, neighbors, unit, rows = _sum(part.epsilon for part in parts), parts[0].neighbors, "row", 1
+        described = {name: str(value) for name, value in sorted(given.items())}
+        query = json.dumps([subject, described], separators=(",", ":"))
+    else:
         raise InvalidParameter(
             f"certify takes a plan, a release or the name of a statistic, got a {type(subject).__name__}"
         )
-    parts = parts_of_statistic(subject, **given)
-    described = {name: str(value) for name, value in sorted(given.items())}
     return Certificate(
-        epsilon=sum((part.epsilon for part in parts), Fraction()),
+        epsilon=epsilon,
         parts=tuple(parts),
-        neighbors=parts[0].neighbors,
-        unit="row",
-        max_rows=1,
-        query=json.dumps([subject, described], separators=(",", ":")),
-        version=_version(),
+        neighbors=neighbors,
+        unit=unit,
+        max_rows=rows,
+        query=query,
+        version=version("discreet"),
     )
 
 
@@ -166,41 +155,35 @@ def check(path: str | PathLike[str]) -> Certificate:
         raise InvalidParameter(f"{place.name} must be a certificate in JSON") from None
     if not isinstance(stated, dict) or stated.get("discreet certificate") != _FORMAT:
         raise InvalidParameter(f"{place.name} must be a certificate of format {_FORMAT}, as certify(…).save writes it")
-    found = _read(stated, place.name)
-    computed = found.to_dict()
+    certificate = _read(stated, place.name)
+    computed = certificate.to_dict()
     for name, value in computed.items():
         if stated.get(name) != value or type(stated.get(name)) is not type(value):
             raise InvalidParameter(f"{place.name}: {_where(name, stated.get(name), value)} is not what its inputs give")
     if set(stated) != set(computed):
         raise InvalidParameter(f"{place.name}: a certificate has no {sorted(set(stated) - set(computed))[0]!r}")
-    if not found.holds:
-        raise InvalidParameter(f"{place.name}: the loss, {found.loss}, exceeds the claimed ε, {found.epsilon}")
-    return found
+    if not certificate.holds:
+        loss, claimed = certificate.loss, certificate.epsilon
+        raise InvalidParameter(f"{place.name}: the loss, {loss}, exceeds the claimed ε, {claimed}")
+    return certificate
 
 
 def _read(stated: dict[str, Any], name: str) -> Certificate:
     try:
         parts = tuple(part_from(fields) for fields in stated["parts"])
-        found = Certificate(
-            epsilon=Fraction(stated["epsilon"]),
-            parts=parts,
-            neighbors=stated["neighbors"],
-            unit=stated["unit"],
-            max_rows=stated["max_rows"],
-            query=stated["query"],
-            version=stated["version"],
-        )
+        about = {field: stated[field] for field in ("neighbors", "unit", "max_rows", "query", "version")}
+        certificate = Certificate(epsilon=Fraction(stated["epsilon"]), parts=parts, **about)
     except InvalidParameter:
         raise
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         raise InvalidParameter(
             f"{name}: a certificate must have epsilon, neighbors, unit, max_rows and parts"
         ) from None
-    if not parts or any(part.neighbors != found.neighbors or part.rows != found.max_rows for part in parts):
+    if not parts or any(part.neighbors != certificate.neighbors or part.rows != certificate.max_rows for part in parts):
         raise InvalidParameter(f"{name}: all parts must be of the relation and the rows of a unit that it states")
-    if sum((part.epsilon for part in parts), Fraction()) != found.epsilon:
-        raise InvalidParameter(f"{name}: the parts must add up to the claimed ε, {found.epsilon}")
-    return found
+    if _sum(part.epsilon for part in parts) != certificate.epsilon:
+        raise InvalidParameter(f"{name}: the parts must add up to the claimed ε, {certificate.epsilon}")
+    return certificate
 
 
 def _where(name: str, stated: Any, computed: Any) -> str:
@@ -231,8 +214,5 @@ def _of_release(release: Release, *, n: Any = None, **given: Any) -> Certificate
     return certify(release.statistic, **given, epsilon=release.epsilon)
 
 
-@cache
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("discreet")
+def _sum(numbers: Iterable[Fraction]) -> Fraction:
+    return sum(numbers, Fraction())

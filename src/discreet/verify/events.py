@@ -33,7 +33,9 @@ _COORDINATES = 4
 
 _POWERS = range(-80, 11)
 _MODULI = range(2, 11)
-_LENGTHS = range(1, 40)
+LENGTH_LABELS = [f"text of {length} characters" for length in range(1, 40)]
+"""Events of texts, of which only some are looked at."""
+
 _ALWAYS = ("error of any kind", "NaN", "infinite", "−0.0", "NoneType", "another kind than in the pilot")
 
 
@@ -45,6 +47,8 @@ class Coordinate:
     tails: NDArray[Any]
     values: NDArray[Any]
     centres: tuple[float, float]
+    separation: float
+    """How far apart the centres are, in units of the spread."""
 
     def labels(self, several: bool) -> list[str]:
         """What each event is."""
@@ -85,27 +89,17 @@ class Events:
             "another kind than in the pilot": sum(count for kind, count in seen.items() if kind not in known),
         }
         kinds = np.array([fixed.get(kind, seen[kind]) for kind in (*_ALWAYS, *self.kinds)], np.int64)
-        parts = [one.count(_column(batch, one.index)) for one in self.coordinates]
+        parts = [axis.count(_column(batch, axis.index)) for axis in self.coordinates]
         return np.concatenate([kinds, *parts, np.array(_joint(self.coordinates, batch), np.int64)])
-
-    @staticmethod
-    def lengths(batch: Batch) -> Integers:
-        """How often each length of a text occurred, among the texts that were looked at."""
-        return np.array([batch.lengths[label] for label in length_labels()], np.int64)
-
-
-def length_labels() -> list[str]:
-    """What the events of texts are."""
-    return [f"text of {length} characters" for length in _LENGTHS]
 
 
 def events_of(first: Batch, second: Batch) -> Events:
     """The events for two sides, from a pilot of each."""
     width = max(first.numbers.shape[1], second.numbers.shape[1])
-    found = [one for index in range(width) if (one := _coordinate(first, second, index)) is not None]
-    apart = sorted(found, key=lambda one: -_separation(first, second, one))[:_COORDINATES]
+    coordinates = [axis for index in range(width) if (axis := _coordinate(first, second, index)) is not None]
+    apart = sorted(coordinates, key=lambda axis: -axis.separation)[:_COORDINATES]
     kinds = tuple(sorted((set(first.kinds) | set(second.kinds)) - set(_ALWAYS)))
-    labels = [label for one in apart for label in one.labels(width > 1)]
+    labels = [label for axis in apart for label in axis.labels(width > 1)]
     labels += [f"the first {many} of them beyond {side}" for many, side in _joined(apart)]
     return Events(coordinates=tuple(apart), kinds=kinds, labels=(*_ALWAYS, *kinds, *labels))
 
@@ -115,7 +109,6 @@ def merged(parts: Sequence[Batch]) -> Batch:
     width = max(part.numbers.shape[1] for part in parts)
     columns = [part.numbers for part in parts if part.numbers.shape[1] == width and part.numbers.size]
     return Batch(
-        trials=sum(part.trials for part in parts),
         kinds=sum((part.kinds for part in parts), Counter()),
         lengths=sum((part.lengths for part in parts), Counter()),
         texts=sum(part.texts for part in parts),
@@ -129,6 +122,7 @@ def _column(batch: Batch, index: int) -> NDArray[Any]:
 
 def _coordinate(first: Batch, second: Batch, index: int) -> Coordinate | None:
     sides = [_column(batch, index) for batch in (first, second)]
+    own = np.concatenate(sides)
     sides = [side if side.size else sides[1 - at] for at, side in enumerate(sides)]
     if not sides[0].size:
         return None
@@ -143,13 +137,8 @@ def _coordinate(first: Batch, second: Batch, index: int) -> Coordinate | None:
         tails=np.unique(np.concatenate([tails, near])),
         values=np.unique(np.concatenate([frequent, np.array(near, pooled.dtype)])),
         centres=(float(centres[0]), float(centres[1])),
+        separation=abs(float(centres[0]) - float(centres[1])) / (float(np.abs(own - np.median(own)).mean()) or 1.0),
     )
-
-
-def _separation(first: Batch, second: Batch, one: Coordinate) -> float:
-    pooled = np.concatenate([_column(batch, one.index) for batch in (first, second)])
-    spread = float(np.abs(pooled - np.median(pooled)).mean()) or 1.0
-    return abs(one.centres[0] - one.centres[1]) / spread
 
 
 def _joined(coordinates: Sequence[Coordinate]) -> list[tuple[int, str]]:
@@ -161,9 +150,9 @@ def _joint(coordinates: Sequence[Coordinate], batch: Batch) -> list[int]:
     found = []
     for many, side in _joined(coordinates):
         alive = np.ones(len(batch.numbers), np.bool_)
-        for one in coordinates[:many]:
-            mine, theirs = one.centres if side == "x" else one.centres[::-1]
-            column = _column(batch, one.index)
+        for axis in coordinates[:many]:
+            mine, theirs = axis.centres if side == "x" else axis.centres[::-1]
+            column = _column(batch, axis.index)
             if column.size != alive.size:  # this side has fewer coordinates
                 alive[:] = False
                 break
@@ -176,8 +165,8 @@ def _residues(values: NDArray[Any], counts: Integers) -> Integers:
     """Of integers; floats have none."""
     if values.dtype != np.int64:
         return np.zeros(sum(_MODULI), np.int64)
-    found = [np.bincount(values % modulus, counts, modulus).astype(np.int64) for modulus in _MODULI]
-    return np.concatenate(found)
+    residues = [np.bincount(values % modulus, counts, modulus).astype(np.int64) for modulus in _MODULI]
+    return np.concatenate(residues)
 
 
 def _multiples(values: NDArray[Any], counts: Integers) -> Integers:

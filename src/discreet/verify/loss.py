@@ -18,9 +18,9 @@ that goes elsewhere shifts them by under and over. Everything is a `Fraction`; n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
+from operator import add
 from typing import Any
 
 from flint import arb
@@ -39,13 +39,7 @@ ALWAYS = ("lone", "joint")
 """Laws in which one row is replaced by one row that counts, too."""
 
 _FACTS = {
-    "sum": {"lower", "upper"},
-    "lone": {"lower", "upper"},
-    "pair": {"lower", "upper"},
-    "joint": {"lower", "upper"},
-    "bernstein": {"lower", "upper"},
-    "centred": {"lower", "upper"},
-    "squares": {"lower", "upper"},
+    **{law: {"lower", "upper"} for law in ("sum", "lone", "pair", "joint", "bernstein", "centred", "squares")},
     "tree": {"height"},
     "answer": {"sensitivity", "changes"},
     "choice": {"share", "over", "under"},
@@ -86,7 +80,8 @@ class Part:
         if "upper" in self.facts:
             self._refuse(self.facts["lower"] < self.facts["upper"], "lower must be below upper")
         if self.law == "choice":
-            self._refuse(0 <= self.facts["share"] <= 1 and min(self.over, self.under) >= 0, "rates must be positive")
+            rates = self.facts["over"], self.facts["under"]
+            self._refuse(0 <= self.facts["share"] <= 1 and min(rates) >= 0, "rates must be positive")
 
     def _refuse(self, holds: bool, sentence: str) -> None:
         if not holds:
@@ -96,16 +91,6 @@ class Part:
     def replaced(self) -> bool:
         """Whether a unit is replaced, rather than added or removed."""
         return self.neighbors == "change-one"
-
-    @property
-    def over(self) -> Fraction:
-        """What a choice pays for each rank beyond its aim."""
-        return self.facts["over"]
-
-    @property
-    def under(self) -> Fraction:
-        """What a choice pays for each rank short of its aim."""
-        return self.facts["under"]
 
     @property
     def touched(self) -> int:
@@ -122,13 +107,8 @@ class Part:
     @property
     def loss(self) -> Fraction:
         """An upper bound on the privacy loss, exact."""
-        match self.law:
-            case "public":
-                return Fraction(0)
-            case "coin":  # p/(1−p) = e^x
-                return self.facts["exponent"]
-            case "choice":
-                return self._choice()
+        if self.law in OTHER:  # of a coin p/(1−p) = e^x
+            return self._choice() if self.law == "choice" else self.facts.get("exponent", Fraction(0))
         pairs = list(zip(self.scales, self.steps, strict=True))
         moved, _ = self._most([1 / (scale * step) for scale, step in pairs])
         return moved + sum(((self._rounding(step) / scale) for scale, step in pairs), Fraction())
@@ -155,17 +135,19 @@ class Part:
     def _most(self, weights: list[Fraction]) -> tuple[Fraction, Vector]:
         """The largest Σ wᵢ·mᵢ over what one unit can do, and the moves."""
         alone, pairs = self._row(weights)
-        if not self.replaced:
-            moves = [_times(self.rows, one) for one in alone]
-        elif self.cells == 1:
-            moves = [_times(self.rows, one) for one in pairs]
-        else:  # rows that go and rows that come are in different groups, or in the same
-            moves = [_times(2 * self.rows, one) for one in alone] + [_times(self.rows, one) for one in pairs]
         if self.law == "units":
-            moves = [(Fraction(self.touched),)]
-        if self.law == "answer":
-            moves = [(self.facts["sensitivity"],)]
-        return max((sum((w * m for w, m in zip(weights, one, strict=True)), Fraction()), one) for one in moves)
+            rows: list[Vector] = [(Fraction(self.touched),)]
+        elif self.law == "answer":
+            rows = [(self.facts["sensitivity"],)]
+        elif not self.replaced:
+            rows = alone
+        elif self.cells == 1:
+            rows = pairs
+        else:  # rows that go and rows that come are in different groups, or in the same
+            rows = [tuple(2 * move for move in row) for row in alone] + pairs
+        many = 1 if self.law in ("units", "answer") else self.rows
+        moves = [tuple(many * move for move in row) for row in rows]
+        return max((sum((w * m for w, m in zip(weights, move, strict=True)), Fraction()), move) for move in moves)
 
     def _row(self, weights: list[Fraction]) -> tuple[list[Vector], list[Vector]]:  # noqa: PLR0911 - a law each
         """Moves of one row that comes or goes, and of one that is replaced in its group: those that can be worst."""
@@ -189,10 +171,7 @@ class Part:
                 linear = 2 * width * (weights[1] - weights[0])
                 tops = _tops(width, linear, weights[0] - 2 * weights[1] + weights[2])
                 ones: list[Vector] = [((width - a) ** 2, 2 * a * (width - a), a**2) for a in tops]
-                both: list[Vector] = [
-                    tuple(x + y for x, y in zip(one, two, strict=True)) for one in ones for two in ones
-                ]
-                return ones, both
+                return ones, [tuple(map(add, gone, come)) for gone in ones for come in ones]
             case "centred":  # at either end 2a − R is as far from 0 as it can be
                 return [(width, Fraction(1))], [(2 * width, zero), (width, Fraction(1))]
             case "squares":  # with z = |2a − R| the second is R² − 2z²; two rows that differ by d move it by 8d(R−d)
@@ -212,16 +191,12 @@ class Part:
         return [width, Fraction(least), *map(Fraction, near)]
 
     def _choice(self) -> Fraction:
-        share = self.facts["share"]
-        comes = max(self.under * share, self.over * (1 - share)) + max(self.under * (1 - share), self.over * share)
-        moves = self.over + self.under
+        share, over, under = (self.facts[name] for name in ("share", "over", "under"))
+        comes = max(under * share, over * (1 - share)) + max(under * (1 - share), over * share)
+        moves = over + under
         if not self.replaced:
             return self.rows * comes
         return self.rows * (max(moves, comes) if self.cells == 1 else max(moves, 2 * comes))
-
-
-def _times(rows: int, one: Iterable[Fraction]) -> Vector:
-    return tuple(rows * move for move in one)
 
 
 def _tops(width: Fraction, linear: Fraction, square: Fraction) -> list[Fraction]:
@@ -240,20 +215,18 @@ def _log_ratio(scale: Fraction, move: int) -> arb:
     return front.log() - (front * (ratio.log() * move).exp()).log()
 
 
-def part_from(fields: Any) -> Part:
+def part_from(stated: Any) -> Part:
     """The part that JSON's fields write; `InvalidParameter` for anything else."""
     try:
         return Part(
-            statistic=str(fields["statistic"]),
-            law=str(fields["law"]),
-            neighbors=fields["neighbors"],
-            epsilon=Fraction(fields["epsilon"]),
-            facts={str(name): Fraction(value) for name, value in fields["facts"].items()},
-            scales=tuple(Fraction(scale) for scale in fields["scales"]),
-            steps=tuple(Fraction(step) for step in fields["steps"]),
-            rows=int(fields["rows"]),
-            spread=int(fields["spread"]),
-            cells=int(fields["cells"]),
+            statistic=str(stated["statistic"]),
+            law=str(stated["law"]),
+            neighbors=stated["neighbors"],
+            epsilon=Fraction(stated["epsilon"]),
+            facts={str(name): Fraction(value) for name, value in stated["facts"].items()},
+            scales=tuple(map(Fraction, stated["scales"])),
+            steps=tuple(map(Fraction, stated["steps"])),
+            **{name: int(stated[name]) for name in ("rows", "spread", "cells")},
         )
     except InvalidParameter:
         raise
@@ -263,17 +236,16 @@ def part_from(fields: Any) -> Part:
 
 def fields_of(part: Part) -> dict[str, Any]:
     """The part as JSON has it: inputs, and what follows from them."""
-    return {
-        "statistic": part.statistic,
-        "law": part.law,
-        "neighbors": part.neighbors,
-        "epsilon": str(part.epsilon),
-        "facts": {name: str(value) for name, value in part.facts.items()},
-        "scales": [str(scale) for scale in part.scales],
-        "steps": [str(step) for step in part.steps],
-        "rows": part.rows,
-        "spread": part.spread,
-        "cells": part.cells,
-        "sensitivity": str(part.sensitivity),
-        "loss": str(part.loss),
-    }
+    inputs = {field.name: _in_json(getattr(part, field.name)) for field in fields(part)}
+    return {**inputs, "sensitivity": str(part.sensitivity), "loss": str(part.loss)}
+
+
+def _in_json(value: Any) -> Any:
+    match value:
+        case Fraction():
+            return str(value)
+        case dict():
+            return {name: str(fact) for name, fact in value.items()}
+        case tuple():
+            return list(map(str, value))
+    return value

@@ -28,13 +28,19 @@ _MOST_COUNTED = 2**20
 class Batch:
     """Outputs of one side."""
 
-    trials: int
     kinds: Counter[str] = field(default_factory=Counter)
     lengths: Counter[str] = field(default_factory=Counter)
     texts: int = 0
     """Outputs whose text was looked at."""
     numbers: NDArray[Any]
     """Outputs × coordinates, of those that are numbers: int64 or float64."""
+
+
+class Failure:
+    """An exception as an output; only its type is kept."""
+
+    def __init__(self, error: Exception) -> None:
+        self.name = type(error).__name__
 
 
 def takes_size(mechanism: Callable[..., Any]) -> bool:
@@ -50,98 +56,67 @@ def batches(mechanism: Callable[..., Any], x: Any, draws: int, batch: int) -> It
     many = takes_size(mechanism)
     for start in range(0, draws, batch):
         size = min(batch, draws - start)
-        if many:
-            yield from _together(mechanism, x, size)
-        else:
-            yield _one_by_one([_output(mechanism, x) for _ in range(size)])
-
-
-class Failure:
-    """An exception as an output; only its type is kept."""
-
-    def __init__(self, error: Exception) -> None:
-        self.name = type(error).__name__
+        yield _together(mechanism, x, size) if many else _one_by_one([_output(mechanism, x) for _ in range(size)])
 
 
 def _output(mechanism: Callable[..., Any], x: Any) -> Any:
     try:
-        found = mechanism(x)
+        output = mechanism(x)
     except Exception as error:  # an outcome that may depend on the data
         return Failure(error)
-    return getattr(found, "value", found)
+    return getattr(output, "value", output)
 
 
-def _together(mechanism: Callable[..., Any], x: Any, size: int) -> Iterator[Batch]:
+def _together(mechanism: Callable[..., Any], x: Any, size: int) -> Batch:
     try:
-        found = mechanism(x, size=size)
+        array = np.asarray(mechanism(x, size=size))
     except Exception as error:  # all of them, then
-        yield Batch(trials=size, kinds=Counter({f"error {type(error).__name__}": size}), numbers=np.empty((0, 1)))
-        return
-    array = np.asarray(found)
+        return Batch(kinds=Counter({f"error {type(error).__name__}": size}), numbers=np.empty((0, 1)))
     if array.ndim == 0 or len(array) != size:
         raise InvalidParameter(f"a mechanism that takes size must give so many outputs, {size}, got {array.shape}")
     if array.dtype.kind not in "biuf":
-        yield _one_by_one(list(array))
-        return
+        return _one_by_one(list(array))
     array = array.reshape(size, -1)
     numbers = array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
     kinds = Counter({f"{array.shape[1]} × {array.dtype.name}": size})
-    for name, mask in _odd(numbers):
-        if count := int(mask.any(axis=1).sum()):
-            kinds[name] = count
-    some = array[:TEXTS].tolist()
-    lengths = Counter(f"text of {len(repr(one))} characters" for one in some)
-    yield Batch(trials=size, kinds=kinds, lengths=lengths, texts=len(some), numbers=_finite(numbers))
-
-
-def _odd(numbers: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
-    """What floats can be besides numbers."""
-    if numbers.dtype != np.float64:
-        return []
-    zero = (numbers == 0) & np.signbit(numbers)
-    return [("NaN", np.isnan(numbers)), ("infinite", np.isinf(numbers)), ("−0.0", zero)]
-
-
-def _finite(numbers: NDArray[Any]) -> NDArray[Any]:
-    if numbers.dtype != np.float64:
-        return numbers
-    usable = np.isfinite(numbers).all(axis=1)
-    return numbers if usable.all() else numbers[usable]
+    return _batch(numbers, kinds, array[:TEXTS].tolist(), min(TEXTS, size))
 
 
 def _one_by_one(outputs: list[Any]) -> Batch:
-    kinds: Counter[str] = Counter()
-    rows = []
-    for one in outputs:
-        kind, row = _read(one)
-        kinds[kind] += 1
-        if row is not None:
-            rows.append(row)
+    read = [_read(output) for output in outputs]
+    rows = [row for _, row in read if row is not None]
     width = max((len(row) for row in rows), default=1)
     rows = [row for row in rows if len(row) == width]
     whole = all(isinstance(number, int) and abs(number) < 2**62 for row in rows for number in row)
     numbers = np.array(rows, np.int64 if whole else np.float64).reshape(len(rows), width)
-    for name, mask in _odd(numbers):
-        if count := int(mask.any(axis=1).sum()):
-            kinds[name] = count
-    some = [one for one in outputs[:TEXTS] if not isinstance(one, Failure)]
-    lengths = Counter(f"text of {len(repr(one))} characters" for one in some)
-    return Batch(
-        trials=len(outputs), kinds=kinds, lengths=lengths, texts=min(TEXTS, len(outputs)), numbers=_finite(numbers)
-    )
+    shown = [output for output in outputs[:TEXTS] if not isinstance(output, Failure)]
+    return _batch(numbers, Counter(kind for kind, _ in read), shown, min(TEXTS, len(outputs)))
 
 
-def _read(one: Any) -> tuple[str, list[Any] | None]:
+def _read(output: Any) -> tuple[str, list[Any] | None]:
     """The kind of an output, and its numbers."""
-    if isinstance(one, Failure):
-        return f"error {one.name}", None
-    if isinstance(one, np.ndarray | np.generic):
-        one = one.tolist()
-    if isinstance(one, bool | int | float):
-        return type(one).__name__, [float(one) if isinstance(one, float) else int(one)]
-    if isinstance(one, list | tuple) and one and all(isinstance(item, bool | int | float) for item in one):
-        return f"{len(one)} × {type(one[0]).__name__}", list(one)
-    return type(one).__name__, None
+    if isinstance(output, Failure):
+        return f"error {output.name}", None
+    if isinstance(output, np.ndarray | np.generic):
+        output = output.tolist()
+    if isinstance(output, bool | int | float):
+        return type(output).__name__, [float(output) if isinstance(output, float) else int(output)]
+    if isinstance(output, list | tuple) and output and all(isinstance(item, bool | int | float) for item in output):
+        return f"{len(output)} × {type(output[0]).__name__}", list(output)
+    return type(output).__name__, None
+
+
+def _batch(numbers: NDArray[Any], kinds: Counter[str], shown: list[Any], texts: int) -> Batch:
+    """Numbers and texts as a batch; what floats can be besides numbers is a kind."""
+    if numbers.dtype == np.float64:
+        zero = (numbers == 0) & np.signbit(numbers)
+        for name, mask in (("NaN", np.isnan(numbers)), ("infinite", np.isinf(numbers)), ("−0.0", zero)):
+            if count := int(mask.any(axis=1).sum()):
+                kinds[name] = count
+        usable = np.isfinite(numbers).all(axis=1)
+        numbers = numbers if usable.all() else numbers[usable]
+    lengths = Counter(f"text of {len(repr(output))} characters" for output in shown)
+    return Batch(kinds=kinds, lengths=lengths, texts=texts, numbers=numbers)
 
 
 def counted(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:

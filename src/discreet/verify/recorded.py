@@ -61,18 +61,19 @@ class Recorder(Tape):
     def next(self, draw: Callable[[], Any], terms: tuple[object, ...]) -> Any:
         """The draw, made; and written down with the samplers' notes of it."""
         self.loose()
-        if terms[0] == "grid":  # nothing is drawn
-            return draw()
-        found = draw()
-        self.draws.append(Draw(str(terms[0]), terms[1:], tuple(self._notes)))
-        self._notes.clear()
-        return found
+        drawn = draw()
+        if terms[0] != "grid":  # for which nothing is drawn
+            self._keep(str(terms[0]), terms[1:])
+        return drawn
 
     def loose(self) -> None:
         """Keep the notes of draws that went past the mechanism as a draw without terms."""
         if self._notes:
-            self.draws.append(Draw("loose", (), tuple(self._notes)))
-            self._notes.clear()
+            self._keep("loose", ())
+
+    def _keep(self, kind: str, terms: tuple[Any, ...]) -> None:
+        self.draws.append(Draw(kind, terms, tuple(self._notes)))
+        self._notes.clear()
 
 
 @contextmanager

@@ -16,16 +16,19 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from os import PathLike
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import pyarrow as pa
+
+from discreet.ask.policy import Policy
 from discreet.ask.statistics import STATISTICS
 from discreet.errors import InvalidParameter
 from discreet.release.study import Study
 from discreet.verify.auditor import Audit, audit
 from discreet.verify.broken import Control, controls
-from discreet.verify.certificate import Certificate, certify, check
+from discreet.verify.certificate import Certificate, certify
 from discreet.verify.rerun import Replay, replay
 from discreet.verify.subjects import EPSILON, Subject, subjects
 
@@ -48,104 +51,81 @@ _MISSING = {"dropped": "age", "replaced": "pay"}
 
 _ROWS = 10
 
+Line: TypeAlias = tuple[bool, str, dict[str, Any]]
+"""Whether it is as it must be, how it is shown, and how it is said in JSON."""
+
 
 def run(show: Callable[[str], None], *, as_json: bool = False) -> bool:
     """Show the report, line by line or as one JSON text; whether everything is as it must be."""
     tell: Callable[[str], None] = (lambda _: None) if as_json else show
-    tell("Certificates: the loss of noise and designs that is proved, in exact arithmetic, for ε = 1")
-    certificates = []
-    for name, neighbors, make in _certificates():
-        certificates.append((name, neighbors, _made(make)))
-        tell(certificate_line(*certificates[-1]))
-    tell("")
-    tell("Replays: columns that are missing throughout, on the engine in use, with one row changed")
-    replays = []
-    for name, neighbors, work in _replays():
-        replays.append((name, neighbors, work()))
-        tell(replay_line(*replays[-1]))
-    tell("")
-    tell("Audits: the loss that is measured, from outputs on two neighbours, error rate 1e-9 each")
-    audits = []
-    for subject in subjects():
-        audits.append((subject, _audited(subject)))
-        tell(audit_line(*audits[-1]))
-    tell("")
-    tell("Controls: mechanisms that claim ε = 1 and break it, caught by the same audit")
-    caught = []
-    for control in controls():
-        caught.append((control, _audited(control)))
-        tell(control_line(*caught[-1]))
-    good = [
-        all(isinstance(found, Certificate) and found.holds for _, _, found in certificates),
-        all(found.passed for _, _, found in replays),
-        all(subject.least <= found.bound <= EPSILON for subject, found in audits),
-        all(found.violated for _, found in caught),
-    ]
-    tell("")
-    tell("Everything is as it must be." if all(good) else "SOMETHING IS WRONG: see the lines marked ✗.")
+    parts: dict[str, Any] = {}
+    passed = True
+    for name, title, lines in (
+        ("certificates", "the loss of noise and designs that is proved, in exact arithmetic, for ε = 1", _certified()),
+        ("replays", "columns that are missing throughout, on the engine in use, with one row changed", _replayed()),
+        ("audits", "the loss that is measured, from outputs on two neighbours, error rate 1e-9 each", _audits()),
+        ("controls", "mechanisms that claim ε = 1 and break it, caught by the same audit", _caught()),
+    ):
+        tell(f"{name.capitalize()}: {title}")
+        parts[name] = []
+        for good, line, fields in lines:
+            passed &= good
+            parts[name].append(fields)
+            tell(f"{'✓' if good else '✗'} {line}")
+        tell("")
+    tell("Everything is as it must be." if passed else "SOMETHING IS WRONG: see the lines marked ✗.")
     if as_json:
-        parts = {
-            "certificates": [
-                {"name": name, **(found.to_dict() if isinstance(found, Certificate) else {"refused": found})}
-                for name, _, found in certificates
-            ],
-            "replays": [
-                {"name": name, "neighbors": neighbors, "checks": found.checks, "passed": found.passed}
-                for name, neighbors, found in replays
-            ],
-            "audits": [{"name": one.statistic, "neighbors": one.neighbors, **found.to_dict()} for one, found in audits],
-            "controls": [{"name": control.name, **found.to_dict()} for control, found in caught],
-            "passed": all(good),
-        }
-        show(json.dumps(parts, ensure_ascii=False))
-    return all(good)
+        show(json.dumps({**parts, "passed": passed}, ensure_ascii=False))
+    return passed
 
 
-def check_file(path: str | PathLike[str]) -> Certificate:
-    """The certificate in a file, computed again from its inputs; refused if it is not what they prove."""
-    return check(path)
+def certificate_line(name: str, certificate: Certificate) -> str:
+    """What a certificate proves, in one line."""
+    slack = "exactly ε" if certificate.slack == 0 else f"ε − {float(certificate.slack):.1e}"
+    return f"{name:<42} {certificate.neighbors:<11} loss ≤ {slack:<11} {certificate.log_ratio}"
 
 
-def certificate_line(name: str, neighbors: str, found: Certificate | str) -> str:
-    """One line of the report; a text is why there is no certificate."""
-    if isinstance(found, str):
-        return f"✗ {name:<42} {neighbors:<11} no certificate: {found}"
-    mark = "✓" if found.holds else "✗"
-    slack = "exactly ε" if found.slack == 0 else f"ε − {float(found.slack):.1e}"
-    return f"{mark} {name:<42} {neighbors:<11} loss ≤ {slack:<11} {found.log_ratio}"
+def _certified() -> Iterator[Line]:
+    for name, neighbors, make in _certificates():
+        try:
+            certificate = make()
+        except InvalidParameter as refused:
+            line = f"{name:<42} {neighbors:<11} no certificate: {refused}"
+            yield False, line, {"name": name, "refused": str(refused)}
+        else:
+            yield certificate.holds, certificate_line(name, certificate), {"name": name, **certificate.to_dict()}
 
 
-def replay_line(name: str, neighbors: str, found: Replay) -> str:
-    """One line of the report."""
-    failed = ", ".join(check for check, held in found.checks.items() if not held)
-    return f"{'✗' if failed else '✓'} {name:<42} {neighbors:<11} {f'{failed} differ' if failed else 'no row shows'}"
+def _replayed() -> Iterator[Line]:
+    for name, neighbors, work in _replays():
+        rerun = work()
+        failed = ", ".join(check for check, held in rerun.checks.items() if not held)
+        line = f"{name:<42} {neighbors:<11} {f'{failed} differ' if failed else 'no row shows'}"
+        fields = {"name": name, "neighbors": neighbors, "checks": rerun.checks, "passed": rerun.passed}
+        yield rerun.passed, line, fields
 
 
-def audit_line(subject: Subject, found: Audit) -> str:
-    """One line of the report."""
-    mark = "✓" if subject.least <= found.bound <= EPSILON else "✗"
-    return (
-        f"{mark} {subject.statistic:<28} {subject.neighbors:<11} ε {EPSILON} · at least {found.bound:.3f} · "
-        f"{found.draws:>9,} draws · {found.event}"
-    )
+def _audits() -> Iterator[Line]:
+    for subject in subjects():
+        audited = _audited(subject, subject.batch)
+        line = f"{subject.statistic:<28} {subject.neighbors:<11} ε {EPSILON} · {_measured(audited, 9)}"
+        fields = {"name": subject.statistic, "neighbors": subject.neighbors, **audited.to_dict()}
+        yield subject.least <= audited.bound <= EPSILON, line, fields
 
 
-def control_line(control: Control, found: Audit) -> str:
-    """One line of the report."""
-    mark = "✓" if found.violated else "✗"
-    return f"{mark} {control.name:<34} at least {found.bound:.3f} · {found.draws:>10,} draws · {found.event}"
+def _caught() -> Iterator[Line]:
+    for control in controls():
+        audited = _audited(control)
+        line = f"{control.name:<34} {_measured(audited, 10)}"
+        yield audited.violated, line, {"name": control.name, **audited.to_dict()}
 
 
-def _audited(one: Subject | Control) -> Audit:
-    batch = one.batch if isinstance(one, Subject) else None
-    return audit(one.mechanism, one.x, one.x_neighbor, epsilon=EPSILON, draws=one.draws, batch=batch)
+def _audited(case: Subject | Control, batch: int | None = None) -> Audit:
+    return audit(case.mechanism, case.x, case.x_neighbor, epsilon=EPSILON, draws=case.draws, batch=batch)
 
 
-def _made(make: Callable[[], Certificate]) -> Certificate | str:
-    try:
-        return make()
-    except InvalidParameter as refused:
-        return str(refused)
+def _measured(audited: Audit, width: int) -> str:
+    return f"at least {audited.bound:.3f} · {audited.draws:>{width},} draws · {audited.event}"
 
 
 def _certificates() -> Iterator[tuple[str, str, Callable[[], Certificate]]]:
@@ -163,15 +143,14 @@ def _certificates() -> Iterator[tuple[str, str, Callable[[], Certificate]]]:
                 for asked in (*_ASKED, *several):
                     for groups in ("", " GROUP BY place"):
                         plan = study.sql(" ".join(["SELECT", asked, "FROM data", groups]), epsilon=EPSILON)
-                        named = f"{asked}{groups}{', by who' if unit else ''}"
-                        yield named, neighbors, lambda plan=plan: certify(plan)  # type: ignore[misc]
+                        yield f"{asked}{groups}{', by who' if unit else ''}", neighbors, partial(certify, plan)
     for name, given in [(row.name, given) for row in STATISTICS.values() for given in row.examples]:
         for neighbors in RELATIONS:
             for title, whole in (("integers", True), ("floats", False)):
-                more = {**given, "whole": whole, "neighbors": neighbors, "epsilon": EPSILON}
-                yield f"{name} of {title}", neighbors, lambda name=name, more=more: certify(name, **more)  # type: ignore[misc]
+                terms = {**given, "whole": whole, "neighbors": neighbors, "epsilon": EPSILON}
+                yield f"{name} of {title}", neighbors, partial(certify, name, **terms)
     for name, given in _OTHERS:
-        yield name, "change-one", lambda name=name, given=given: certify(name, epsilon=EPSILON, **given)  # type: ignore[misc]
+        yield name, "change-one", partial(certify, name, epsilon=EPSILON, **given)
 
 
 def _replays() -> Iterator[tuple[str, str, Callable[[], Replay]]]:
@@ -183,17 +162,13 @@ def _replays() -> Iterator[tuple[str, str, Callable[[], Replay]]]:
                 for kind, functions in (("sums", ("count", "sum", "avg", "stddev")), ("ranks", ("median", "max"))):
                     asked = ", ".join(f"{function}({column})" for function in functions)
                     question = " ".join(["SELECT", asked, "FROM data"])
-                    work = lambda asked=question: replay(study, asked, 0, epsilon=EPSILON)  # noqa: E731
+                    work = partial(replay, study, question, 0, epsilon=EPSILON)
                     yield f"{kind} of a column, all missing, {what}", neighbors, work
 
 
 @contextmanager
 def _study(rows: int, **terms: Any) -> Iterator[Study]:
     """A study over so many rows in which everything is missing, with a ledger in a temporary folder."""
-    import pyarrow as pa
-
-    from discreet.ask.policy import Policy
-
     kinds = {"who": pa.string(), "place": pa.string(), "age": pa.int64(), "pay": pa.float64(), "well": pa.bool_()}
     table = pa.table({name: pa.nulls(rows, kind) for name, kind in kinds.items()})
     policy = Policy(source=table, epsilon=1, version="0", **terms)

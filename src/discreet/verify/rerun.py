@@ -20,12 +20,12 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from discreet.ask.policy import Policy
 from discreet.engines.base import Exact, Request
 from discreet.errors import EngineFailed, InvalidParameter
 from discreet.formats import shown
@@ -43,22 +43,20 @@ CHECKS = ("errors", "flow", "shape", "charge", "public numbers", "sensitivity")
 
 
 class Watched(Exact[Any]):
-    """An exact answer that notes when it is opened, and what for."""
+    """An exact answer that notes what is opened."""
 
-    __slots__ = ("_kept", "_notes")
+    __slots__ = ("_notes", "_value")
 
-    def __init__(self, secret: Any, notes: list[Any]) -> None:
-        super().__init__(secret)
-        self._kept, self._notes = secret, notes
+    def __init__(self, value: Any, notes: list[Any]) -> None:
+        super().__init__(value)
+        self._value, self._notes = value, notes
 
     def map(self, function: Callable[[Any], Any]) -> Watched:
-        """A function of it, watched, too."""
-        return Watched(function(self._kept), self._notes)
+        return Watched(function(self._value), self._notes)
 
     def reveal(self) -> Any:
-        """The secret, noted."""
-        self._notes.append(self._kept)
-        return self._kept
+        self._notes.append(self._value)
+        return self._value
 
 
 class _WatchedEngine:
@@ -71,7 +69,6 @@ class _WatchedEngine:
         return getattr(self._engine, name)
 
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:
-        """The answer of the engine, watched."""
         held: list[Any] = []
         self._engine.fetch(request).map(held.append)
         return Watched(held[0], self._notes)
@@ -138,34 +135,27 @@ def _record(plan: Plan, table: Any, folder: Path) -> Record:
 
     folder.mkdir()
     notes: list[Any] = []
-    policy = _policy_over(plan, table)
+    policy = copy(plan.study.policy)
+    for name, value in (("source", table), ("version", "replay"), ("epsilon", max(policy.epsilon, plan.epsilon))):
+        object.__setattr__(policy, name, value)
     with Study(policy, ledger=folder / "study.ledger") as study:
         study.__dict__["engine"] = _WatchedEngine(DuckDB(table), notes)
-        shape: Any = None
-        error = ""
+        shape, error = None, ""
         try:
-            answer = replace(plan, study=study).release()
-            shape = _shape(json.loads(answer.content))
+            shape = _shape(json.loads(replace(plan, study=study).release().content))
         except Exception as failure:  # an outcome like any other; only its type and words are compared
             error = f"{type(failure).__name__}: {failure}"
         return Record(opened=[_copied(note) for note in notes], shape=shape, spent=study.spent, error=error)
 
 
-def _policy_over(plan: Plan, table: Any) -> Policy:
-    policy = copy(plan.study.policy)
-    for name, value in (("source", table), ("version", "replay"), ("epsilon", max(policy.epsilon, plan.epsilon))):
-        object.__setattr__(policy, name, value)
-    return policy
-
-
 def _shape(content: dict[str, Any]) -> Any:
     """All that is shown but the numbers themselves: keys, order, names, types."""
-    plain = {name: value for name, value in content.items() if name != "numbers"}
+    numbers = content.pop("numbers")
     kinds = {
         name: {end: [type(value).__name__ for value in column] for end, column in ends.items()}
-        for name, ends in content["numbers"].items()
+        for name, ends in numbers.items()
     }
-    return plain, list(kinds), kinds
+    return content, list(kinds), kinds
 
 
 def _copied(note: Any) -> Any:
@@ -219,27 +209,21 @@ def _within(part: Part, mine: list[list[int]], theirs: list[list[int]]) -> bool:
     moves = [[abs(a - b) for a, b in zip(*columns, strict=True)] for columns in zip(mine, theirs, strict=True)]
     if sum(map(sum, moves)) > part.sensitivity:
         return False
+
+    def steps(total: int, step: Fraction) -> int:
+        return math.floor(Fraction(total) / step + Fraction(1, 2))
+
     rounded = [
-        sum(abs(_steps(a, step) - _steps(b, step)) for a, b in zip(first, second, strict=True)) / scale
+        sum(abs(steps(a, step) - steps(b, step)) for a, b in zip(first, second, strict=True)) / scale
         for first, second, step, scale in zip(mine, theirs, part.steps, part.scales, strict=True)
     ]
     return sum(rounded, Fraction()) <= min(part.loss, part.epsilon)
-
-
-def _steps(total: int, step: Fraction) -> int:
-    return math.floor(Fraction(total) / step + Fraction(1, 2))
 
 
 def _choices_within(pairs: Iterator[tuple[Any, Any]], names: int, parts: list[Part], cells: int) -> bool:
     """For each choice the counts of all groups move by one for each row that comes or goes."""
     most = parts[0].rows * (2 if parts[0].replaced else 1)
     kinds = len(parts) // names
-    within = True
-    for _ in range(names):
-        moved = [0] * kinds
-        for _ in range(cells):
-            for kind in range(kinds):
-                mine, theirs = next(pairs)
-                moved[kind] += int(np.abs(mine - theirs).sum())
-        within &= max(moved) <= most
-    return within
+    moved = [int(np.abs(mine - theirs).sum()) for mine, theirs in islice(pairs, names * cells * kinds)]
+    by_choice = np.array(moved).reshape(names, cells, kinds).sum(axis=1)
+    return bool(by_choice.max() <= most)

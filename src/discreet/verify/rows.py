@@ -15,17 +15,16 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from discreet.ask.declared import Declared
 from discreet.ask.policy import Policy
 from discreet.errors import EngineFailed, InvalidParameter
 
-Pairs = list[tuple[int, int]]
-
 
 def rows_of(engine: Any) -> Any:
     """All rows of an engine beside the caller, as an Arrow table; enumerations as texts."""
-    import pyarrow as pa
-
     relation = getattr(engine, "_relation", None)
     if relation is None:
         raise InvalidParameter("a replay copies the rows: it needs a study whose data DuckDB reads")
@@ -36,15 +35,11 @@ def rows_of(engine: Any) -> Any:
     raise EngineFailed("the rows could not be copied for a replay; nothing was spent")
 
 
-def neighbors_of(table: Any, policy: Policy, unit: Any, other: Any) -> tuple[list[Any], Pairs]:
+def neighbors_of(table: Any, policy: Policy, unit: Any, other: Any) -> tuple[list[Any], list[tuple[int, int]]]:
     """Tables, and which of them are neighbours of one another."""
-    import pyarrow as pa
-
     without, there = _without(table, policy, unit)
-    placed = [_placed(table, policy, unit, rows) for rows in _replacements(table, policy)]
-    if other is not None:
-        placed.append(_placed(table, policy, unit, _given(other, table)))
-    others = [pa.concat_tables([without, rows]) for rows in placed]
+    replacements = _replacements(table, policy) + ([] if other is None else [_given(other, table)])
+    others = [pa.concat_tables([without, _placed(table, policy, unit, rows)]) for rows in replacements]
     if policy.neighbors == "add-remove":
         tables = [without, table, *others]
         return tables, [(0, at) for at in range(1, len(tables))]
@@ -54,15 +49,12 @@ def neighbors_of(table: Any, policy: Policy, unit: Any, other: Any) -> tuple[lis
 
 def _without(table: Any, policy: Policy, unit: Any) -> tuple[Any, bool]:
     """The table without the unit, and whether it was there."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if policy.unit_column is None:
         return pa.concat_tables([table.slice(0, unit), table.slice(unit + 1)]), unit < table.num_rows
     column = table[policy.unit_column]
     try:
         same = pc.fill_null(pc.equal(column, pa.scalar(unit, column.type)), False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError):
+    except (pa.ArrowException, TypeError):
         raise InvalidParameter("unit must be a value of the type that the unit column has") from None
     left = table.filter(pc.invert(same))
     return left, left.num_rows < table.num_rows
@@ -70,23 +62,19 @@ def _without(table: Any, policy: Policy, unit: Any) -> tuple[Any, bool]:
 
 def _placed(table: Any, policy: Policy, unit: Any, rows: list[dict[str, Any]]) -> Any:
     """Rows of the unit, in the types of the table; what does not fit into a type is missing."""
-    import pyarrow as pa
+
+    def fitting(value: Any, kind: Any) -> Any:
+        try:
+            pa.scalar(value, kind)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            return None
+        return value
 
     columns = {}
-    for one in table.schema:
-        own = one.name == policy.unit_column
-        columns[one.name] = pa.array([unit if own else _fitting(row.get(one.name), one.type) for row in rows], one.type)
+    for name, kind in zip(table.schema.names, table.schema.types, strict=True):
+        values = [unit if name == policy.unit_column else fitting(row.get(name), kind) for row in rows]
+        columns[name] = pa.array(values, kind)
     return pa.table(columns, table.schema)
-
-
-def _fitting(value: Any, kind: Any) -> Any:
-    import pyarrow as pa
-
-    try:
-        pa.scalar(value, kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError):
-        return None
-    return value
 
 
 def _given(other: Any, table: Any) -> list[dict[str, Any]]:
@@ -102,58 +90,42 @@ def _replacements(table: Any, policy: Policy) -> list[list[dict[str, Any]]]:
     """Rows for the unit's place, from what is declared."""
     many = 1 if policy.unit_column is None else (policy.max_rows or 1) + 2
     kinds: tuple[tuple[Callable[[Declared, Any], Any], int], ...] = (
-        (_first, 1),
-        (_last, many),
-        (_nothing, 1),
-        (_wild, 1),
+        (lambda declared, kind: _value(declared, kind, 0), 1),
+        (lambda declared, kind: _value(declared, kind, -1), many),
+        (lambda _, __: None, 1),
+        (lambda _, kind: _wild(kind), 1),
     )
-    types = {one.name: one.type for one in table.schema}
     return [
-        [{name: make(policy.columns.get(name, Declared()), kind) for name, kind in types.items()}] * times
+        [{column.name: make(policy.columns.get(column.name, Declared()), column.type) for column in table.schema}]
+        * times
         for make, times in kinds
     ]
 
 
-def _first(declared: Declared, kind: Any) -> Any:
-    return _value(declared, kind, 0)
-
-
-def _last(declared: Declared, kind: Any) -> Any:
-    return _value(declared, kind, -1)
-
-
-def _nothing(_declared: Declared, _kind: Any) -> Any:
-    return None
-
-
 def _value(declared: Declared, kind: Any, end: int) -> Any:
-    """The first key or the lower bound; the last key or one beyond the upper bound."""
-    import pyarrow as pa
-
+    """The first key or the lower bound; the last key or one beyond the upper bound; in the type of the column."""
     if declared.keys:
-        return _plain(declared.keys[end], kind)
-    if declared.bounds is not None:
+        value = declared.keys[end]
+    elif declared.bounds is not None:
         bound = declared.bounds[end]
-        return _plain(bound + 1 if end and isinstance(bound, Fraction) else bound, kind)
-    return bool(end) if pa.types.is_boolean(kind) else None
-
-
-def _wild(_declared: Declared, kind: Any) -> Any:
-    """What no one declared."""
-    import pyarrow as pa
-
-    if pa.types.is_floating(kind):
-        return math.nan
-    if pa.types.is_integer(kind):
-        return 2 ** (kind.bit_width - 1) - 1
-    return "nowhere at all" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else None
-
-
-def _plain(value: Any, kind: Any) -> Any:
-    import pyarrow as pa
-
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)  # which the policy reads as numbers or dates
+        value = bound + 1 if end and isinstance(bound, Fraction) else bound
+    else:
+        return bool(end) if pa.types.is_boolean(kind) else None
+    text = _is_text(kind)  # which the policy reads as numbers or dates
     if isinstance(value, Fraction):
         number = float(value) if text or pa.types.is_floating(kind) else math.floor(value)
         return repr(number) if text else number
     return value.isoformat(" ") if text and isinstance(value, datetime) else value
+
+
+def _wild(kind: Any) -> Any:
+    """What no one declared."""
+    if pa.types.is_floating(kind):
+        return math.nan
+    if pa.types.is_integer(kind):
+        return 2 ** (kind.bit_width - 1) - 1
+    return "nowhere at all" if _is_text(kind) else None
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import permutations, product
 from typing import Any
 
 from discreet.draw.coin import below
@@ -56,6 +57,115 @@ class Search:
         return f"{found}: the claim, {float(self.claimed):.6g}, is BROKEN {times}".rstrip()
 
 
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A data set, and the place at which its neighbour has another value, or none."""
+
+    x: list[Any]
+    place: int
+    values: tuple[Any, ...]
+
+    @property
+    def other(self) -> list[Any]:
+        return [*self.x[: self.place], *self.values, *self.x[self.place + 1 :]]
+
+
+class _Seeker:
+    """The worst pairs so far, and ways to worse ones."""
+
+    def __init__(self, f: Callable[[list[Any]], Any], pool: list[Any], size: int, replaced: bool, tries: int) -> None:
+        self.f, self.pool, self.size, self.replaced, self.tries = f, pool, size, replaced, tries
+        self.tried = 0
+        self.worst: list[tuple[Fraction, _Pair]] = []
+
+    def corners(self) -> Iterator[list[Any]]:
+        """Data sets of one or two values, in every proportion, and some random ones."""
+        step = max(1, self.size // _PREFIXES)
+        counts = sorted({*range(0, self.size, step), self.size // 2, self.size // 2 + 1, self.size - 1})
+        for (first, second), count in product(permutations(self.pool[:4], 2), counts):
+            if self.tried >= self.tries // 2:
+                break
+            yield [first] * count + [second] * (self.size - count)
+        while self.tried < self.tries * 6 // 10:
+            yield [self._value() for _ in range(self.size)]
+
+    def look_around(self, x: list[Any]) -> None:
+        """All neighbours of a data set that differ at its ends, or in one of its different values."""
+        places = {0, len(x) - 1, *(x.index(value) for value in list(dict.fromkeys(x))[:4])}
+        others = [(value,) for value in self.pool] if self.replaced else [()]
+        numbers = self._numbers(x)
+        for place, other in product(sorted(places), others):
+            pair = _Pair(x, place, other)
+            self.worst.append((self._distance(numbers, pair), pair))
+            self.worst = sorted(self.worst, key=lambda known: -known[0])[:_KEPT]
+
+    def climb(self) -> None:
+        """From the worst pairs on: one value changed on both sides, kept unless it makes them less far apart."""
+        while self.tried < self.tries:
+            index = below(len(self.worst), keystream())
+            distance, pair = self.worst[index]
+            if distance >= _INFINITE:
+                return
+            place = below(len(pair.x), keystream())
+            moved = replace(pair, x=[*pair.x[:place], self._value(), *pair.x[place + 1 :]])
+            changed = self._distance(self._numbers(moved.x), moved)
+            if changed >= distance:
+                self.worst[index] = changed, moved
+
+    def _distance(self, first: list[Fraction] | None, pair: _Pair) -> Fraction:
+        self.tried += 1
+        second = self._numbers(pair.other)
+        if first is None and second is None:
+            return Fraction(0)
+        if first is None or second is None or len(first) != len(second):
+            return _INFINITE
+        return sum((abs(a - b) for a, b in zip(first, second, strict=True)), Fraction())
+
+    def _numbers(self, x: list[Any]) -> list[Fraction] | None:
+        """f(x) as fractions; None where it is no number."""
+        try:
+            return [Fraction(number) for number in _flat(self.f(list(x)))]
+        except Exception:  # whatever f does, it is an outcome
+            return None
+
+    def _value(self) -> Any:
+        return self.pool[below(len(self.pool), keystream())]
+
+
+def _flat(value: Any) -> list[Any]:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [item for part in value for item in _flat(part)]
+    return [value]
+
+
+def _pool(domain: Any) -> list[Any]:
+    """Values to build data sets of: the ends first, then what lies near them and between."""
+    listed = list(domain) if isinstance(domain, list | tuple | range) else []
+    if len(listed) > _MOST_POOL:
+        if len({type(item) for item in listed}) > 3:
+            raise InvalidParameter("domain must be a pair (lower, upper) or a list of values of one kind")
+        step = len(listed) / (_MOST_POOL - 1)
+        between = [listed[int(at * step)] for at in range(1, _MOST_POOL - 1)]
+        return list(dict.fromkeys([listed[0], listed[-1], *between]))
+    if len(listed) > 2:
+        return listed[:1] + listed[-1:] + listed[1:-1]
+    low, high = exact_bounds(domain)
+    lower, upper = listed
+    near: list[Any] = []
+    if isinstance(lower, float) or isinstance(upper, float):
+        lower, upper = float(lower), float(upper)
+        near = [math.nextafter(lower, upper), math.nextafter(upper, lower)]
+        between = [lower + (upper - lower) * share for share in (0.5, 0.25, 0.75)]
+    elif isinstance(lower, int) and isinstance(upper, int):
+        between = [(lower + upper) // 2, (3 * lower + upper) // 4, (lower + 3 * upper) // 4]
+    else:
+        return [low, high, *(low + (high - low) * Fraction(quarter, 4) for quarter in (2, 1, 3))]
+    zero = [type(lower)(0)] if lower < 0 < upper else []
+    return list(dict.fromkeys([lower, upper, *between, *near, *zero]))
+
+
 def search_sensitivity(
     f: Callable[[list[Any]], Any],
     domain: Any,
@@ -76,7 +186,7 @@ def search_sensitivity(
     for x in seeker.corners():
         seeker.look_around(x)
     seeker.climb()
-    distance, pair = max(seeker.worst, key=lambda one: one[0])
+    distance, pair = max(seeker.worst, key=lambda known: known[0])
     return Search(
         sensitivity=math.inf if distance >= _INFINITE else distance,
         claimed=claim,
@@ -84,123 +194,3 @@ def search_sensitivity(
         x_neighbor=pair.other,
         tried=seeker.tried,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """A data set, and the place at which its neighbour has another value, or none."""
-
-    x: list[Any]
-    place: int
-    values: tuple[Any, ...]
-
-    @property
-    def other(self) -> list[Any]:
-        """The neighbour."""
-        return [*self.x[: self.place], *self.values, *self.x[self.place + 1 :]]
-
-    def with_value(self, place: int, value: Any) -> _Pair:
-        """The same pair with another value at a place of both."""
-        return _Pair([*self.x[:place], value, *self.x[place + 1 :]], self.place, self.values)
-
-
-class _Seeker:
-    """The worst pairs so far, and ways to worse ones."""
-
-    def __init__(self, f: Callable[[list[Any]], Any], pool: list[Any], size: int, replaced: bool, tries: int) -> None:
-        self.f, self.pool, self.size, self.replaced, self.tries = f, pool, size, replaced, tries
-        self.tried = 0
-        self.worst: list[tuple[Fraction, _Pair]] = []
-
-    def corners(self) -> Iterator[list[Any]]:
-        """Data sets of one or two values, in every proportion, and some random ones."""
-        step = max(1, self.size // _PREFIXES)
-        counts = sorted({*range(0, self.size, step), self.size // 2, self.size // 2 + 1, self.size - 1})
-        ends = [(one, two) for one in self.pool[:4] for two in self.pool[:4] if one is not two]
-        sets = ([one] * count + [two] * (self.size - count) for one, two in ends for count in counts)
-        for x in sets:
-            if self.tried >= self.tries // 2:
-                break
-            yield x
-        while self.tried < self.tries * 6 // 10:
-            yield [self._value() for _ in range(self.size)]
-
-    def look_around(self, x: list[Any]) -> None:
-        """All neighbours of a data set that differ at its ends, or in one of its different values."""
-        values = self._values(x)
-        places = {0, len(x) - 1, *(x.index(value) for value in list(dict.fromkeys(x))[:4])}
-        others = [()] if not self.replaced else [(value,) for value in self.pool]
-        for place in sorted(places):
-            for other in others:
-                pair = _Pair(x, place, other)
-                self._keep(_distance(values, self._values(pair.other)), pair)
-
-    def climb(self) -> None:
-        """From the worst pairs on: one value changed on both sides, kept unless it makes them less far apart."""
-        while self.tried < self.tries:
-            at = below(len(self.worst), keystream())
-            distance, pair = self.worst[at]
-            if distance >= _INFINITE:
-                return
-            moved = pair.with_value(below(len(pair.x), keystream()), self._value())
-            found = _distance(self._values(moved.x), self._values(moved.other))
-            self.tried += 1
-            if found >= distance:
-                self.worst[at] = found, moved
-
-    def _keep(self, distance: Fraction, pair: _Pair) -> None:
-        self.tried += 1
-        if len(self.worst) < _KEPT or distance > self.worst[-1][0]:
-            self.worst = sorted([*self.worst, (distance, pair)], key=lambda one: -one[0])[:_KEPT]
-
-    def _values(self, x: list[Any]) -> list[Fraction] | None:
-        """f(x) as fractions; None where it is no number."""
-        try:
-            return [Fraction(number) for number in _flat(self.f(list(x)))]
-        except Exception:  # whatever f does, it is an outcome
-            return None
-
-    def _value(self) -> Any:
-        return self.pool[below(len(self.pool), keystream())]
-
-
-def _distance(one: list[Fraction] | None, two: list[Fraction] | None) -> Fraction:
-    if one is None and two is None:
-        return Fraction(0)
-    if one is None or two is None or len(one) != len(two):
-        return _INFINITE
-    return sum((abs(a - b) for a, b in zip(one, two, strict=True)), Fraction())
-
-
-def _flat(found: Any) -> list[Any]:
-    if hasattr(found, "tolist"):
-        found = found.tolist()
-    if isinstance(found, Sequence) and not isinstance(found, str):
-        return [item for part in found for item in _flat(part)]
-    return [found]
-
-
-def _pool(domain: Any) -> list[Any]:
-    """Values to build data sets of: the ends first, then what lies near them and between."""
-    listed = list(domain) if isinstance(domain, list | tuple | range) else []
-    if len(listed) > 2:
-        return listed[:1] + listed[-1:] + listed[1:-1] if len(listed) <= _MOST_POOL else _thinned(listed)
-    exact_bounds(domain)
-    lower, upper = listed
-    if isinstance(lower, float) or isinstance(upper, float):
-        low, high = float(lower), float(upper)
-        near = [math.nextafter(low, high), math.nextafter(high, low)]
-        between = [low + (high - low) * share for share in (0.5, 0.25, 0.75)]
-        return list(dict.fromkeys([low, high, *between, *near, *([0.0] if low < 0 < high else [])]))
-    if isinstance(lower, int) and isinstance(upper, int):
-        between = [(lower + upper) // 2, (3 * lower + upper) // 4, (lower + 3 * upper) // 4]
-        return list(dict.fromkeys([lower, upper, *between, *([0] if lower < 0 < upper else [])]))
-    first, last = exact_bounds(domain)
-    return [first, last, *(first + (last - first) * Fraction(quarter, 4) for quarter in (2, 1, 3))]
-
-
-def _thinned(listed: list[Any]) -> list[Any]:
-    if len({type(item) for item in listed}) > 3:
-        raise InvalidParameter("domain must be a pair (lower, upper) or a list of values of one kind")
-    step = len(listed) / (_MOST_POOL - 1)
-    return list(dict.fromkeys([listed[0], listed[-1], *(listed[int(at * step)] for at in range(1, _MOST_POOL - 1))]))

@@ -20,7 +20,7 @@ from discreet.ask.expression import Column
 from discreet.ask.query import Count, Moment
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Exact
-from discreet.release.design import items
+from discreet.release.design import Released, items
 from discreet.release.laplace_mechanism import laplace_mechanism
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.moments import MomentDesign
@@ -30,7 +30,7 @@ EPSILON = Fraction(1)
 _LEVEL = Fraction(19, 20)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Subject:
     """A statistic with two neighbours."""
 
@@ -48,80 +48,53 @@ class Subject:
 def subjects() -> list[Subject]:
     """All statistics, each on a pair of neighbours that shows much of ε."""
     change, remove = "change-one", "add-remove"
-    ages = [0, 3, 5, 5, 9] * 2
+    many, ages = 1_000_000, [0, 3, 5, 5, 9] * 2
+    median, ninth = _array("median", change, 1, confidence=None), _array("quantile", remove, 1, "0.9", confidence=None)
     return [
-        _subject("count", change, _counts(change, 1), [40], [41], 1_000_000, least=0.9),
-        _subject("count", remove, _counts(remove, 1), [40], [41], 200_000, least=0.9),
-        _subject("sum", change, _moments("sum", change), [5, 20], [5, 30], 1_000_000, least=0.9),
-        _subject("sum", remove, _moments("sum", remove), [5, 20], [6, 30], 200_000, least=0.9),
-        _subject("mean", remove, _moments("mean", remove), [2, 10], [3, 20], 50_000, batch=2**13),
-        _subject("variance", remove, _moments("variance", remove), [2, 0, 0], [3, 10, 100], 10_000, batch=2**10),
-        _subject("std", change, _moments("std", change), [3, 0, 0], [3, 10, 100], 10_000, batch=2**10),
-        _subject("median", change, _array("median", change, 1, confidence=None), [0] * 5, [0] * 4 + [1], 8_000),
-        _subject(
-            "quantile", remove, _array("quantile", remove, 1, q="0.9", confidence=None), [0] * 10, [*[0] * 10, 1], 8_000
-        ),
-        _subject("min", change, _array("min", change, 10), ages, [10, *ages[1:]], 8_000),
-        _subject("max", remove, _array("max", remove, 10), ages, [*ages, 10], 8_000),
-        _subject("proportion", remove, _moments("proportion", remove), [2, 1], [3, 2], 50_000, batch=2**13),
-        _subject("histogram", change, _counts(change, 3), [5, 3, 2], [4, 4, 2], 1_000_000, least=0.9),
-        _subject("randomized_response", change, _response, 0, 1, 1_000_000, least=0.9),
-        _subject("laplace_mechanism", change, _algorithm, 0, 1, 1_000_000, least=0.9),
-        _subject("laplace_mechanism on floats", change, _algorithm, 0.0, 1.0, 1_000_000, least=0.9),
+        Subject("count", change, _counts(change, 1), [40], [41], many, least=0.9),
+        Subject("count", remove, _counts(remove, 1), [40], [41], 200_000, least=0.9),
+        Subject("sum", change, _moments("sum", change), [5, 20], [5, 30], many, least=0.9),
+        Subject("sum", remove, _moments("sum", remove), [5, 20], [6, 30], 200_000, least=0.9),
+        Subject("mean", remove, _moments("mean", remove), [2, 10], [3, 20], 50_000, 2**13),
+        Subject("variance", remove, _moments("variance", remove), [2, 0, 0], [3, 10, 100], 10_000, 2**10),
+        Subject("std", change, _moments("std", change), [3, 0, 0], [3, 10, 100], 10_000, 2**10),
+        Subject("median", change, median, [0] * 5, [0] * 4 + [1], 8_000),
+        Subject("quantile", remove, ninth, [0] * 10, [*[0] * 10, 1], 8_000),
+        Subject("min", change, _array("min", change, 10), ages, [10, *ages[1:]], 8_000),
+        Subject("max", remove, _array("max", remove, 10), ages, [*ages, 10], 8_000),
+        Subject("proportion", remove, _moments("mean", remove, top=1), [2, 1], [3, 2], 50_000, 2**13),
+        Subject("histogram", change, _counts(change, 3), [5, 3, 2], [4, 4, 2], many, least=0.9),
+        Subject("randomized_response", change, _response, 0, 1, many, least=0.9),
+        Subject("laplace_mechanism", change, _algorithm, 0, 1, many, least=0.9),
+        Subject("laplace_mechanism on floats", change, _algorithm, 0.0, 1.0, many, least=0.9),
     ]
 
 
-def _subject(statistic: str, neighbors: str, mechanism: Callable[..., Any], *pair: Any, **more: Any) -> Subject:
-    x, x_neighbor, draws = pair
-    given = {"x": x, "x_neighbor": x_neighbor, "draws": draws, **more}
-    return Subject(statistic=statistic, neighbors=neighbors, mechanism=mechanism, **given)
-
-
-def _terms(neighbors: str, cells: int) -> Terms:
-    return Terms(rows=1, spread=1, replaced=neighbors == "change-one", public=False, cells=cells)
+def _released(design: Released, totals: list[Any], neighbors: str, cells: int) -> NDArray[Any]:
+    """The released values of groups with these totals, of which each measure has a column."""
+    terms = Terms(rows=1, spread=1, replaced=neighbors == "change-one", public=False, cells=cells)
+    [released] = items(design, Exact(totals), terms, EPSILON, _LEVEL).values()
+    return np.array([value for value, _, _ in released])
 
 
 def _counts(neighbors: str, cells: int) -> Callable[..., Any]:
     """Counts of one group, or of several at once."""
     design = CountDesign(name="n", of=Count())
-
-    def mechanism(x: list[int], size: int) -> NDArray[Any]:
-        found = items(design, Exact([x * size]), _terms(neighbors, cells), EPSILON, _LEVEL)
-        return _values(found["n"]).reshape(size, cells)
-
-    return mechanism
+    return lambda x, size: _released(design, [x * size], neighbors, cells).reshape(size, cells)
 
 
-_Asked = Literal["sum", "mean", "variance", "std", "proportion"]
+def _moments(asked: Literal["sum", "mean", "variance", "std"], neighbors: str, top: int = 10) -> Callable[..., Any]:
+    """A statistic of whole numbers from 0 to 10, or of truths; x is n, Σa and, for squares, Σa²."""
+    ends: dict[str, Any] = {"lower": Fraction(0), "upper": Fraction(top)}
+    of = Moment(statistic="mean", of=Column("x", "number"), whole=True, missing=None, **ends)
+    design = MomentDesign(wanted=(("m", asked),), of=of)
+    return lambda x, size: _released(design, [[number] * size for number in x], neighbors, 1)
 
 
-def _moments(asked: _Asked, neighbors: str) -> Callable[..., Any]:
-    """A statistic of whole numbers from 0 to 10, a proportion of truths; x is n, Σa and, for squares, Σa²."""
-    top = 1 if asked == "proportion" else 10
-    of = Moment(
-        statistic="mean", of=Column("x", "number"), lower=Fraction(0), upper=Fraction(top), whole=True, missing=None
-    )
-    design = MomentDesign(wanted=(("m", "mean" if asked == "proportion" else asked),), of=of)
-
-    def mechanism(x: list[int], size: int) -> NDArray[Any]:
-        exact = Exact([[number] * size for number in x])
-        return _values(items(design, exact, _terms(neighbors, 1), EPSILON, _LEVEL)["m"])
-
-    return mechanism
-
-
-def _values(items: list[Any]) -> NDArray[Any]:
-    return np.array([value for value, _, _ in items])
-
-
-def _array(statistic: str, neighbors: str, top: int, **given: Any) -> Callable[[list[int]], Any]:
+def _array(statistic: str, neighbors: str, top: int, *more: Any, **given: Any) -> Callable[[list[int]], Any]:
     call = getattr(arrays, statistic)
-    more = () if "q" not in given else (given.pop("q"),)
-
-    def mechanism(x: list[int]) -> Any:
-        return call(np.array(x), *more, bounds=(0, top), epsilon=EPSILON, neighbors=neighbors, **given)
-
-    return mechanism
+    terms = {"bounds": (0, top), "epsilon": EPSILON, "neighbors": neighbors, **given}
+    return lambda x: call(np.array(x), *more, **terms)
 
 
 def _response(x: int, size: int) -> NDArray[np.bool_]:
@@ -129,5 +102,4 @@ def _response(x: int, size: int) -> NDArray[np.bool_]:
 
 
 def _algorithm(x: float, size: int) -> NDArray[Any]:
-    found: NDArray[Any] = laplace_mechanism(np.full(size, x), sensitivity=1, epsilon=EPSILON, changes=1)
-    return found
+    return np.asarray(laplace_mechanism(np.full(size, x), sensitivity=1, epsilon=EPSILON, changes=1))

@@ -13,10 +13,9 @@ import pytest
 
 from discreet import laplace_mechanism
 from discreet.verify import attacks
-from discreet.verify.attacks.reconstruction import without_account
-from discreet.verify.attacks.repeats import Asked, asked_of_study
-from discreet.verify.attacks.result import best_guess, chance_limit
-from discreet.verify.attacks.twins import float_noise, many_floats
+from discreet.verify.attacks import Asked, asked_of_study, best_guess, without_account
+from discreet.verify.binomial import chance_limit
+from discreet.verify.broken import float_noise, many_floats
 
 BY_MECHANISM = [attacks.record, attacks.mean_record, attacks.difference, attacks.least_bits, attacks.precision]
 

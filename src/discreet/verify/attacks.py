@@ -1,0 +1,398 @@
+"""The attackers that noise must withstand, each tried on a naive twin and then on discreet.
+
+    record, mean_record    knows everybody but one person, is told a count or a mean of all, and subtracts
+    difference             asks for everybody, then for everybody but one, and subtracts
+    repeats                asks the same many times, and averages, against a real ledger
+    reconstruction         solves many counts of random groups for all records
+    least_bits, precision  reads the true value off the bits of a float
+
+A naive twin is what a careful programmer writes before reading the papers: an attack that does not break it would prove
+nothing by failing against discreet. Both take their bits from the one door for randomness.
+
+    allowed = e^ε/(1+e^ε)     the most that anyone who guesses a fair bit from an ε-private release can be right
+
+Under two neighbours no outcome is more than e^ε times as likely, so after any outcome the odds of a fair bit are at
+most e^ε to 1. The same holds for many bits, one of each unit: the number of right guesses is stochastically at most
+Binomial(trials, allowed) [SNJ23]. What an attacker claims to know *for certain* is allowed in no trial at all.
+
+What it does not do: prove anything; a proof is `verify.certify`, and attacks show that it is about the code that runs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.calibrate.grid import float_grid
+from discreet.errors import BudgetExceeded
+from discreet.parameters import exact_epsilon
+from discreet.release.laplace_mechanism import laplace_mechanism
+from discreet.verify.binomial import chance_limit
+from discreet.verify.broken import float_noise, many_floats, secrets
+
+__all__ = [
+    "Attack",
+    "difference",
+    "every",
+    "least_bits",
+    "mean_record",
+    "precision",
+    "reconstruction",
+    "record",
+    "repeats",
+    "run",
+    "success_by_epsilon",
+]
+
+Mechanism: TypeAlias = Callable[..., Any]
+"""Called as `mechanism(answer, sensitivity=…, epsilon=…)`."""
+
+Rate: TypeAlias = Callable[[Mechanism, Fraction, int], float]
+"""How often the attacker is right against a mechanism, at ε, in so many trials."""
+
+Possible: TypeAlias = Callable[[float, float], bool]
+"""Whether an output can come from a true value."""
+
+Answerer: TypeAlias = Callable[[NDArray[np.int64], Fraction], NDArray[Any]]
+"""Noisy counts, for ε in all."""
+
+_OTHERS = 30
+"""People whom the attacker knows to be counted."""
+
+_KNOWN_AGES = range(20, 60)
+_PEOPLE, _QUESTIONS = 100, 800
+_NAIVE_ASKS = 40_000
+"""Enough that the mean of the naive answers is within half a person."""
+
+_MOST_ASKS = 50
+"""What the attacker tries at most against a study: it ends at the budget, long before."""
+
+_NEARBY = 6
+"""How far around the likeliest U to look: the rounding of exp, log and the sum moves it by fewer places."""
+
+_COLUMNS = "{:<18} {:>7} {:>9} {:>9} {:>9}  {}"
+_WHY = (
+    "naive, discreet: how often the attacker is right. allowed: what theory grants anyone at this ε, e^ε/(1+e^ε),",
+    "or 0 % where the attacker claims to be certain. A rate above it by chance is told apart at 1 in 10⁹.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attack:
+    """One attack, tried on a naive twin and on discreet."""
+
+    name: str
+    what: str
+    """What the attacker does, in one sentence."""
+    trials: int
+    naive: float
+    """Share of trials in which the attacker is right against the naive twin."""
+    discreet: float
+    """The same against discreet."""
+    allowed: float
+    """What theory allows anyone."""
+    faults: tuple[str, ...] = ()
+    """What went wrong beside the rate, such as a budget that was over-spent."""
+
+    @property
+    def limit(self) -> float:
+        """The rate from which on chance is no explanation."""
+        return chance_limit(self.allowed, self.trials)
+
+    @property
+    def works(self) -> bool:
+        """Whether the attack breaks the naive twin; if not, it shows nothing."""
+        return self.naive > self.limit
+
+    @property
+    def held(self) -> bool:
+        """Whether discreet stays within what theory allows."""
+        return not self.faults and self.discreet <= self.limit
+
+    @property
+    def verdict(self) -> str:
+        """`held`, `broken`, or `void` where even the naive twin withstood."""
+        if not self.held:
+            return "broken"
+        return "held" if self.works else "void"
+
+
+def every() -> Iterator[Attack]:
+    """All attacks, one after another."""
+    for attack in (record, mean_record, difference, repeats, reconstruction, least_bits, precision):
+        yield attack()
+
+
+def run(show: Callable[[str], None], *, as_json: bool = False) -> bool:
+    """Whether discreet held off every attack, each of which breaks its naive twin; shown as a table or as JSON."""
+    tell: Callable[[str], None] = (lambda _: None) if as_json else show
+    tell(_COLUMNS.format("attack", "trials", "naive", "discreet", "allowed", "verdict"))
+    attacks = []
+    for attack in every():
+        attacks.append(attack)
+        shares = [f"{share:.1%}".replace("%", " %") for share in (attack.naive, attack.discreet, attack.allowed)]
+        tell(_COLUMNS.format(attack.name, f"{attack.trials:,}", *shares, attack.verdict))
+        for line in (attack.what, *attack.faults):
+            tell(f"    {line}")
+    for line in _WHY:
+        tell(line)
+    if as_json:
+        listed = [{**asdict(attack), "limit": attack.limit, "verdict": attack.verdict} for attack in attacks]
+        show(json.dumps(listed, ensure_ascii=False, indent=1))
+    return all(attack.verdict == "held" for attack in attacks)
+
+
+def record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
+    """Whether a person is among those counted, guessed from one count.
+
+    The best guess, "1 if the answer is more than the others make", is right with probability P(Z ≥ 0) = e^ε/(1+e^ε):
+    exactly what theory allows, so no privacy is wasted and none is missing.
+    """
+    what = "knows everyone but one person, and subtracts them from a count"
+    return _tried("record in a count", what, _COUNT_RATE, epsilon, trials, mechanism)
+
+
+def mean_record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
+    """Whether a person is 0 or 120 years old, guessed from one mean."""
+    what = "knows everyone's age but one, and solves the mean for it"
+    known, people, oldest = sum(_KNOWN_AGES), len(_KNOWN_AGES) + 1, 120
+    rate = _guess_rate(
+        lambda tell, secret: tell((known + oldest * secret) / people) * people - known > oldest / 2,
+        move=Fraction(oldest, people),
+    )
+    return _tried("record in a mean", what, rate, epsilon, trials, mechanism)
+
+
+def difference(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
+    """A person's bit, guessed from two counts of which one leaves the person out; each costs ε/2."""
+    what = "asks for everyone, then for everyone but one person, and subtracts"
+    rate = _guess_rate(lambda tell, secret: tell(_OTHERS + secret) > tell(_OTHERS), questions=2)
+    return _tried("differencing", what, rate, epsilon, trials, mechanism)
+
+
+def least_bits(*, epsilon: Any = 1, trials: int = 3_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
+    """How often the true value is named for certain, since the other cannot give this very float [Mir12].
+
+    x + s·b·ln U has holes. For an output y and a guess h try the few U = k·2⁻⁵³ near e^(−|y−h|/b): if none gives y
+    exactly, h is impossible. The true value is named in some 60 % of naive releases, at any ε.
+    """
+    scale = float(1 / exact_epsilon(epsilon))
+    rate = _certain_rate(1.0, 0.0, lambda output, value: feasible(output, value, scale))
+    what = "tries which true value can give this very float (Mironov)"
+    return _tried("least bits", what, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
+
+
+def precision(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
+    """How often a true 0 is named for certain, since the output is finer than any that a true 1 gives [HDHSH22].
+
+    The sum of two floats has the last place of the larger. If x = 1, every output is a multiple of 2⁻⁵³; if x = 0, some
+    are not. At ε = 1 one naive release in four of a true 0 is impossible for a true 1.
+    """
+    rate = _certain_rate(0.0, 1.0, lambda output, value: value == 0 or math.ldexp(output, 53).is_integer())
+    what = "looks for an output that is finer than the other true value allows"
+    return _tried("precision", what, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
+
+
+def within_budget(counts: NDArray[np.int64], epsilon: Fraction) -> NDArray[Any]:
+    """All counts for ε: one person is in each of them, so together they move by at most their number."""
+    noisy: NDArray[Any] = laplace_mechanism(counts, sensitivity=counts.size, epsilon=epsilon)
+    return noisy
+
+
+def without_account(counts: NDArray[np.int64], _epsilon: Fraction) -> NDArray[Any]:
+    """The naive twin: noise of scale 1 on each count, whatever their number."""
+    return counts + many_floats(1.0, counts.size)
+
+
+def reconstruction(*, epsilon: Any = 1, rounds: int = 10, answers: Answerer = within_budget) -> Attack:
+    """The bits of all people, solved from many counts of random halves by least squares [DN03].
+
+    With noise of a few people on each count, and no account of what so many answers cost together, nearly all bits
+    come back. discreet gives m answers for ε in all, each with the scale m/ε: what comes back is near to coins.
+    """
+    exact = exact_epsilon(epsilon)
+    naive, ours = (sum(_bits_back(answerer, exact) for _ in range(rounds)) for answerer in (without_account, answers))
+    trials = rounds * _PEOPLE
+    return Attack(
+        name="reconstruction",
+        what=f"solves {_QUESTIONS} counts of random groups for the records of {_PEOPLE} people",
+        trials=trials,
+        naive=naive / trials,
+        discreet=ours / trials,
+        allowed=best_guess(exact),
+    )
+
+
+@dataclass(slots=True)
+class Asked:
+    """What one attacker got out of one study: an answer for every question that looked new."""
+
+    answers: list[float] = field(default_factory=list)
+    faults: set[str] = field(default_factory=set)
+
+
+def repeats(
+    *,
+    epsilon: Any = "0.1",
+    questions: int = 2,
+    trials: int = 60,
+    ask: Callable[[bool, Fraction, Fraction], Asked] | None = None,
+) -> Attack:
+    """A person's bit, guessed from the mean of everything that a study answers until its ε is gone.
+
+    The mean of m noisy answers has an error of 1/√m of each, so an attacker who may ask without end learns the truth.
+    The naive twin lets them. discreet is asked through a real study with a real ledger: the same question brings the
+    recorded answer back, in every spelling; one that only looks different is charged, until the budget refuses.
+    """
+    total = exact_epsilon(epsilon)
+    each = total / questions
+    half, right, naive, faults = _OTHERS + 0.5, 0, 0, set[str]()
+    for secret in secrets(trials).tolist():
+        asked = (ask or asked_of_study)(secret, total, each)
+        right += (sum(asked.answers) / max(1, len(asked.answers)) > half) == secret
+        faults |= asked.faults
+        naive += (_OTHERS + secret + float(many_floats(float(1 / each), _NAIVE_ASKS).mean()) > half) == secret
+    return Attack(
+        name="averaging",
+        what=f"asks again and again, and averages ({_NAIVE_ASKS:,} times the naive twin; a ledger stops it)",
+        trials=trials,
+        naive=naive / trials,
+        discreet=right / trials,
+        allowed=best_guess(total),
+        faults=tuple(sorted(faults)),
+    )
+
+
+def asked_of_study(secret: bool, total: Fraction, each: Fraction) -> Asked:
+    """Everything that a real study answers about one person, asked in all ways that look new, in each of them twice."""
+    import pyarrow
+
+    from discreet.ask.policy import Policy
+    from discreet.ask.statistics import Count
+    from discreet.release.study import Study
+
+    people = pyarrow.table({"id": list(range(_OTHERS + 1)), "well": [True] * _OTHERS + [secret]})
+    columns = {"id": {"bounds": [0, _OTHERS]}, "well": {}}
+    asked = Asked()
+    policy = Policy(source=people, epsilon=total, columns=columns, version="1")
+    with TemporaryDirectory(prefix="discreet-") as folder, Study(policy, ledger=Path(folder, "study.ledger")) as study:
+        for turn in range(_MOST_ASKS):
+            everybody = f"id > {-1 - turn}"  # true of all, so only the text is new
+            try:
+                answer = study.where("well").where(everybody).ask(well=Count()).plan(epsilon=each).release()
+            except BudgetExceeded:
+                break
+            asked.answers.append(answer["well"][0])
+            again = study.where(f"{everybody} AND well").ask(well=Count()).plan(epsilon=each).release()
+            if again["well"] != answer["well"]:
+                asked.faults.add("the same question was answered twice, differently")
+        if study.spent > total or len(asked.answers) * each > total:
+            asked.faults.add("more was answered than the budget pays for")
+    return asked
+
+
+def success_by_epsilon(
+    epsilons: Sequence[Any] = ("0.01", "0.1", "0.2", "0.5", 1, 2, 3, 5, 8), *, trials: int = 20_000
+) -> list[tuple[float, float]]:
+    """For each ε, how often the attacker reads a record out of a count; without noise the rate is 1 at every ε."""
+    exacts = map(exact_epsilon, epsilons)
+    return [(float(epsilon), _COUNT_RATE(laplace_mechanism, epsilon, trials)) for epsilon in exacts]
+
+
+def _tried(
+    name: str,
+    what: str,
+    rate: Rate,
+    epsilon: Any,
+    trials: int,
+    mechanism: Mechanism,
+    *,
+    naive: Mechanism = lambda answer, **_: answer,
+    allowed: float | None = None,
+) -> Attack:
+    """An attack on a naive twin, which is the answer itself unless it is given, and on a mechanism."""
+    exact = exact_epsilon(epsilon)
+    return Attack(
+        name=name,
+        what=what,
+        trials=trials,
+        naive=rate(naive, exact, trials),
+        discreet=rate(mechanism, exact, trials),
+        allowed=best_guess(exact) if allowed is None else allowed,
+    )
+
+
+def _guess_rate(guess: Callable[[Callable[[Any], Any], bool], bool], *, move: Any = 1, questions: int = 1) -> Rate:
+    """How often a guess, from what a mechanism tells, is a person's bit; `move` is what the bit does to an answer."""
+
+    def rate(mechanism: Mechanism, epsilon: Fraction, trials: int) -> float:
+        tell = partial(mechanism, sensitivity=move, epsilon=epsilon / questions)
+        right: int = sum(guess(tell, secret) == secret for secret in secrets(trials).tolist())
+        return right / trials
+
+    return rate
+
+
+def _certain_rate(truth: float, other: float, possible: Possible) -> Rate:
+    """How often `truth` is named for certain.
+
+    discreet's outputs are whole numbers of public steps from the true value, and every one is possible from every
+    value; of an output off that grid, which is none of discreet's, it is asked what is `possible`.
+    """
+
+    def rate(mechanism: Mechanism, epsilon: Fraction, trials: int) -> float:
+        step = float_grid(Fraction(1), epsilon, 1).step
+        outputs = [mechanism(truth, sensitivity=1, epsilon=epsilon) for _ in range(trials)]
+        off_grid = [output for output in outputs if (Fraction(output) - Fraction(truth)) % step]
+        return named(off_grid, truth, other, possible) / trials
+
+    return rate
+
+
+def named(outputs: list[float], truth: float, other: float, possible: Possible) -> int:
+    """In how many single releases the attacker names `truth`, because `other` is impossible."""
+    return sum(not possible(output, other) and possible(output, truth) for output in outputs)
+
+
+def feasible(output: float, value: float, scale: float) -> bool:
+    """Whether any U = k·2⁻⁵³ gives exactly this output through value ± scale·ln U."""
+    guess = round(math.exp(-abs(output - value) / scale) * 2**53)
+    uniforms = ((guess + nearby) * 2.0**-53 for nearby in range(-_NEARBY, _NEARBY + 1))
+    sizes = (scale * math.log(uniform) for uniform in uniforms if 0 < uniform <= 1)
+    return any(output in (value + size, value - size) for size in sizes)
+
+
+def _bits_back(answerer: Answerer, epsilon: Fraction) -> int:
+    """How many bits of one table come back."""
+    bits = secrets(_PEOPLE)
+    groups = secrets(_QUESTIONS * _PEOPLE).reshape(_QUESTIONS, _PEOPLE).astype(np.float64)
+    noisy = answerer((groups @ bits).astype(np.int64), epsilon).astype(np.float64)
+    solved = np.linalg.solve(groups.T @ groups, groups.T @ noisy)  # the normal equations: small, and well conditioned
+    return int(((solved > 0.5) == bits).sum())
+
+
+def best_guess(epsilon: Fraction) -> float:
+    """e^ε/(1+e^ε).
+
+    >>> round(best_guess(Fraction(1)), 3)
+    0.731
+    """
+    return 1 / (1 + math.exp(-min(float(epsilon), 700.0)))
+
+
+def _in_floats(answer: float, *, sensitivity: Any, epsilon: Fraction) -> float:
+    """Laplace noise as the textbooks write it."""
+    return answer + float_noise(float(sensitivity / epsilon), 1)[0]
+
+
+_COUNT_RATE = _guess_rate(lambda tell, secret: tell(_OTHERS + secret) > _OTHERS)
