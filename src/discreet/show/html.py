@@ -6,7 +6,7 @@ every text is escaped: a key may be anything. Of a long table the first and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from html import escape
 from itertools import pairwise
@@ -22,6 +22,7 @@ from discreet.release.answer import Answer
 from discreet.release.plan import Plan
 from discreet.release.release import Cumulative, Histogram, Release, Releases
 from discreet.release.study import Study
+from discreet.show.figures.released_table import is_vector, triples
 
 _BOX = "font-family:system-ui,sans-serif;font-size:13px;line-height:1.5;color:inherit"
 _TABLE = "border-collapse:collapse;margin:4px 0;color:inherit;background:transparent"
@@ -39,19 +40,9 @@ def _inline(tag: str, text: bool) -> str:
 
 def of(value: object) -> str:
     """The HTML of a plan, an answer, a release, a study or a ledger."""
-    match value:
-        case Plan():
-            return _plan(value)
-        case Answer():
-            return _answer(value)
-        case Release():
-            return _release(value)
-        case Releases():
-            return _releases(value)
-        case Study():
-            return _study(value)
-        case Ledger():
-            return _ledger(value)
+    for kind, parts in _PARTS.items():
+        if isinstance(value, kind):
+            return f'<div style="{_BOX}">{"".join(parts(value))}</div>'
     raise InvalidParameter(f"expected a plan, an answer, a release, a study or a ledger, got {quote(value)}")
 
 
@@ -70,8 +61,8 @@ def table(
     (head, *body), below = shortened(headings, rows, most)
 
     def row(cells: Sequence[str], tag: str) -> str:
-        written = (f"<{tag} {attributes(tag, at in texts)}>{escape(cell)}</{tag}>" for at, cell in enumerate(cells))
-        return f"<tr>{''.join(written)}</tr>"
+        tags = (f"<{tag} {attributes(tag, at in texts)}>{escape(cell)}</{tag}>" for at, cell in enumerate(cells))
+        return f"<tr>{''.join(tags)}</tr>"
 
     lines = "".join(row(cells, "td") for cells in body)
     start = f"<table {attributes('table', False)}>"
@@ -83,21 +74,6 @@ def line(text: str, *, quiet: bool = True) -> str:
     return f'<div style="{_QUIET if quiet else "font-weight:600"}">{escape(one_line(text))}</div>' if text else ""
 
 
-def _box(*parts: str) -> str:
-    return f'<div style="{_BOX}">{"".join(parts)}</div>'
-
-
-def _plan(plan: Plan) -> str:
-    headings, *rows = plan.table
-    notes = [*([" · ".join(plan.notes)] if plan.notes else []), *plan.warnings, "Nothing was read, nothing is spent."]
-    return _box(line(plan.summary, quiet=False), table(headings, rows, most=None), *map(line, notes))
-
-
-def _answer(answer: Answer) -> str:
-    made = table(answer.columns, answer.cells, texts=keys_of(answer))
-    return _box(made, line(repr(answer).splitlines()[-1]))
-
-
 def keys_of(answer: Answer) -> list[int]:
     """The places of the columns that are keys."""
     names = {group.name for group in answer.query.groups}
@@ -105,87 +81,94 @@ def keys_of(answer: Answer) -> list[int]:
     return [at for at, output in enumerate(outputs) if isinstance(output, Named) and output.name in names]
 
 
-def _release(release: Release) -> str:
-    if getattr(release.value, "ndim", 0) != 1:
-        rows = [[release.statistic, *_ends(release)]]
-        return _box(table(["statistic", "released", "95 % interval"], rows), line(release.note), line(_cost(release)))
-    low, high = release.interval()
-    numbers = zip(release.value.tolist(), low.tolist(), high.tolist(), strict=True)
-    rows = [[name, *_written(*item)] for name, item in zip(_places(release), numbers, strict=True)]
-    made = table([_place(release), release.statistic, "95 % interval"], rows)
-    return _box(made, line(release.note), line(_cost(release)))
+def _plan(plan: Plan) -> Iterator[str]:
+    headings, *rows = plan.table
+    yield line(plan.summary, quiet=False)
+    yield table(headings, rows, most=None)
+    yield from map(line, [" · ".join(plan.notes), *plan.warnings, "Nothing was read, nothing is spent."])
 
 
-def _releases(found: Releases) -> str:
-    rows = [[name, *_ends(part)] for name, part in found.items()]
-    one = next(iter(found.values()))
-    made = table(["statistic", "released", "95 % interval"], rows)
-    return _box(made, line(f"ε {shown(found.epsilon)} in all · {one.neighbors}"))
+def _answer(answer: Answer) -> Iterator[str]:
+    yield table(answer.columns, answer.cells, texts=keys_of(answer))
+    yield line(repr(answer).splitlines()[-1])
 
 
-def _study(study: Study) -> str:
+def _release(release: Release) -> Iterator[str]:
+    if is_vector(release):
+        kind, names = _places(release)
+        rows = [[name, *_written(*triple)] for name, triple in zip(names, triples(release), strict=True)]
+        yield table([kind, release.statistic, "95 % interval"], rows)
+    else:
+        yield _statistics({release.statistic: release})
+    yield line(release.note)
+    yield line(f"ε {shown(release.epsilon)} · Δ {shown(release.sensitivity)} · {release.neighbors}")
+
+
+def _releases(releases: Releases) -> Iterator[str]:
+    yield _statistics(releases)
+    [neighbors, *_] = [part.neighbors for part in releases.values()]
+    yield line(f"ε {shown(releases.epsilon)} in all · {neighbors}")
+
+
+def _statistics(releases: Mapping[str, Release]) -> str:
+    rows = []
+    for name, release in releases.items():
+        numbers = triples(release)
+        rows.append([name, *([f"{len(numbers):,} numbers", ""] if is_vector(release) else _written(*numbers[0]))])
+    return table(["statistic", "released", "95 % interval"], rows)
+
+
+def _study(study: Study) -> Iterator[str]:
     policy = study.policy
-    first = f"study {study.name} · ε {shown(study.remaining)} of {shown(policy.epsilon)} left"
-    promise = f"{policy.neighbors} · unit {policy.unit}"
-    if policy.unit != "row":
-        promise += f", up to {policy.max_rows:,} rows each" if policy.max_rows else ""
-    rows = [[name, _declared(column)] for name, column in policy.columns.items()]
-    return _box(line(first, quiet=False), line(promise), table(["column", "declared"], rows, texts=(0, 1)))
+    yield line(f"study {study.name} · ε {shown(study.remaining)} of {shown(policy.epsilon)} left", quiet=False)
+    rows = f", up to {policy.max_rows:,} rows each" if policy.unit != "row" and policy.max_rows else ""
+    yield line(f"{policy.neighbors} · unit {policy.unit}{rows}")
+    columns = [[name, _declared(column)] for name, column in policy.columns.items()]
+    yield table(["column", "declared"], columns, texts=(0, 1))
 
 
 def _declared(column: Declared) -> str:
     """What a policy says about a column, in a few words."""
-    said = []
+    words = []
     if column.bounds is not None:
-        said.append(f"{_short(column.bounds[0])} to {_short(column.bounds[1])}")
+        words.append(" to ".join(shown(end) if isinstance(end, Fraction) else str(end) for end in column.bounds))
     if column.bins is not None:
-        said.append(f"{len(column.bins) - 1} bins")
+        words.append(f"{len(column.bins) - 1} bins")
     if column.keys is not None:
-        said.append(f"{len(column.keys):,} keys")
+        words.append(f"{len(column.keys):,} keys")
     elif column.discover:
-        said.append("keys not discovered yet")
-    return " · ".join(said) or "as it is"
+        words.append("keys not discovered yet")
+    return " · ".join(words) or "as it is"
 
 
-def _ledger(ledger: Ledger) -> str:
-    rows = []
-    for name in ledger.studies():
-        numbers = [ledger.total(name), ledger.spent(name), ledger.remaining(name)]
-        rows.append([name, *(shown(number) for number in numbers)])
-    return _box(table(["study", "total ε", "spent", "left"], rows))
-
-
-def _ends(release: Release) -> list[str]:
-    if getattr(release.value, "ndim", 0) == 1:
-        return [f"{len(release.value):,} numbers", ""]
-    return _written(release.value, *release.interval())
+def _ledger(ledger: Ledger) -> Iterator[str]:
+    figures = (ledger.total, ledger.spent, ledger.remaining)
+    rows = [[name, *(shown(figure(name)) for figure in figures)] for name in ledger.studies()]
+    yield table(["study", "total ε", "spent", "left"], rows)
 
 
 def _written(value: Any, low: Any, high: Any) -> list[str]:
     """A number with as many digits as its error has meaning, and its interval."""
     reach = float(max(value - low, high - value))
-    ends = f"{rounded(low, reach)} to {rounded(high, reach)}"
-    return [rounded(value, reach), ends]
+    return [rounded(value, reach), f"{rounded(low, reach)} to {rounded(high, reach)}"]
 
 
-def _places(release: Release) -> list[str]:
-    """What each number of a vector stands for."""
+def _places(release: Release) -> tuple[str, list[str]]:
+    """What the numbers of a vector stand for: what it is called, and each."""
     match release:
         case Histogram():
             edges = [f"{edge:,.6g}" for edge in release.edges]
-            return [f"{left} to {right}" for left, right in pairwise(edges)]
+            return "bin", [f"{left} to {right}" for left, right in pairwise(edges)]
         case Cumulative():
-            return [f"≤ {point:,.6g}" for point in release.points.tolist()]
-    return [str(at) for at in range(len(release))]
+            return "value", [f"≤ {point:,.6g}" for point in release.points.tolist()]
+    return "number", [str(at) for at in range(len(release))]
 
 
-def _place(release: Release) -> str:
-    return "bin" if isinstance(release, Histogram) else "value" if isinstance(release, Cumulative) else "number"
-
-
-def _cost(release: Release) -> str:
-    return f"ε {shown(release.epsilon)} · Δ {shown(release.sensitivity)} · {release.neighbors}"
-
-
-def _short(bound: Any) -> str:
-    return shown(bound) if isinstance(bound, Fraction) else str(bound)
+_PARTS: dict[type, Callable[[Any], Iterator[str]]] = {
+    Plan: _plan,
+    Answer: _answer,
+    Release: _release,
+    Releases: _releases,
+    Study: _study,
+    Ledger: _ledger,
+}

@@ -19,17 +19,17 @@ from typing import Any
 from discreet.errors import InvalidParameter
 from discreet.files.writer import NOTHING, Kept, write
 from discreet.parameters import quote
-from discreet.show.figures import accuracy, attacker, budget, densities, release, theme
+from discreet.show.figures import accuracy, budget, laws, release, theme
 
 NAMES: MappingProxyType[str, Callable[..., theme.Figure]] = MappingProxyType(
     {
-        "densities": densities.densities,
-        "slide": densities.slide,
+        "densities": laws.densities,
+        "slide": laws.slide,
         "release": release.release,
         "error": accuracy.error,
         "budget": budget.budget,
         "response": accuracy.response,
-        "attacker": attacker.attacker,
+        "attacker": laws.attacker,
     }
 )
 

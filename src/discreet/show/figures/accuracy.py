@@ -19,6 +19,7 @@ from discreet.draw.laplace import Laplace
 from discreet.errors import InvalidParameter
 from discreet.parameters import LARGEST, MOST_UNITS, UNIT, exact_bounds, exact_confidence, exact_count, exact_epsilon
 from discreet.show.figures import theme
+from discreet.show.figures.theme import alt
 
 if TYPE_CHECKING:
     from discreet.release.plan import Plan
@@ -41,19 +42,20 @@ def error(
     width: object = theme.WIDTH,
 ) -> theme.Figure:
     """The half-width of the interval of a mean against n and against ε, with the asked point on both."""
-    alt = theme.altair()
     people, budget, level = exact_count("n", n), exact_epsilon(epsilon), exact_confidence(confidence)
-    ends, wide = exact_bounds(_pair(bounds)), exact_count("width", width)
+    if isinstance(bounds, str):
+        bounds = tuple(part.strip() for part in bounds.split(","))
+    ends, wide = exact_bounds(bounds), exact_count("width", width)
 
     def reach(units: int, at: Fraction) -> float:
         return float(Laplace(sensitivity.mean(n=units, bounds=ends) / at).quantile((1 + level) / 2))
 
-    own = {"n": people, "epsilon": float(budget), "error": reach(people, budget)}
+    own, asked = reach(people, budget), f"{float(level) * 100:g} %"
     budgets = [at for at in (budget / 10, budget, budget * 10) if UNIT <= at <= LARGEST]
     over_n = [
         {"x": units, "error": reach(units, at), "series": f"ε = {float(at):.4g}"}
         for at in budgets
-        for units in _around(people, 1, MOST_UNITS)
+        for units in _steps(max(1, people // 100), min(MOST_UNITS, people * 100))
     ]
     sizes = [units for units in (people // 10, people, people * 10) if 1 <= units <= MOST_UNITS]
     over_epsilon = [
@@ -62,14 +64,11 @@ def error(
         for at in _exact_around(budget)
     ]
     useless = float(ends[1] - ends[0])
-    half = max(120, (wide - 90) // 2)
-    title = f"± at {float(level) * 100:g} %"
-    left = _panel(over_n, "number of people n", title, "people", own["n"], own["error"], useless)
-    right = _panel(over_epsilon, "ε", None, "epsilon", own["epsilon"], own["error"], useless)
-    chart = alt.hconcat(
-        left.properties(width=half, height=240), right.properties(width=half, height=240)
-    ).resolve_scale(color="independent", strokeDash="independent")
-    within = f"n = {people:,}, ε = {float(budget):.4g}: within ± {own['error']:.3g} at {float(level) * 100:g} %"
+    left = _panel(over_n, "number of people n", f"± at {asked}", people, own, useless)
+    right = _panel(over_epsilon, "ε", None, float(budget), own, useless)
+    sides = [panel.properties(width=max(120, (wide - 90) // 2), height=240) for panel in (left, right)]
+    chart = alt.hconcat(*sides).resolve_scale(color="independent", strokeDash="independent")
+    within = f"n = {people:,}, ε = {float(budget):.4g}: within ± {own:.3g} at {asked}"
     span = f"values from {float(ends[0]):.4g} to {float(ends[1]):.4g}"
     return theme.framed(chart, "The error of a mean", f"{within} (the dot); {span}", width=wide)
 
@@ -79,35 +78,30 @@ def response(*, epsilon: object = 1, largest: object = 1_000_000, width: object 
     budget, most, wide = exact_epsilon(epsilon), exact_count("largest", largest, least=10), exact_count("width", width)
     names = ["randomized response: nobody is trusted", "Laplace noise on the true count"]
     noise = lemma.root_mean_square(1 / budget, law="discrete")
-    values = []
-    for units in _steps(1, most):
-        values.append({"x": units, "error": lemma.randomized_response(n=units, epsilon=budget), "series": names[0]})
-        values.append({"x": units, "error": noise / units, "series": names[1]})
+    values = [
+        {"x": units, "error": reach, "series": name}
+        for units in _steps(1, most)
+        for name, reach in zip(names, (lemma.randomized_response(n=units, epsilon=budget), noise / units), strict=True)
+    ]
     chart = _lines(values, "number of people n", "root mean square error", names, colors=theme.colors(2)[::-1])
     apart = f"at n = {most:,} the Laplace mechanism is √(n/2) = {(most / 2) ** 0.5:,.0f} times nearer"
-    return theme.framed(
-        chart.properties(width=wide, height=280),
-        f"A fraction of n people under ε = {float(budget):.4g}",
-        apart,
-        width=wide,
-    )
+    title = f"A fraction of n people under ε = {float(budget):.4g}"
+    return theme.framed(chart, title, apart, width=wide, height=280)
 
 
 def planned(plan: Plan, *, width: object = theme.WIDTH) -> theme.Figure:
     """The errors of a plan against its ε, with the plan's own point on each curve."""
-    alt = theme.altair()
     wide, size, titles = exact_count("width", width), plan.size or _GUESS, plan.titles()
 
     def reaches(at: Fraction) -> dict[str, float]:
         """The half-widths where the whole plan has ε = at; quantiles have none before the release."""
-        found = {}
-        for share in plan.shares:
-            if not share.epsilon:
-                continue
-            for line in share.design.lines(share.terms, share.epsilon * at / plan.epsilon, plan.level, size):
-                if line.reach:
-                    found[line.name] = line.reach
-        return found
+        return {
+            line.name: line.reach
+            for share in plan.shares
+            if share.epsilon
+            for line in share.design.lines(share.terms, share.epsilon * at / plan.epsilon, plan.level, size)
+            if line.reach
+        }
 
     own = reaches(plan.epsilon)
     if not own:
@@ -117,17 +111,17 @@ def planned(plan: Plan, *, width: object = theme.WIDTH) -> theme.Figure:
     panels = []
     for name, reach in list(own.items())[:_MOST_PANELS]:
         values = [
-            {"x": float(at), "error": found[name], "series": titles[name]}
-            for at, found in around.items()
-            if name in found
+            {"x": float(at), "error": reached[name], "series": titles[name]}
+            for at, reached in around.items()
+            if name in reached
         ]
-        panel = _panel(values, "ε of the plan", f"± {titles[name]}", None, float(plan.epsilon), reach, None, span=span)
+        panel = _panel(values, "ε of the plan", f"± {titles[name]}", float(plan.epsilon), reach, None, span)
         panels.append(panel.properties(width=wide, height=240 if len(own) == 1 else 150))
     left = float(plan.study.remaining)
     percent = f"{float(plan.confidence) * 100:g} %{', all together' if plan.simultaneous else ''}"
     sized = any(line.sized for line in plan.lines)
     return theme.framed(
-        alt.vconcat(*panels) if len(panels) > 1 else panels[0],
+        theme.stacked(panels),
         "How near this plan comes",
         f"half-width at {percent} · the dot is this plan, ε = {float(plan.epsilon):.4g} of {left:.4g} left",
         f"for groups of {size:,} rows" if sized else "",
@@ -140,25 +134,21 @@ def _panel(
     values: list[dict[str, Any]],
     horizontal: str,
     vertical: str | None,
-    names: str | None,
     x: float,
     y: float,
     useless: float | None,
-    *,
     span: tuple[float, float] | None = None,
 ) -> theme.Figure:
-    """Curves, the reader's own point, and where an answer says nothing."""
-    alt = theme.altair()
-    order = list(dict.fromkeys(row["series"] for row in values))
-    colors = [theme.VERMILION[0], theme.BLUE[0], theme.GREEN[0]] if len(order) == 3 else theme.colors(len(order))
-    curves = _lines(values, horizontal, vertical, order, colors=colors, legend=names is not None, span=span)
-    dot = alt.Chart(theme.rows([{"x": x, "error": y}]))
-    parts = [curves, dot.mark_point(filled=True, size=110, color=theme.TEXT[0], opacity=1).encode(x="x:Q", y="error:Q")]
-    if useless is not None:
-        top = alt.Chart(theme.rows([{"error": useless, "name": "wider than the bounds"}]))
-        zone = top.mark_rect(color=theme.LINE[0], opacity=0.18).encode(y="error:Q", y2=alt.value(0))
-        parts = [zone, *parts, top.mark_text(align="right", x="width", dx=-4, y=10).encode(text="name:N")]
-    return alt.layer(*parts)
+    """Curves, the reader's own point, and where an answer says nothing; a span is that of several panels."""
+    names = list(dict.fromkeys(row["series"] for row in values))
+    colors = [theme.VERMILION[0], theme.BLUE[0], theme.GREEN[0]] if len(names) == 3 else theme.colors(len(names))
+    curves = _lines(values, horizontal, vertical, names, colors=colors, span=span)
+    own = theme.dots(theme.chart([{"x": x, "error": y}]), 110, color=theme.TEXT[0]).encode(x="x:Q", y="error:Q")
+    if useless is None:
+        return alt.layer(curves, own)
+    top = theme.chart([{"error": useless, "name": "wider than the bounds"}])
+    zone = top.mark_rect(color=theme.LINE[0], opacity=0.18).encode(y="error:Q", y2=alt.value(0))
+    return alt.layer(zone, curves, own, top.mark_text(align="right", x="width", dx=-4, y=10).encode(text="name:N"))
 
 
 def _lines(
@@ -168,37 +158,26 @@ def _lines(
     names: list[str],
     *,
     colors: list[str],
-    legend: bool = True,
     span: tuple[float, float] | None = None,
 ) -> theme.Figure:
-    alt = theme.altair()
-    entry = alt.Legend(title=None, orient="bottom", direction="vertical") if legend else None
+    legend = alt.Legend(title=None, orient="bottom", direction="vertical") if span is None else None
     ends = [min(row["x"] for row in values), max(row["x"] for row in values)] if span is None else list(span)
     across = alt.Axis(format="~s" if "people" in horizontal else "~g", values=_powers(ends))
     upward = alt.Axis(format="~g", values=_powers(row["error"] for row in values))
-    return (
-        alt.Chart(theme.rows(values))
-        .mark_line()
-        .encode(
-            x=alt.X("x:Q", title=horizontal, scale=alt.Scale(type="log", nice=False, domain=ends), axis=across),
-            y=alt.Y("error:Q", title=vertical, scale=alt.Scale(type="log"), axis=upward),
-            **theme.series("series", names, "strokeDash", legend=entry, paints=colors),
-        )
-    )
-
-
-def _around(center: int, least: int, most: int) -> list[int]:
-    """Whole numbers from a hundredth of the center to a hundred times it."""
-    return _steps(max(least, center // 100), min(most, center * 100))
+    x = alt.X("x:Q", title=horizontal, scale=alt.Scale(type="log", nice=False, domain=ends), axis=across)
+    y = alt.Y("error:Q", title=vertical, scale=alt.Scale(type="log"), axis=upward)
+    paint = theme.series("series", names, "strokeDash", legend=legend, paints=colors)
+    return theme.chart(values).mark_line().encode(x=x, y=y, **paint)
 
 
 def _steps(first: int, last: int) -> list[int]:
-    found, at = [first], float(first)
+    """Whole numbers in equal ratios."""
+    steps, at = [first], float(first)
     while at < last:
         at = min(float(last), at * 10 ** (1 / _DECADE))
-        if round(at) > found[-1]:
-            found.append(round(at))
-    return found
+        if round(at) > steps[-1]:
+            steps.append(round(at))
+    return steps
 
 
 def _powers(numbers: Iterable[float]) -> list[float]:
@@ -212,8 +191,3 @@ def _exact_around(epsilon: Fraction) -> list[Fraction]:
     """ε from a hundredth of it to a hundred times it, itself included."""
     factors = (Fraction(10 ** (at / _DECADE)).limit_denominator(10**6) for at in range(-2 * _DECADE, 2 * _DECADE + 1))
     return [epsilon * factor for factor in factors if UNIT <= epsilon * factor <= LARGEST]
-
-
-def _pair(bounds: object) -> object:
-    """Bounds, also from a text such as "0,120"."""
-    return tuple(part.strip() for part in bounds.split(",")) if isinstance(bounds, str) else bounds

@@ -5,6 +5,7 @@ The line rises with each spend and never falls; the dashed line is the total, wh
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from discreet.errors import InvalidParameter
 from discreet.ledger.chain import Entry, in_epsilon
 from discreet.parameters import exact_count, quote
 from discreet.show.figures import theme
+from discreet.show.figures.theme import alt
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
@@ -28,12 +30,11 @@ _OTHERS = "others"
 
 def budget(ledger: Ledger, *, study: str | None = None, width: object = theme.WIDTH) -> theme.Figure:
     """ε spent over time under the study's total, and who spent it."""
-    alt = theme.altair()
     wide, name = exact_count("width", width), study if study is not None else _only(ledger)
     total = float(ledger.total(name))  # refuses a study that is not there
     entries = ledger.entries(name)
     spends = [entry for entry in entries if entry.kind in ("spend", "restore")]
-    who = _analysts(spends)
+    who, step = _analysts(spends), -(-len(spends) // _MOST_POINTS) or 1
     points = [
         {
             "time": entry.time,
@@ -41,88 +42,63 @@ def budget(ledger: Ledger, *, study: str | None = None, width: object = theme.WI
             "epsilon": float(in_epsilon(entry.amount)),
             "analyst": _name(entry, who),
         }
-        for entry in _thinned(spends)
+        for entry in spends[::-step][::-1]  # the last one is always there
     ]
     begun = {"time": entries[0].time, "spent": 0.0}
-    line = alt.Chart(theme.rows([begun, *points])).mark_line(
-        interpolate="step-after", color=theme.QUIET[0], strokeWidth=1.5
-    )
-    x = alt.X(
-        "time:T",
-        title="time (UTC)",
-        scale=alt.Scale(type="utc", domain=_span(entries)),
-        axis=alt.Axis(format=theme.CLOCK, labelOverlap=True, tickCount=6),
-    )
+    line = theme.chart([begun, *points]).mark_line(interpolate="step-after", color=theme.QUIET[0], strokeWidth=1.5)
+    axis = alt.Axis(format=theme.CLOCK, labelOverlap=True, tickCount=6)
+    x = alt.X("time:T", title="time (UTC)", scale=alt.Scale(type="utc", domain=_span(entries)), axis=axis)
     y = alt.Y("spent:Q", title="ε spent", scale=alt.Scale(domain=[0, total * 1.08], nice=False))
     paint = theme.series("analyst", who, "shape", legend=None)
-    dots = (
-        alt.Chart(theme.rows(points))
-        .mark_point(filled=True, size=70 if len(points) <= _MANY_POINTS else 12, opacity=1)
-        .encode(
-            x=x,
-            y=y,
-            **paint,
-            tooltip=[alt.Tooltip("time:T", format="%Y-%m-%d %H:%M"), "epsilon:Q", "spent:Q", "analyst:N"],
-        )
-    )
-    top = alt.Chart(theme.rows([{"spent": total, "name": f"total ε = {total:.4g}"}]))
-    rule = top.mark_rule(strokeDash=[4, 4], color=theme.LINE[0]).encode(y="spent:Q")
+    tips = [alt.Tooltip("time:T", format="%Y-%m-%d %H:%M"), "epsilon:Q", "spent:Q", "analyst:N"]
+    dots = theme.dots(theme.chart(points), 70 if len(points) <= _MANY_POINTS else 12)
+    dots = dots.encode(x=x, y=y, **paint, tooltip=tips)
+    top = theme.chart([{"spent": total, "name": f"total ε = {total:.4g}"}])
+    rule = theme.dashed(top).encode(y="spent:Q")
     text = top.mark_text(align="left", x=4, dy=-8).encode(y="spent:Q", text="name:N")
     chart = alt.layer(rule, text, line.encode(x=x, y=y), *([dots] if points else [])).properties(width=wide, height=260)
     if len(who) > 1:
         chart = alt.vconcat(chart, _shares(spends, who, paint).properties(width=wide))
     left = float(ledger.remaining(name))
     many = "1 spend" if len(spends) == 1 else f"{len(spends):,} spends"
-    return theme.framed(
-        chart,
-        f"The budget of {name}",
-        f"ε {total - left:.4g} of {total:.4g} spent in {many}, {left:.4g} left",
-        width=wide,
-    )
+    spent = f"ε {total - left:.4g} of {total:.4g} spent in {many}, {left:.4g} left"
+    return theme.framed(chart, f"The budget of {name}", spent, width=wide)
 
 
 def _only(ledger: Ledger) -> str:
-    found = ledger.studies()
-    if len(found) != 1:
-        named = ", ".join(map(quote, found[:10])) or "none"
+    studies = ledger.studies()
+    if len(studies) != 1:
+        named = ", ".join(map(quote, studies[:10])) or "none"
         raise InvalidParameter(f"study must be named, as the ledger does not hold just one; it has {named}")
-    return found[0]
+    return studies[0]
 
 
 def _analysts(spends: list[Entry]) -> list[str]:
     """The names that have a colour: those who spent most, and one more for all others."""
-    amounts: dict[str, int] = {}
+    amounts: Counter[str] = Counter()
     for entry in spends:
-        name = entry.analyst or _NOBODY
-        amounts[name] = amounts.get(name, 0) + entry.amount
-    order = sorted(amounts, key=lambda name: -amounts[name])
+        amounts[entry.analyst or _NOBODY] += entry.amount
+    order = [name for name, _ in amounts.most_common()]
     most = len(theme.SERIES)
     return order if len(order) <= most else [*order[: most - 1], _OTHERS]
 
 
 def _shares(spends: list[Entry], who: list[str], paint: dict[str, Any]) -> theme.Figure:
     """How much each of them spent, which is also what the colours mean."""
-    alt = theme.altair()
     amounts = dict.fromkeys(who, 0)
     for entry in spends:
         amounts[_name(entry, who)] += entry.amount
-    base = alt.Chart(
-        theme.rows([{"analyst": name, "share": float(in_epsilon(amount))} for name, amount in amounts.items()])
-    ).properties(height=alt.Step(22))
+    rows = [{"analyst": name, "share": float(in_epsilon(amount))} for name, amount in amounts.items()]
+    base = theme.chart(rows).properties(height=alt.Step(22))
     x = alt.X("share:Q", title="ε spent by each")
     y = alt.Y("analyst:N", sort=who, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=110))
     bars = base.mark_bar(opacity=0.45, height={"band": 0.62}).encode(x=x, y=y, color=paint["color"])
-    return bars + base.mark_point(filled=True, size=60, opacity=1).encode(x=x, y=y, tooltip=["share:Q"], **paint)
+    return bars + theme.dots(base, 60).encode(x=x, y=y, tooltip=["share:Q"], **paint)
 
 
 def _name(entry: Entry, known: list[str]) -> str:
     name = entry.analyst or _NOBODY
     return name if name in known else _OTHERS
-
-
-def _thinned(spends: list[Entry]) -> list[Entry]:
-    step = -(-len(spends) // _MOST_POINTS) or 1
-    return spends[::-step][::-1]  # the last one is always there
 
 
 def _span(entries: list[Entry]) -> list[str]:

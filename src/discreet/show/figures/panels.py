@@ -12,10 +12,12 @@ key is a colour, or a small picture each.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from discreet.show.figures import theme
 from discreet.show.figures.released_table import Keys, Numbers
+from discreet.show.figures.theme import alt
 
 MOST_LABELS = 40
 """Rows with a label of their own: more do not fit on a screen."""
@@ -33,8 +35,7 @@ _NUMBERS = [("value", "value"), ("low", "from"), ("high", "to")]
 
 def lonely(column: Numbers, width: int) -> theme.Figure:
     """One number with its interval."""
-    alt = theme.altair()
-    base = alt.Chart(theme.rows([column.fields(0)])).properties(width=width, height=36)
+    base = theme.chart([column.fields(0)]).properties(width=width, height=36)
     x = alt.X("value:Q", title=column.name, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=8))
     return _dotted(base, "x", x, {}, {}, tooltip=_tooltips())
 
@@ -43,7 +44,6 @@ def listed(
     column: Numbers, keys: Keys, series: Keys | None, width: int, *, labels: bool = True, row: int = 22
 ) -> theme.Figure:
     """A row for each key: bars from zero for counts and sums, else dots."""
-    alt = theme.altair()
     axis = alt.Axis(labels=labels, ticks=False, domain=False, grid=False, title=keys.name if labels else None)
     many = 1 if series is None else len(series.different)
     scale = alt.Scale(domain=keys.different, padding=0.1 if many == 1 else 0.35)  # also a row without a number
@@ -51,7 +51,7 @@ def listed(
     if many > 1 and series is not None:
         place["yOffset"] = alt.YOffset("series:N", sort=[str(name) for name in series.different])
     step = alt.Step(row if many == 1 else 14 * many, **({"for": "position"} if many > 1 else {}))
-    base = alt.Chart(theme.rows(rows_of(column, keys, series))).properties(width=width, height=step)
+    base = _base(column, keys, series).properties(width=width, height=step)
     x = alt.X("value:Q", title=column.name, scale=alt.Scale(zero=column.from_zero))
     bars = None
     if column.from_zero and series is None:
@@ -61,76 +61,62 @@ def listed(
 
 def crowded(column: Numbers, keys: Keys, width: int, *, chosen: list[int]) -> theme.Figure:
     """All rows as a band in the order of their numbers, and the chosen ones with their labels."""
-    alt = theme.altair()
-    known = [at for at in range(len(keys.labels)) if column.fields(at)["value"] is not None]
-    known.sort(key=lambda at: -column.fields(at)["value"])
-    values = [{"rank": rank, "key": str(keys.labels[at]), **column.fields(at)} for rank, at in enumerate(known, 1)]
-    base = alt.Chart(theme.rows(values)).properties(width=width, height=120)
-    x = alt.X(
-        "rank:Q",
-        title=f"{len(keys.labels):,} rows, largest first",
-        scale=alt.Scale(domain=[1, max(2, len(values))], nice=False),
-        axis=alt.Axis(tickCount=6),
-    )
-    y = alt.Y("value:Q", title=column.name, scale=alt.Scale(zero=column.from_zero))
+    ranked = enumerate(column.ranked(), 1)
+    values = [{"rank": rank, "key": str(keys.labels[at]), **column.fields(at)} for rank, at in ranked]
+    base = theme.chart(values).properties(width=width, height=120)
+    title, scale = f"{len(keys.labels):,} rows, largest first", alt.Scale(domain=[1, max(2, len(values))], nice=False)
+    x = alt.X("rank:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6))
     band = base.transform_filter(_FINITE).mark_area(opacity=0.3).encode(x=x, y=alt.Y("low:Q"), y2="high:Q")
-    dots = base.mark_point(filled=True, size=8, opacity=1).encode(x=x, y=y, tooltip=_tooltips(keys))
-    some = Numbers(name=column.name, from_zero=column.from_zero, items=[column.items[at] for at in chosen])
-    names = Keys(name=keys.name, kind="text", labels=[keys.labels[at] for at in chosen])
-    return alt.vconcat(alt.layer(band, dots), listed(some, names, None, width, row=16))
+    dots = theme.dots(base, 8).encode(x=x, y=_upward(column), tooltip=_tooltips(keys))
+    names = replace(keys.only(chosen), kind="text")
+    return alt.vconcat(alt.layer(band, dots), listed(column.only(chosen), names, None, width, row=16))
 
 
 def binned(column: Numbers, keys: Keys, series: Keys | None, width: int) -> theme.Figure:
     """A column for each bin, in order."""
-    alt = theme.altair()
     crowd = len(keys.different) * max(map(len, map(str, keys.different)), default=0) * 7 > width
     axis = alt.Axis(labelAngle=-45 if crowd else 0, labelOverlap=len(keys.different) > MOST_LABELS, grid=False)
     x = {"x": alt.X("key:N", sort=None, scale=alt.Scale(domain=keys.different), title=keys.name, axis=axis)}
     if series is not None:
         x["xOffset"] = alt.XOffset("series:N", sort=series.different)
-    base = alt.Chart(theme.rows(rows_of(column, keys, series))).properties(width=width, height=240)
-    y = alt.Y("value:Q", title=column.name, scale=alt.Scale(zero=column.from_zero))
-    bars = (
-        base.mark_bar(opacity=0.45, width={"band": 0.8}).encode(y=y, **x)
-        if column.from_zero and series is None
-        else None
-    )
+    base = _base(column, keys, series).properties(width=width, height=240)
+    y, bars = _upward(column), None
+    if column.from_zero and series is None:
+        bars = base.mark_bar(opacity=0.45, width={"band": 0.8}).encode(y=y, **x)
     return _dotted(base, "y", y, x, _painted(series), tooltip=_tooltips(keys, series), under=bars)
 
 
 def ordered(column: Numbers, keys: Keys, series: Keys | None, width: int) -> theme.Figure:
     """A line in its band; single points with their intervals where they are few."""
-    alt = theme.altair()
-    values = rows_of(column, keys, series)
-    base = alt.Chart(theme.rows(values)).properties(width=width, height=240)
+    base = _base(column, keys, series).properties(width=width, height=240)
     if keys.kind == "date":
-        place = alt.X(
-            "key:T", title=keys.name, scale=alt.Scale(type="utc"), axis=alt.Axis(format=theme.CLOCK, labelOverlap=True)
-        )
+        kind, scale, axis = "T", alt.Scale(type="utc"), alt.Axis(format=theme.CLOCK, labelOverlap=True)
     else:
         whole = all(isinstance(label, int) for label in keys.labels)
-        form = alt.Axis(format="d", tickMinStep=1) if whole else alt.Axis()
-        place = alt.X("key:Q", title=keys.name, scale=alt.Scale(zero=False, nice=False, padding=12), axis=form)
-    y = alt.Y("value:Q", title=column.name, scale=alt.Scale(zero=column.from_zero))
-    paint = _painted(series)
+        axis = alt.Axis(format="d", tickMinStep=1) if whole else alt.Axis()
+        kind, scale = "Q", alt.Scale(zero=False, nice=False, padding=12)
+    x, y = alt.X(f"key:{kind}", title=keys.name, scale=scale, axis=axis), _upward(column)
+    paint, tips = _painted(series), _tooltips(keys, series)
     smooth = {name: how for name, how in paint.items() if name != "shape"}
-    line = base.mark_line(strokeWidth=1.5).encode(x=place, y=y, **smooth)
+    line = base.mark_line(strokeWidth=1.5).encode(x=x, y=y, **smooth)
     if len(keys.different) <= _FEW:
-        return _dotted(base, "y", y, {"x": place}, paint, tooltip=_tooltips(keys, series), under=line)
-    band = (
-        base.transform_filter(_FINITE).mark_area(opacity=0.25).encode(x=place, y=alt.Y("low:Q"), y2="high:Q", **smooth)
-    )
-    hidden = base.mark_point(opacity=0, size=60).encode(x=place, y=y, tooltip=_tooltips(keys, series))
-    return alt.layer(band, line, hidden)
+        return _dotted(base, "y", y, {"x": x}, paint, tooltip=tips, under=line)
+    band = base.transform_filter(_FINITE).mark_area(opacity=0.25)
+    hidden = base.mark_point(opacity=0, size=60).encode(x=x, y=y, tooltip=tips)
+    return alt.layer(band.encode(x=x, y=alt.Y("low:Q"), y2="high:Q", **smooth), line, hidden)
 
 
-def rows_of(column: Numbers, keys: Keys, series: Keys | None) -> list[dict[str, Any]]:
+def _base(column: Numbers, keys: Keys, series: Keys | None) -> theme.Figure:
     """The released numbers as rows of a spec, each with its key and its series."""
-    found = []
+    rows = []
     for at, key in enumerate(keys.labels):
         more = {} if series is None else {"series": str(series.labels[at])}
-        found.append({"key": key, **more, **column.fields(at)})
-    return found
+        rows.append({"key": key, **more, **column.fields(at)})
+    return theme.chart(rows)
+
+
+def _upward(column: Numbers) -> Any:
+    return alt.Y("value:Q", title=column.name, scale=alt.Scale(zero=column.from_zero))
 
 
 def _dotted(
@@ -144,21 +130,16 @@ def _dotted(
     under: Any = None,
 ) -> theme.Figure:
     """Dots with intervals that lie (along x) or stand (along y); where they lie, a row without a number says so."""
-    alt = theme.altair()
     color = {name: how for name, how in paint.items() if name == "color"}
-    low = {"x": alt.X, "y": alt.Y}[along]("low:Q")
-    last = alt.value({"x": "width", "y": "height"}[along])
-    finite = (
-        base.transform_filter(_FINITE)
-        .mark_rule(strokeWidth=2, color=theme.BLUE[0])
-        .encode(**{along: low, f"{along}2": "high:Q"}, **place, **color)
-    )
-    endless = (
-        base.transform_filter(_OPEN)
-        .mark_rule(strokeDash=[2, 4], color=theme.BLUE[0])
-        .encode(**{along: alt.value(0), f"{along}2": last}, **place, **color)
-    )
-    dots = base.mark_point(filled=True, size=45, opacity=1).encode(**{along: value}, tooltip=tooltip, **place, **paint)
+
+    def intervals(which: str, first: Any, last: Any, **look: Any) -> theme.Figure:
+        rules = base.transform_filter(which).mark_rule(color=theme.BLUE[0], **look)
+        return rules.encode(**{along: first, f"{along}2": last}, **place, **color)
+
+    finite = intervals(_FINITE, {"x": alt.X, "y": alt.Y}[along]("low:Q"), "high:Q", strokeWidth=2)
+    end = alt.value({"x": "width", "y": "height"}[along])
+    endless = intervals(_OPEN, alt.value(0), end, strokeDash=[2, 4])
+    dots = theme.dots(base, 45).encode(**{along: value}, tooltip=tooltip, **place, **paint)
     layers = [*([under] if under is not None else []), endless, finite, dots]
     if along == "x":
         missing = base.transform_filter(_NONE).mark_text(align="left", x=6)
@@ -170,16 +151,15 @@ def _painted(series: Keys | None) -> dict[str, Any]:
     """Colour and shape of a second key."""
     if series is None:
         return {}
-    alt = theme.altair()
-    names = [str(name) for name in series.different]
     legend = alt.Legend(title=series.name, orient="bottom", columns=4)
-    return theme.series("series", names, "shape", legend=legend)
+    return theme.series("series", [str(name) for name in series.different], "shape", legend=legend)
 
 
 def _tooltips(keys: Keys | None = None, series: Keys | None = None) -> list[Any]:
-    alt = theme.altair()
-    kind = {"number": "Q", "date": "T"}.get(keys.kind, "N") if keys is not None else "N"
-    found = [] if keys is None else [alt.Tooltip(f"key:{kind}", title=keys.name)]
+    names = []
+    if keys is not None:
+        kind = {"number": "Q", "date": "T"}.get(keys.kind, "N")
+        names.append(alt.Tooltip(f"key:{kind}", title=keys.name))
     if series is not None:
-        found.append(alt.Tooltip("series:N", title=series.name))
-    return [*found, *(alt.Tooltip(f"{field}:Q", title=title, format=",.10~g") for field, title in _NUMBERS)]
+        names.append(alt.Tooltip("series:N", title=series.name))
+    return [*names, *(alt.Tooltip(f"{field}:Q", title=title, format=",.10~g") for field, title in _NUMBERS)]

@@ -7,22 +7,46 @@ up to twelve; beyond that, and for more columns, the keys are joined into one.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from discreet.errors import InvalidParameter
+from discreet.formats import shown
 from discreet.parameters import exact_count, quote
 from discreet.release.answer import Answer
 from discreet.release.release import Cumulative, Histogram, Release, Releases
 from discreet.show.figures import panels, theme
-from discreet.show.figures.distributions import cumulative, histogram
-from discreet.show.figures.released_table import Keys, Numbers, Table, of_answer, of_release, of_releases
-from discreet.show.figures.released_table import title as titled
+from discreet.show.figures.released_table import (
+    Keys,
+    Numbers,
+    Table,
+    of_answer,
+    of_release,
+    of_releases,
+    plain,
+    titled,
+    triples,
+)
+from discreet.show.figures.theme import alt
 
 _MOST_COLUMNS = 4
 _NARROWEST = 200
 """Of a panel beside another."""
 
-_ORDERED = ("number", "date", "bins")
+_SHAPES: dict[str, Callable[..., theme.Figure]] = {
+    "bins": panels.binned,
+    "number": panels.ordered,
+    "date": panels.ordered,
+}
+"""Of keys that have an order; all others are listed."""
+
+_FEW = 60
+"""Bins that have an interval of their own; of more, the intervals make a band."""
+
+_MOST_POINTS = 2_000
+"""Points of a curve: more than a screen has pixels."""
 
 
 def release(
@@ -34,9 +58,9 @@ def release(
         case Answer():
             return _drawn(of_answer(answer), column, wide)
         case Histogram():
-            return histogram(answer, wide)
+            return _histogram(answer, wide)
         case Cumulative():
-            return cumulative(answer, wide)
+            return _cumulative(answer, wide)
         case Release():
             return _drawn(of_release(answer), column, wide)
         case Releases():
@@ -45,58 +69,48 @@ def release(
 
 
 def _drawn(table: Table, column: str | None, width: int) -> theme.Figure:
-    alt = theme.altair()
-    names = [one.name for one in table.columns]
+    names = [numbers.name for numbers in table.columns]
     column = None if column is None else titled(column)
     if column is not None and column not in names:
         raise InvalidParameter(f"column must be one of {', '.join(names)}, got {quote(column)}")
-    columns = [one for one in table.columns if column in (None, one.name)]
+    columns = [numbers for numbers in table.columns if column in (None, numbers.name)]
     most = len(columns) if not table.keys else _MOST_COLUMNS
     shown, notes = columns[:most], [table.note]
     if len(columns) > most:
         notes.append(f"the first {most} of {len(columns)} columns; column= chooses another")
     by = " and ".join(keys.name for keys in table.keys)
-    title = f"{', '.join(one.name for one in shown)}{f' by {by}' if by else ''}"
+    title = f"{', '.join(numbers.name for numbers in shown)}{f' by {by}' if by else ''}"
     if not shown or not len(table):
-        empty = alt.Chart(theme.rows([{"text": "no rows"}])).mark_text().encode(text="text:N")
-        return theme.framed(empty.properties(width=width, height=60), title, *notes, width=width)
+        empty = theme.chart([{"text": "no rows"}]).mark_text().encode(text="text:N")
+        return theme.framed(empty, title, *notes, width=width, height=60)
     chart, more = _arranged(table, shown, width)
     return theme.framed(chart, title if len(title) <= 80 else title[:79] + "…", *notes, more, width=width)
 
 
 def _arranged(table: Table, columns: list[Numbers], width: int) -> tuple[theme.Figure, str]:
     """The panels of all columns, and what must be said of them."""
-    alt = theme.altair()
     if not table.keys:
-        return _stacked([panels.lonely(column, width) for column in columns]), ""
+        return theme.stacked([panels.lonely(column, width) for column in columns]), ""
     axis, series, facets = _roles(table.keys)
     if facets is not None:
-        return _stacked([_faceted(column, axis, facets, width) for column in columns]), ""
-    if axis.kind in _ORDERED:
-        shape = panels.binned if axis.kind == "bins" else panels.ordered
-        return _stacked([shape(column, axis, series, width) for column in columns]), ""
+        return theme.stacked([_faceted(column, axis, facets, width) for column in columns]), ""
+    if axis.kind in _SHAPES:
+        return theme.stacked([_SHAPES[axis.kind](column, axis, series, width) for column in columns]), ""
     rows = len(axis.different)
     if rows > panels.MOST_LABELS and series is None:
-        chosen = _chosen(table, columns[0])
+        # the rows that get a label: the first ones as the question orders them, or else the largest
+        chosen = (list(range(len(table))) if table.sorted else columns[0].ranked())[: panels.MOST_LABELS]
         many = f"with labels: the {'first' if table.sorted else 'largest'} {len(chosen)} of {rows:,}"
-        return _stacked([panels.crowded(column, axis, width, chosen=chosen) for column in columns]), many
-    side = max(1, min(len(columns), width // _NARROWEST))
-    each = (width - 24 * (side - 1)) // side
+        return theme.stacked([panels.crowded(column, axis, width, chosen=chosen) for column in columns]), many
+    side, each = _across(width, len(columns))
     drawn = [panels.listed(column, axis, series, each, labels=at % side == 0) for at, column in enumerate(columns)]
     return (alt.concat(*drawn, columns=side) if len(drawn) > 1 else drawn[0]), ""
 
 
-def _stacked(drawn: list[theme.Figure]) -> theme.Figure:
-    return theme.altair().vconcat(*drawn) if len(drawn) > 1 else drawn[0]
-
-
-def _chosen(table: Table, column: Numbers) -> list[int]:
-    """The rows that get a label: the first ones as the question orders them, or else the largest."""
-    every = range(len(table))
-    if table.sorted:
-        return list(every)[: panels.MOST_LABELS]
-    known = [at for at in every if column.fields(at)["value"] is not None]
-    return sorted(known, key=lambda at: -column.fields(at)["value"])[: panels.MOST_LABELS]
+def _across(width: int, most: int) -> tuple[int, int]:
+    """How many panels stand side by side, and the width of each."""
+    side = max(1, min(most, width // _NARROWEST))
+    return side, (width - 24 * (side - 1)) // side
 
 
 def _roles(keys: tuple[Keys, ...]) -> tuple[Keys, Keys | None, Keys | None]:
@@ -104,9 +118,8 @@ def _roles(keys: tuple[Keys, ...]) -> tuple[Keys, Keys | None, Keys | None]:
     if len(keys) == 1:
         return keys[0], None, None
     if len(keys) == 2:
-        axis, other = sorted(keys, key=lambda one: (one.kind not in _ORDERED, -len(one.different)))
-        rows = len(axis.different)
-        if axis.kind in _ORDERED or rows <= panels.MOST_LABELS:
+        axis, other = sorted(keys, key=lambda column: (column.kind not in _SHAPES, -len(column.different)))
+        if axis.kind in _SHAPES or len(axis.different) <= panels.MOST_LABELS:
             if len(other.different) <= len(theme.SERIES):
                 return axis, other, None
             if len(other.different) <= panels.MOST_FACETS:
@@ -117,31 +130,64 @@ def _roles(keys: tuple[Keys, ...]) -> tuple[Keys, Keys | None, Keys | None]:
 def _joined(keys: tuple[Keys, ...]) -> Keys:
     """All keys as one, each row with a label of its own."""
     labels: list[Any] = []
-    seen: dict[str, int] = {}
-    for parts in zip(*(one.labels for one in keys), strict=True):
+    seen: Counter[str] = Counter()
+    for parts in zip(*(column.labels for column in keys), strict=True):
         label = " · ".join(str(part).removesuffix("T00:00:00Z") for part in parts)
-        seen[label] = seen.get(label, 0) + 1
+        seen[label] += 1
         labels.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
-    return Keys(name=", ".join(one.name for one in keys), kind="text", labels=labels)
+    return Keys(name=", ".join(column.name for column in keys), kind="text", labels=labels)
 
 
 def _faceted(column: Numbers, axis: Keys, facets: Keys, width: int) -> theme.Figure:
     """One small picture for each key of the second column."""
-    alt = theme.altair()
-
-    def heading(text: str) -> Any:
-        return alt.TitleParams(text=text, fontSize=12, offset=6)
-
-    across = max(1, width // _NARROWEST)
-    each = (width - 24 * (across - 1)) // across
-    shape = {"bins": panels.binned, "number": panels.ordered, "date": panels.ordered}.get(axis.kind, panels.listed)
+    side, each = _across(width, width)
     drawn = []
     for name in facets.different:
         rows = [at for at, label in enumerate(facets.labels) if label == name]
-        part = Numbers(name=column.name, from_zero=column.from_zero, items=[column.items[at] for at in rows])
-        keys = Keys(name=axis.name, kind=axis.kind, labels=[axis.labels[at] for at in rows])
-        panel = shape(part, keys, None, each)
-        drawn.append(
-            (panel if shape is panels.listed else panel.properties(height=140)).properties(title=heading(str(name)))
-        )
-    return alt.concat(*drawn, columns=across).resolve_scale(y="shared" if shape is not panels.listed else "independent")
+        panel = _SHAPES.get(axis.kind, panels.listed)(column.only(rows), axis.only(rows), None, each)
+        height = {"height": 140} if axis.kind in _SHAPES else {}
+        drawn.append(panel.properties(title=alt.TitleParams(text=str(name), fontSize=12, offset=6), **height))
+    scale = "shared" if axis.kind in _SHAPES else "independent"
+    return alt.concat(*drawn, columns=side).resolve_scale(y=scale)
+
+
+def _histogram(release: Histogram, width: int) -> theme.Figure:
+    """The released counts as bars over their bins, which have their true edges, each with its interval."""
+    rows = [
+        {"left": left, "right": right, "middle": (left + right) / 2, "value": value, "low": low, "high": high}
+        for (left, right), (value, low, high) in zip(pairwise(release.edges), triples(release), strict=True)
+    ]
+    base = theme.chart([{name: plain(item) for name, item in row.items()} for row in rows])
+    few = len(rows) <= _FEW
+    x = alt.X("left:Q", title="value", scale=alt.Scale(nice=False, zero=False))
+    y = alt.Y("value:Q", title="count")
+    edge = {"stroke": theme.CARD[0], "strokeWidth": 1} if few else {"strokeWidth": 0}
+    tips = [alt.Tooltip(f"{name}:Q") for name in ("left", "right", "value", "low", "high")]
+    bars = base.mark_bar(opacity=0.45, **edge).encode(x=x, x2="right:Q", y=y, y2=alt.datum(0), tooltip=tips)
+    middle = alt.X("middle:Q", title="value")
+    ends = {"x": middle, "y": alt.Y("low:Q"), "y2": "high:Q"}
+    if few:
+        over = base.mark_rule(strokeWidth=2, color=theme.BLUE[0]).encode(**ends)
+        over += theme.dots(base, 40).encode(x=middle, y=y, tooltip=tips)
+    else:
+        over = base.mark_area(opacity=0.3, interpolate="step").encode(**ends)
+    title = f"{release.statistic} of {len(rows):,} bins"
+    return theme.framed(alt.layer(bars, over), title, _cost(release, "each bin"), width=width, height=260)
+
+
+def _cumulative(release: Cumulative, width: int) -> theme.Figure:
+    """The released numbers at or below each point, in the band that holds them all."""
+    names = ("point", "value", "low", "high")
+    rows = [(point, *triple) for point, triple in zip(release.points.tolist(), triples(release), strict=True)]
+    step = -(-len(rows) // _MOST_POINTS)
+    base = theme.chart([dict(zip(names, map(plain, row), strict=True)) for row in rows[::step]])
+    x = alt.X("point:Q", title="value", scale=alt.Scale(nice=False, zero=False))
+    band = base.mark_area(opacity=0.25, interpolate="step-after").encode(x=x, y=alt.Y("low:Q"), y2="high:Q")
+    y, tips = alt.Y("value:Q", title="at or below"), [f"{name}:Q" for name in names]
+    chart = alt.layer(band, base.mark_line(interpolate="step-after").encode(x=x, y=y, tooltip=tips))
+    cost = _cost(release, "all points together")
+    return theme.framed(chart, "how many lie at or below", cost, width=width, height=260)
+
+
+def _cost(release: Histogram | Cumulative, which: str) -> str:
+    return f"intervals: {which} at 95 % · ε {shown(release.epsilon)} · {release.neighbors}"

@@ -6,8 +6,8 @@ An infinite end and a missing number are null in a spec. Integers beyond 2⁵³,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
@@ -36,6 +36,9 @@ class Keys:
         """The labels, each once, in the order of the answer."""
         return list(dict.fromkeys(self.labels))
 
+    def only(self, rows: Iterable[int]) -> Keys:
+        return replace(self, labels=[self.labels[at] for at in rows])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
@@ -48,8 +51,15 @@ class Numbers:
 
     def fields(self, at: int) -> dict[str, Any]:
         """One row, as a spec has it."""
-        value, low, high = map(plain, self.items[at])
-        return {"value": value, "low": low, "high": high}
+        return dict(zip(("value", "low", "high"), map(plain, self.items[at]), strict=True))
+
+    def only(self, rows: Iterable[int]) -> Numbers:
+        return replace(self, items=[self.items[at] for at in rows])
+
+    def ranked(self) -> list[int]:
+        """The rows that have a number, the largest first."""
+        values = {at: self.fields(at)["value"] for at in range(len(self.items))}
+        return sorted((at for at in values if values[at] is not None), key=lambda at: -values[at])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,68 +80,65 @@ class Table:
 def of_answer(answer: Answer) -> Table:
     """The table of an answer."""
     groups = {group.name: group for group in answer.query.groups}
-    asked = {one["name"]: one["asked"] for one in answer.record.get("statistics", [])}
+    asked = {statistic["name"]: statistic["asked"] for statistic in answer.record.get("statistics", [])}
     keys, columns = [], []
     for name, output in answer.query.outputs:
         source = output.name if isinstance(output, Named) else ""
         if source in groups:
             kind = _kind(groups[source])
             labels = [_label(row[name][0], kind) for row in answer.rows]
-            keys.append(Keys(name=title(name), kind=kind, labels=labels))
+            keys.append(Keys(name=titled(name), kind=kind, labels=labels))
         else:
             from_zero = asked.get(source, "").startswith(("count(", "sum("))
-            columns.append(Numbers(name=title(name), from_zero=from_zero, items=[row[name] for row in answer.rows]))
+            columns.append(Numbers(name=titled(name), from_zero=from_zero, items=[row[name] for row in answer.rows]))
     record = answer.record
-    percent = (
-        f"{float(Fraction(record['confidence'])) * 100:g} %{' all together' if record.get('simultaneous') else ''}"
-    )
-    return Table(
-        keys=tuple(keys),
-        columns=tuple(columns),
-        note=f"intervals at {percent} · ε {shown(answer.epsilon)} · {record['neighbors']}",
-        sorted=bool(answer.query.order),
-    )
+    percent = f"{float(Fraction(record['confidence'])) * 100:g} %"
+    together = " all together" if record.get("simultaneous") else ""
+    note = f"intervals at {percent}{together} · ε {shown(answer.epsilon)} · {record['neighbors']}"
+    return Table(keys=tuple(keys), columns=tuple(columns), note=note, sorted=bool(answer.query.order))
 
 
 def of_release(release: Release) -> Table:
     """The table of a release out of memory: one number, or one row for each number."""
-    low, high = release.interval()
     note = f"intervals at 95 % · ε {shown(release.epsilon)} · {release.neighbors}"
-    items: list[tuple[Any, Any, Any]]
-    keys: tuple[Keys, ...]
-    many = hasattr(release.value, "tolist") and getattr(release.value, "ndim", 0) == 1
-    items, keys = [(release.value, low, high)], ()
-    if many:
-        items = list(zip(release.value.tolist(), low.tolist(), high.tolist(), strict=True))
-        keys = (Keys(name="number", kind="text", labels=[str(at) for at in range(len(items))]),)
+    items = triples(release)
+    labels = Keys(name="number", kind="text", labels=[str(at) for at in range(len(items))])
+    keys = (labels,) if is_vector(release) else ()
     column = Numbers(name=release.statistic, from_zero=release.statistic in ("count", "sum"), items=items)
     return Table(keys=keys, columns=(column,), note=f"{note} · {release.note}" if release.note else note, sorted=False)
 
 
-def of_releases(found: Releases) -> Table:
+def of_releases(releases: Releases) -> Table:
     """The table of several statistics out of one release, each a column of its own."""
     columns = [
-        Numbers(name=name, from_zero=False, items=[(part.value, *part.interval())]) for name, part in found.items()
+        Numbers(name=name, from_zero=False, items=[(part.value, *part.interval())]) for name, part in releases.items()
     ]
-    one = next(iter(found.values()))
-    note = f"intervals at 95 % each · ε {shown(found.epsilon)} in all · {one.neighbors}"
+    [neighbors, *_] = [part.neighbors for part in releases.values()]
+    note = f"intervals at 95 % each · ε {shown(releases.epsilon)} in all · {neighbors}"
     return Table(keys=(), columns=tuple(columns), note=note, sorted=False)
 
 
-def title(name: str) -> str:
+def is_vector(release: Release) -> bool:
+    return getattr(release.value, "ndim", 0) == 1
+
+
+def triples(release: Release) -> list[tuple[Any, Any, Any]]:
+    """Each number of a release with the ends of its interval."""
+    columns = (release.value, *release.interval())
+    return list(zip(*(column.tolist() for column in columns), strict=True)) if is_vector(release) else [columns]
+
+
+def titled(name: str) -> str:
     """The name of a column in a figure. Vega reads a title as an expression, in which a backslash means more."""
     return one_line(name).replace("\\", "∖")
 
 
 def plain(number: Any) -> Any:
     """A released number as a spec has it."""
-    if number is None:
-        return None
-    if isinstance(number, int) or hasattr(number, "item"):
-        number = int(number) if isinstance(number, int) else number.item()
+    number = number.item() if hasattr(number, "item") else number
     if isinstance(number, int):
-        return number if abs(number) <= _EXACT else as_float(Fraction(number))
-    return number if math.isfinite(number) else None
+        return int(number) if abs(number) <= _EXACT else as_float(Fraction(number))
+    return number if number is not None and math.isfinite(number) else None
 
 
 def _kind(group: Group) -> Kind:
@@ -147,9 +154,6 @@ def _kind(group: Group) -> Kind:
 
 def _label(key: Any, kind: Kind) -> Any:
     """A key on its axis; a date as an instant of UTC, so that no machine's zone moves it."""
-    match kind:
-        case "number":
-            return plain(key)
-        case "date":
-            return f"{str(key).replace(' ', 'T')}Z"
-    return one_line(str(key))
+    if kind == "number":
+        return plain(key)
+    return f"{str(key).replace(' ', 'T')}Z" if kind == "date" else one_line(str(key))

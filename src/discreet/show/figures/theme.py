@@ -14,6 +14,7 @@ A spec carries its theme, and its data: it needs nothing else to be drawn. Nothi
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from textwrap import wrap
 from typing import Any, Literal, TypeAlias
@@ -51,21 +52,43 @@ CLOCK = {"milliseconds": "%H:%M:%S", "seconds": "%H:%M:%S", "minutes": "%H:%M", 
 """How the axis of a time names the parts of a day: without AM and PM."""
 
 
-def altair() -> Any:
-    """The module altair, or the sentence that says how to get it."""
-    return _extra("altair")
-
-
-def converter() -> Any:
-    """The module that turns specs into pictures, or the sentence that says how to get it."""
-    return _extra("vl_convert")
-
-
 def _extra(name: str) -> Any:
+    """A module of the extra, or the sentence that says how to get it."""
     try:
         return import_module(name)
     except ImportError:
         raise InvalidParameter("figures need the extra: pip install 'discreet[plot]'") from None
+
+
+altair, converter = partial(_extra, "altair"), partial(_extra, "vl_convert")
+
+
+class _Altair:
+    """altair, imported when it is first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(altair(), name)
+
+
+alt: Any = _Altair()
+
+
+def chart(values: list[dict[str, Any]]) -> Figure:
+    """A chart of data inside of the spec: altair keeps it once, by its hash; in its own class every row is checked."""
+    return alt.Chart({"values": values})
+
+
+def dots(base: Figure, size: int, **look: Any) -> Figure:
+    return base.mark_point(filled=True, size=size, opacity=1, **look)
+
+
+def dashed(base: Figure) -> Figure:
+    """A line that something is compared with."""
+    return base.mark_rule(strokeDash=[4, 4], color=LINE[0])
+
+
+def stacked(drawn: list[Figure]) -> Figure:
+    return alt.vconcat(*drawn) if len(drawn) > 1 else drawn[0]
 
 
 def colors(count: int) -> list[str]:
@@ -77,7 +100,6 @@ def series(
     field: str, names: list[str], mark: Literal["shape", "strokeDash"], *, legend: Any, paints: list[str] | None = None
 ) -> dict[str, Any]:
     """The colour of each name, and its shape or dash, by which it is known without colours, too."""
-    alt = altair()
     kind, looks = {"shape": (alt.Shape, SHAPES), "strokeDash": (alt.StrokeDash, DASHES)}[mark]
     ranges = {"color": paints or colors(len(names)), mark: list(looks[: len(names)])}
     return {
@@ -86,14 +108,10 @@ def series(
     }
 
 
-def rows(values: list[dict[str, Any]]) -> dict[str, Any]:
-    """Data inside of the spec: altair names it by its hash and keeps it once; in its own class every row is checked."""
-    return {"values": values}
-
-
-def framed(chart: Figure, title: str, *subtitles: str, width: int = WIDTH) -> Figure:
+def framed(chart: Figure, title: str, *subtitles: str, width: int, height: int | None = None) -> Figure:
     """The chart with its title and the theme; titles are broken into lines that fit the width."""
-    alt = altair()
+    if height is not None:
+        chart = chart.properties(width=width, height=height)
     lines = [line for text in subtitles if text for line in wrap(text, max(20, width // 6))]
     heading = alt.TitleParams(text=wrap(title, max(16, width // 9)) or [""], subtitle=lines)
     return chart.properties(title=heading, background=CARD[0], padding=16).configure(**_config())
@@ -101,31 +119,16 @@ def framed(chart: Figure, title: str, *subtitles: str, width: int = WIDTH) -> Fi
 
 def _config() -> dict[str, Any]:
     ink, quiet, grid, line = (pair[0] for pair in (TEXT, QUIET, GRID, LINE))
-    label = {"labelColor": quiet, "titleColor": ink, "labelFontSize": 12, "titleFontSize": 12, "labelLimit": 180}
+    sizes = {"labelFontSize": 12, "titleFontSize": 12, "labelLimit": 180, "titleFontWeight": "normal"}
+    title = {"fontSize": 16, "fontWeight": "bold", "anchor": "start", "frame": "group", "offset": 14}
+    label = {"labelColor": quiet, "titleColor": ink, **sizes}
     return {
         "font": FONT,
         "view": {"stroke": None},
-        "title": {
-            "color": ink,
-            "subtitleColor": quiet,
-            "fontSize": 16,
-            "subtitleFontSize": 12,
-            "anchor": "start",
-            "frame": "group",
-            "offset": 14,
-            "subtitlePadding": 5,
-            "fontWeight": "bold",
-        },
-        "axis": {
-            **label,
-            "titleFontWeight": "normal",
-            "labelFlush": False,
-            "gridColor": grid,
-            "domainColor": line,
-            "tickColor": line,
-        },
-        "legend": {**label, "titleFontWeight": "normal", "symbolStrokeWidth": 2, "labelLimit": 400, "symbolOpacity": 1},
-        "header": {**label, "titleFontWeight": "normal"},
+        "title": {**title, "color": ink, "subtitleColor": quiet, "subtitleFontSize": 12, "subtitlePadding": 5},
+        "axis": {**label, "labelFlush": False, "gridColor": grid, "domainColor": line, "tickColor": line},
+        "legend": {**label, "symbolStrokeWidth": 2, "labelLimit": 400, "symbolOpacity": 1},
+        "header": label,
         "text": {"color": quiet, "fontSize": 12},
         "range": {"category": colors(len(SERIES)), "symbol": list(SHAPES)},
         "concat": {"spacing": 24},

@@ -6,7 +6,7 @@ import pytest
 
 from discreet import InvalidParameter, accuracy
 from discreet.show.figures.accuracy import error, planned, response
-from discreet.show.figures.attacker import attacker
+from discreet.show.figures.laws import attacker
 from released import data_in
 from studies import Paper, select, study_of
 

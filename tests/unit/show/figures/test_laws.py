@@ -5,7 +5,7 @@ import math
 import pytest
 
 from discreet import DiscreteLaplace, InvalidParameter
-from discreet.show.figures.densities import densities, slide
+from discreet.show.figures.laws import densities, slide
 from released import data_in
 
 

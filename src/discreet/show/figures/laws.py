@@ -1,0 +1,192 @@
+"""Figures of the texts: the Laplace law at several scales, two laws that slide by Δ, and an attacker's limit.
+
+    h(y) = e^(−|y|/λ) / 2λ                       h(y) / h(y−Δ) ≤ e^ε  everywhere, with λ = Δ/ε
+
+`slide` is the proof as a picture: move one person, and the curve moves by at most Δ; the ratio of the two curves never
+leaves the lines e^ε and e^−ε. With `law="discrete"` the curves are those of the noise that is drawn, on the integers.
+`attacker` is what follows: who guesses between two data sets that differ in one person is right in a share of at most
+e^ε / (1 + e^ε), whatever they know and compute. Measured rates may be laid over it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+from discreet.draw.laplace import DiscreteLaplace, Laplace
+from discreet.errors import InvalidParameter
+from discreet.parameters import exact, exact_count, exact_epsilon, exact_number, quote
+from discreet.show.figures import theme
+from discreet.show.figures.theme import alt
+
+_POINTS = 160
+"""To either side of a peak; a curve of so many straight lines looks smooth."""
+
+_MOST_INTEGERS = 400
+"""Dots of a discrete law: beyond that they run together, and the continuous law is the same picture."""
+
+
+def densities(*, scales: Iterable[object] = (1, 2, 4, 7), width: object = theme.WIDTH) -> theme.Figure:
+    """The densities of Lap(λ) for up to five scales λ."""
+    wide = exact_count("width", width)
+    if isinstance(scales, str):
+        scales = [part.strip() for part in scales.split(",")]
+    laws = [Laplace(scale) for scale in (scales if isinstance(scales, Iterable) else [scales])]
+    if not 1 <= len(laws) <= len(theme.SERIES):
+        raise InvalidParameter(f"scales must be one to {len(theme.SERIES)} numbers, got {len(laws)}")
+    names = [f"λ = {float(law.scale):.4g}" for law in laws]
+    reach = 2.2 * float(max(law.scale for law in laws))
+    points = [at / _POINTS * reach for at in range(-_POINTS, _POINTS + 1)]
+    values = [
+        {"noise": at, "density": law.pdf(at), "scale": name}
+        for law, name in zip(laws, names, strict=True)
+        for at in points
+    ]
+    chart = (
+        theme.chart(values)
+        .mark_line()
+        .encode(
+            x=alt.X("noise:Q", title="noise y", scale=alt.Scale(nice=False)),
+            y=alt.Y("density:Q", title="density h(y)"),
+            **theme.series("scale", names, "strokeDash", legend=alt.Legend(title=None)),
+        )
+    )
+    formula = "h(y) = e^(−|y|/λ) / 2λ: the mean error is λ, the deviation √2·λ"
+    return theme.framed(chart, "The Laplace law Lap(λ)", formula, width=wide, height=280)
+
+
+def slide(
+    *, epsilon: object = 1, sensitivity: object = 1, law: object = "continuous", width: object = theme.WIDTH
+) -> theme.Figure:
+    """Two densities that are centred Δ apart, and their ratio between e^−ε and e^ε."""
+    budget, delta, wide = exact_epsilon(epsilon), exact("sensitivity", sensitivity), exact_count("width", width)
+    if budget > 100:
+        raise InvalidParameter(f"epsilon must be at most 100 for a picture of its ratio, got {quote(epsilon)}")
+    if law not in ("continuous", "discrete"):
+        raise InvalidParameter(f"law must be 'continuous' or 'discrete', got {quote(law)}")
+    discrete = law == "discrete"
+    values = list((_discrete if discrete else _continuous)(delta / budget, delta))
+    shift = f"{float(delta):.4g}"
+    chart = alt.vconcat(
+        _curves(values, shift, discrete, wide).properties(width=wide, height=220),
+        _ratio(values, budget, discrete).properties(width=wide, height=130),
+        spacing=16,
+    )
+    subtitle = f"one person moves the answer by Δ = {shift}, and the {'chances' if discrete else 'curve'} with it"
+    name = "DLap" if discrete else "Lap"
+    noise = f"noise {name}(Δ/ε) = {name}({float(delta / budget):.4g})"
+    return theme.framed(chart, f"Sliding by Δ under ε = {float(budget):.4g}", subtitle, noise, width=wide)
+
+
+def attacker(
+    *, measured: Iterable[tuple[object, object]] = (), largest: object = 6, width: object = theme.WIDTH
+) -> theme.Figure:
+    """The limit of an attacker's success against ε, with measured pairs (ε, rate) over it."""
+    wide, rates = exact_count("width", width), [_measured(pair) for pair in measured]
+    end = max([float(exact("largest", largest)), *(point["epsilon"] for point in rates)])
+    if end > 700:
+        raise InvalidParameter(f"largest must be at most 700, got {quote(largest)}")
+
+    def limits(*epsilons: float) -> theme.Figure:
+        return theme.chart([{"epsilon": at, "rate": 1 / (1 + math.exp(-at))} for at in epsilons])
+
+    x = alt.X("epsilon:Q", title="ε", scale=alt.Scale(domain=[0, end], nice=False))
+    percent, span = alt.Axis(format="%"), alt.Scale(domain=[0.45, 1.05], nice=False)
+    y = alt.Y("rate:Q", title="right guesses", axis=percent, scale=span)
+    limit = limits(*(end * at / 200 for at in range(201))).mark_line().encode(x=x, y=y)
+    marks = [
+        {"rate": 1, "name": "without noise: always", "up": True},
+        {"rate": 0.5, "name": "a coin: half of the time", "up": False},
+    ]
+    lines = theme.chart(marks).encode(y=y)
+    above = lines.transform_filter("datum.up").mark_text(align="left", x=6, dy=-8).encode(text="name:N")
+    below = lines.transform_filter("!datum.up").mark_text(align="right", x="width", dx=-6, dy=10).encode(text="name:N")
+    label = limits(end * 0.3).mark_text(align="left", dx=10, dy=12, color=theme.BLUE[0])
+    name = label.encode(x=x, y=y, text=alt.value("at most e^ε / (1 + e^ε)"))
+    parts = [theme.dashed(lines), above, below, limit, name]
+    if rates:
+        points = theme.dots(theme.chart(rates), 70, color=theme.VERMILION[0])
+        parts.append(points.encode(x=x, y=y, tooltip=["epsilon:Q", "rate:Q"]))
+    return theme.framed(
+        alt.layer(*parts),
+        "What an attacker can tell from one answer",
+        "guesses between two data sets that differ in one person",
+        "dots: measured" if rates else "",
+        width=wide,
+        height=280,
+    )
+
+
+def _continuous(scale: Fraction, delta: Fraction) -> Iterable[dict[str, Any]]:
+    """Points of both curves; each peak is one of them."""
+    law, shift, reach = Laplace(scale), float(delta), 4 * float(scale)
+    inner = max(2, min(_POINTS, math.ceil(_POINTS * shift / reach)))
+    between = [shift * at / inner for at in range(inner + 1)]
+    outside = [reach * at / _POINTS for at in range(1, _POINTS + 1)]
+    points = [*(-at for at in reversed(outside)), *between, *(shift + at for at in outside)]
+    return (_pair(at, law.pdf(at), law.pdf(at - shift), shift, scale) for at in points)
+
+
+def _discrete(scale: Fraction, delta: Fraction) -> Iterable[dict[str, Any]]:
+    """Chances of every integer in reach."""
+    if delta.denominator != 1:
+        raise InvalidParameter(f"sensitivity must be a whole number for the discrete law, got {delta}")
+    law, shift, reach = DiscreteLaplace(scale), int(delta), max(3, math.ceil(4 * scale))
+    if 2 * reach + shift > _MOST_INTEGERS:
+        raise InvalidParameter("sensitivity/epsilon must be at most 49 for the discrete law: use law='continuous'")
+    return (_pair(at, law.pmf(at), law.pmf(at - shift), shift, scale) for at in range(-reach, shift + reach + 1))
+
+
+def _pair(at: float, first: float, second: float, shift: float, scale: Fraction) -> dict[str, Any]:
+    """One output: its chance from either data set, and their ratio e^((|y−Δ|−|y|)/λ), which cannot overflow here."""
+    ratio = math.exp((abs(at - shift) - abs(at)) / float(scale))
+    return {"output": at, "first": first, "second": second, "ratio": ratio}
+
+
+def _curves(values: list[dict[str, Any]], shift: str, discrete: bool, width: int) -> theme.Figure:
+    names = ["answer 0: your data", f"answer {shift}: one person changed"]
+    tidy = [
+        {"output": row["output"], "chance": row[key], "data": name}
+        for row in values
+        for key, name in zip(("first", "second"), names, strict=True)
+    ]
+    base = theme.chart(tidy).encode(
+        x=alt.X("output:Q", title=None, scale=alt.Scale(nice=False)),
+        y=alt.Y("chance:Q", title="chance" if discrete else "density"),
+    )
+    legend = alt.Legend(title=None, orient="top", columns=2 if width > 400 else 1)
+    paint = theme.series("data", names, "shape" if discrete else "strokeDash", legend=legend)
+    if not discrete:
+        return base.mark_line().encode(**paint)
+    return base.mark_line(opacity=0.35, strokeWidth=1).encode(color=paint["color"]) + theme.dots(base, 40).encode(
+        **paint
+    )
+
+
+def _ratio(values: list[dict[str, Any]], epsilon: Fraction, discrete: bool) -> theme.Figure:
+    top = math.exp(float(epsilon))
+    limits = [{"at": top, "name": f"e^ε = {top:.4g}"}, {"at": 1 / top, "name": f"e^−ε = {1 / top:.4g}"}]
+    scale = alt.Scale(type="log", domain=[top**-1.5, top**1.5], nice=False)
+    axis = alt.Axis(values=[1 / top, 1, top], format=".3~g", grid=False)
+    curve = theme.chart(values).encode(
+        x=alt.X("output:Q", title="released number", scale=alt.Scale(nice=False)),
+        y=alt.Y("ratio:Q", title="ratio", scale=scale, axis=axis),
+    )
+    line = curve.mark_line(color=theme.GREEN[0], strokeWidth=1 if discrete else 2)
+    lines = theme.chart(limits).encode(y=alt.Y("at:Q"))
+    above = lines.transform_filter("datum.at >= 1").mark_text(align="right", x="width", dx=-4, dy=-8)
+    below = lines.transform_filter("datum.at < 1").mark_text(align="left", x=4, dy=10)
+    points = [theme.dots(curve, 30, color=theme.GREEN[0])] if discrete else []
+    texts = [above.encode(text="name:N"), below.encode(text="name:N")]
+    return alt.layer(theme.dashed(lines), line, *points, *texts)
+
+
+def _measured(pair: Any) -> dict[str, float]:
+    match pair:
+        case [epsilon, rate]:
+            at, share = exact_number("epsilon", epsilon), exact_number("rate", rate)
+            if at >= 0 and 0 <= share <= 1:
+                return {"epsilon": float(at), "rate": float(share)}
+    raise InvalidParameter("measured must be pairs (epsilon, rate) with 0 ≤ rate ≤ 1")
