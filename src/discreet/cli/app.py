@@ -7,33 +7,18 @@ what it gives; errors leave it as they are, and `discreet.__main__` ends with on
 from __future__ import annotations
 
 import json
+import os
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.init import init
+from discreet.cli import options as option
 from discreet.cli.ledger import app as ledger_app
-from discreet.cli.options import (
-    TYPER,
-    Analyst,
-    Anchor,
-    AsJson,
-    Confidence,
-    Epsilon,
-    Force,
-    LedgerPlace,
-    Outputs,
-    Question,
-    Simultaneous,
-    Size,
-    StudyFile,
-    Weight,
-    Within,
-)
-from discreet.errors import printable
+from discreet.errors import InvalidParameter, printable
 
 if TYPE_CHECKING:
     from discreet.release.plan import Plan
@@ -48,7 +33,7 @@ app = typer.Typer(
     name="discreet",
     help="Publish statistics about people without revealing any one of them.",
     epilog=EXIT_CODES,
-    **TYPER,
+    **option.TYPER,
 )
 app.add_typer(ledger_app, name="ledger")
 
@@ -76,80 +61,126 @@ def demo(
     run(folder)
 
 
-app.command()(init)
+@app.command()
+def init(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A file, folder, glob, or database#table.")],
+    unit: Annotated[str | None, typer.Option(help="Whom we protect: a column, or row.")] = None,
+    max_rows: Annotated[str | None, typer.Option(metavar="N", help="Rows of one unit that may count.")] = None,
+    max_groups: Annotated[str | None, typer.Option(metavar="N", help="Groups in which one unit may count.")] = None,
+    neighbors: Annotated[
+        str | None, typer.Option(help="change-one: the number of units is public; add-remove: it is not.")
+    ] = None,
+    bounds: Annotated[list[str] | None, typer.Option(metavar="C=LOWER:UPPER", help="As in age=0:120.")] = None,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option(metavar="C=KEYS", help='As in county=A,"B, C",D, county=counties.csv, month=1..12.'),
+    ] = None,
+    bins: Annotated[list[str] | None, typer.Option(metavar="C=EDGES", help="As in age=0,18,65,120.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="The total for this data, for ever.")] = None,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The policy.")] = "study.toml",
+    another_budget: Annotated[bool, typer.Option("--another-budget", help="Beside that of another study.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: take defaults, or refuse.")] = False,
+) -> None:
+    """Write a first study.toml from names and types of columns; those of CSV and JSON are guessed from some rows."""
+    from discreet.cli import policy_draft
+    from discreet.cli.terminal import say
+    from discreet.engines.sniffing import looked_at
+    from discreet.files.writer import write
+
+    place = Path(output)
+    if os.path.lexists(place):
+        raise InvalidParameter(f"{place.name} must not be overwritten: it is a promise; move it away first")
+    asks = sys.stdin.isatty() and not yes
+    read = policy_draft.asked_until_good(lambda text, default: typer.prompt(printable(text), default=default), say)
+    policy_draft.refuse_second_budget(place, data, agreed=another_budget, ask=read if asks else None)
+    schema, formats, unread = looked_at(data)
+    say(policy_draft.described(data, schema), *(f"{name} is not read: {reason}." for name, reason in unread.items()))
+    draft = policy_draft.Draft(
+        formats=formats,
+        source=policy_draft.relative(data, place.parent),
+        unit=None if unit is None else policy_draft.unit_of(unit, schema),
+        max_rows=max_rows,
+        max_groups=max_groups,
+        neighbors=neighbors,
+        epsilon=epsilon,
+    )
+    for name, texts in (("bounds", bounds), ("keys", keys), ("bins", bins)):
+        draft.declare(name, texts or (), schema, place.parent)
+    if asks:
+        policy_draft.interview(draft, schema, read, place.parent)
+    text = policy_draft.written(draft, schema, place.parent)
+    write(place, text)
+    say(*policy_draft.key_counts(text, place.parent), f"wrote {place.name} — read it, it is the promise you make")
 
 
 @app.command()
 def plan(
-    study: StudyFile,
-    sql: Question,
-    epsilon: Epsilon = None,
-    within: Within = None,
-    confidence: Confidence = "0.95",
-    simultaneous: Simultaneous = False,
-    size: Size = None,
-    weight: Weight = None,
-    ledger: LedgerPlace = None,
-    anchor: Anchor = None,
-    as_json: AsJson = False,
+    study: option.StudyFile,
+    sql: option.Question,
+    epsilon: option.Epsilon = None,
+    within: option.Within = None,
+    confidence: option.Confidence = "0.95",
+    simultaneous: option.Simultaneous = False,
+    size: option.Size = None,
+    weight: option.Weight = None,
+    ledger: option.LedgerPlace = None,
+    anchor: option.Anchor = None,
+    as_json: option.AsJson = False,
 ) -> None:
     """Show what a question will cost and how near its answer will be. It is free: nothing is spent."""
     from discreet.cli import terminal
     from discreet.cli.progress import spending_nothing
 
+    terms = {"epsilon": epsilon, "within": within, "size": size, "weight": weight, "simultaneous": simultaneous}
     with spending_nothing():
-        planned = _planned(_study(study, ledger, anchor), sql, epsilon, within, confidence, simultaneous, size, weight)
+        planned = _planned(_study(study, ledger, anchor), sql, {**terms, "confidence": confidence})
         if as_json:
             terminal.say_json(terminal.plan_as_json(planned))
             return
         if within is not None:
             terminal.say(f"ε {float(planned.cost):.4g} gives ± {within} at {float(planned.confidence) * 100:g} %.")
         terminal.show_plan(planned)
-        terms = {"epsilon": epsilon, "within": within, "size": size, "weight": weight, "simultaneous": simultaneous}
-        places = {
-            "ledger": terminal.without_secrets(ledger),
-            "anchor": anchor,
-            "confidence": None if confidence == "0.95" else confidence,
-        }
-        terminal.show_next(planned, [study, sql], {**terms, **places})
+        places = {"ledger": terminal.without_secrets(ledger), "anchor": anchor}
+        others = {"confidence": confidence} if confidence != "0.95" else {}
+        terminal.show_next(planned, [study, sql], {**terms, **places, **others})
 
 
 @app.command()
 def release(
-    study: StudyFile,
-    sql: Question,
-    epsilon: Epsilon = None,
-    within: Within = None,
-    confidence: Confidence = "0.95",
-    simultaneous: Simultaneous = False,
-    size: Size = None,
-    weight: Weight = None,
-    output: Outputs = None,
-    force: Force = False,
+    study: option.StudyFile,
+    sql: option.Question,
+    epsilon: option.Epsilon = None,
+    within: option.Within = None,
+    confidence: option.Confidence = "0.95",
+    simultaneous: option.Simultaneous = False,
+    size: option.Size = None,
+    weight: option.Weight = None,
+    output: option.Outputs = None,
+    force: option.Force = False,
     request_id: Annotated[str | None, typer.Option(help="A name for this request: repeated, it is free.")] = None,
-    analyst: Analyst = None,
-    ledger: LedgerPlace = None,
-    anchor: Anchor = None,
-    as_json: AsJson = False,
+    analyst: option.Analyst = None,
+    ledger: option.LedgerPlace = None,
+    anchor: option.Anchor = None,
+    as_json: option.AsJson = False,
 ) -> None:
     """Spend ε, then answer: a table with intervals. Asked again, the same answer comes back, free."""
     from discreet.cli import outputs, terminal
     from discreet.cli.progress import released, spending_nothing
 
+    terms = {"epsilon": epsilon, "within": within, "size": size, "weight": weight, "simultaneous": simultaneous}
     with spending_nothing():
         outputs.refuse_unusable(output or ())
         opened = _study(study, ledger, anchor)
         outputs.refuse_taken(output or (), force=force, kept=opened.kept)
-        planned = _planned(opened, sql, epsilon, within, confidence, simultaneous, size, weight)
+        planned = _planned(opened, sql, {**terms, "confidence": confidence})
         known = request_id is not None and opened.ledger.entry(request_id, study=opened.name) is not None
     answer = released(planned, request_id=request_id, analyst=analyst)
     saved = outputs.saved(answer, output or (), force=force)
-    called = "the ledger" if ledger and "://" in ledger else Path(ledger or f"{opened.name}.ledger").name
-    receipt = outputs.receipt(answer, opened, ledger=called, known=known, saved=saved)
     if as_json:
         terminal.say_json({**terminal.answer_as_json(answer), "saved": [str(file) for file in saved]})
         return
-    terminal.show_answer(answer, receipt)
+    called = "the ledger" if ledger and "://" in ledger else Path(ledger or f"{opened.name}.ledger").name
+    terminal.show_answer(answer, outputs.receipt(answer, opened, ledger=called, known=known, saved=saved))
 
 
 @app.command()
@@ -161,7 +192,7 @@ def noise(
     column: Annotated[list[str] | None, typer.Option(help="A column of numbers; repeatable.")] = None,
     keep: Annotated[list[str] | None, typer.Option(help="A public column to copy as it is; repeatable.")] = None,
     changes: Annotated[int | None, typer.Option(help="How many of the numbers one unit can move; for floats.")] = None,
-    force: Force = False,
+    force: option.Force = False,
 ) -> None:
     """Add exact Laplace noise to numbers of your own (Algorithm 1), of any length, in bounded memory.
 
@@ -200,7 +231,7 @@ def figure(
     ledger: Annotated[str | None, typer.Option(help="A ledger or study.toml, for budget.")] = None,
     study: Annotated[str | None, typer.Option(help="A study of that ledger, for budget.")] = None,
     width: Annotated[int | None, typer.Option(help="In pixels.")] = None,
-    force: Force = False,
+    force: option.Force = False,
 ) -> None:
     """Draw a figure: how noise is spread, why it protects, what it costs. Without -o into NAME.svg."""
     from discreet.cli import outputs, terminal
@@ -208,26 +239,17 @@ def figure(
     if name is None:
         terminal.say(*outputs.figure_names())
         return
-    options = {
-        "epsilon": epsilon,
-        "sensitivity": sensitivity,
-        "scales": scale,
-        "law": law,
-        "n": n,
-        "bounds": tuple(bounds.split(":")) if bounds else None,
-        "confidence": confidence,
-        "largest": largest,
-        "study": study,
-        "width": width,
-    }
-    place = outputs.draw(name, output, ledger, options, force=force)
-    terminal.say(str(place))
+    ends = tuple(bounds.split(":")) if bounds else None
+    of_law = {"epsilon": epsilon, "sensitivity": sensitivity, "scales": scale, "law": law}
+    of_error = {"n": n, "bounds": ends, "confidence": confidence, "largest": largest}
+    options = {**of_law, **of_error, "study": study, "width": width}
+    terminal.say(str(outputs.draw(name, output, ledger, options, force=force)))
 
 
 @app.command()
 def verify(
     file: Annotated[str | None, typer.Argument(help="A certificate to be computed again.")] = None,
-    as_json: AsJson = False,
+    as_json: option.AsJson = False,
 ) -> None:
     """Prove and measure on this machine that the noise is right; or check a certificate. Code 1 if it is not."""
     from discreet.verify import check, report
@@ -244,7 +266,7 @@ def verify(
 
 
 @app.command()
-def attack(as_json: AsJson = False) -> None:
+def attack(as_json: option.AsJson = False) -> None:
     """Try the known attacks, each on a naive twin and then on discreet; code 1 if one of them is not held off."""
     from discreet.verify.attacks import run
 
@@ -262,32 +284,16 @@ def _study(place: str, ledger: str | None, anchor: str | None) -> Study:
     return watched(lambda: opened(place, ledger=where), "opening")
 
 
-def _planned(
-    study: Study,
-    sql: str,
-    epsilon: str | None,
-    within: str | None,
-    confidence: str,
-    simultaneous: bool,
-    size: int | None,
-    weight: list[str] | None,
-) -> Plan:
+def _planned(study: Study, sql: str, terms: dict[str, Any]) -> Plan:
     from discreet.cli.outputs import weights_of
     from discreet.cli.progress import watched
-    from discreet.errors import InvalidParameter
 
-    terms = {"epsilon": epsilon, "within": within, "confidence": confidence, "simultaneous": simultaneous, "size": size}
-    weights = weights_of(weight or ())
+    weights = weights_of(terms.pop("weight") or ())
     try:
         return watched(lambda: study.sql(sql, **terms, weights=weights), "planning")
     except InvalidParameter as error:
         raise InvalidParameter(str(error).replace("size=", "--size")) from None
 
 
-def _register(place: str, name: str) -> None:
-    """Add the commands of a part that may not be there."""
-    if find_spec(place.rpartition(".")[0]) is not None and find_spec(place) is not None:
-        app.add_typer(import_module(place).app, name=name)
-
-
-_register("discreet.serve.command", "serve")
+if find_spec("discreet.serve") is not None:  # a part that may not be there
+    app.add_typer(import_module("discreet.serve.command").app, name="serve")

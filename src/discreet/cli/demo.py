@@ -57,9 +57,8 @@ def run(folder: str | Path = "demo", console: Console | None = None) -> None:
         _ledger(console, study)
     counties.save(place / "visits-by-county.csv")
     diagnoses.save(place / "visits-by-diagnosis.csv")
-    console.print(
-        f"\n[bold]Done in {time.perf_counter() - began:.0f} s.[/bold] Open {place}/report.html, then try your own:"
-    )
+    seconds = f"{time.perf_counter() - began:.0f} s"
+    console.print(f"\n[bold]Done in {seconds}.[/bold] Open {place}/report.html, then try your own:")
     console.print("   [bold]discreet init DATA[/bold]")
 
 
@@ -70,15 +69,14 @@ def _clear(place: Path) -> None:
             raise InvalidParameter(f"{place} must be a folder that the demonstration may use; it holds other things")
         shutil.rmtree(place)
     place.mkdir(parents=True)
-    (place / _MARK).write_text(
-        "The demonstration made this folder, and removes it when it runs again.\n", encoding="utf-8"
-    )
+    (place / _MARK).write_text("The demonstration made this folder, and removes it when it runs again.\n")
 
 
 def _counties(console: Console, study: Study, truth: pa.Table) -> Answer:
     _say(console, 2, "Plan first", "free: nothing is read, nothing is spent")
     plan = study.sql(COUNTIES, epsilon=1, size=150)
-    _quoted(console, COUNTIES, repr(plan))
+    console.print(f"   {COUNTIES}", style="cyan", markup=False)
+    console.print(*(f"   {line}" for line in repr(plan).splitlines()), sep="\n", markup=False)
     _why(
         console,
         "Δ: how far one person can move the numbers · scale: Δ/ε, the mean size of the noise ·",
@@ -88,9 +86,12 @@ def _counties(console: Console, study: Study, truth: pa.Table) -> Answer:
     answer = plan.release()
     exact = _exact(truth, "county")
     rows = sorted(answer.rows, key=lambda row: -row["visits"][0])
-    some = [*rows[:_SHOWN], *answer.rows[1000::1000]]
-    _compared(console, "county", some, exact)
-    shares = " and ".join(f"{_held(rows, name, at, exact):.1%}" for at, name in enumerate(("visits", "age")))
+    _compared(console, "county", [*rows[:_SHOWN], *answer.rows[1000::1000]], exact)
+    held = [
+        sum(row[name][1] <= exact[row["county"][0]][at] <= row[name][2] for row in rows) / len(rows)
+        for at, name in enumerate(("visits", "age"))
+    ]
+    shares = " and ".join(f"{share:.1%}" for share in held)
     _why(
         console,
         f"The three largest and three others of {len(rows):,}. The intervals hold for {shares} of all;",
@@ -100,21 +101,16 @@ def _counties(console: Console, study: Study, truth: pa.Table) -> Answer:
 
 
 def _diagnoses(console: Console, study: Study, truth: pa.Table, place: Path) -> Answer:
-    _say(console, 4, "A table to publish", f"ε = 0.5, with a figure and a report: {place}/report.html")
-    answer = study.sql(DIAGNOSES, epsilon="0.5").release()
-    exact = _exact(truth, "diagnosis")
-    _compared(console, "diagnosis", answer.rows, exact)
-    _why(console, "Large groups are nearly exact: the noise is the same for 100 people and for 100,000.")
-    _pictures(answer, place)
-    return answer
-
-
-def _pictures(answer: Answer, place: Path) -> None:
     from discreet.show.figures import save
     from discreet.show.report import write
 
+    _say(console, 4, "A table to publish", f"ε = 0.5, with a figure and a report: {place}/report.html")
+    answer = study.sql(DIAGNOSES, epsilon="0.5").release()
+    _compared(console, "diagnosis", answer.rows, _exact(truth, "diagnosis"))
+    _why(console, "Large groups are nearly exact: the noise is the same for 100 people and for 100,000.")
     save(answer.figure(), place / "diagnoses.png")
     write(answer, place / "report.html", title="Visits by diagnosis")
+    return answer
 
 
 def _median(console: Console, study: Study, truth: pa.Table) -> None:
@@ -132,28 +128,25 @@ def _attacker(console: Console) -> None:
     from discreet.verify.attacks import difference, record
 
     _say(console, 5, "An attacker", "who knows everybody but one person, and wants to know about that one")
-    found = [record(epsilon=_ATTACKED), difference(epsilon=_ATTACKED)]
-    _table(
-        console,
-        ["the attacker", "right without noise", f"with discreet, ε = {_ATTACKED}"],
-        [[one.name, f"{one.naive:.0%}", f"{one.discreet:.1%}"] for one in found],
-    )
+    first, second = record(epsilon=_ATTACKED), difference(epsilon=_ATTACKED)
+    rows = [[attack.name, f"{attack.naive:.0%}", f"{attack.discreet:.1%}"] for attack in (first, second)]
+    _table(console, ["the attacker", "right without noise", f"with discreet, ε = {_ATTACKED}"], rows)
     _why(
         console,
-        f"Theory allows e^ε/(1+e^ε) = {found[0].allowed:.1%} at ε = {_ATTACKED} to anyone, whatever they know; "
-        f"52.5 % at 0.1. ({found[0].trials:,} tries: ± 1 %.)",
+        f"Theory allows e^ε/(1+e^ε) = {first.allowed:.1%} at ε = {_ATTACKED} to anyone, whatever they know; "
+        f"52.5 % at 0.1. ({first.trials:,} tries: ± 1 %.)",
     )
 
 
 def _ledger(console: Console, study: Study) -> None:
     _say(console, 6, "The ledger", "what was spent, on what; the same question again is free")
-    spends = [entry for entry in study.ledger.entries(study.name) if entry.kind == "spend"]
-    _table(
-        console,
-        ["entry", "ε", "question, as the ledger knows it"],
-        [[str(entry.number), shown(in_epsilon(entry.amount)), _short(question_text(entry.query))] for entry in spends],
-        left=3,
-    )
+    rows = []
+    for entry in study.ledger.entries(study.name):
+        if entry.kind == "spend":
+            question = question_text(entry.query)
+            short = question if len(question) <= _LONG else f"{question[: _LONG - 1]}…"
+            rows.append([str(entry.number), shown(in_epsilon(entry.amount)), short])
+    _table(console, ["entry", "ε", "question, as the ledger knows it"], rows, left=3)
     _why(
         console,
         f"ε {shown(study.spent)} of {shown(study.policy.epsilon)} is spent, {left_shown(study.remaining)} is left. "
@@ -161,30 +154,17 @@ def _ledger(console: Console, study: Study) -> None:
     )
 
 
-def _short(question: str) -> str:
-    return question if len(question) <= _LONG else f"{question[: _LONG - 1]}…"
-
-
 def _exact(truth: pa.Table, by: str) -> dict[str, tuple[int, float]]:
-    """Visits and mean age of each group."""
-    found = truth.group_by(by).aggregate([("age", "count"), ("age", "mean")]).to_pydict()
-    return dict(zip(found[by], zip(found["age_count"], found["age_mean"], strict=True), strict=True))
-
-
-def _held(rows: list[dict[str, Item]], name: str, at: int, exact: dict[str, tuple[int, float]]) -> float:
-    """The share of intervals that hold the truth."""
-    held: int = sum(row[name][1] <= exact[row["county"][0]][at] <= row[name][2] for row in rows)
-    return held / len(rows)
+    groups = truth.group_by(by).aggregate([("age", "count"), ("age", "mean")]).to_pydict()
+    return dict(zip(groups[by], zip(groups["age_count"], groups["age_mean"], strict=True), strict=True))
 
 
 def _compared(console: Console, by: str, rows: list[dict[str, Item]], exact: dict[str, tuple[int, float]]) -> None:
-    """What is published of some groups beside the truth."""
     lines = []
     for row in rows:
         visits, age = exact[row[by][0]]
-        lines.append(
-            [row[by][0], with_interval(*row["visits"]), f"{visits:,}", with_interval(*row["age"]), f"{age:.1f}"]
-        )
+        published = [with_interval(*row[name]) for name in ("visits", "age")]
+        lines.append([row[by][0], published[0], f"{visits:,}", published[1], f"{age:.1f}"])
     _table(console, [by, "visits published", "the truth", "mean age published", "the truth"], lines)
 
 
@@ -195,14 +175,6 @@ def _say(console: Console, number: int, what: str, more: str) -> None:
 def _why(console: Console, *lines: str) -> None:
     for line in lines:
         console.print(f"   {line}", style="dim")
-
-
-def _quoted(console: Console, question: str, shown: str) -> None:
-    from rich.text import Text
-
-    console.print(Text(f"   {question}", style="cyan"))
-    for line in shown.splitlines():
-        console.print(Text(f"   {line}"))
 
 
 def _table(console: Console, headings: list[str], rows: list[list[str]], left: int = 1) -> None:

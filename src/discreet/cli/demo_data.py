@@ -54,7 +54,6 @@ def county_names() -> list[str]:
 
 
 def visits() -> pa.Table:
-    """One row a visit: person, county, age, income, diagnosis."""
     import numpy as np
     import pyarrow as pa
 
@@ -88,11 +87,11 @@ def write(table: pa.Table, folder: Path) -> Path:
 
     folder.mkdir(parents=True, exist_ok=True)
     parquet.write_table(table, folder / "visits.parquet")
-    (folder / "counties.csv").write_text("\n".join(["county", *county_names()]) + "\n", encoding="utf-8")
-    (folder / "diagnoses.csv").write_text("\n".join(["diagnosis", *DIAGNOSES]) + "\n", encoding="utf-8")
-    place = folder / "study.toml"
-    place.write_text(STUDY, encoding="utf-8")
-    return place
+    counties, diagnoses = ["county", *county_names(), ""], ["diagnosis", *DIAGNOSES, ""]
+    texts = {"counties.csv": "\n".join(counties), "diagnoses.csv": "\n".join(diagnoses), "study.toml": STUDY}
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder / "study.toml"
 
 
 def _uniform(rows: Any, stream: int) -> Any:

@@ -60,7 +60,9 @@ def export_command(
     force: Force = False,
 ) -> None:
     """Write every entry, with its answer, for the custodian: as JSON lines, JSON or CSV."""
-    form = _form(form, output)
+    form = form or (Path(output).suffix[1:] if output is not None and Path(output).suffix else "jsonl")
+    if form not in _FORMS:
+        raise InvalidParameter(f"--format must be {', '.join(_FORMS)}, got {quote(form)}")
     with opened(ledger, anchor) as book:
         export(book, output, form, force=force)
 
@@ -77,7 +79,10 @@ def allot(
     from discreet.cli import terminal
 
     with opened(ledger, anchor) as book:
-        name = _one_study(book, study)
+        studies = book.studies()
+        name = studies[0] if study is None and len(studies) == 1 else study
+        if name not in studies:
+            raise InvalidParameter(f"--study must be one of {', '.join(studies)}, got {quote(study)}")
         book.allot(analyst, epsilon, study=name)
         terminal.say(f"{analyst} may spend up to ε {epsilon} of {name}")
 
@@ -86,31 +91,18 @@ def opened(where: str, anchor: str | None = None) -> Ledger:
     """The ledger in this place, or beside this study.toml, opened and checked; none is made."""
     from discreet.ledger.ledger import Ledger
 
-    if not where.endswith(".toml"):
-        if "://" not in where and not Path(where).exists() and not Path(f"{where}.anchor").exists():
-            raise InvalidParameter(f"there is no ledger {Path(where).name} here: name it, or its study.toml")
-        return Ledger.open(where, anchor=anchor)
-    place = Path(where).with_suffix(".ledger")
-    if not Path(where).is_file():
-        raise InvalidParameter(f"there is no such study: {Path(where).name}")
-    if not place.exists() and not Path(f"{place}.anchor").exists():
-        raise InvalidParameter(
-            f"{Path(where).name} has no ledger yet; the first plan makes it: discreet plan {where} …"
-        )
+    name, of_study = Path(where).name, where.endswith(".toml")
+    if of_study and not Path(where).is_file():
+        raise InvalidParameter(f"there is no such study: {name}")
+    place = str(Path(where).with_suffix(".ledger")) if of_study else where
+    if "://" not in place and not Path(place).exists() and not Path(f"{place}.anchor").exists():
+        if of_study:
+            raise InvalidParameter(f"{name} has no ledger yet; the first plan makes it: discreet plan {where} …")
+        raise InvalidParameter(f"there is no ledger {name} here: name it, or its study.toml")
     return Ledger.open(place, anchor=anchor)
 
 
-def _one_study(ledger: Ledger, wanted: str | None) -> str:
-    studies = ledger.studies()
-    if wanted is None and len(studies) == 1:
-        return studies[0]
-    if wanted not in studies:
-        raise InvalidParameter(f"--study must be one of {', '.join(studies)}, got {quote(wanted)}")
-    return str(wanted)
-
-
 def export(ledger: Ledger, output: str | None, form: str, *, force: bool = False) -> None:
-    """Write everything to a file, or to standard output."""
     from discreet.files.writer import kept_files, new_file
 
     lines = _lines(ledger, form)
@@ -122,14 +114,6 @@ def export(ledger: Ledger, output: str | None, form: str, *, force: bool = False
             draft.write(line.encode())
 
 
-def _form(form: str | None, output: str | None) -> str:
-    """The format that was named, or that of the file."""
-    form = form or (Path(output).suffix[1:] if output is not None and Path(output).suffix else "jsonl")
-    if form not in _FORMS:
-        raise InvalidParameter(f"--format must be {', '.join(_FORMS)}, got {quote(form)}")
-    return form
-
-
 def _lines(ledger: Ledger, form: str) -> Iterator[str]:
     from discreet.cli.terminal import plain_json
     from discreet.ledger.chain import COLUMNS, readable
@@ -137,8 +121,6 @@ def _lines(ledger: Ledger, form: str) -> Iterator[str]:
     if form == "json":
         yield ledger.export() + "\n"
         return
-    line = io.StringIO()
-    table = csv.DictWriter(line, COLUMNS, lineterminator="\n")
     if form == "csv":
         yield ",".join(COLUMNS) + "\n"
     for entry in ledger.entries():
@@ -146,7 +128,7 @@ def _lines(ledger: Ledger, form: str) -> Iterator[str]:
         if form == "jsonl":
             yield plain_json(row) + "\n"
             continue
-        table.writerow({name: json.dumps(value) if isinstance(value, dict) else value for name, value in row.items()})
+        line = io.StringIO()
+        cells = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in row.items()}
+        csv.DictWriter(line, COLUMNS, lineterminator="\n").writerow(cells)
         yield line.getvalue()
-        line.seek(0)
-        line.truncate()

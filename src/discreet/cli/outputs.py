@@ -23,7 +23,6 @@ _PICTURES = (".png", ".svg", ".html")
 
 
 def refuse_unusable(files: Iterable[str]) -> None:
-    """Refuse a format that there is not."""
     for file in files:
         place = Path(file)
         if place.suffix not in (*_TABLES, *_PICTURES):
@@ -47,18 +46,16 @@ def refuse_taken(files: Sequence[str], *, force: bool, kept: Kept) -> None:
 
 def saved(answer: Answer, files: Sequence[str], *, force: bool = False) -> list[Path]:
     """The files that were written: the answer in each format, and its record beside it."""
+    from discreet.show import figures, report
+
     written: list[Path] = []
     try:
         for file in files:
             if Path(file).suffix in _TABLES:
                 written.append(answer.save(file, force=force))
             elif Path(file).suffix == ".html":
-                from discreet.show import report
-
                 written.append(report.write(answer, file, force=force))
             else:
-                from discreet.show import figures
-
                 chart = figures.make("release", answer=answer)
                 written.append(figures.save(chart, file, force=force, kept=answer.kept))
             written.append(answer.save_record(file, force=force))
@@ -78,20 +75,18 @@ def receipt(answer: Answer, study: Study, *, ledger: str, known: bool, saved: It
     where = f" (entry {entry.number:,} of {ledger})" if entry is not None else ""
     free = ", asked before" if answer.epsilon and not cost else ""
     names = ", ".join(dict.fromkeys(file.name for file in saved))
-    told = f"ε {shown(cost)} spent{free}, {left_shown(answer.remaining)} left{where}."
     beside = f" {budgets(study.name, study.siblings)}" if study.siblings else ""
-    return f"{told}{beside} Saved {names}" if names else f"{told}{beside}"
+    spent = f"ε {shown(cost)} spent{free}, {left_shown(answer.remaining)} left{where}.{beside}"
+    return f"{spent} Saved {names}" if names else spent
 
 
 def weights_of(texts: Iterable[str]) -> dict[str, str]:
-    """The weights in texts such as people=2."""
-    found = {}
+    weights = {}
     for text in texts:
-        name, equals, weight = text.rpartition("=")
+        name, equals, weights[name] = text.rpartition("=")
         if not equals:
             raise InvalidParameter(f"--weight must be written as column=2, got {quote(text)}")
-        found[name] = weight
-    return found
+    return weights
 
 
 def figure_names() -> list[str]:
@@ -103,7 +98,6 @@ def figure_names() -> list[str]:
 
 
 def draw(name: str, output: str | None, ledger: str | None, options: dict[str, Any], *, force: bool = False) -> Path:
-    """The file that a figure was written to."""
     from discreet.cli import ledger as ledgers
     from discreet.show import figures
 
@@ -115,15 +109,12 @@ def draw(name: str, output: str | None, ledger: str | None, options: dict[str, A
     if name == "budget" and ledger is None:
         raise InvalidParameter("figure budget needs --ledger study.toml: the study, or its ledger")
     place = output if output is not None else f"{name}.svg"
-    options["largest"] = _whole(options["largest"]) if options.get("largest") is not None else None
     options = {key: value for key, value in options.items() if value is not None}
+    largest = options.get("largest", "")
+    if largest.isascii() and largest.isdigit() and len(largest) < 19:  # numbers of people are counted
+        options["largest"] = int(largest)
     if ledger is None:
         return figures.save(figures.make(name, **options), place, force=force)
-    with ledgers.opened(ledger) as found:
-        chart = figures.make(name, ledger=found, **options)
-        return figures.save(chart, place, force=force, kept=kept_files([ledger, *found.files]))
-
-
-def _whole(text: str) -> int | str:
-    """An integer as one: numbers of people are counted."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else text
+    with ledgers.opened(ledger) as book:
+        chart = figures.make(name, ledger=book, **options)
+        return figures.save(chart, place, force=force, kept=kept_files([ledger, *book.files]))

@@ -13,7 +13,9 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from discreet.ask.declared import Declared
 from discreet.ask.policy import Policy
@@ -24,8 +26,8 @@ from discreet.engines.sniffing import as_cells
 from discreet.errors import DiscreetError, InvalidParameter
 from discreet.parameters import exact_count, exact_epsilon, exact_neighbors, quote
 
-Asker = Callable[[str, str | None, Callable[[str], object]], str]
-"""Asks a question with a default, until a check takes the answer; the answer comes back."""
+Asker = Callable[[str, str | None, Callable[[str], Any]], Any]
+"""Asks a question with a default until a function takes the answer; what it makes of it comes back."""
 
 _PUBLIC_FILE = re.compile(r"[^,]*\.(csv|tsv|txt|parquet)(#[^,]*)?", re.IGNORECASE)
 _FIELD = re.compile(r'\s*+(?:"((?:[^"]|"")*)"|((?!")[^,]*?))\s*(,|$)')
@@ -63,22 +65,11 @@ class Draft:
     """Formats of dates that were guessed, by column."""
 
     def declare(self, option: str, texts: Iterable[str], schema: Schema, folder: Path) -> None:
-        """Take declarations such as age=0:120."""
         for text in texts:
             name, equals, value = text.partition("=")
             if not equals or not value:
                 raise InvalidParameter(f"--{option} must be written as column=…, got {quote(text)}")
             self.columns.setdefault(_known(name, schema), {})[option] = _WRITERS[option](value, folder)
-
-    def open_questions(self, schema: Schema) -> list[str]:
-        """What is missing and has no default."""
-        found = [] if self.epsilon is not None else ["--epsilon, the total for this data, for ever"]
-        if self.unit not in (None, "row") and self.max_rows is None:
-            found.append(f"--max-rows, how many rows of one {self.unit} may count")
-        if not self.columns:
-            names = ", ".join(name for name in schema if name != self.unit)
-            found.append(f"--bounds, --keys or --bins for at least one column of {names}")
-        return found
 
 
 def described(place: str, schema: Schema) -> str:
@@ -94,32 +85,33 @@ def described(place: str, schema: Schema) -> str:
 
 
 def interview(draft: Draft, schema: Schema, ask: Asker, folder: Path) -> None:
-    """Ask for everything that was not said."""
     if draft.unit is None:
-        whose = ask(
-            "Whose rows are they? A column, or row if each row is a person", "row", lambda text: unit_of(text, schema)
-        )
-        draft.unit = unit_of(whose, schema)
+        whose = "Whose rows are they? A column, or row if each row is a person"
+        draft.unit = ask(whose, "row", lambda text: unit_of(text, schema))
     if draft.unit != "row" and draft.max_rows is None:
-        draft.max_rows = ask(
-            f"How many rows of one {draft.unit} may count?", None, lambda text: _count("max-rows", text)
-        )
+        draft.max_rows = ask(f"How many rows of one {draft.unit} may count?", None, partial(_count, "max-rows"))
     if draft.neighbors is None:
         whose = "rows" if draft.unit == "row" else f"values of {draft.unit}"
-        public = ask(f"Is the number of {whose} public?", "yes", _yes_check)
-        draft.neighbors = "change-one" if _yes(public) else "add-remove"
+        public = ask(f"Is the number of {whose} public?", "yes", _yes)
+        draft.neighbors = "change-one" if public else "add-remove"
     if draft.epsilon is None:
-        draft.epsilon = ask("The total ε for this data, for ever?", "1", exact_epsilon)
+        draft.epsilon = ask("The total ε for this data, for ever?", "1", _epsilon)
     for name, column in schema.items():
         if name != draft.unit and name not in draft.columns:
-            said = ask(f"{name}: {_QUESTIONS[column.kind]} (- to leave it out)", "-", _column_check(column, folder))
-            if said != "-" and (column.kind != "truth" or _yes(said)):
-                draft.columns[name] = _options(column, said, folder)
+            question = f"{name}: {_QUESTIONS[column.kind]} (- to leave it out)"
+            options = ask(question, "-", partial(_options, column, folder))
+            if options is not None:
+                draft.columns[name] = options
 
 
 def written(draft: Draft, schema: Schema, folder: Path) -> str:
     """The text of the policy, which `Policy.load` reads, after all of its checks."""
-    missing = draft.open_questions(schema)
+    missing = [] if draft.epsilon is not None else ["--epsilon, the total for this data, for ever"]
+    if draft.unit not in (None, "row") and draft.max_rows is None:
+        missing.append(f"--max-rows, how many rows of one {draft.unit} may count")
+    if not draft.columns:
+        names = ", ".join(name for name in schema if name != draft.unit)
+        missing.append(f"--bounds, --keys or --bins for at least one column of {names}")
     if missing:
         raise InvalidParameter(f"a study needs {'; and '.join(missing)}")
     text = _text(draft, schema)
@@ -164,30 +156,30 @@ def _text(draft: Draft, schema: Schema) -> str:
     if draft.max_groups is not None:
         lines.append(("max_groups", _count("max-groups", draft.max_groups), f"groups in which one {whose} may count"))
     replaced = neighbors == "change-one"
-    if replaced and not all(column.typed for column in schema.values()):
+    if replaced and not _typed(schema):
         promise = f"{rows} are replaced; how many a file of text has is private, since a bad line is left out"
     else:
         promise = f"the number of {rows} is {'public' if replaced else 'private'}"
     lines.append(("neighbors", _quoted(neighbors), promise))
-    exact_epsilon(draft.epsilon)
-    lines.append(("epsilon", _quoted(str(draft.epsilon)), "for this data, for ever"))
+    lines.append(("epsilon", _quoted(_epsilon(str(draft.epsilon))), "for this data, for ever"))
     width = max(len(value) for _, value, _ in lines)
-    told = [f"{name:<10} = {value:<{width}}  # {why}" if why else f"{name:<10} = {value}" for name, value, why in lines]
-    told += ["", "# What anyone may know beforehand; nothing here is taken from the data.", "[columns]"]
+    text = [f"{name:<10} = {value:<{width}}  # {why}" if why else f"{name:<10} = {value}" for name, value, why in lines]
+    text += ["", "# What anyone may know beforehand; nothing here is taken from the data.", "[columns]"]
     if not _typed(schema):
-        told.append("# The type says how text is read. It was guessed from some rows: please check it.")
-    told += [_line(name, {**_reading(draft, schema, name), **options}) for name, options in draft.columns.items()]
+        text.append("# The type says how text is read. It was guessed from some rows: please check it.")
+    text += [_line(name, {**_reading(draft, schema, name), **options}) for name, options in draft.columns.items()]
     rest = {name: column for name, column in schema.items() if name not in draft.columns and name != draft.unit}
     if rest:
-        told.append("# Not declared, so nobody can ask about them:")
+        text.append("# Not declared, so nobody can ask about them:")
     for name, column in rest.items():
-        told.append(f"# {_line(name, {**_reading(draft, schema, name), **_EXAMPLES[column.kind]})}")
-    return "\n".join(told) + "\n"
+        text.append(f"# {_line(name, {**_reading(draft, schema, name), **_EXAMPLES[column.kind]})}")
+    return "\n".join(text) + "\n"
 
 
 def _line(name: str, options: Mapping[str, str]) -> str:
     pairs = ", ".join(f"{option} = {value}" for option, value in options.items())
-    return f"{_key(name)} = {{ {pairs} }}" if pairs else f"{_key(name)} = {{}}"
+    key = name if _BARE.fullmatch(name) else _quoted(name)
+    return f"{key} = {{ {pairs} }}" if pairs else f"{key} = {{}}"
 
 
 def _reading(draft: Draft, schema: Schema, name: str) -> dict[str, str]:
@@ -195,8 +187,7 @@ def _reading(draft: Draft, schema: Schema, name: str) -> dict[str, str]:
     column, options = schema[name], draft.columns.get(name, {})
     if column.typed:
         return {}
-    said = tomllib.loads("\n".join(f"{option} = {value}" for option, value in options.items() if option != "keys"))
-    kind = Declared(**said).kind
+    kind = Declared(**_read({option: value for option, value in options.items() if option != "keys"})).kind
     if kind is not None and kind != column.kind:
         return {"type": _quoted(kind)}
     formats = {"format": _quoted(draft.formats[name])} if name in draft.formats else {}
@@ -207,16 +198,20 @@ def _typed(schema: Schema) -> bool:
     return all(column.typed for column in schema.values())
 
 
-def _options(column: ColumnType, said: str, folder: Path) -> dict[str, str]:
-    """What was said of a column, as options."""
-    match column.kind:
-        case "truth":
-            return {}
-        case "text":
-            return {"keys": _keys(said, folder)}
-    if column.kind == "number" and ":" not in said:
-        return {"keys": _keys(said, folder)}
-    return {"bounds": _bounds(said, folder)}
+def _options(column: ColumnType, folder: Path, text: str) -> dict[str, str] | None:
+    """What was said of a column, as options, after the policy's own checks; None leaves it out."""
+    if text == "-":
+        return None
+    if column.kind == "truth":
+        return {} if _yes(text) else None
+    listed = column.kind == "text" or (column.kind == "number" and ":" not in text)
+    options = {"keys": _keys(text, folder)} if listed else {"bounds": _bounds(text, folder)}
+    Declared(**_read(options), folder=folder)
+    return options
+
+
+def _read(options: Mapping[str, str]) -> dict[str, Any]:
+    return tomllib.loads("\n".join(f"{option} = {value}" for option, value in options.items()))
 
 
 def _bounds(text: str, _folder: Path) -> str:
@@ -244,14 +239,14 @@ def _listed(text: str) -> list[str]:
     >>> _listed('Cardiology, "Ear, Nose & Throat"')
     ['Cardiology', 'Ear, Nose & Throat']
     """
-    found, at, comma = [], 0, ","
+    keys, start, comma = [], 0, ","
     while comma:
-        key = _FIELD.match(text, at)
+        key = _FIELD.match(text, start)
         if key is None:
             raise InvalidParameter(f'a key in quotes must end before the next comma, as in A,"B, C", got {quote(text)}')
-        found.append(key[2] if key[1] is None else key[1].replace('""', '"'))
-        at, comma = key.end(), key[3]
-    return found
+        keys.append(key[2] if key[1] is None else key[1].replace('""', '"'))
+        start, comma = key.end(), key[3]
+    return keys
 
 
 _WRITERS: Mapping[str, Callable[[str, Path], str]] = {"bounds": _bounds, "bins": _bins, "keys": _keys}
@@ -279,34 +274,19 @@ def _count(name: str, text: str) -> str:
     return str(exact_count(name, int(text)))
 
 
-def _column_check(column: ColumnType, folder: Path) -> Callable[[str], object]:
-    def check(text: str) -> object:
-        if text == "-":
-            return None
-        if column.kind == "truth":
-            return _yes_check(text)
-        table = tomllib.loads("\n".join(f"{name} = {value}" for name, value in _options(column, text, folder).items()))
-        return Declared(**table, folder=folder)
-
-    return check
+def _epsilon(text: str) -> str:
+    exact_epsilon(text)
+    return text
 
 
 def _yes(text: str) -> bool:
-    return text.lower() in ("y", "yes")
-
-
-def _yes_check(text: str) -> object:
     if text.lower() not in ("y", "yes", "n", "no"):
         raise InvalidParameter(f"it must be yes or no, got {quote(text)}")
-    return text
+    return text.lower() in ("y", "yes")
 
 
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _quoted(name)
 
 
 def refuse_second_budget(place: Path, source: str, *, agreed: bool, ask: Asker | None) -> None:
@@ -314,28 +294,19 @@ def refuse_second_budget(place: Path, source: str, *, agreed: bool, ask: Asker |
     others = siblings(place, source)
     if not others or agreed:
         return
-    told = budgets(place.stem, others)
-    if ask is None or not _yes(ask(f"{told} Is another budget wanted?", "no", _yes_check)):
-        raise InvalidParameter(f"{told} If that is meant, say --another-budget; else ask the study that there is")
-
-
-def refuse_existing(path: Path) -> None:
-    """Refuse a place where there is a file, or a link to one."""
-    if os.path.lexists(path):
-        raise InvalidParameter(f"{path.name} must not be overwritten: it is a promise; move it away first")
+    beside = budgets(place.stem, others)
+    if ask is None or not ask(f"{beside} Is another budget wanted?", "no", _yes):
+        raise InvalidParameter(f"{beside} If that is meant, say --another-budget; else ask the study that there is")
 
 
 def asked_until_good(read: Callable[[str, str | None], str], complain: Callable[[str], None]) -> Asker:
     """An asker that says what is wrong with an answer, and asks again."""
 
-    def ask(question: str, default: str | None, check: Callable[[str], object]) -> str:
+    def ask(question: str, default: str | None, take: Callable[[str], Any]) -> Any:
         while True:
-            said = read(question, default).strip()
             try:
-                check(said)
+                return take(read(question, default).strip())
             except (DiscreetError, tomllib.TOMLDecodeError) as error:
                 complain(str(error))
-            else:
-                return said
 
     return ask

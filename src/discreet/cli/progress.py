@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import DiscreetError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from discreet.release.plan import Plan
     from discreet.release.study import Study
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 NOTHING = "Nothing was spent."
 UNKNOWN = "What was spent is in the ledger: see discreet ledger show."
@@ -33,17 +34,16 @@ _LAST_WAIT = 10.0
 """Seconds that work which was stopped may take to end; what it wrote until then is whole, or not there."""
 
 
-def watched(work: Callable[[], Found], doing: str, engine: Any = None) -> Found:
+def watched(work: Callable[[], Result], doing: str, engine: Any = None) -> Result:
     """What `work` gives; meanwhile a progress on a terminal, and an interrupt reaches the engine."""
-    found: list[Found] = []
-    failed: list[BaseException] = []
+    result: Future[Result] = Future()
     ended = threading.Event()  # not Thread.join: interrupted, it takes a thread that runs for one that has ended
 
     def run() -> None:
         try:
-            found.append(work())
+            result.set_result(work())
         except BaseException as error:
-            failed.append(error)
+            result.set_exception(error)
         finally:
             ended.set()
 
@@ -51,13 +51,14 @@ def watched(work: Callable[[], Found], doing: str, engine: Any = None) -> Found:
     threading.Thread(target=run, daemon=True).start()
     try:
         if not ended.wait(_PATIENCE):
-            _show(ended, doing, getattr(engine, "progress", lambda: -1.0))
+            with counted(doing, numbers=False) as advance:
+                while not ended.wait(0.1):
+                    percent = getattr(engine, "progress", lambda: -1.0)()
+                    advance(max(percent, 0), 100 if percent >= 0 else None)
     except KeyboardInterrupt:
         _stop(ended, getattr(engine, "interrupt", lambda: None))
         raise KeyboardInterrupt(*[] if ended.is_set() else [UNKNOWN]) from None
-    if failed:
-        raise failed[0]
-    return found[0]
+    return result.result()
 
 
 def released(plan: Plan, *, request_id: str | None, analyst: str | None) -> Answer:
@@ -89,15 +90,16 @@ def spent_under(study: Study, request_id: str) -> str:
 
 
 @contextmanager
-def counted(doing: str) -> Iterator[Callable[[int, int | None], None]]:
+def counted(doing: str, *, numbers: bool = True) -> Iterator[Callable[[float, int | None], None]]:
     """A function that is told how much is done, and of how much if that is known; a terminal shows it."""
     if not sys.stderr.isatty():
         yield lambda _done, _all: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,}"), TimeElapsedColumn())
+    first, last = ([], [TextColumn("{task.completed:,}")]) if numbers else ([SpinnerColumn()], [])
+    columns = (*first, TextColumn("{task.description}"), BarColumn(), *last, TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(doing, total=None)
         yield lambda done, of: bar.update(task, completed=done, total=of)
@@ -122,28 +124,10 @@ def _with(error: DiscreetError, sentence: str) -> DiscreetError:
     return type(error)(f"{text if text.endswith('?') else text.rstrip('.') + '.'} {sentence}")
 
 
-def _show(ended: threading.Event, doing: str, progress: Callable[[], float]) -> None:
-    """Wait for the end, with a bar where somebody sees it."""
-    if not sys.stderr.isatty():
-        ended.wait()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(doing, total=None)
-        while not ended.wait(0.1):
-            percent = progress()
-            bar.update(task, total=100 if percent >= 0 else None, completed=max(percent, 0))
-
-
 def _stop(ended: threading.Event, interrupt: Callable[[], None]) -> None:
     """Stop the engine again and again, since a statement may be about to start, until the work has ended."""
-    try:
+    with suppress(KeyboardInterrupt):  # who asks twice does not want to wait
         for _ in range(int(_LAST_WAIT / 0.05)):
             interrupt()
             if ended.wait(0.05):
                 return
-    except KeyboardInterrupt:
-        return  # who asks twice does not want to wait

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.padding import PaddingDimensions
@@ -24,13 +24,11 @@ from discreet.errors import one_line
 from discreet.formats import MOST_ROWS, left_shown, shortened, shown
 from discreet.ledger.chain import in_epsilon
 from discreet.ledger.questions import question_text
-from discreet.release.answer import columns_json
+from discreet.release.answer import Answer, columns_json
 from discreet.show.json import plan_json
 
 if TYPE_CHECKING:
-    from discreet.ledger.chain import Entry
     from discreet.ledger.ledger import Ledger
-    from discreet.release.answer import Answer
     from discreet.release.plan import Plan
 
 _ENTRIES = 10_000
@@ -44,8 +42,7 @@ class _Plain(Console):
     """A console that leaves it to the program how to end when nobody reads any more."""
 
     def on_broken_pipe(self) -> None:
-        """Raise it, where rich would end the process."""
-        raise BrokenPipeError
+        raise BrokenPipeError  # where rich would end the process
 
 
 def console() -> Console:
@@ -54,13 +51,11 @@ def console() -> Console:
 
 
 def say(*sentences: str, style: str = "") -> None:
-    """Print sentences, a line each."""
     for sentence in sentences:
         console().print(Text(one_line(sentence), style=style))
 
 
 def say_json(value: Any) -> None:
-    """Print a value as JSON."""
     sys.stdout.write(plain_json(value, allow_nan=False, indent=1) + "\n")
 
 
@@ -71,7 +66,6 @@ def plain_json(value: Any, **options: Any) -> str:
 
 
 def show_plan(plan: Plan) -> None:
-    """Print what a question will cost and give."""
     headings, *rows = plan.table
     say(plan.summary)
     _show_table(headings, rows, right=(1, 2))
@@ -85,7 +79,8 @@ def show_next(plan: Plan, words: Sequence[str], options: Mapping[str, Any]) -> N
     """Print how to release a plan: the command to copy, of these words and options, or that it would be refused."""
     left = plan.study.remaining
     if plan.cost > left:
-        if not _asked_before(plan):
+        entries = plan.study.ledger.recent(plan.study.name, last=_ENTRIES)  # of whatever version of the data
+        if not any((entry.query, entry.epsilon) == (plan.canonical, str(plan.epsilon)) for entry in entries):
             say(f"Nothing was spent. It would be refused: only {left_shown(left)} is left.", style="yellow")
             return
         say("It was asked before: while the data is the same, its answer is free.", style="dim")
@@ -119,41 +114,25 @@ def _word(text: str) -> str:
 def _flags(options: Mapping[str, Any]) -> Iterator[str]:
     """Options as a shell has them; what is None or False is left out."""
     for name, value in options.items():
-        for one in value if isinstance(value, list) else [value]:
-            if one is not None and one is not False:
-                yield from (f"--{name}",) if one is True else (f"--{name}", str(one))
-
-
-def _asked_before(plan: Plan) -> bool:
-    """Whether the ledger has the question at this ε, of whatever version of the data."""
-    entries = plan.study.ledger.recent(plan.study.name, last=_ENTRIES)
-    return any((entry.query, entry.epsilon) == (plan.canonical, str(plan.epsilon)) for entry in entries)
+        for item in value if isinstance(value, list) else [value]:
+            if item is not None and item is not False:
+                yield from (f"--{name}",) if item is True else (f"--{name}", str(item))
 
 
 def plan_as_json(plan: Plan) -> dict[str, Any]:
-    """What a plan says, with exact numbers as texts."""
     policy, left, same = plan.study.policy, plan.study.remaining, plan_json(plan)
+    numbers: tuple[Literal["sensitivity", "scale", "step", "within"], ...] = ("sensitivity", "scale", "step", "within")
     return {
         "rows": same["cells"],
         "epsilon": same["cost"],
         "total": str(policy.epsilon),
         "left": str(left),
         "left_after": str(left - plan.cost),
-        "neighbors": policy.neighbors,
-        "unit": policy.unit,
-        "max_rows": policy.max_rows,
-        "max_groups": policy.max_groups,
+        **{name: getattr(policy, name) for name in ("neighbors", "unit", "max_rows", "max_groups")},
         "confidence": same["confidence"],
         "simultaneous": same["simultaneous"],
         "columns": [
-            {
-                "name": line["title"],
-                "sensitivity": line["sensitivity"],
-                "scale": line["scale"],
-                "step": line["step"],
-                "within": line["within"],
-                "accuracy": line["reach"],
-            }
+            {"name": line["title"], **{name: line[name] for name in numbers}, "accuracy": line["reach"]}
             for line in same["lines"]
         ],
         "notes": same["notes"],
@@ -171,17 +150,19 @@ def show_answer(answer: Answer, receipt: str) -> None:
 
 
 def answer_as_json(answer: Answer) -> dict[str, Any]:
-    """Released numbers by column, and their record."""
     left = str(answer.remaining)
     return {"columns": columns_json(answer), "left": left, "entry": answer.entry, "record": answer.record}
 
 
 def show_ledger(ledger: Ledger, studies: Iterable[str]) -> None:
-    """Print what each study has spent, on what."""
     for study in studies:
         total, spent, left = ledger.total(study), ledger.spent(study), ledger.remaining(study)
         say(f"{study}: ε {shown(spent)} of {shown(total)} spent, {left_shown(left)} left", style="bold")
-        rows = [_entry_row(entry) for entry in ledger.entries(study)]
+        rows = []
+        for entry in ledger.entries(study):
+            cost = shown(in_epsilon(entry.amount)) if entry.amount or entry.kind == "repeat" else ""
+            when, who, question = entry.time[:19], entry.analyst or "", question_text(entry.query)
+            rows.append([f"{entry.number:,}", when, entry.kind, who, cost, question])
         _show_table(["entry", "time", "what", "analyst", "ε", "question"], rows, right=(0, 4))
 
 
@@ -203,19 +184,14 @@ def ledger_as_json(ledger: Ledger, studies: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _entry_row(entry: Entry) -> list[str]:
-    cost = shown(in_epsilon(entry.amount)) if entry.amount or entry.kind == "repeat" else ""
-    return [f"{entry.number:,}", entry.time[:19], entry.kind, entry.analyst or "", cost, question_text(entry.query)]
-
-
 def rich_table(
     cells: Sequence[Sequence[str]], *, right: Collection[int] = (), padding: PaddingDimensions = (0, 1)
 ) -> Table:
     """A table of rich; the first row is of headings, and the columns in these places are aligned to the right."""
     table = Table(box=None, header_style="bold", pad_edge=False, padding=padding)
     headings, *rows = [[Text(cell) for cell in row] for row in cells]
-    for at, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if at in right else "left", overflow="fold")
+    for index, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if index in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*row)
     return table

@@ -70,7 +70,6 @@ def table(
 
 
 def line(text: str, *, quiet: bool = True) -> str:
-    """A line of text below or above a table."""
     return f'<div style="{_QUIET if quiet else "font-weight:600"}">{escape(one_line(text))}</div>' if text else ""
 
 

@@ -53,7 +53,6 @@ class PlanJson(TypedDict):
 
 
 def plan_json(plan: Plan) -> PlanJson:
-    """Everything that a plan shows."""
     titles = plan.titles()
     return {
         "study": plan.study.name,

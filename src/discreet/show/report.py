@@ -23,7 +23,6 @@ from discreet.show.html import keys_of, table
 
 
 def report(answer: Answer, *, title: str = "Released by discreet") -> str:
-    """The HTML of the report."""
     record = printable(json.dumps(answer.record, ensure_ascii=False, indent=1))
     said = "".join(f"<p>{escape(one_line(sentence))}</p>" for sentence in (*_cost(answer), _meaning(answer)))
     asked = answer.record.get("question", "")
@@ -52,7 +51,6 @@ def write(
 
 
 def _cost(answer: Answer) -> list[str]:
-    """What was spent, and on whose protection."""
     record = answer.record
     unit = "row" if record.get("unit", "row") == "row" else record["unit"]
     neighbors = {

@@ -220,17 +220,9 @@ def reconstruction(*, epsilon: Any = 1, rounds: int = 10, answers: Answerer = wi
     With noise of a few people on each count, and no account of what so many answers cost together, nearly all bits
     come back. discreet gives m answers for ε in all, each with the scale m/ε: what comes back is near to coins.
     """
-    exact = exact_epsilon(epsilon)
-    naive, ours = (sum(_bits_back(answerer, exact) for _ in range(rounds)) for answerer in (without_account, answers))
+    what = f"solves {_QUESTIONS} counts of random groups for the records of {_PEOPLE} people"
     trials = rounds * _PEOPLE
-    return Attack(
-        name="reconstruction",
-        what=f"solves {_QUESTIONS} counts of random groups for the records of {_PEOPLE} people",
-        trials=trials,
-        naive=naive / trials,
-        discreet=ours / trials,
-        allowed=best_guess(exact),
-    )
+    return _tried("reconstruction", what, _solved_rate, epsilon, trials, answers, naive=without_account)
 
 
 @dataclass(slots=True)
@@ -372,13 +364,15 @@ def feasible(output: float, value: float, scale: float) -> bool:
     return any(output in (value + size, value - size) for size in sizes)
 
 
-def _bits_back(answerer: Answerer, epsilon: Fraction) -> int:
-    """How many bits of one table come back."""
-    bits = secrets(_PEOPLE)
-    groups = secrets(_QUESTIONS * _PEOPLE).reshape(_QUESTIONS, _PEOPLE).astype(np.float64)
-    noisy = answerer((groups @ bits).astype(np.int64), epsilon).astype(np.float64)
-    solved = np.linalg.solve(groups.T @ groups, groups.T @ noisy)  # the normal equations: small, and well conditioned
-    return int(((solved > 0.5) == bits).sum())
+def _solved_rate(answerer: Answerer, epsilon: Fraction, trials: int) -> float:
+    right = 0
+    for _ in range(trials // _PEOPLE):
+        bits = secrets(_PEOPLE)
+        groups = secrets(_QUESTIONS * _PEOPLE).reshape(_QUESTIONS, _PEOPLE).astype(np.float64)
+        noisy = answerer((groups @ bits).astype(np.int64), epsilon).astype(np.float64)
+        solved = np.linalg.solve(groups.T @ groups, groups.T @ noisy)  # the normal equations are well conditioned
+        right += int(((solved > 0.5) == bits).sum())
+    return right / trials
 
 
 def best_guess(epsilon: Fraction) -> float:
@@ -391,7 +385,6 @@ def best_guess(epsilon: Fraction) -> float:
 
 
 def _in_floats(answer: float, *, sensitivity: Any, epsilon: Fraction) -> float:
-    """Laplace noise as the textbooks write it."""
     return answer + float_noise(float(sensitivity / epsilon), 1)[0]
 
 

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from discreet.formats import shown
 from discreet.parameters import exact_chance, exact_count, exact_epsilon
 from discreet.verify import binomial
-from discreet.verify.events import LENGTH_LABELS, Events, events_of, merged
-from discreet.verify.outputs import batches, takes_size
+from discreet.verify.events import LENGTH_LABELS, Events, batches, events_of, merged, takes_size
 
 _PILOT = 20_000
 """Outputs of the pilot at most; it is a tenth of the draws otherwise."""

@@ -187,7 +187,6 @@ def _read(stated: dict[str, Any], name: str) -> Certificate:
 
 
 def _where(name: str, stated: Any, computed: Any) -> str:
-    """Which number of which part differs."""
     if name == "parts" and isinstance(stated, list):
         for one, two in zip(stated, computed, strict=False):
             for key, value in two.items():

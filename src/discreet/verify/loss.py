@@ -94,7 +94,6 @@ class Part:
 
     @property
     def touched(self) -> int:
-        """Groups that one unit can change."""
         return min(self.cells, self.spread * (2 if self.replaced else 1))
 
     @property

@@ -2,10 +2,11 @@
 
     replay(study, "SELECT county, avg(age) FROM visits GROUP BY county", "patient 17")
 
-The rows are copied; a neighbour is the copy without the unit, or with other rows in its place: at the ends of the
-bounds and beyond them, missing, NaN, in groups that are not declared, more of them than `max_rows`. On every copy the
-whole release runs, with a ledger of its own in a temporary folder, and what the mechanism is given before it adds noise
-is compared. No draw decides what is asked next, so the noise need not be frozen: if one did, the flows would differ.
+The rows are copied; a neighbour is the copy without the unit, or with other rows in its place, which come from the
+policy alone: at the lower bounds in the first declared group, beyond the upper bounds in the last (two rows more than
+may count), missing everywhere, and out of all bounds in a group that is not declared. On every copy the whole release
+runs, with a ledger of its own in a temporary folder, and what the mechanism is given before it adds noise is compared.
+No draw decides what is asked next, so the noise need not be frozen: if one did, the flows would differ.
 
 It never spends on the study's ledger. It tells whether each check held, and the public Δ: no number that depends on the
 data. That it passed or failed does depend on it: it is for the custodian, as the data itself is.
@@ -17,15 +18,21 @@ import json
 import math
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from fractions import Fraction
-from itertools import islice
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from discreet.ask.declared import Declared
+from discreet.ask.policy import Policy
 from discreet.engines.base import Exact, Request
 from discreet.errors import EngineFailed, InvalidParameter
 from discreet.formats import shown
@@ -34,7 +41,6 @@ from discreet.release.plan import Plan
 from discreet.release.study import Study
 from discreet.verify.loss import ALWAYS, Part
 from discreet.verify.parts import parts_by_share
-from discreet.verify.rows import neighbors_of, rows_of
 
 Shares: TypeAlias = list[tuple[int, list[Part]]]
 """For each design of a plan how many statistics it has, and its parts."""
@@ -43,8 +49,6 @@ CHECKS = ("errors", "flow", "shape", "charge", "public numbers", "sensitivity")
 
 
 class Watched(Exact[Any]):
-    """An exact answer that notes what is opened."""
-
     __slots__ = ("_notes", "_value")
 
     def __init__(self, value: Any, notes: list[Any]) -> None:
@@ -60,8 +64,6 @@ class Watched(Exact[Any]):
 
 
 class _WatchedEngine:
-    """An engine whose exact answers are watched."""
-
     def __init__(self, engine: Any, notes: list[Any]) -> None:
         self._engine, self._notes = engine, notes
 
@@ -121,7 +123,7 @@ def replay(study: Study, query: Any, unit: Any, *, epsilon: Any = 1, other: Any 
     if study.policy.unit_column is None and (isinstance(unit, bool) or not isinstance(unit, int) or unit < 0):
         raise InvalidParameter(f"unit must be the number of a row, from 0, where each row is a unit, got {quote(unit)}")
     shares = [(len(share.design.names), parts) for share, parts in zip(plan.shares, parts_by_share(plan), strict=True)]
-    tables, pairs = neighbors_of(rows_of(study.engine), study.policy, unit, other)
+    tables, pairs = _neighbors_of(_rows_of(study.engine), study.policy, unit, other)
     with tempfile.TemporaryDirectory(prefix="discreet-replay-") as folder:
         records = [_record(plan, table, Path(folder, str(at))) for at, table in enumerate(tables)]
     if all(record.error for record in records):
@@ -227,3 +229,111 @@ def _choices_within(pairs: Iterator[tuple[Any, Any]], names: int, parts: list[Pa
     moved = [int(np.abs(mine - theirs).sum()) for mine, theirs in islice(pairs, names * cells * kinds)]
     by_choice = np.array(moved).reshape(names, cells, kinds).sum(axis=1)
     return bool(by_choice.max() <= most)
+
+
+def _rows_of(engine: Any) -> Any:
+    """All rows of an engine beside the caller, as an Arrow table; enumerations as texts."""
+    relation = getattr(engine, "_relation", None)
+    if relation is None:
+        raise InvalidParameter("a replay copies the rows: it needs a study whose data DuckDB reads")
+    with suppress(Exception):  # the words of the engine may quote a row: no `__context__` keeps them
+        table = relation().to_arrow_table()
+        plain = [pa.string() if pa.types.is_dictionary(one.type) else one.type for one in table.schema]
+        return table.cast(pa.schema(list(zip(table.schema.names, plain, strict=True))))
+    raise EngineFailed("the rows could not be copied for a replay; nothing was spent")
+
+
+def _neighbors_of(table: Any, policy: Policy, unit: Any, other: Any) -> tuple[list[Any], list[tuple[int, int]]]:
+    """Tables, and which of them are neighbours of one another."""
+    without, there = _without(table, policy, unit)
+    replacements = _replacements(table, policy) + ([] if other is None else [_given(other, table)])
+    others = [pa.concat_tables([without, _placed(table, policy, unit, rows)]) for rows in replacements]
+    if policy.neighbors == "add-remove":
+        tables = [without, table, *others]
+        return tables, [(0, at) for at in range(1, len(tables))]
+    tables = [table, *others] if there else others
+    return tables, list(combinations(range(len(tables)), 2))
+
+
+def _without(table: Any, policy: Policy, unit: Any) -> tuple[Any, bool]:
+    """The table without the unit, and whether it was there."""
+    if policy.unit_column is None:
+        return pa.concat_tables([table.slice(0, unit), table.slice(unit + 1)]), unit < table.num_rows
+    column = table[policy.unit_column]
+    try:
+        same = pc.fill_null(pc.equal(column, pa.scalar(unit, column.type)), False)
+    except (pa.ArrowException, TypeError):
+        raise InvalidParameter("unit must be a value of the type that the unit column has") from None
+    left = table.filter(pc.invert(same))
+    return left, left.num_rows < table.num_rows
+
+
+def _placed(table: Any, policy: Policy, unit: Any, rows: list[dict[str, Any]]) -> Any:
+    """Rows of the unit, in the types of the table; what does not fit into a type is missing."""
+
+    def fitting(value: Any, kind: Any) -> Any:
+        try:
+            pa.scalar(value, kind)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            return None
+        return value
+
+    columns = {}
+    for name, kind in zip(table.schema.names, table.schema.types, strict=True):
+        values = [unit if name == policy.unit_column else fitting(row.get(name), kind) for row in rows]
+        columns[name] = pa.array(values, kind)
+    return pa.table(columns, table.schema)
+
+
+def _given(other: Any, table: Any) -> list[dict[str, Any]]:
+    rows = other.to_pylist() if hasattr(other, "to_pylist") else [other] if isinstance(other, dict) else other
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        raise InvalidParameter("other must be an Arrow table, a dict, or a list of dicts with the columns of the data")
+    if unknown := {name for row in rows for name in row} - set(table.schema.names):
+        raise InvalidParameter(f"other has a column that the data has not: {sorted(unknown)[0]}")
+    return rows
+
+
+def _replacements(table: Any, policy: Policy) -> list[list[dict[str, Any]]]:
+    """Rows for the unit's place, from what is declared."""
+    many = 1 if policy.unit_column is None else (policy.max_rows or 1) + 2
+    kinds: tuple[tuple[Callable[[Declared, Any], Any], int], ...] = (
+        (lambda declared, kind: _value(declared, kind, 0), 1),
+        (lambda declared, kind: _value(declared, kind, -1), many),
+        (lambda _, __: None, 1),
+        (lambda _, kind: _wild(kind), 1),
+    )
+    return [
+        [{column.name: make(policy.columns.get(column.name, Declared()), column.type) for column in table.schema}]
+        * times
+        for make, times in kinds
+    ]
+
+
+def _value(declared: Declared, kind: Any, end: int) -> Any:
+    """The first key or the lower bound; the last key or one beyond the upper bound; in the type of the column."""
+    if declared.keys:
+        value = declared.keys[end]
+    elif declared.bounds is not None:
+        bound = declared.bounds[end]
+        value = bound + 1 if end and isinstance(bound, Fraction) else bound
+    else:
+        return bool(end) if pa.types.is_boolean(kind) else None
+    text = _is_text(kind)  # which the policy reads as numbers or dates
+    if isinstance(value, Fraction):
+        number = float(value) if text or pa.types.is_floating(kind) else math.floor(value)
+        return repr(number) if text else number
+    return value.isoformat(" ") if text and isinstance(value, datetime) else value
+
+
+def _wild(kind: Any) -> Any:
+    """What no one declared."""
+    if pa.types.is_floating(kind):
+        return math.nan
+    if pa.types.is_integer(kind):
+        return 2 ** (kind.bit_width - 1) - 1
+    return "nowhere at all" if _is_text(kind) else None
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -32,8 +32,6 @@ _LEVEL = Fraction(19, 20)
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A statistic with two neighbours."""
-
     statistic: str
     neighbors: str
     mechanism: Callable[..., Any]

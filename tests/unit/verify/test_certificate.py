@@ -69,7 +69,7 @@ def test_a_certificate_speaks_of_the_noise_that_is_drawn(policy, clauses):
     units = {unit for kind, unit, *_ in drawn if kind == "choice"}
     for part in parts:
         if part.law == "choice":  # the exponents are whole multiples of the unit
-            assert any((part.over / unit).denominator == (part.under / unit).denominator == 1 for unit in units)
+            assert any(all((part.facts[rate] / unit).denominator == 1 for rate in ("over", "under")) for unit in units)
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)

@@ -34,7 +34,6 @@ _NUMBERS = [("value", "value"), ("low", "from"), ("high", "to")]
 
 
 def lonely(column: Numbers, width: int) -> theme.Figure:
-    """One number with its interval."""
     base = theme.chart([column.fields(0)]).properties(width=width, height=36)
     x = alt.X("value:Q", title=column.name, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=8))
     return _dotted(base, "x", x, {}, {}, tooltip=_tooltips())
@@ -73,7 +72,6 @@ def crowded(column: Numbers, keys: Keys, width: int, *, chosen: list[int]) -> th
 
 
 def binned(column: Numbers, keys: Keys, series: Keys | None, width: int) -> theme.Figure:
-    """A column for each bin, in order."""
     crowd = len(keys.different) * max(map(len, map(str, keys.different)), default=0) * 7 > width
     axis = alt.Axis(labelAngle=-45 if crowd else 0, labelOverlap=len(keys.different) > MOST_LABELS, grid=False)
     x = {"x": alt.X("key:N", sort=None, scale=alt.Scale(domain=keys.different), title=keys.name, axis=axis)}
@@ -148,7 +146,6 @@ def _dotted(
 
 
 def _painted(series: Keys | None) -> dict[str, Any]:
-    """Colour and shape of a second key."""
     if series is None:
         return {}
     legend = alt.Legend(title=series.name, orient="bottom", columns=4)

@@ -17,18 +17,8 @@ from discreet.formats import shown
 from discreet.parameters import exact_count, quote
 from discreet.release.answer import Answer
 from discreet.release.release import Cumulative, Histogram, Release, Releases
-from discreet.show.figures import panels, theme
-from discreet.show.figures.released_table import (
-    Keys,
-    Numbers,
-    Table,
-    of_answer,
-    of_release,
-    of_releases,
-    plain,
-    titled,
-    triples,
-)
+from discreet.show.figures import panels, released_table, theme
+from discreet.show.figures.released_table import Keys, Numbers, Table, plain, titled, triples
 from discreet.show.figures.theme import alt
 
 _MOST_COLUMNS = 4
@@ -56,15 +46,15 @@ def release(
     wide = exact_count("width", width)
     match answer:
         case Answer():
-            return _drawn(of_answer(answer), column, wide)
+            return _drawn(released_table.of_answer(answer), column, wide)
         case Histogram():
             return _histogram(answer, wide)
         case Cumulative():
             return _cumulative(answer, wide)
         case Release():
-            return _drawn(of_release(answer), column, wide)
+            return _drawn(released_table.of_release(answer), column, wide)
         case Releases():
-            return _drawn(of_releases(answer), column, wide)
+            return _drawn(released_table.of_releases(answer), column, wide)
     raise InvalidParameter(f"answer must be an answer or a release, got {quote(answer)}")
 
 

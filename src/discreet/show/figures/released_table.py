@@ -50,7 +50,6 @@ class Numbers:
     items: Sequence[tuple[Any, Any, Any]]
 
     def fields(self, at: int) -> dict[str, Any]:
-        """One row, as a spec has it."""
         return dict(zip(("value", "low", "high"), map(plain, self.items[at]), strict=True))
 
     def only(self, rows: Iterable[int]) -> Numbers:
@@ -64,8 +63,6 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Released numbers by their keys."""
-
     keys: tuple[Keys, ...]
     columns: tuple[Numbers, ...]
     note: str
@@ -78,7 +75,6 @@ class Table:
 
 
 def of_answer(answer: Answer) -> Table:
-    """The table of an answer."""
     groups = {group.name: group for group in answer.query.groups}
     asked = {statistic["name"]: statistic["asked"] for statistic in answer.record.get("statistics", [])}
     keys, columns = [], []
@@ -134,7 +130,6 @@ def titled(name: str) -> str:
 
 
 def plain(number: Any) -> Any:
-    """A released number as a spec has it."""
     number = number.item() if hasattr(number, "item") else number
     if isinstance(number, int):
         return int(number) if abs(number) <= _EXACT else as_float(Fraction(number))

@@ -64,8 +64,6 @@ altair, converter = partial(_extra, "altair"), partial(_extra, "vl_convert")
 
 
 class _Altair:
-    """altair, imported when it is first used."""
-
     def __getattr__(self, name: str) -> Any:
         return getattr(altair(), name)
 
