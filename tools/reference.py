@@ -17,7 +17,6 @@ from types import ModuleType
 from typing import Any
 
 import discreet
-from discreet import verify
 from discreet.ask.statistics import STATISTICS
 from discreet.release.answer import Answer
 from discreet.release.plan import Plan
@@ -62,7 +61,7 @@ def page() -> str:
     if functions:
         raise SystemExit(f"no section for {', '.join(functions)}")
     parts += ["## What they give back", *described(GIVEN, "")]
-    for name, module in [*((name, names[name]) for name in names if name not in functions), ("verify", verify)]:
+    for name, module in names.items():
         if isinstance(module, ModuleType):
             parts += [f"## `{name}`", prose(module), *described(members(module), f"{name}.")]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -48,6 +48,7 @@ def make(name: str, **options: Any) -> theme.Figure:
     for needed, parameter in known.items():
         if parameter.default is inspect.Parameter.empty and needed not in options:
             raise InvalidParameter(f"figure {name} needs {needed}")
+    theme.altair()  # without the extra, nothing is looked at
     return NAMES[name](**options)
 
 
