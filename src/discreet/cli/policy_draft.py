@@ -69,7 +69,7 @@ class Draft:
             name, equals, value = text.partition("=")
             if not equals or not value:
                 raise InvalidParameter(f"--{option} must be written as column=…, got {quote(text)}")
-            self.columns.setdefault(_known(name, schema), {})[option] = _WRITERS[option](value, folder)
+            self.columns.setdefault(_known(name, schema), {})[option] = _value(option, value, folder)
 
 
 def described(place: str, schema: Schema) -> str:
@@ -205,7 +205,8 @@ def _options(column: ColumnType, folder: Path, text: str) -> dict[str, str] | No
     if column.kind == "truth":
         return {} if _yes(text) else None
     listed = column.kind == "text" or (column.kind == "number" and ":" not in text)
-    options = {"keys": _keys(text, folder)} if listed else {"bounds": _bounds(text, folder)}
+    option = "keys" if listed else "bounds"
+    options = {option: _value(option, text, folder)}
     Declared(**_read(options), folder=folder)
     return options
 
@@ -214,18 +215,15 @@ def _read(options: Mapping[str, str]) -> dict[str, Any]:
     return tomllib.loads("\n".join(f"{option} = {value}" for option, value in options.items()))
 
 
-def _bounds(text: str, _folder: Path) -> str:
-    lower, colon, upper = text.partition(":")
-    if not colon:
-        raise InvalidParameter(f"bounds must be written as lower:upper, such as 0:120, got {quote(text)}")
-    return f"[{_scalar(lower)}, {_scalar(upper)}]"
-
-
-def _bins(text: str, _folder: Path) -> str:
-    return f"[{', '.join(_scalar(edge) for edge in text.split(','))}]"
-
-
-def _keys(text: str, folder: Path) -> str:
+def _value(option: str, text: str, folder: Path) -> str:
+    """What was said of an option, as TOML has it."""
+    if option == "bins":
+        return f"[{', '.join(map(_scalar, text.split(',')))}]"
+    if option == "bounds":
+        lower, colon, upper = text.partition(":")
+        if not colon:
+            raise InvalidParameter(f"bounds must be written as lower:upper, such as 0:120, got {quote(text)}")
+        return f"[{_scalar(lower)}, {_scalar(upper)}]"
     if text == "discover" or _RANGE.fullmatch(text):
         return _quoted(text)
     if _PUBLIC_FILE.fullmatch(text):
@@ -247,9 +245,6 @@ def _listed(text: str) -> list[str]:
         keys.append(key[2] if key[1] is None else key[1].replace('""', '"'))
         start, comma = key.end(), key[3]
     return keys
-
-
-_WRITERS: Mapping[str, Callable[[str, Path], str]] = {"bounds": _bounds, "bins": _bins, "keys": _keys}
 
 
 def _scalar(text: str) -> str:

@@ -59,30 +59,24 @@ def _cost(answer: Answer) -> list[str]:
     }.get(record["neighbors"], record["neighbors"])
     if not answer.epsilon:
         return ["It cost nothing: all of these numbers are public."]
-    found = [
+    sentences = [
         f"ε = {shown(answer.epsilon)} was spent; {left_shown(answer.remaining)} was left of the study's total. "
         f"{neighbors[0].upper()}{neighbors[1:]}, every outcome is equally likely up to a factor e^ε"
-        + (f" = {_factor(answer.epsilon)}." if answer.epsilon <= 20 else ".")
+        + (f" = {math.exp(float(answer.epsilon)):.4g}." if answer.epsilon <= 20 else ".")
     ]
     keys = record.get("discovered")
     if keys is not None:
         epsilon, delta = (shown(Fraction(keys[name])) for name in ("epsilon", "delta"))
-        found.append(
-            f"The keys of {', '.join(keys['columns'])} were discovered before, at (ε, δ) = ({epsilon}, {delta})."
-        )
-    return found
-
-
-def _factor(epsilon: Fraction) -> str:
-    return f"{math.exp(float(epsilon)):.4g}"
+        columns = ", ".join(keys["columns"])
+        sentences.append(f"The keys of {columns} were discovered before, at (ε, δ) = ({epsilon}, {delta}).")
+    return sentences
 
 
 def _meaning(answer: Answer) -> str:
     percent = f"{float(Fraction(answer.record['confidence'])) * 100:g} %"
+    what = f"Each true number lies within its ± in {percent} of releases."
     if answer.record.get("simultaneous"):
         what = f"In {percent} of releases all true numbers of the table lie within their ± at once."
-    else:
-        what = f"Each true number lies within its ± in {percent} of releases."
     return f"{what} ± covers the noise that was added, not the choice of people nor values clamped to the bounds."
 
 

@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from itertools import combinations, islice
@@ -76,14 +76,14 @@ class _WatchedEngine:
         return Watched(held[0], self._notes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class Record:
-    """One run: what the mechanism opened, and what came out."""
+    """One run: what the mechanism opened, and what came out; no `repr` shows it."""
 
-    opened: list[Any] = field(default_factory=list)
-    shape: Any = None
-    spent: Fraction = Fraction(0)
-    error: str = ""
+    opened: list[Any]
+    shape: Any
+    spent: Fraction
+    error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations, product
-from typing import Any
+from typing import Any, NamedTuple
 
 from discreet.draw.coin import below
 from discreet.draw.entropy import keystream
@@ -57,15 +57,13 @@ class Search:
         return f"{found}: the claim, {float(self.claimed):.6g}, is BROKEN {times}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(NamedTuple):
     """A data set, and the place at which its neighbour has another value, or none."""
 
     x: list[Any]
     place: int
     values: tuple[Any, ...]
 
-    @property
     def other(self) -> list[Any]:
         return [*self.x[: self.place], *self.values, *self.x[self.place + 1 :]]
 
@@ -107,14 +105,14 @@ class _Seeker:
             if distance >= _INFINITE:
                 return
             place = below(len(pair.x), keystream())
-            moved = replace(pair, x=[*pair.x[:place], self._value(), *pair.x[place + 1 :]])
+            moved = pair._replace(x=[*pair.x[:place], self._value(), *pair.x[place + 1 :]])
             changed = self._distance(self._numbers(moved.x), moved)
             if changed >= distance:
                 self.worst[index] = changed, moved
 
     def _distance(self, first: list[Fraction] | None, pair: _Pair) -> Fraction:
         self.tried += 1
-        second = self._numbers(pair.other)
+        second = self._numbers(pair.other())
         if first is None and second is None:
             return Fraction(0)
         if first is None or second is None or len(first) != len(second):
@@ -191,6 +189,6 @@ def search_sensitivity(
         sensitivity=math.inf if distance >= _INFINITE else distance,
         claimed=claim,
         x=pair.x,
-        x_neighbor=pair.other,
+        x_neighbor=pair.other(),
         tried=seeker.tried,
     )
