@@ -46,16 +46,18 @@ def refuse_taken(files: Sequence[str], *, force: bool, kept: Kept) -> None:
 
 def saved(answer: Answer, files: Sequence[str], *, force: bool = False) -> list[Path]:
     """The files that were written: the answer in each format, and its record beside it."""
-    from discreet.show import figures, report
-
     written: list[Path] = []
     try:
         for file in files:
             if Path(file).suffix in _TABLES:
                 written.append(answer.save(file, force=force))
             elif Path(file).suffix == ".html":
+                from discreet.show import report
+
                 written.append(report.write(answer, file, force=force))
             else:
+                from discreet.show import figures
+
                 chart = figures.make("release", answer=answer)
                 written.append(figures.save(chart, file, force=force, kept=answer.kept))
             written.append(answer.save_record(file, force=force))
