@@ -19,7 +19,7 @@ import numpy as np
 from discreet.ask import expression as ask
 from discreet.ask.expression import Expression, Kind
 from discreet.ask.query import Group
-from discreet.engines.base import Cells, Measure, OnGrid, Present, Request, Rows, Squares, Total, Units
+from discreet.engines.base import Cells, Measure, OnGrid, Present, Product, Request, Rows, Squares, Total, Units
 
 Row = Mapping[str, Any]
 
@@ -325,6 +325,9 @@ def fact(measure: Measure, row: Row) -> int | None:
             return None if value is None or value is False else 1
         case Total(value) | Squares(value) | Present(value) | Cells(value):
             return on_grid(value, row)
+        case Product(first, second, (power, other)):
+            points = on_grid(first, row), on_grid(second, row)
+            return None if None in points else points[0] ** power * points[1] ** other
 
 
 def size(group: Group) -> int:
@@ -376,11 +379,12 @@ def facts_of(request: Request) -> list[Any]:
             case Units() | Rows(None):
                 continue
             case Rows(of):
-                one: Any = of
+                facts: list[Any] = [of]
+            case Product(first, second):
+                facts = [first, second]
             case _:
-                one = measure.value
-        if one not in found:
-            found.append(one)
+                facts = [measure.value]
+        found += [one for one in facts if one not in found]
     return found
 
 
@@ -434,7 +438,7 @@ def value(measure: Measure, rows: list[Row], request: Request) -> Any:
             return len({row[request.unit] for row in rows}) if request.unit is not None else len(rows)
         case Rows() | Present():
             return len(found)
-        case Total():
+        case Total() | Product():
             return sum(found)
         case Squares():
             return sum(one * one for one in found)

@@ -26,18 +26,25 @@ goes or changes, the scales at ε = 1 are
     squares    Σ(2a−R), Σ(8q−R²), N         9R/4, 9R²/2, 3       N private, a value takes its place    [change-one]
     pair       Σa, Σ(R−a)                   R, R                 a value comes or goes
     Bernstein  Σ(R−a)², Σ2a(R−a), Σa²       R², R², R²           a value comes or goes
+    family     cells that add up to 1       1 each               a row comes or goes
+    columns    Σ(2a−R) of several, and N    2R/p each, 1/rest    N private, a row takes its place      [change-one]
     ranks      the gap of each cell         max(q, 1−q) to either side; 1 where a value takes another's place
     tree       the nodes of H levels        H for a value that comes or goes
 
 Where a moves by d·R, q moves by at most d(1−d)·R², and max d + 2d(1−d) = 9/8. A value that comes or goes moves the
 centred sums by at most R and 1, which costs ½ + ½, and the squares by 4/9 + 2/9 + 3/9. A value adds R to the pair, and
-R² to Bernstein's sums. `Terms` says how many values one unit moves. Each line has a law in tests/laws.
+R² to Bernstein's sums. A *family* is a partition of the row: cells that are not negative and add up to 1, as the pair
+and Bernstein's sums do in units of R and R². Families whose parts p of ε add up to 1 cost ε together. Several centred
+columns with parts p share one N: a row in another's place moves them by Σp ≤ 1, and one that comes or goes by Σp/2 (for
+squares 2p/3), which leaves the rest to N. `Terms` says how many values one unit moves. Each line has a law in
+tests/laws.
 """
 
 from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -65,6 +72,9 @@ _WEIGHT = Fraction(2)
 """Of the squares beside the sum: near the best for variances in the middle of what is possible."""
 
 _STRETCH = (1 + _WEIGHT) ** 2 / (4 * _WEIGHT)
+
+_COMES = {False: Fraction(1, 2), True: Fraction(2, 3)}
+"""What a row that comes or goes costs, as a share of the part of a centred column: of a mean, of squares."""
 
 
 def count(*, neighbors: object = "change-one") -> Fraction:
@@ -293,6 +303,19 @@ class Terms:
             scales = [2 * _STRETCH * width, 8 * _STRETCH / _WEIGHT * width**2, Fraction(3)]
             return [self.rows * scale for scale in scales]
         return [Fraction(self.factor * width**2)] * 3
+
+    def family(self, unit: int, part: Fraction) -> Fraction:
+        """The scale at ε = 1 of a cell, in which a row has at most so many, of a family with this part of ε."""
+        return self.factor * unit / part
+
+    def column(self, width: int, squares: bool, part: Fraction) -> list[Fraction]:
+        """The scales at ε = 1 of the centred totals of a column with this part of ε, but for the number of rows."""
+        scales = self.variance(width)[:2] if squares else self.mean(width)[:1]
+        return [scale / part for scale in scales]
+
+    def shared_rows(self, columns: Iterable[tuple[bool, Fraction]]) -> Fraction:
+        """The scale at ε = 1 of the number of rows that centred columns share, (squares, part) of each."""
+        return self.rows / (1 - builtins.sum((_COMES[squares] * part for squares, part in columns), Fraction()))
 
     def ranks(self, share: Fraction) -> Fraction:
         """How far apart one unit moves the gaps of two cells to a quantile, up and down, in ranks."""

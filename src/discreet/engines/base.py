@@ -126,7 +126,16 @@ class Cells:
     value: OnGrid
 
 
-Measure: TypeAlias = Rows | Units | Total | Squares | Present | Cells
+@dataclass(frozen=True, slots=True)
+class Product:
+    """Σ aᵖbᑫ over rows in which neither value is missing; each power is 0 or 1."""
+
+    first: OnGrid
+    second: OnGrid
+    powers: tuple[int, int]
+
+
+Measure: TypeAlias = Rows | Units | Total | Squares | Present | Cells | Product
 
 
 @dataclass(frozen=True, slots=True)

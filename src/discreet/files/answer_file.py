@@ -35,6 +35,7 @@ from discreet.release.design import columns
 from discreet.release.discovery import told_with
 from discreet.release.size import refuse_large_file
 from discreet.release.statistics.counts import CountDesign
+from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def unstreamed(plan: Plan) -> str | None:
             "HAVING, ORDER BY, LIMIT and arithmetic act on released numbers: leave them out with to=, "
             "and do them on the file, free of charge"
         )
-    if not all(isinstance(share.design, CountDesign | MomentDesign) for share in plan.shares):
+    if not all(isinstance(share.design, CountDesign | MomentDesign | JointDesign) for share in plan.shares):
         return "with to= an answer has counts, sums, means, variances and std; ask the rest without it"
     return None
 

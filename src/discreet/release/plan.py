@@ -41,6 +41,7 @@ from discreet.release.mechanism import public_count
 from discreet.release.size import refuse_large, within_memory
 from discreet.release.split import Share, of_everybody, shared
 from discreet.release.statistics.counts import CountDesign
+from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign, largest
 
 _LEAST_DOUBT = Fraction(1, 10**12)
@@ -93,7 +94,7 @@ class Plan:
         """The one text of what will be released: questions that only differ in spelling share it."""
         policy = self.study.policy
         promise = [policy.neighbors, policy.unit, policy.max_rows, policy.max_groups]
-        parts = [[str(share.epsilon) for share in self.shares], str(self.confidence), self.simultaneous]
+        parts = [[share.text for share in self.shares], str(self.confidence), self.simultaneous]
         return json.dumps([questions.canonical(self.query), promise, parts], separators=(",", ":"))
 
     @overload
@@ -318,7 +319,7 @@ def _json(record: dict[str, Any]) -> bytes:
 @lru_cache(maxsize=512)
 def _rehearsed(design: Any, terms: Terms, epsilon: Fraction, level: Fraction) -> dict[str, Any]:
     """What a design makes of one empty group; choices of ranks are alike in all groups, and only tried in one."""
-    if terms.cells > 1 and not isinstance(design, CountDesign | MomentDesign):
+    if terms.cells > 1 and not isinstance(design, CountDesign | MomentDesign | JointDesign):
         return {}
     empty = [
         [np.zeros(measure.value.grid.width + 1, np.int64)] if isinstance(measure, Cells) else [0]

@@ -1,13 +1,14 @@
 """How ε is shared: the aggregates of a question joined into designs, each with its exact part.
 
-Mean, sum and std of one expression are one design and cost as much as one of them. Designs share ε in equal parts
-(quantiles one each), or by the weights that the caller gives; the parts are Fractions and add up to ε.
+Counts of rows, sums, means and variances with a private number of rows are one joint design. Quantiles, extremes,
+counts of units and what rests on a public number of rows have shares of their own. How large the parts are is in
+`weights`; they are Fractions and add up to ε.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -18,8 +19,10 @@ from discreet.errors import InvalidParameter
 from discreet.parameters import exact, quote
 from discreet.release.design import Design
 from discreet.release.statistics.counts import CountDesign, KnownCount
+from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.ranks import ExtremeDesign, QuantileDesign, refuse_unranked
+from discreet.release.weights import parted
 
 _HEAVIEST = Fraction(10**6)
 """Beyond that, a weight leaves nothing for the other columns."""
@@ -33,39 +36,66 @@ class Share:
     epsilon: Fraction
     terms: Terms
 
+    @property
+    def text(self) -> str:
+        """The ε, and where families share it, that of each: the canonical text has both."""
+        families = self.design.families if isinstance(self.design, JointDesign) else ()
+        parts = (f"{'*'.join(map(str, attributes)) or 'rows'} {part * self.epsilon}" for attributes, part in families)
+        return " ".join([str(self.epsilon), *(f"({part})" for part in parts)])
+
 
 def of_everybody(policy: Policy, query: Query) -> bool:
     """Whether a unit that is replaced stays in the only group that there is."""
     return policy.neighbors == "change-one" and query.where is None and not query.groups
 
 
-def _designs(policy: Policy, query: Query, cells: int, public_size: bool) -> list[tuple[Design, bool]]:
-    """The designs of a query, aggregates of one expression joined; each with whether its number of rows is public."""
+def _designs(
+    policy: Policy, query: Query, cells: int, public_size: bool
+) -> tuple[list[tuple[Design, bool]], JointDesign | None]:
+    """The designs of a query, each with whether its number of rows is public; and what is measured jointly, if any."""
     whole = public_size and of_everybody(policy, query)
     each = policy.unit_column is None
+    meets = policy.neighbors == "change-one" and cells == 1
     designs: list[tuple[Design, bool]] = []
-    joint: dict[Moment, list[tuple[str, str]]] = {}
+    counts: list[tuple[str, Count]] = []
+    moments: dict[Moment, list[tuple[str, str]]] = {}
     for name, one in query.aggregates:
         match one:
             case Count(of=None) if whole and each:
                 designs.append((KnownCount(name=name, of=one), True))
             case CountUnits() if whole:
                 designs.append((KnownCount(name=name, of=one), True))
-            case Count() | CountUnits():
+            case CountUnits() if not each:
                 designs.append((CountDesign(name=name, of=one), False))
+            case Count() | CountUnits():
+                counts.append((name, one if isinstance(one, Count) else Count()))
             case Moment():
                 statistic = one.statistic + ("+" if one.sample else "")
-                joint.setdefault(_subject(one), []).append((name, statistic))
+                moments.setdefault(_subject(one), []).append((name, statistic))
             case Quantiles():
                 names = (name,) if len(one.shares) == 1 else tuple(f"{name}.{at}" for at in range(len(one.shares)))
                 design = QuantileDesign(names=names, of=one, cells=cells)
                 designs.append((design, False))
             case Extreme():
                 designs.append((ExtremeDesign(name=name, of=one), False))
-    for subject, wanted in joint.items():
-        joined = MomentDesign(wanted=tuple(wanted), of=subject)
-        designs.append((joined, whole and each and subject.missing is not None))
-    return designs
+    columns = [MomentDesign(wanted=tuple(wanted), of=subject) for subject, wanted in moments.items()]
+
+    def joins(design: MomentDesign) -> bool:
+        """Where a row takes another's place, only columns that all rows have share the number of rows."""
+        return not meets or (design.of.missing is not None and not (whole and each))
+
+    joint = JointDesign(
+        counts=tuple((name, count) for name, count in counts if not meets or count.of is None),
+        columns=tuple(design for design in columns if joins(design)),
+        families=(),
+    )
+    if len(joint.shape) + any(count.of is None for _, count in joint.counts) < 2:
+        joint = replace(joint, counts=(), columns=())
+    single = [(CountDesign(name=name, of=count), False) for name, count in counts if name not in joint.names]
+    lone = [
+        (design, whole and each and design.of.missing is not None) for design in columns if design not in joint.columns
+    ]
+    return [*designs, *single, *lone], joint if joint.names else None
 
 
 def _subject(one: Moment) -> Moment:
@@ -86,25 +116,35 @@ def shared(
 ) -> tuple[Share, ...]:
     """Each design with its exact share of ε; they add up to ε. `public_size` is that of the engine."""
     inner = _weighed(query, weights)
-    designs = _designs(policy, query, cells, public_size)
-    parts = []
-    for design, _ in designs:
-        wished = [inner[name] for name in design.names if name in inner]
-        parts.append(design.weight * max(wished, default=Fraction(1)))
-    total = sum(parts, Fraction())
     rows = policy.max_rows if policy.unit_column is not None and policy.max_rows is not None else 1
-    shares = []
-    for (design, public), part in zip(designs, parts, strict=True):
-        terms = Terms(
-            rows=rows,
-            spread=min(rows, policy.max_groups or rows),
-            replaced=policy.neighbors == "change-one",
-            public=public,
-            cells=cells,
+    terms = Terms(
+        rows=rows,
+        spread=min(rows, policy.max_groups or rows),
+        replaced=policy.neighbors == "change-one",
+        public=False,
+        cells=cells,
+    )
+    designs, joint = _designs(policy, query, cells, public_size)
+    wishes = tuple(float(inner.get(name, 1)) for name in (joint.names if joint is not None else ()))
+    others = tuple(
+        design.weight**3 * max((float(inner[name]) for name in design.names if name in inner), default=1.0)
+        for design, _ in designs
+        if design.weight
+    )
+    measured, part, parts = parted(joint, terms, wishes, others) if others or joint else (None, Fraction(0), ())
+    left = iter(parts)
+    shares = [
+        Share(
+            design=design,
+            epsilon=epsilon * next(left) if design.weight else Fraction(0),
+            terms=replace(terms, public=public),
         )
-        share = Share(design=design, epsilon=epsilon * part / total if part else Fraction(0), terms=terms)
-        refuse_unranked(design, terms, share.epsilon)
-        shares.append(share)
+        for design, public in designs
+    ]
+    if measured is not None:
+        shares.append(Share(design=measured, epsilon=epsilon * part, terms=terms))
+    for share in shares:
+        refuse_unranked(share.design, share.terms, share.epsilon)
     return tuple(shares)
 
 

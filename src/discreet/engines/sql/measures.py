@@ -19,7 +19,7 @@ from typing import assert_never
 from sqlglot import exp
 
 from discreet.ask.expression import Expression
-from discreet.engines.base import Cells, Measure, OnGrid, Present, Rows, Squares, Total, Units
+from discreet.engines.base import Cells, Measure, OnGrid, Present, Product, Rows, Squares, Total, Units
 from discreet.engines.sql.expressions import Translator
 from discreet.engines.sql.trees import Tree, call, column, count, joined, negated, paren, present, total, when, whole
 from discreet.errors import InvalidParameter
@@ -53,6 +53,9 @@ class Facts:
                 asked = of
             case Total(value) | Present(value) | Cells(value) | Squares(value):
                 asked = value
+            case Product():
+                self.name(Present(measure.first))
+                return self.name(Present(measure.second))
             case _:
                 assert_never(measure)
         if asked not in self.names:
@@ -101,7 +104,7 @@ class Facts:
         tree = when([(there, point)])
         return tree if value.missing is None else call("coalesce", tree, whole(value.missing - grid.lower))
 
-    def aggregate(self, measure: Measure, unit: str | None) -> Tree:
+    def aggregate(self, measure: Measure, unit: str | None) -> Tree:  # noqa: PLR0911 - one for each measure
         """The aggregate of a measure over facts."""
         match measure:
             case Units() if unit is not None:
@@ -118,6 +121,8 @@ class Facts:
                 if value.grid.width > _WIDEST_SQUARE:
                     raise InvalidParameter(f"squares need a grid of at most 2⁴² steps, got {value.grid.width}")
                 return self._sum(value, self.name(measure), 2)
+            case Product():
+                return self._product(measure)
             case _:
                 assert_never(measure)
 
@@ -130,6 +135,21 @@ class Facts:
 
     def _nan(self, name: str) -> Tree:
         return count(when([(self.translator.dialect.is_nan(column(self.raw[name])), whole(1))]))
+
+    def _product(self, measure: Product) -> Tree:
+        """Σ aᵖbᑫ over rows in which both are there."""
+        here, there = (column(self.name(Present(value))) for value in (measure.first, measure.second))
+        match measure.powers:
+            case 0, 0:
+                return count(when([(present(here), there)]))
+            case 1, 0:
+                points = when([(present(there), here)])
+            case 0, 1:
+                points = when([(present(here), there)])
+            case _:
+                points = exp.Mul(this=self.translator.dialect.cast(here, "wide"), expression=there)
+        sums = self.translator.dialect.sums
+        return total(self.translator.dialect.cast(points, sums) if sums is not None else points)
 
     def _sum(self, value: OnGrid, name: str, power: int) -> Tree:
         """Σa or Σa²."""

@@ -21,7 +21,7 @@ from sqlglot import exp
 
 from discreet.ask.expression import Kind
 from discreet.ask.query import Group
-from discreet.engines.base import Cells, Measure, Request, Schema, Units
+from discreet.engines.base import Cells, Measure, Product, Request, Schema, Units
 from discreet.engines.integers import column as column_of
 from discreet.engines.sql.dialect import KEYS, SOURCE, Dialect
 from discreet.engines.sql.duckdb import DUCKDB
@@ -112,7 +112,7 @@ class _Builder:
         self.dialect = dialect
         self.translator = Translator(schema, dialect)
         self.limits = request.unit is not None and not (request.max_rows is None and request.max_groups is None)
-        only_sums = not self.limits and not any(isinstance(measure, Cells) for measure in request.measures)
+        only_sums = not self.limits and not any(isinstance(measure, Cells | Product) for measure in request.measures)
         self.facts = Facts(self.translator, only_sums)
         self.keys: dict[int, tuple[str, list[Any], list[int | None]]] = {}
         """For each group that is joined: the Arrow type of its keys, the keys, and their places."""

@@ -30,7 +30,17 @@ from numpy.typing import NDArray
 from discreet.calibrate.grid import ValueGrid
 from discreet.engines.integers import Integers, roomy
 from discreet.release.mechanism import NoisyColumn
-from discreet.release.statistics.spread import SMALL_SCALE, Floats, combined_radius, discrete_radius, radius, slack_of
+from discreet.release.statistics.spread import (
+    SMALL_SCALE,
+    Floats,
+    combined_radius,
+    continuous_scale,
+    discrete_radius,
+    radius,
+    slack_of,
+)
+
+Matrix: TypeAlias = tuple[tuple[float, ...], ...]
 
 Ends: TypeAlias = tuple[Floats, Floats]
 """The lower and the upper ends of intervals."""
@@ -51,38 +61,44 @@ _ROWS = 256
 """Rows of edges that are found at a time: they stay in the caches."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Partition:
     """Sums over which a value spreads its weight, and the totals that are drawn for them."""
 
     values: tuple[float, ...]
     """Of a value that is wholly in one of the sums, what it is as a share of the range: Σu = Σ values·sums."""
-    units: tuple[tuple[int, int], ...]
-    """For each total (f, p): it is drawn in units of 1/(f·R^p)."""
     matrix: tuple[tuple[float, ...], ...]
-    """For each sum its coefficients: sum = Σ coefficient·total/(f·R^p)."""
+    """For each sum its coefficients: sum = Σ coefficient·total/unit."""
     scales: tuple[float, ...]
-    """For each total, in those units, the scale of its noise; up to a common factor."""
+    """For each total, in its units, the scale of its noise; up to a common factor."""
+    units: tuple[int, ...]
+    """For each total what counts as 1."""
 
     def mixed(self, weights: Floats) -> Floats:
         """What a combination of the sums is, as a combination of the totals in their units."""
         found: Floats = np.asarray(weights, np.float64) @ np.array(self.matrix)
         return found
 
-    def radius(self, weights: Floats, confidence: float) -> Floats:
-        """How far the noise of combinations of the sums reaches, at the scales above."""
-        return combined_radius(self.mixed(weights) * np.array(self.scales), confidence)
+
+def pair(width: int) -> Partition:
+    """Σu and Σ(1−u)."""
+    return Partition((1, 0), ((1, 0), (0, 1)), (1, 1), (width, width))
 
 
-PAIR = Partition((1, 0), ((1, 1), (1, 1)), ((1, 0), (0, 1)), (1, 1))
-CENTRED_PAIR = Partition((1, 0), ((2, 1), (1, 0)), ((1, 1 / 2), (-1, 1 / 2)), (1, 2))
-BERNSTEIN = Partition((0, 1 / 2, 1), ((1, 2), (1, 2), (1, 2)), ((1, 0, 0), (0, 1, 0), (0, 0, 1)), (1, 1, 1))
-CENTRED_BERNSTEIN = Partition(
-    (0, 1 / 2, 1),
-    ((2, 1), (8, 2), (1, 0)),
-    ((-1, -1, 3 / 8), (0, 2, 1 / 4), (1, -1, 3 / 8)),
-    (9 / 8, 9 / 16, 3),
-)
+def bernstein(width: int) -> Partition:
+    """Σ(1−u)², Σ2u(1−u) and Σu²."""
+    return Partition((0, 1 / 2, 1), ((1, 0, 0), (0, 1, 0), (0, 0, 1)), (1, 1, 1), (width**2,) * 3)
+
+
+def centred(width: int, part: float = 1.0, rows: float = 2.0) -> Partition:
+    """The pair from Σ(u − ½) with this part of ε, and N with a scale of so many."""
+    return Partition((1, 0), ((1, 1 / 2), (-1, 1 / 2)), (1 / part, rows), (2 * width, 1))
+
+
+def centred_squares(width: int, part: float = 1.0, rows: float = 3.0) -> Partition:
+    """Bernstein's sums from Σ(u − ½) and Σ(u(1−u) − ⅛) with this part of ε, and N with a scale of so many."""
+    matrix = ((-1, -1, 3 / 8), (0, 2, 1 / 4), (1, -1, 3 / 8))
+    return Partition((0, 1 / 2, 1), matrix, (9 / 8 / part, 9 / 16 / part, rows), (2 * width, 8 * width**2, 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +167,7 @@ class Private:
         level, step = float(confidence), float(self.grid.step)
         match statistic:
             case "count" | "sum":
-                weights = np.ones(len(self.totals)) if statistic == "count" else self._sum_weights() * step
+                weights = np.ones(len(self.partition.values)) if statistic == "count" else self._sum_weights() * step
                 value, reach = self.value(statistic), self.reach(weights, level).item()
                 return value - reach, value + reach
             case "mean":  # half a step wider for the grid's rounding
@@ -165,10 +181,34 @@ class Private:
 
     def reach(self, weights: Floats, confidence: float) -> Floats:
         """How far the noise of a combination of the sums reaches."""
-        return self._factor() * self.partition.radius(weights, confidence) + self._slack(weights)
+        mixed = self.partition.mixed(weights) * np.array(self.partition.scales)
+        return self._factor() * combined_radius(mixed, confidence) + self._slack(weights)
+
+    def planned(self, level: float, base: str, deviation: bool, rows: int) -> float:
+        """How far off a number of a group of so many rows can be, at this level, where its error is largest.
+
+        An estimate z of a mean or variance exceeds the true one by t if the noise of numerator − (z + t)·denominator
+        exceeds t·N: to first order for a variance, exactly for a mean. With `deviation`, of data whose std is a
+        quarter of the range.
+        """
+        values, width, step = np.array(self.partition.values), float(self.grid.width), float(self.grid.step)
+        match base:
+            case "count":
+                return float(self.reach(np.ones(len(values)), level))
+            case "sum":
+                return float(self.reach(self._sum_weights(), level)) * step
+            case "mean":
+                reach = self._factor() * _mean_reaches(*self._table(level))
+                reach = reach + self._slack(_mean_weights(self.partition.values, _POINTS))
+                return max(_beyond(side, rows) for side in (reach, reach[::-1])) * width * step
+        reach = self._factor() * _variance_reaches(*self._table(level)) + self._slack(_variance_weights())
+        if deviation:
+            u, quarter = np.linspace(0, 1, _POINTS), (_VARIANCES - 1) // 4  # v = 1/16
+            return float(reach[u * (1 - u) >= 1 / 16, quarter].max()) / rows * (width * step) ** 2
+        return max(_beyond(side, rows, 1 / 4) for side in reach) * (width * step) ** 2
 
     def _units(self) -> Floats:
-        return np.array([factor * float(self.grid.width) ** power for factor, power in self.partition.units])
+        return np.array(self.partition.units, np.float64)
 
     def _sums(self) -> Floats:
         """The sums of the partition, for all groups."""
@@ -186,24 +226,29 @@ class Private:
 
     def _factor(self) -> float:
         """What the scales of the partition are multiplied by: that of the total for which it is largest."""
-        spreads = np.array([float(total[0].spread) for total in self.totals])
+        spreads = np.array([continuous_scale(total[0]) for total in self.totals])
         return float((spreads / self._units() / np.array(self.partition.scales)).max())
 
     def _slack(self, weights: Floats) -> Floats:
-        """How far a combination of discrete draws can be from that of continuous ones."""
+        """How much further a combination of discrete draws can reach than one of continuous draws."""
         slack = np.array([slack_of(total[0]) for total in self.totals]) / self._units()
-        found: Floats = np.abs(self.partition.mixed(weights)) @ slack
+        found: Floats = (np.abs(self.partition.mixed(weights)) * slack).max(axis=-1)
         return found
+
+    def _table(self, confidence: float) -> tuple[Any, ...]:
+        """What reaches are tabulated for."""
+        partition = self.partition
+        return partition.values, partition.matrix, partition.scales, confidence
 
     def _shares(self, confidence: float) -> Ends:
         """The u for which Σu − u·N is within its noise."""
         sums, one = self._sums(), self.totals[0]
-        small = len(sums) == 2 and all(total.step == 1 and total.scale == one.scale for total in self.totals)
+        small = len(self.totals) == 2 and all(total.step == 1 and total.scale == one.scale for total in self.totals)
         if small and one.scale <= SMALL_SCALE:
-            reach = _small_reaches(self.partition, self.grid.width, float(one.scale), confidence)
+            reach = _small_reaches(self.partition, float(one.scale), confidence)
         else:
-            reach = self._factor() * _mean_reaches(self.partition, confidence)
-            reach = reach + self._slack(_mean_weights(self.partition, _POINTS))
+            reach = self._factor() * _mean_reaches(*self._table(confidence))
+            reach = reach + self._slack(_mean_weights(self.partition.values, _POINTS))
         return edges(self._part(sums), sums.sum(axis=0), np.linspace(0, 1, reach.size), reach[None, :])
 
     def _variance_ends(self, confidence: float) -> Ends:
@@ -223,7 +268,7 @@ class Private:
         known = u * u * b0 + (u * u - u) * b1 + (1 - u) ** 2 * b2
         at = np.minimum((u * (_POINTS - 1)).astype(np.int64), _POINTS - 2)
         part = (u * (_POINTS - 1) - at)[..., None]
-        table = self._factor() * _variance_reaches(self.partition, confidence) + self._slack(_variance_weights())
+        table = self._factor() * _variance_reaches(*self._table(confidence)) + self._slack(_variance_weights())
         reach = table[at] * (1 - part) + table[at + 1] * part
         size = np.broadcast_to(b0 + b1 + b2, u.shape)
         v = np.linspace(0, 0.25, _VARIANCES)
@@ -282,9 +327,20 @@ def _sample_factor(statistic: str, size: Floats) -> Floats:
     return count / (count - 1) if statistic.endswith("+") else np.ones_like(count)
 
 
-def _mean_weights(partition: Partition, points: int) -> Floats:
+def _beyond(reach: Floats, rows: int, last: float = 1.0) -> float:
+    """The t at which t·N is the reach at t, the reaches being those between 0 and `last`."""
+    points = np.linspace(0, last, reach.size)
+    over = np.flatnonzero(points * rows >= reach)
+    if not over.size:
+        return last
+    after, before = over[0], over[0] - 1
+    rise = (points[after] - points[before]) * rows - (reach[after] - reach[before])
+    return float(points[before] + (reach[before] - points[before] * rows) / rise * (points[after] - points[before]))
+
+
+def _mean_weights(values: tuple[float, ...], points: int) -> Floats:
     """The weights of Σu − u·N, for each u."""
-    return np.array(partition.values) - np.linspace(0, 1, points)[:, None]
+    return np.array(values) - np.linspace(0, 1, points)[:, None]
 
 
 @lru_cache(maxsize=1)
@@ -295,20 +351,25 @@ def _variance_weights() -> Floats:
 
 
 @lru_cache(maxsize=64)
-def _mean_reaches(partition: Partition, confidence: float) -> Floats:
-    return partition.radius(_mean_weights(partition, _POINTS), confidence) * _WIDER
+def _mean_reaches(values: tuple[float, ...], matrix: Matrix, scales: tuple[float, ...], confidence: float) -> Floats:
+    return combined_radius(_mean_weights(values, _POINTS) @ np.array(matrix) * np.array(scales), confidence) * _WIDER
 
 
 @lru_cache(maxsize=64)
-def _variance_reaches(partition: Partition, confidence: float) -> Floats:
-    return partition.radius(_variance_weights(), confidence) * _WIDER
+def _variance_reaches(_: tuple[float, ...], matrix: Matrix, scales: tuple[float, ...], confidence: float) -> Floats:
+    if len(scales) <= 3:
+        return combined_radius(_variance_weights() @ np.array(matrix) * np.array(scales), confidence) * _WIDER
+    # a quarter of the points either way: between them it is nearly linear, and not above that
+    coarse = combined_radius(_variance_weights()[::4, ::4] @ np.array(matrix) * np.array(scales), confidence)
+    rows, columns = (np.linspace(0, 1, size) for size in (_POINTS, _VARIANCES))
+    finer = np.stack([np.interp(rows, rows[::4], column) for column in coarse.T])
+    return np.stack([np.interp(columns, columns[::4], row) for row in finer.T]) * _WIDER**4
 
 
 @lru_cache(maxsize=64)
-def _small_reaches(partition: Partition, width: int, scale: float, confidence: float) -> Floats:
+def _small_reaches(partition: Partition, scale: float, confidence: float) -> Floats:
     """Of draws of up to k steps a combination moves by at most k·Σ|Δw|, half of it from the nearer point."""
-    units = np.array([factor * float(width) ** power for factor, power in partition.units])
-    weights = partition.mixed(_mean_weights(partition, _FINE_POINTS)) / units
+    weights = partition.mixed(_mean_weights(partition.values, _FINE_POINTS)) / np.array(partition.units, np.float64)
     largest = math.ceil(scale * (8 - math.log1p(-confidence)))
     moved = np.abs(weights[1] - weights[0]).sum() / 2
     found: Floats = discrete_radius(weights, scale, confidence) + largest * moved

@@ -10,7 +10,7 @@ mean needs no count, and a variance is joint. What follows from sums with privat
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -29,15 +29,15 @@ from discreet.formats import readable
 from discreet.release.design import Estimate, Line, Secret, on_grid
 from discreet.release.mechanism import NoisyColumn, NoisySum, noisy_columns, public_count, public_step
 from discreet.release.statistics.grouped import (
-    BERNSTEIN,
-    CENTRED_BERNSTEIN,
-    CENTRED_PAIR,
-    PAIR,
     Lone,
     Partition,
     Private,
+    bernstein,
+    centred,
+    centred_squares,
+    pair,
 )
-from discreet.release.statistics.spread import radius
+from discreet.release.statistics.spread import combined_radius, radius
 
 SUM_BITS = 30
 SQUARE_BITS = 22
@@ -95,31 +95,23 @@ class MomentDesign:
     def partition(self, terms: Terms) -> Partition:
         """How the number, the mean and the variance of a private number of rows follow from the totals."""
         if self.squares:
-            return CENTRED_BERNSTEIN if terms.meets else BERNSTEIN
-        return CENTRED_PAIR if terms.meets else PAIR
+            return (centred_squares if terms.meets else bernstein)(self.grid.width)
+        return (centred if terms.meets else pair)(self.grid.width)
 
     def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
         """The widest that an interval can be; a std is taken of data whose std is a quarter of the range."""
-        found = []
-        for name, statistic in self.wanted:
-            scale, step = self.noise(statistic, terms, epsilon)
-            reach = self._reach(statistic, terms, epsilon, confidence)
-            is_sum = moment(statistic).base == "sum"
-            sizes = [1] if is_sum else [size] if size is not None else [1_000, 10_000]
-            shown = [f"± {readable(reach / rows, 3)}" + (f" at {rows:,} rows" if rows > 1 else "") for rows in sizes]
-            found.append(
-                Line(
-                    name=name,
-                    sensitivity=scale * epsilon,
-                    scale=scale,
-                    within=", ".join(shown),
-                    reach=reach / sizes[0] if size is not None or is_sum else None,
-                    sized=True,
-                    step=step,
-                    noise=self._sum_noise(terms, epsilon) if is_sum else (),
-                )
+        return [
+            moment_line(
+                name,
+                statistic,
+                self.noise(statistic, terms, epsilon),
+                epsilon,
+                partial(planned_error, self.of, statistic, partial(self._reach, terms, epsilon, float(confidence))),
+                self._sum_noise(terms, epsilon) if moment(statistic).base == "sum" else (),
+                size,
             )
-        return found
+            for name, statistic in self.wanted
+        ]
 
     def noise(self, statistic: str, terms: Terms, epsilon: Fraction) -> tuple[Fraction, Fraction]:
         """The scale and the step of the noise that a statistic rests on: on a count, a sum or a sum of squares.
@@ -127,9 +119,9 @@ class MomentDesign:
         In the units of the data, before a division by the number of rows.
         """
         at, power = {"count": (-1, 0), "variance": (1, 2)}.get(moment(statistic).base or "", (0, 1))
-        factor, degree = (((1, 1), (1, 2)) if terms.public or self.alone else self.partition(terms).units)[at]
         scale, width = self.scales(terms, epsilon)[at], self.grid.width
-        unit = (width * self.grid.step) ** power / (factor * width**degree)
+        share = width ** (2 if at == 1 else 1) if terms.public or self.alone else self.partition(terms).units[at]
+        unit = (width * self.grid.step) ** power / share
         return scale * unit, public_step(scale, epsilon, terms.touched) * unit
 
     def _sum_noise(self, terms: Terms, epsilon: Fraction) -> tuple[Fraction, ...]:
@@ -137,41 +129,24 @@ class MomentDesign:
         grid, scales = self.grid, self.scales(terms, epsilon)
         if terms.public or self.alone:
             return (scales[0] * grid.step,)
-        partition = self.partition(terms)
-        ends = [grid.lower + Fraction(value) * grid.width for value in partition.values]
-        found = []
-        for scale, (factor, power), *column in zip(scales, partition.units, *partition.matrix, strict=True):
-            weight = sum((end * Fraction(part) for end, part in zip(ends, column, strict=True)), Fraction())
-            found.append(scale * abs(weight) / (factor * grid.width**power) * grid.step)
-        return tuple(scale for scale in found if scale)
+        return sum_noise(grid, self.partition(terms), scales)
 
-    def _reach(self, statistic: str, terms: Terms, epsilon: Fraction, confidence: Fraction) -> float:
-        """The half-width of a sum; of what follows from a mean or a variance, times the number of rows."""
-        row, width = moment(statistic), float(self.of.upper - self.of.lower)
-        at = width**2 / 16 if row.base == "variance" else float(self.of.lower) + width / 2
-        return self._base_reach(str(row.base), terms, epsilon, confidence) * float(row.slope(at))
-
-    def _base_reach(self, statistic: str, terms: Terms, epsilon: Fraction, confidence: Fraction) -> float:
-        grid, scales, level = self.grid, self.scales(terms, epsilon), float(confidence)
-        width, step = float(grid.width), float(grid.step)
+    def _reach(self, terms: Terms, epsilon: Fraction, level: float, base: str, deviation: bool, rows: int) -> float:
+        """How far off a sum, mean or variance of so many rows can be; for a deviation, of data whose std is R/4."""
+        grid, scales = self.grid, self.scales(terms, epsilon)
+        step, size = float(grid.step), float(grid.width * grid.step)
         if len(scales) == 1:
-            return half_width(scales[0], confidence) * step
-        if terms.public and statistic in ("sum", "mean"):
-            return float(scales[0]) * -math.log(1 - level) * step
-        half = (1 + level) / 2  # variances give half of the error to the mean
-        if terms.public:
-            found = (float(scales[0]) * width + float(scales[1])) * -math.log(1 - half) * step**2
-        else:
+            return half_width(scales[0], Fraction(level)) * step / (rows if base == "mean" else 1)
+        if not terms.public:
             totals = [NoisyColumn(values=[0], step=1, scale=scale) for scale in scales]
-            partition = self.partition(terms)
-            noise = Private(grid=grid, partition=partition, totals=totals)
-            values = np.array(partition.values)
-            if statistic == "sum":
-                return float(noise.reach(grid.lower + values * width, level)) * step
-            if statistic == "mean":  # an end of the bounds is worst
-                return float(noise.reach(values, level)) * width * step
-            found = float(noise.reach(values == 1, half)) * (width * step) ** 2
-        return found
+            sums = Private(grid=grid, partition=self.partition(terms), totals=totals)
+            return sums.planned(level, base, deviation, rows)
+        first, second = float(scales[0]) * step, float(scales[1]) * step**2
+        if base != "variance":
+            return float(combined_radius(np.array([first]), level)) / (rows if base == "mean" else 1)
+        # m(R−m) − Σq/n has the slope R − 2m: R at the bounds, √3/2·R at most where the std is R/4
+        slope = size * (0.75**0.5 if deviation else 1)
+        return float(combined_radius(np.array([first * slope, second]), level)) / rows
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
         """The joint release: noisy sums of all groups, from which the statistics follow at any confidence."""
@@ -214,6 +189,14 @@ class MomentDesign:
         return (centred_totals if terms.meets else pair_totals)(n, total, width)
 
 
+def planned_error(of: Moment, statistic: str, reach: Callable[[str, bool, int], float], rows: int) -> float:
+    """How far off a statistic of so many rows can be: of what it follows from, by its slope in the middle."""
+    row, width = moment(statistic), float(of.upper - of.lower)
+    deviation = row.base == "variance" and row.shape is not None
+    at = width**2 / 16 if row.base == "variance" else float(of.lower) + width / 2
+    return reach(str(row.base), deviation, rows) * float(row.slope(at))
+
+
 def largest(of: Moment) -> float:
     """The size that what follows from a mean or a variance cannot exceed; infinite for a sum."""
     row, width = moment(of.statistic), float(of.upper - of.lower)
@@ -238,6 +221,41 @@ def estimate_of(sums: Lone | Known | Private, statistic: str) -> Estimate:
         return shaped(low), shaped(high)
 
     return Estimate(shaped(sums.value(base)), ends)
+
+
+def moment_line(
+    name: str,
+    statistic: str,
+    noise: tuple[Fraction, Fraction],
+    epsilon: Fraction,
+    reach: Callable[[int], float],
+    draws: tuple[Fraction, ...],
+    size: int | None,
+) -> Line:
+    """What a plan says of a statistic with noise of this scale and step; `reach` takes the rows of a group."""
+    is_sum = moment(statistic).base == "sum"
+    sizes = [1] if is_sum else [size] if size is not None else [1_000, 10_000]
+    shown = [f"± {readable(reach(rows), 3)}" + (f" at {rows:,} rows" if rows > 1 else "") for rows in sizes]
+    return Line(
+        name=name,
+        sensitivity=noise[0] * epsilon,
+        scale=noise[0],
+        within=", ".join(shown),
+        reach=reach(sizes[0]) if size is not None or is_sum else None,
+        sized=True,
+        step=noise[1],
+        noise=draws,
+    )
+
+
+def sum_noise(grid: ValueGrid, partition: Partition, scales: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    """The scales of the draws in a sum that follows from a partition."""
+    ends = [grid.lower + Fraction(value) * grid.width for value in partition.values]
+    found = []
+    for scale, unit, *column in zip(scales, partition.units, *partition.matrix, strict=True):
+        weight = sum((end * Fraction(part) for end, part in zip(ends, column, strict=True)), Fraction())
+        found.append(scale * abs(weight) / unit * grid.step)
+    return tuple(scale for scale in found if scale)
 
 
 def joint_totals(total: Any, squared: Any, width: int) -> list[Any]:

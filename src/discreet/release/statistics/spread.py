@@ -1,7 +1,7 @@
 """Intervals from released values only: how far the noise alone can have moved them, at a confidence.
 
-Noise is continuous Laplace for this purpose; the discrete draw is within one step of it (|X| = ⌊|Y| + c⌋ with c ≤ ½ and
-the same sign), which every bound below adds. For S = Σ wᵢYᵢ of independent unit Laplace variables, |wᵢ| distinct,
+Noise is continuous Laplace for this purpose, of the variance that the discrete draw has; every bound below adds what
+the lattice of the draws can do. For S = Σ wᵢYᵢ of independent unit Laplace variables, |wᵢ| distinct,
 
     P(|S| > t) = Σᵢ e^(−t/|wᵢ|) · Πⱼ≠ᵢ wᵢ²/(wᵢ² − wⱼ²)
 
@@ -30,6 +30,22 @@ _STEPS, _CLOSE = 50, 1e-6
 SMALL_SCALE = 2
 """Up to this scale in steps the discrete law itself is used: a step of slack would widen the interval by a sixth."""
 
+_FEW = 3
+"""So many weights have a tail in closed form that floats can follow."""
+
+_LEAST = 0.04
+"""Smaller weights, of many, count as this share of the largest."""
+
+_DIGITS = 14.0
+"""Integrals are cut, and their nodes near enough, where what is left out is e^(−this)."""
+
+_ROWS = 64
+"""Rows of weights whose integrals are taken at a time: their nodes stay in the caches."""
+
+_LATTICE = 0.65
+"""A combination of discrete draws reaches so much of its largest weight further than one of continuous draws with the
+same variances: 0.64 at most in a search among weights of one to seven draws, scales from 1 and confidences to 0.999."""
+
 _ROUNDS, _PARTS = 9, 16
 """The edges of a set between two of its points are found to 2⁻³⁶ of their distance."""
 
@@ -45,17 +61,33 @@ def radius(noisy: NoisySum, confidence: Fraction) -> int:
     return half_width(noisy.scale, confidence) * noisy.step + rounding
 
 
+def continuous_scale(noisy: NoisySum) -> float:
+    """The scale of a continuous Laplace variable with the variance of the draw, in grid units."""
+    rate = 1 / float(noisy.scale)
+    return math.exp(-rate / 2) / -math.expm1(-rate) * noisy.step
+
+
 def slack_of(noisy: NoisySum) -> float:
-    """How far a noisy total can be from the total plus continuous noise: one step, and half a step of rounding."""
-    return noisy.step * 1.5 if noisy.step > 1 else 1.0
+    """How much further than such a variable a total with its noise can reach: its lattice, and rounding to a step."""
+    lattice = _LATTICE if noisy.scale >= 1 else 1.0
+    return noisy.step * (lattice + 0.5) if noisy.step > 1 else lattice
 
 
 def combined_radius(weights: Floats, confidence: float) -> Floats:
-    """For each row of weights the t with P(|Σ wᵢYᵢ| ≤ t) = confidence, or a hair more.
+    """For each row of weights the t with P(|Σ wᵢYᵢ| ≤ t) = confidence, or a hair more."""
+    sizes = np.abs(np.asarray(weights, np.float64))
+    sizes = sizes[..., np.flatnonzero(sizes.reshape(-1, sizes.shape[-1]).any(axis=0))]
+    if sizes.shape[-1] == 0:
+        return np.zeros(sizes.shape[:-1])
+    return (_closed_radius if sizes.shape[-1] <= _FEW else _tilted_radius)(sizes, confidence)
+
+
+def _closed_radius(weights: Floats, confidence: float) -> Floats:
+    """Of up to three weights, by the formula above.
 
     ln P(|S| > t) falls and is concave in t, so every step of Newton's method ends at or beyond the root.
     """
-    sizes = _distinct(np.abs(np.asarray(weights, np.float64)))
+    sizes = _distinct(weights)
     miss = math.log1p(-confidence)
     squares = sizes**2
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -71,6 +103,64 @@ def combined_radius(weights: Floats, confidence: float) -> Floats:
         if np.all(np.abs(moved) <= _CLOSE * reach):
             break
     return reach
+
+
+def _tilted_radius(weights: Floats, confidence: float) -> Floats:
+    """Of more weights, whose closed form cancels, by the integral along s = c + iθ, by the midpoint rule:
+
+        P(S > t) = (1/π) ∫₀^∞ Re e^(−st) M(s)/s dθ,    M(s) = Π 1/(1 − wᵢ²s²),    0 < c < 1/max w
+
+    At the c where ln M(c) − ct is least, the integrand is as small as the tail itself: nothing cancels. Small weights
+    are enlarged, which can only widen the interval: then M falls fast.
+    """  # noqa: D400, D415 - a formula follows
+    sizes = weights.reshape(-1, weights.shape[-1])
+    found = [_some_radii(sizes[start : start + _ROWS], confidence) for start in range(0, len(sizes), _ROWS)]
+    return np.concatenate(found).reshape(weights.shape[:-1])
+
+
+def _some_radii(sizes: Floats, confidence: float) -> Floats:
+    top = sizes.max(axis=-1)
+    squares = np.maximum(sizes / np.where(top > 0, top, 1.0)[:, None], _LEAST) ** 2
+    squares[top == 0] = 1.0
+    aim = math.log1p(-confidence) - math.log(2)
+    reach = np.sqrt(2 * squares.sum(axis=-1)) * max(0.7, math.sqrt(-aim))
+    for _ in range(_STEPS):
+        tilt = _tilt(squares, reach)
+        width = 2 * math.pi / np.maximum(reach + _DIGITS / tilt, _DIGITS / (1 - tilt))
+        nodes = math.ceil(float((_last(squares, tilt) / width).max()))
+        s = tilt[:, None] + 1j * (np.arange(nodes) + 0.5) * width[:, None]
+        heights = np.exp((tilt * reach)[:, None] - s * reach[:, None])
+        along = s * s
+        for column in squares.T:
+            heights /= 1 - column[:, None] * along
+        tail, density = ((part.real.sum(axis=-1) * width / math.pi) for part in (heights / s, heights))
+        moved = (np.log(tail) - tilt * reach - aim) * tail / density
+        reach = np.maximum(reach + moved, reach / 3)
+        if np.all(np.abs(moved) <= _CLOSE * reach):
+            break
+    found: Floats = reach * top * (1 + 2 * _CLOSE)
+    return found
+
+
+def _tilt(squares: Floats, reach: Floats) -> Floats:
+    """The c between 0 and 1 with (ln M)′(c) = t, or nearly."""
+    low, high = np.zeros_like(reach), np.ones_like(reach)
+    for _ in range(20):
+        middle = (low + high) / 2
+        beyond = (2 * squares * middle[:, None] / (1 - squares * (middle**2)[:, None])).sum(axis=-1) > reach
+        low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
+    return np.clip((low + high) / 2, 0.05, 1 - 1e-4)
+
+
+def _last(squares: Floats, tilt: Floats) -> Floats:
+    """The θ beyond which M(c + iθ) is nothing beside M(c)."""
+    last, first = np.ones_like(tilt), np.prod(1 - squares * (tilt**2)[:, None], axis=-1)
+    while True:
+        there = np.abs(np.prod(1 - squares * ((tilt + 1j * last) ** 2)[:, None], axis=-1))
+        small = there > math.exp(_DIGITS) * first
+        if small.all():
+            return last
+        last = np.where(small, last, last * 1.3)
 
 
 def discrete_radius(weights: Floats, scale: float, confidence: float) -> Floats:

@@ -9,7 +9,8 @@ import terms
 from discreet.calibrate.grid import value_grid
 from discreet.release.mechanism import NoisyColumn
 from discreet.release.statistics import moments
-from discreet.release.statistics.grouped import BERNSTEIN, CENTRED_BERNSTEIN, CENTRED_PAIR, PAIR, Private, edges
+from discreet.release.statistics.grouped import Private, bernstein, centred_squares, edges, pair
+from discreet.release.statistics.grouped import centred as centred_pair
 from one_group import Group
 
 LEVEL = Fraction(19, 20)
@@ -68,7 +69,7 @@ def test_means_and_sums_from_pairs_are_those_of_each_group(lower, upper, whole, 
     columns.append(
         noisy(rng, second, Fraction(scale) * step / grid.width if centred else Fraction(scale), 1 if centred else step)
     )
-    many = Private(grid=grid, partition=CENTRED_PAIR if centred else PAIR, totals=columns)
+    many = Private(grid=grid, partition=(centred_pair if centred else pair)(grid.width), totals=columns)
     alone = [Group(grid=grid, totals=[column[at] for column in columns], centred=centred) for at in range(GROUPS)]
     agree(table(many, "mean"), [(one.mean(), *one.mean_interval(LEVEL)) for one in alone], upper - lower)
     agree(table(many, "count"), [(one.count(), *one.count_interval(LEVEL)) for one in alone], 1e6)
@@ -90,7 +91,7 @@ def test_variances_means_and_sums_from_triples_are_those_of_each_group(lower, up
         sums.append(totals_of(len(values), sum(values), sum(value * value for value in values), width))
     scales = (terms.centred_square_scales if centred else terms.bernstein_scales)(width, Fraction(1, 4))
     columns = [noisy(rng, totals, scale) for totals, scale in zip(zip(*sums, strict=True), scales, strict=True)]
-    many = Private(grid=grid, partition=CENTRED_BERNSTEIN if centred else BERNSTEIN, totals=columns)
+    many = Private(grid=grid, partition=(centred_squares if centred else bernstein)(grid.width), totals=columns)
     alone = [Group(grid=grid, totals=[column[at] for column in columns], centred=centred) for at in range(GROUPS)]
     agree(table(many, "mean"), [(one.mean(), *one.mean_interval(LEVEL)) for one in alone], upper - lower)
     agree(table(many, "sum"), [(one.sum(), *one.sum_interval(LEVEL)) for one in alone], 1e6)

@@ -10,7 +10,7 @@ import terms
 from discreet.calibrate.grid import value_grid
 from discreet.release.mechanism import NoisyColumn, NoisySum
 from discreet.release.statistics import moments
-from discreet.release.statistics.grouped import BERNSTEIN, CENTRED_BERNSTEIN, CENTRED_PAIR, PAIR, Private
+from discreet.release.statistics.grouped import Private, bernstein, centred, centred_squares, pair
 from discreet.release.statistics.moments import Known, estimate_of
 from discreet.release.statistics.spread import radius
 
@@ -22,15 +22,15 @@ LEVEL = Fraction(19, 20)
 
 
 PRIVATE = {
-    "pair": (PAIR, moments.pair_totals(N, TOTAL, GRID.width), terms.pair_scales),
-    "centred": (CENTRED_PAIR, moments.centred_totals(N, TOTAL, GRID.width), terms.centred_scales),
+    "pair": (pair, moments.pair_totals(N, TOTAL, GRID.width), terms.pair_scales),
+    "centred": (centred, moments.centred_totals(N, TOTAL, GRID.width), terms.centred_scales),
     "Bernstein": (
-        BERNSTEIN,
+        bernstein,
         moments.bernstein_totals(N, TOTAL, SQUARED, GRID.width),
         terms.bernstein_scales,
     ),
     "squares": (
-        CENTRED_BERNSTEIN,
+        centred_squares,
         moments.centred_square_totals(N, TOTAL, SQUARED, GRID.width),
         terms.centred_square_scales,
     ),
@@ -45,7 +45,7 @@ def private(name: str, epsilon: Fraction = Fraction(1), moved: tuple[int, ...] =
         NoisyColumn(values=[total + more], step=1, scale=scale)
         for total, more, scale in zip(totals, moved, scales(GRID.width, epsilon), strict=False)
     ]
-    return Private(grid=GRID, partition=partition, totals=columns)
+    return Private(grid=GRID, partition=partition(GRID.width), totals=columns)
 
 
 def joint(epsilon: Fraction = Fraction(1)) -> Known:

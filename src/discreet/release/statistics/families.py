@@ -1,0 +1,387 @@
+"""Several aggregates of one question from one set of noisy totals, so that none pays for another.
+
+A *family* is a partition of the row: cells that are not negative and add up to 1 in every row.
+
+    {1}                     the number of rows
+    {u, 1−u}                the halves of a column, u = a/R; with a cell for rows without a value, if there can be any
+    {(1−u)², 2u(1−u), u²}   Bernstein's thirds, where a variance is asked for; the same
+    {c, 1−c}                whether a condition holds
+    products                {uv, u(1−v), (1−u)v, (1−u)(1−v)} and so on
+
+Every family is worth one unit a row, whatever the row holds, so families with parts of ε that add up to 1 cost ε. Each
+also estimates the number of rows, and a product the halves of both columns. The cells are fitted to each other by least
+squares under these equalities: y − V Lᵀ(L V Lᵀ)⁺ L y, with V the variances of the draws y and L the differences that
+are 0 without noise. What follows is linear in the draws, with public coefficients.
+
+Where a unit is replaced and there is one group, columns are centred instead, and share one noisy number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, partial
+from itertools import combinations, product
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from discreet.ask.query import Count
+from discreet.ask.statistics import moment
+from discreet.calibrate.grid import ValueGrid
+from discreet.calibrate.sensitivity import Terms
+from discreet.engines.base import Measure, OnGrid, Product, Rows, Squares, Total
+from discreet.engines.integers import Integers, roomy
+from discreet.release.design import Estimate, Line, Secret, on_grid
+from discreet.release.mechanism import NoisyColumn, noisy_columns, public_step
+from discreet.release.statistics.grouped import Matrix, Partition, Private, centred, centred_squares
+from discreet.release.statistics.moments import (
+    MomentDesign,
+    bernstein_totals,
+    centred_square_totals,
+    centred_totals,
+    estimate_of,
+    moment_line,
+    pair_totals,
+    planned_error,
+    sum_noise,
+)
+from discreet.release.statistics.spread import Floats
+
+Family: TypeAlias = tuple[tuple[int, ...], Fraction]
+"""The attributes whose product it is, and its part of the ε of the design."""
+
+Shape: TypeAlias = tuple[tuple[int, bool], ...]
+"""For each attribute the number of its cells, and whether a row can be in none of them."""
+
+WHOLE = ValueGrid(exponent=0, lower=0, upper=1, exact=True)
+"""The grid of what is counted."""
+
+_ROUNDING = Fraction(21, 100)
+"""The scale of a draw with the variance of rounding to whole numbers, 1/12, or a little more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointDesign:
+    """Counts, sums, means and variances of one question, out of one joint release."""
+
+    counts: tuple[tuple[str, Count], ...]
+    """Each by its name: of rows, of rows with a value, or of rows for which a condition holds."""
+    columns: tuple[MomentDesign, ...]
+    families: tuple[Family, ...]
+    """Attributes are the columns in their order, then the conditions of the counts."""
+    weight: int = 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*(name for name, _ in self.counts), *(name for column in self.columns for name in column.names))
+
+    @property
+    def conditions(self) -> tuple[Count, ...]:
+        """The counts that are attributes of their own."""
+        found = (count for _, count in self.counts if count.of is not None and self._column_of(count) is None)
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def shape(self) -> Shape:
+        """The cells of each attribute."""
+        columns = ((3 if column.squares else 2, column.of.missing is None) for column in self.columns)
+        return (*columns, *((1, True) for _ in self.conditions))
+
+    def _column_of(self, count: Count) -> int | None:
+        """The column whose values are counted, if it is one."""
+        return next(
+            (at for at, one in enumerate(self.columns) if one.of.of == count.of and one.of.missing is None), None
+        )
+
+    @property
+    def _values(self) -> tuple[OnGrid, ...]:
+        return tuple(on_grid(column.of.of, column.grid, column.of.missing) for column in self.columns)
+
+    def measures(self) -> tuple[Measure, ...]:
+        """The number of rows, what each column needs, each condition, and the products of columns."""
+        found: list[Measure] = [Rows()]
+        for column in self.columns:
+            found += column.measures()
+        found += [Rows(count.of) for count in self.conditions]
+        for first, second in self._products:
+            values = self._values[first], self._values[second]
+            found += [Product(*values, powers) for powers in ((0, 0), (1, 0), (0, 1), (1, 1))]
+        return tuple(found)
+
+    @property
+    def _products(self) -> list[tuple[int, int]]:
+        return [(attributes[0], attributes[1]) for attributes, _ in self.families if len(attributes) > 1]
+
+    def totals(self, found: list[Any], terms: Terms) -> list[Any]:
+        """The totals that are drawn, for every group, from the measures."""
+        many = all(isinstance(column, Integers) for column in found)
+        arrays = [column.array if many else np.array(list(column), object) for column in found]
+        totals = self._totals(roomy(arrays, self._factors(terms)) if many else arrays, terms)
+        return [Integers(column) if many else column.tolist() for column in totals]
+
+    def _factors(self, terms: Terms) -> list[int]:
+        """For each measure the largest number that it is multiplied with in a total."""
+        top, widest = 2 * max(self.units(terms)), 8 * max((column.grid.width for column in self.columns), default=1)
+        found = []
+        for measure in self.measures():
+            degree = {Total: 1, Squares: 2}.get(type(measure), 0)
+            found.append((top, widest, 8)[sum(measure.powers) if isinstance(measure, Product) else degree])
+        return found
+
+    def _totals(self, found: list[Any], terms: Terms) -> Iterator[Any]:
+        rows, *rest = found
+        at, numbers = 0, []
+        for column in self.columns:
+            size = 3 if column.squares else 2
+            numbers.append(rest[at : at + size])
+            at += size
+        holding = rest[at : at + len(self.conditions)]
+        at += len(holding)
+        widths = [column.grid.width for column in self.columns]
+        if terms.meets:
+            for attributes, _ in self.families:
+                for index in attributes:
+                    centre: Any = centred_square_totals if self.columns[index].squares else centred_totals
+                    yield from centre(*numbers[index], widths[index])[:-1]
+            yield rows
+            return
+        for attributes, _ in self.families:
+            if not attributes:
+                yield rows
+            elif len(attributes) == 2:
+                first, second = attributes
+                both, missing = rest[at : at + 4], (self.shape[first][1], self.shape[second][1])
+                pair_of_widths = widths[first], widths[second]
+                yield from _product_cells(rows, numbers[first], numbers[second], both, pair_of_widths, missing)
+                at += 4
+            elif attributes[0] < len(self.columns):
+                [index] = attributes
+                cells: Any = bernstein_totals if self.columns[index].squares else pair_totals
+                yield from cells(*numbers[index], widths[index])
+                if self.shape[index][1]:
+                    yield rows - numbers[index][0]
+            else:
+                held = holding[attributes[0] - len(self.columns)]
+                yield from (held, rows - held)
+
+    def units(self, terms: Terms) -> tuple[int, ...]:
+        """For each total what is worth one row."""
+        found: list[int] = []
+        sizes = [column.grid.width ** (2 if column.squares else 1) for column in self.columns]
+        sizes += [1] * len(self.conditions)
+        if terms.meets:
+            for attributes, _ in self.families:
+                for index in attributes:
+                    width = self.columns[index].grid.width
+                    found += [2 * width, 8 * width**2] if self.columns[index].squares else [2 * width]
+            return (*found, 1)
+        for attributes, _ in self.families:
+            cells = [[sizes[index]] * self.shape[index][0] + [1] * self.shape[index][1] for index in attributes]
+            found += [int(np.prod(units, dtype=object)) for units in product(*cells)]
+        return tuple(found)
+
+    def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
+        """The scales of the totals, in their own units."""
+        if terms.meets:
+            found = []
+            for attributes, part in self.families:
+                for index in attributes:
+                    column = self.columns[index]
+                    found += terms.column(column.grid.width, column.squares, part)
+            parts = [(self.columns[index].squares, part) for attributes, part in self.families for index in attributes]
+            found.append(terms.shared_rows(parts))
+        else:
+            parts_of = [part for attributes, part in self.families for _ in range(cells_of(self.shape, attributes))]
+            found = [terms.family(unit, part) for unit, part in zip(self.units(terms), parts_of, strict=True)]
+        return [scale / epsilon for scale in found]
+
+    def partitions(self, terms: Terms) -> tuple[list[Partition], list[Partition]]:
+        """How the counts, and how the columns, follow from the totals."""
+        units = self.units(terms)
+        if terms.meets:
+            return self._centred(terms, units)
+        fit = fitted(self.shape, self.families)
+        of_columns = [
+            Partition((0.0, 0.5, 1.0) if column.squares else (1.0, 0.0), fit.cells[index], fit.scales, units)
+            for index, column in enumerate(self.columns)
+        ]
+        of_counts = []
+        for _, count in self.counts:
+            column = self._column_of(count)
+            if count.of is None:
+                row = fit.rows
+            elif column is not None:
+                row = tuple(np.sum(fit.cells[column], axis=0).tolist())
+            else:
+                [row] = fit.cells[len(self.columns) + self.conditions.index(count)]
+            of_counts.append(Partition((1.0,), (row,), fit.scales, units))
+        return of_counts, of_columns
+
+    def _centred(self, terms: Terms, units: tuple[int, ...]) -> tuple[list[Partition], list[Partition]]:
+        """Each column from its own totals and the number of rows, which is the last."""
+        scales = [
+            float(scale / unit / terms.rows) for scale, unit in zip(self.scales(terms, Fraction(1)), units, strict=True)
+        ]
+        last = len(units) - 1
+        of_columns: dict[int, Partition] = {}
+        at = 0
+        for attributes, _ in self.families:
+            for index in attributes:
+                column = self.columns[index]
+                plain = (centred_squares if column.squares else centred)(column.grid.width)
+                own = (*range(at, at + len(plain.units) - 1), last)
+                matrix = np.zeros((len(plain.values), len(units)))
+                matrix[:, own] = plain.matrix
+                at += len(own) - 1
+                of_columns[index] = Partition(plain.values, _tuples(matrix), tuple(scales), units)
+        rows = tuple([0.0] * last + [1.0])
+        of_counts = [Partition((1.0,), (rows,), tuple(scales), units) for _ in self.counts]
+        return of_counts, [of_columns[index] for index in range(len(self.columns))]
+
+    def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
+        """The largest errors that the noise makes at this confidence."""
+        scales, units, (of_counts, of_columns) = self.scales(terms, epsilon), self.units(terms), self.partitions(terms)
+        draws, level = [NoisyColumn(values=[0], step=1, scale=scale) for scale in scales], float(confidence)
+        found = []
+        for (name, _), partition in zip(self.counts, of_counts, strict=True):
+            reach = round(Private(grid=WHOLE, partition=partition, totals=draws).planned(level, "count", False, 1))
+            first = _first(partition)
+            line = Line(
+                name=name,
+                sensitivity=Fraction(terms.steps),
+                scale=scales[first] / units[first],
+                within=f"± {reach:,}",
+                reach=float(reach),
+                noise=(*_mixed(scales, units, partition.matrix[0]), _ROUNDING),
+            )
+            found.append(line)
+        for column, partition in zip(self.columns, of_columns, strict=True):
+            sums, first = Private(grid=column.grid, partition=partition, totals=draws), _first(partition)
+            delta, width = terms.family(units[first], Fraction(1)), column.grid.width * column.grid.step
+            for name, statistic in column.wanted:
+                base = moment(statistic).base
+                unit = width ** (2 if base == "variance" else 1) / units[first]
+                noise = scales[first] * unit, public_step(scales[first], epsilon, terms.touched) * unit
+                reach_of = partial(planned_error, column.of, statistic, partial(sums.planned, level))
+                added = sum_noise(column.grid, partition, scales) if base == "sum" else ()
+                found.append(moment_line(name, statistic, noise, delta / scales[first], reach_of, added, size))
+        return found
+
+    def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
+        """The joint release: noisy totals of all groups, from which everything follows at any confidence."""
+        totals = noisy_columns(
+            exact.map(lambda found: self.totals(found, terms)), self.scales(terms, epsilon), epsilon, terms.touched
+        )
+        of_counts, of_columns = self.partitions(terms)
+        found: dict[str, Estimate] = {}
+        for (name, _), partition in zip(self.counts, of_counts, strict=True):
+            sums = Private(grid=WHOLE, partition=partition, totals=totals)
+            found[name] = Estimate(_whole(sums.value("count")), partial(_whole_ends, sums))
+        for column, partition in zip(self.columns, of_columns, strict=True):
+            sums = Private(grid=column.grid, partition=partition, totals=totals)
+            found |= {name: estimate_of(sums, statistic) for name, statistic in column.wanted}
+        return found
+
+
+def _first(partition: Partition) -> int:
+    """The first total that the sums of a partition depend on."""
+    return int(np.flatnonzero(np.any(np.array(partition.matrix), axis=0))[0])
+
+
+def _whole(counts: Floats) -> Any:
+    """Counts as whole numbers."""
+    return np.rint(counts).astype(np.int64)
+
+
+def _whole_ends(sums: Private, confidence: Fraction) -> tuple[Any, Any]:
+    """The whole numbers within the ends."""
+    low, high = sums.ends("count", confidence)
+    return np.ceil(low).astype(np.int64), np.floor(high).astype(np.int64)
+
+
+def _mixed(scales: Sequence[Fraction], units: Sequence[int], weights: Sequence[float]) -> tuple[Fraction, ...]:
+    """The scales of the draws in a combination of totals."""
+    found = (scale / unit * abs(Fraction(weight)) for scale, unit, weight in zip(scales, units, weights, strict=True))
+    return tuple(scale.limit_denominator(10**9) for scale in found if scale > Fraction(1, 10**6))
+
+
+def _product_cells(
+    rows: Any, first: list[Any], second: list[Any], both: list[Any], size: tuple[int, int], missing: tuple[bool, bool]
+) -> Iterator[Any]:
+    """The cells of a product of halves: u, 1−u and no value of the first by those of the second."""
+    (n, s), (m, t), (width, other) = first, second, size
+    count, left, right, mixed = both
+    yield mixed
+    yield left * other - mixed
+    if missing[1]:
+        yield s - left
+    yield right * width - mixed
+    yield count * (width * other) - left * other - right * width + mixed
+    if missing[1]:
+        yield (n - count) * width - (s - left)
+    if missing[0]:
+        yield t - right
+        yield (m - count) * other - (t - right)
+        if missing[1]:
+            yield rows - n - m + count
+
+
+def cells_of(shape: Shape, attributes: tuple[int, ...]) -> int:
+    """The number of cells of a family."""
+    return int(np.prod([shape[index][0] + shape[index][1] for index in attributes], dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What the fitted cells are, as combinations of the draws in units of a row."""
+
+    rows: tuple[float, ...]
+    cells: tuple[Matrix, ...]
+    """For each attribute its cells, without that of rows that have no value."""
+    scales: tuple[float, ...]
+
+
+@lru_cache(maxsize=256)
+def fitted(shape: Shape, families: tuple[Family, ...]) -> Fit:
+    """The fit of families with these parts of ε."""
+    blocks, size = [], 0
+    for attributes, _ in families:
+        blocks.append((attributes, slice(size, size + cells_of(shape, attributes))))
+        size = blocks[-1][1].stop
+    scales = np.concatenate([np.full(cells_of(shape, attributes), float(1 / part)) for attributes, part in families])
+    margin = partial(_margin, shape, size)
+    gaps = [
+        margin(*one, common) - margin(*two, common)
+        for one, two in combinations(blocks, 2)
+        for common in [tuple(index for index in one[0] if index in two[0])]
+    ]
+    fit = np.eye(size)
+    if gaps:
+        differences = np.concatenate(gaps)
+        spread = differences * scales**2
+        fit -= spread.T @ np.linalg.pinv(differences @ spread.T, rcond=1e-10) @ differences
+    cells = []
+    for index in range(len(shape)):
+        block = next(block for block in blocks if index in block[0])
+        cells.append(_tuples((margin(*block, (index,)) @ fit)[: shape[index][0]]))
+    return Fit(_tuples(margin(*blocks[0], ()) @ fit)[0], tuple(cells), tuple(scales.tolist()))
+
+
+def _margin(shape: Shape, size: int, attributes: tuple[int, ...], block: slice, common: tuple[int, ...]) -> Floats:
+    """The cells of some of the attributes of a family, as sums of its own."""
+    sizes = [shape[index][0] + shape[index][1] for index in attributes]
+    kept = [attributes.index(index) for index in common]
+    found = np.zeros((int(np.prod([sizes[at] for at in kept], dtype=np.int64)), size))
+    for at, cell in enumerate(product(*map(range, sizes))):
+        row = 0
+        for position in kept:
+            row = row * sizes[position] + cell[position]
+        found[row, block.start + at] = 1.0
+    return found
+
+
+def _tuples(matrix: Floats) -> Matrix:
+    """Rounded, so that what is nothing is 0."""
+    return tuple(tuple(row) for row in np.round(matrix, 12).tolist())

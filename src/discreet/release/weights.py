@@ -1,0 +1,164 @@
+"""How much of ε each family, and each other design, of a question gets.
+
+With parts p of ε that add up to 1, the sum over all numbers of weight · variance/(variance alone at ε) is made small
+over multiples of 1/64: families and designs pass sixty-fourths to each other for as long as that helps. The result
+depends on what is asked for and on nothing else, and a difference in rounding between two machines does not decide it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+
+from discreet.ask.statistics import moment
+from discreet.calibrate.sensitivity import Terms
+from discreet.release.statistics.families import JointDesign
+from discreet.release.statistics.grouped import Partition
+from discreet.release.statistics.spread import Floats
+
+_STEPS = 64
+_STRIDES = (16, 8, 4, 2, 1)
+_BETTER = 1 - 1e-6
+"""A step must make the sum so much smaller."""
+
+_MEANS, _VARIANCE = (0.2, 0.5, 0.8), 0.05
+"""Where the errors of means and variances are weighed, as shares of the range and of its square."""
+
+Attributes: TypeAlias = tuple[int, ...]
+Units: TypeAlias = tuple[int, ...]
+"""Parts of ε in sixty-fourths: of families, then of other designs."""
+
+
+@lru_cache(maxsize=512)
+def parted(
+    design: JointDesign | None, terms: Terms, wishes: tuple[float, ...], others: tuple[float, ...]
+) -> tuple[JointDesign | None, Fraction, tuple[Fraction, ...]]:
+    """The design with its families, its part of ε, and the parts of other designs.
+
+    `wishes` are the weights of the numbers of the design, by its names. Another design has w if its error at a part p
+    of ε weighs w/p².
+    """
+    slots = candidates(design, terms) if design is not None else ()
+    best = _best(design, terms, wishes, others, slots)
+    rest = tuple(Fraction(units, _STEPS) for units in best[len(slots) :])
+    joint = None if design is None else _measured(design, slots, best)
+    return joint, 1 - sum(rest, Fraction()), rest
+
+
+def candidates(design: JointDesign, terms: Terms) -> tuple[Attributes, ...]:
+    """The families that may be measured: the rows, each attribute, and products of neighbouring columns' halves."""
+    rows: list[Attributes] = [()] if any(count.of is None for _, count in design.counts) else []
+    halves = [index for index, column in enumerate(design.columns) if not column.squares]
+    products = [] if terms.meets else list(pairwise(halves))
+    return (*rows, *((index,) for index in range(len(design.shape))), *products)
+
+
+def _measured(design: JointDesign, slots: tuple[Attributes, ...], units: Units) -> JointDesign:
+    """The design with the families that have a part."""
+    joint = units[: len(slots)]
+    families = ((slot, Fraction(part, sum(joint))) for slot, part in zip(slots, joint, strict=True) if part)
+    return replace(design, families=tuple(families))
+
+
+def _best(
+    design: JointDesign | None,
+    terms: Terms,
+    wishes: tuple[float, ...],
+    others: tuple[float, ...],
+    slots: tuple[Attributes, ...],
+) -> Units:
+    if len(slots) + len(others) == 1:
+        return (_STEPS,)
+    weights = [] if design is None else _wanted(design, terms)
+
+    def error(units: Units) -> float:
+        joint, rest = units[: len(slots)], units[len(slots) :]
+        covered = {index for slot, part in zip(slots, joint, strict=True) if part for index in slot}
+        if not all(rest) or (design is not None and (not any(joint) or len(covered) < len(design.shape))):
+            return float("inf")
+        found = sum(weight * (_STEPS / part) ** 2 for weight, part in zip(others, rest, strict=True))
+        if design is not None:
+            partitions = _by_name(_measured(design, slots, units), terms)
+            variances = (_variance(*pair) for pair in zip(weights, partitions, strict=True))
+            found += float(np.dot(wishes, list(variances))) * (_STEPS / sum(joint)) ** 2
+        return found
+
+    found = [_descended(_start(slots, len(others), chosen), error) for chosen in _choices(slots)]
+    return min(found, key=lambda units: (float(f"{error(units):.6g}"), units))
+
+
+def _choices(slots: tuple[Attributes, ...]) -> Iterator[list[int]]:
+    """Families to begin with: each attribute by itself, then products of two as far as they go."""
+    singles = [index for index, slot in enumerate(slots) if len(slot) == 1]
+    yield singles or list(range(len(slots)))
+    covered: set[int] = set()
+    products = []
+    for index, slot in enumerate(slots):
+        if len(slot) == 2 and not covered & set(slot):
+            products.append(index)
+            covered |= set(slot)
+    if products:
+        yield [*products, *(index for index in singles if not covered & set(slots[index]))]
+
+
+def _start(slots: tuple[Attributes, ...], others: int, chosen: list[int]) -> Units:
+    """Equal parts for some families and for the other designs."""
+    active = [*chosen, *range(len(slots), len(slots) + others)]
+    ends = [_STEPS * position // len(active) for position in range(len(active) + 1)]
+    sizes = dict(zip(active, (after - before for before, after in pairwise(ends)), strict=True))
+    return tuple(sizes.get(index, 0) for index in range(len(slots) + others))
+
+
+def _descended(units: Units, error: Callable[[Units], float]) -> Units:
+    """Parts that no exchange between two of them improves."""
+    least = error(units)
+    for stride in _STRIDES:
+        moved = True
+        while moved:
+            moved = False
+            for giver in range(len(units)):
+                for taker in range(len(units)):
+                    change = stride * ((np.arange(len(units)) == taker).astype(int) - (np.arange(len(units)) == giver))
+                    tried = tuple((np.array(units) + change).tolist())
+                    if giver == taker or min(tried) < 0:
+                        continue
+                    if (now := error(tried)) < least * _BETTER:
+                        units, least, moved = tried, now, True
+    return units
+
+
+def _by_name(design: JointDesign, terms: Terms) -> list[Partition]:
+    """The partition that each number follows from."""
+    counts, columns = design.partitions(terms)
+    wanted = zip(columns, design.columns, strict=True)
+    return [*counts, *(partition for partition, column in wanted for _ in column.wanted)]
+
+
+def _wanted(design: JointDesign, terms: Terms) -> list[Floats]:
+    """For each number, combinations of the sums of its partition that are its errors: of mean square 1 if alone."""
+    found: list[Floats] = [np.ones((1, 1))] * len(design.counts)
+    for column in design.columns:
+        lower, upper, lone = float(column.grid.lower), float(column.grid.upper), column.partition(terms)
+        for _, statistic in column.wanted:
+            base = moment(statistic).base
+            if base == "sum":
+                found.append((lower + np.array(lone.values) * (upper - lower))[None] / max(abs(lower), abs(upper)))
+                continue
+            u = np.array(_MEANS)[:, None]
+            if base == "mean":
+                errors = np.array(lone.values) - u
+            else:
+                errors = np.hstack([u * u, u * u - u, (1 - u) ** 2]) - _VARIANCE
+            found.append(errors / np.sqrt(_variance(errors, lone)))
+    return found
+
+
+def _variance(weights: Floats, partition: Partition) -> float:
+    """The mean of half the variances of combinations of the sums, at ε = 1."""
+    return float(np.square(partition.mixed(weights) * np.array(partition.scales)).sum(axis=-1).mean())
