@@ -8,6 +8,8 @@ integers that move by kᵢ costs Σ kᵢ/tᵢ, as P(k)/P(k + m) ≤ e^(m/t), wit
     joint         (a, a(R−a)), always                 bernstein  ((R−a)², 2a(R−a), a²)
     centred       (2a−R, 1)                           squares    (2a−R, 8a(R−a)−R², 1)
     tree          1 in each of H levels               answer     Δ in all, as its caller declares
+    families      one unit, spread over the cells of each
+    columns       (2a−R) or (2a−R, 8a(R−a)−R²) of each column, and 1
 
 A unit has up to `rows` of them in up to `spread` of the `cells` groups. A total that is first rounded to a step c moves
 by at most (m + c − 1)/c steps. A choice costs the range of the moves of its gaps (permute-and-flip [MS20]): a row that
@@ -32,6 +34,8 @@ from discreet.parameters import exact_neighbors
 Vector = tuple[Fraction, ...]
 
 NOISE = ("rows", "units", "sum", "lone", "pair", "joint", "bernstein", "centred", "squares", "tree", "answer")
+JOINT = ("families", "columns")
+"""Laws of several attributes, whose facts are by attribute: units of cells 0.0, 0.1, …, or 0.width and 0.squares."""
 OTHER = ("choice", "coin", "public")
 
 _COORDINATES = {"pair": 2, "joint": 2, "bernstein": 3, "centred": 2, "squares": 3}
@@ -67,10 +71,16 @@ class Part:
 
     def __post_init__(self) -> None:
         exact_neighbors(self.neighbors)
-        self._refuse(self.law in (*NOISE, *OTHER), f"the law must be one of {', '.join((*NOISE, *OTHER))}")
-        self._refuse(set(self.facts) == _FACTS.get(self.law, set()), "it must have the facts of its law")
+        laws = (*NOISE, *JOINT, *OTHER)
+        self._refuse(self.law in laws, f"the law must be one of {', '.join(laws)}")
+        if self.law in JOINT:
+            self._refuse(
+                all(value >= 0 for value in self.facts.values()) and bool(self.facts), "it must have attributes"
+            )
+        else:
+            self._refuse(set(self.facts) == _FACTS.get(self.law, set()), "it must have the facts of its law")
         self._refuse(min(self.rows, self.spread, self.cells) >= 1, "rows, spread and cells must be at least 1")
-        numbers = _COORDINATES.get(self.law, 1) if self.law in NOISE else 0
+        numbers = _COORDINATES.get(self.law, 1) if self.law in NOISE else self._cells
         self._refuse(len(self.scales) == len(self.steps) == numbers, f"it must have {numbers} scales and steps")
         self._refuse(all(scale > 0 for scale in (*self.scales, *self.steps)), "scales and steps must be positive")
         if self.law in ALWAYS:
@@ -82,6 +92,16 @@ class Part:
         if self.law == "choice":
             rates = self.facts["over"], self.facts["under"]
             self._refuse(0 <= self.facts["share"] <= 1 and min(rates) >= 0, "rates must be positive")
+
+    @property
+    def _cells(self) -> int:
+        """The integers of a law of several attributes."""
+        match self.law:
+            case "families":
+                return len(self.facts)
+            case "columns":
+                return 1 + sum(1 + (value > 0) for name, value in self.facts.items() if name.endswith(".squares"))
+        return 0
 
     def _refuse(self, holds: bool, sentence: str) -> None:
         if not holds:
@@ -133,7 +153,7 @@ class Part:
 
     def _most(self, weights: list[Fraction]) -> tuple[Fraction, Vector]:
         """The largest Σ wᵢ·mᵢ over what one unit can do, and the moves."""
-        alone, pairs = self._row(weights)
+        alone, pairs = self._row(weights) if self.law not in JOINT else self._attributes(weights)
         if self.law == "units":
             rows: list[Vector] = [(Fraction(self.touched),)]
         elif self.law == "answer":
@@ -148,46 +168,39 @@ class Part:
         moves = [tuple(many * move for move in row) for row in rows]
         return max((sum((w * m for w, m in zip(weights, move, strict=True)), Fraction()), move) for move in moves)
 
-    def _row(self, weights: list[Fraction]) -> tuple[list[Vector], list[Vector]]:  # noqa: PLR0911 - a law each
-        """Moves of one row that comes or goes, and of one that is replaced in its group: those that can be worst."""
+    def _row(self, weights: list[Fraction]) -> tuple[list[Vector], list[Vector]]:
         zero = Fraction(0)
-        lower, upper = self.facts.get("lower", zero), self.facts.get("upper", zero)
-        width = upper - lower
-        match self.law:
-            case "tree":
-                height = self.facts["height"]
-                return [(height,)], [(2 * height,)]
-            case "sum":
-                return [(max(abs(lower), abs(upper)),)], [(max(upper, zero) - min(lower, zero),)]
-            case "lone":
-                return [], [(width,)]
-            case "pair":
-                ends: list[Vector] = [(width, zero), (zero, width)]
-                return ends, [*ends, (width, width)]
-            case "joint":  # |Δ a(R−a)| = d·|R − s| ≤ d(R−d) where a, a′ differ by d and add up to s
-                return [], [(d, d * (width - d)) for d in _tops(width, weights[0] + width * weights[1], -weights[1])]
-            case "bernstein":
-                linear = 2 * width * (weights[1] - weights[0])
-                tops = _tops(width, linear, weights[0] - 2 * weights[1] + weights[2])
-                ones: list[Vector] = [((width - a) ** 2, 2 * a * (width - a), a**2) for a in tops]
-                return ones, [tuple(map(add, gone, come)) for gone in ones for come in ones]
-            case "centred":  # at either end 2a − R is as far from 0 as it can be
-                return [(width, Fraction(1))], [(2 * width, zero), (width, Fraction(1))]
-            case "squares":  # with z = |2a − R| the second is R² − 2z²; two rows that differ by d move it by 8d(R−d)
-                comes: list[Vector] = [(z, abs(width**2 - 2 * z**2), Fraction(1)) for z in self._distances(weights)]
-                tops = _tops(width, 2 * weights[0] + 8 * width * weights[1], -8 * weights[1])
-                return comes, [*comes, *((2 * d, 8 * d * (width - d), zero) for d in tops)]
-        return [(Fraction(1),)], [(Fraction(1),)]
+        if self.law == "tree":
+            height = self.facts["height"]
+            return [(height,)], [(2 * height,)]
+        return _row_of(self.law, self.facts.get("lower", zero), self.facts.get("upper", zero), weights)
 
-    def _distances(self, weights: list[Fraction]) -> list[Fraction]:
-        """The z = |2a − R|, from 0 or 1 to R in steps of 2, where w₀·z + w₁·|R² − 2z²| can be largest.
-
-        Beyond R/√2 it rises, so that R is best; before, it is a parabola with its top at w₀/4w₁.
-        """
-        width = self.facts["upper"] - self.facts["lower"]
-        least, top = int(width) % 2, math.floor(weights[0] / (4 * weights[1]))
-        near = (z for z in range(top - 2, top + 4) if z % 2 == least and least <= z < width)
-        return [width, Fraction(least), *map(Fraction, near)]
+    def _attributes(self, weights: list[Fraction]) -> tuple[list[Vector], list[Vector]]:
+        """The same for several attributes, each at its own worst."""
+        if self.law == "families":
+            worst: list[Fraction] = []
+            by_family: dict[str, list[Fraction]] = {}
+            for name, unit in self.facts.items():
+                by_family.setdefault(name.partition(".")[0], []).append(unit)
+            for units in by_family.values():
+                own = [unit * weight for unit, weight in zip(units, weights[len(worst) :], strict=False)]
+                top = own.index(max(own))
+                worst += [unit if index == top else Fraction(0) for index, unit in enumerate(units)]
+            return [tuple(worst)], [tuple(2 * unit for unit in worst)]
+        comes: list[Fraction] = []
+        moves: list[Fraction] = []
+        for name in self.facts:
+            if not name.endswith(".width"):
+                continue
+            squares = bool(self.facts[f"{name.partition('.')[0]}.squares"])
+            law = "squares" if squares else "centred"
+            count = 2 if squares else 1
+            own = [*weights[len(comes) : len(comes) + count], Fraction(0)]
+            ones, both = _row_of(law, Fraction(0), self.facts[name], own)
+            comes += _heaviest(ones, own)[:count]
+            moves += _heaviest(both, own)[:count]
+        arrival = (*comes, Fraction(1))
+        return [arrival], [arrival, (*moves, Fraction(0))]
 
     def _choice(self) -> Fraction:
         share, over, under = (self.facts[name] for name in ("share", "over", "under"))
@@ -196,6 +209,49 @@ class Part:
         if not self.replaced:
             return self.rows * comes
         return self.rows * (max(moves, comes) if self.cells == 1 else max(moves, 2 * comes))
+
+
+def _row_of(  # noqa: PLR0911 - a law each
+    law: str, lower: Fraction, upper: Fraction, weights: list[Fraction]
+) -> tuple[list[Vector], list[Vector]]:
+    """Moves of one row that comes or goes, and of one that is replaced in its group: those that can be worst."""
+    zero, width = Fraction(0), upper - lower
+    match law:
+        case "sum":
+            return [(max(abs(lower), abs(upper)),)], [(max(upper, zero) - min(lower, zero),)]
+        case "lone":
+            return [], [(width,)]
+        case "pair":
+            ends: list[Vector] = [(width, zero), (zero, width)]
+            return ends, [*ends, (width, width)]
+        case "joint":  # |Δ a(R−a)| = d·|R − s| ≤ d(R−d) where a, a′ differ by d and add up to s
+            return [], [(d, d * (width - d)) for d in _tops(width, weights[0] + width * weights[1], -weights[1])]
+        case "bernstein":
+            linear = 2 * width * (weights[1] - weights[0])
+            tops = _tops(width, linear, weights[0] - 2 * weights[1] + weights[2])
+            ones: list[Vector] = [((width - a) ** 2, 2 * a * (width - a), a**2) for a in tops]
+            return ones, [tuple(map(add, gone, come)) for gone in ones for come in ones]
+        case "centred":  # at either end 2a − R is as far from 0 as it can be
+            return [(width, Fraction(1))], [(2 * width, zero), (width, Fraction(1))]
+        case "squares":  # with z = |2a − R| the second is R² − 2z²; two rows that differ by d move it by 8d(R−d)
+            comes: list[Vector] = [(z, abs(width**2 - 2 * z**2), Fraction(1)) for z in _distances(width, weights)]
+            tops = _tops(width, 2 * weights[0] + 8 * width * weights[1], -8 * weights[1])
+            return comes, [*comes, *((2 * d, 8 * d * (width - d), zero) for d in tops)]
+    return [(Fraction(1),)], [(Fraction(1),)]
+
+
+def _distances(width: Fraction, weights: list[Fraction]) -> list[Fraction]:
+    """The z = |2a − R|, from 0 or 1 to R in steps of 2, where w₀·z + w₁·|R² − 2z²| can be largest.
+
+    Beyond R/√2 it rises, so that R is best; before, it is a parabola with its top at w₀/4w₁.
+    """
+    least, top = int(width) % 2, math.floor(weights[0] / (4 * weights[1]))
+    near = (z for z in range(top - 2, top + 4) if z % 2 == least and least <= z < width)
+    return [width, Fraction(least), *map(Fraction, near)]
+
+
+def _heaviest(moves: list[Vector], weights: list[Fraction]) -> Vector:
+    return max(moves, key=lambda one: sum((w * m for w, m in zip(weights, one, strict=True)), Fraction()))
 
 
 def _tops(width: Fraction, linear: Fraction, square: Fraction) -> list[Fraction]:

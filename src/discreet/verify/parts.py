@@ -34,9 +34,11 @@ from discreet.release.question import noting_designs
 from discreet.release.split import Share
 from discreet.release.statistics.counts import CountDesign, HistogramDesign, KnownCount
 from discreet.release.statistics.cumulative import TreeDesign
+from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.ranks import VALUE_PART, ExtremeDesign, QuantileDesign
 from discreet.release.statistics.response import randomized_response
+from discreet.verify.joint import joint_law, require_joint_totals
 from discreet.verify.loss import Part
 from discreet.verify.recorded import Draw, recorded, recording
 
@@ -108,6 +110,10 @@ def _parts(  # noqa: PLR0911 - one for each design
             part = _noisy(draws, about, _moment_law(design, known=known, meets=meets), _ends(design.grid))
             _opened(draws, everybody and each, about)
             _require_totals(design, part, known=known, meets=meets)
+            return [part]
+        case JointDesign():
+            part = _noisy(draws, about, *joint_law(design, about["neighbors"], about.get("cells", 1)))
+            require_joint_totals(design, part)
             return [part]
         case QuantileDesign():
             _require_measures(design, (Cells,), about)

@@ -259,7 +259,7 @@ class JointDesign:
             found.append(line)
         for column, partition in zip(self.columns, of_columns, strict=True):
             sums, first = Private(grid=column.grid, partition=partition, totals=draws), _first(partition)
-            delta, width = terms.family(units[first], Fraction(1)), column.grid.width * column.grid.step
+            delta, width = Fraction(terms.steps * units[first]), column.grid.width * column.grid.step
             for name, statistic in column.wanted:
                 base = moment(statistic).base
                 unit = width ** (2 if base == "variance" else 1) / units[first]
@@ -286,8 +286,8 @@ class JointDesign:
 
 
 def _first(partition: Partition) -> int:
-    """The first total that the sums of a partition depend on."""
-    return int(np.flatnonzero(np.any(np.array(partition.matrix), axis=0))[0])
+    """The first of the totals that the sums of a partition depend on most."""
+    return int(np.abs(np.array(partition.matrix)).sum(axis=0).argmax())
 
 
 def _whole(counts: Floats) -> Any:

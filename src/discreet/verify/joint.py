@@ -1,0 +1,83 @@
+"""The law of a joint design, and a check on rows that its totals obey it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from itertools import islice, product
+from typing import Any
+
+from discreet.calibrate.sensitivity import Terms
+from discreet.engines.base import Present, Product, Rows, Squares, Total
+from discreet.errors import InvalidParameter
+from discreet.release.statistics.families import JointDesign
+from discreet.verify.loss import Part
+
+_MOST_ROWS = 400
+"""Rows that the totals are tried on."""
+
+
+def joint_law(design: JointDesign, neighbors: str, groups: int) -> tuple[str, dict[str, Fraction]]:
+    """Families, or where a row takes another's place in the only group, centred columns that share their rows."""
+    facts: dict[str, Fraction] = {}
+    if neighbors == "change-one" and groups == 1:
+        for attributes, _ in design.families:
+            for index in attributes:
+                column = design.columns[index]
+                facts |= {f"{index}.width": Fraction(column.grid.width), f"{index}.squares": Fraction(column.squares)}
+        return "columns", facts
+    for number, (attributes, _) in enumerate(design.families):
+        units = [math.prod(cells) for cells in product(*(_units(design, index) for index in attributes))]
+        facts |= {f"{number}.{cell}": Fraction(unit) for cell, unit in enumerate(units)}
+    return "families", facts
+
+
+def _units(design: JointDesign, index: int) -> list[int]:
+    """For each cell of an attribute what a row that is wholly in it adds."""
+    if index >= len(design.columns):
+        return [1, 1]
+    column = design.columns[index]
+    halves = [column.grid.width**2] * 3 if column.squares else [column.grid.width] * 2
+    return [*halves, 1] if column.of.missing is None else halves
+
+
+def require_joint_totals(design: JointDesign, part: Part) -> None:
+    """Refuse a design whose totals some row moves further, in units of their noise, than their law says."""
+    replaced = part.neighbors == "change-one"
+    terms = Terms(rows=part.rows, spread=part.spread, replaced=replaced, public=False, cells=part.cells)
+    columns = {measure.value: measure for measure in design.measures() if isinstance(measure, Present)}
+    choices: list[list[int | None]] = [
+        [0, 1, value.grid.width // 2, value.grid.width, *([] if value.missing is not None else [None])]
+        for value in columns
+    ]
+    conditions = [measure.of for measure in design.measures() if isinstance(measure, Rows) and measure.of is not None]
+    rows = islice(product(product(*choices), product((0, 1), repeat=len(conditions))), _MOST_ROWS)
+    totals = []
+    for values, held in rows:
+        point = dict(zip(columns, values, strict=True))
+        truth = dict(zip(conditions, held, strict=True))
+        integers = [[_integer(measure, point, truth)] for measure in design.measures()]
+        totals.append([column[0] for column in design.totals(integers, terms)])
+    nobody = [0] * len(part.scales)
+    units = [scale * step for scale, step in zip(part.scales, part.steps, strict=True)]
+    others = [nobody, *(totals if terms.meets else [])]
+    worst = max(
+        sum(abs(a - b) / unit for a, b, unit in zip(one, two, units, strict=True)) for one in totals for two in others
+    )
+    if worst * (part.rows if terms.meets else terms.factor) > part.loss:
+        raise InvalidParameter(f"a row moves the totals of {part.statistic} by more than their law says")
+
+
+def _integer(measure: Any, points: Mapping[Any, int | None], truths: Mapping[Any, int]) -> int:
+    """What one row adds to a measure."""
+    match measure:
+        case Rows(None):
+            return 1
+        case Rows(of):
+            return truths[of]
+        case Product(first, second, (power, other)):
+            a, b = points[first], points[second]
+            return 0 if a is None or b is None else a**power * b**other
+    a = points[measure.value]
+    return 0 if a is None else {Present: 1, Total: a, Squares: a * a}[type(measure)]
