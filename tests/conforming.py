@@ -17,7 +17,9 @@ import reference
 from discreet.ask import expression as ask
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid, value_grid
-from discreet.engines.base import Cells, Measure, OnGrid, Present, Request, Rows, Squares, Total, Units
+from discreet.engines.base import Cells, Measure, OnGrid, Present, Product, Request, Rows, Squares, Total, Units
+
+POWERS = ((0, 0), (1, 0), (0, 1), (1, 1))
 
 FIELDS = {
     "real": pa.float64(),
@@ -283,7 +285,7 @@ def on_grids(draw: st.DrawFn, widest: int = 2**53) -> OnGrid:
 
 @st.composite
 def measures(draw: st.DrawFn) -> object:
-    match draw(st.sampled_from(["rows", "units", "total", "squares", "present", "cells"])):
+    match draw(st.sampled_from(["rows", "units", "total", "squares", "present", "product", "cells"])):
         case "rows":
             return Rows(draw(st.one_of(st.none(), st.sampled_from(sorted(KINDS)).flatmap(expressions))))
         case "units":
@@ -294,6 +296,8 @@ def measures(draw: st.DrawFn) -> object:
             return Squares(draw(on_grids(2**42)))
         case "present":
             return Present(draw(on_grids()))
+        case "product":
+            return Product(draw(on_grids(2**30)), draw(on_grids(2**30)), draw(st.sampled_from(POWERS)))
         case _:
             return Cells(draw(on_grids(100)))
 
@@ -406,7 +410,8 @@ def empty_measures(table: pa.Table) -> list[Measure]:
     numbers = [column for column in columns if column.kind == "number"]
     on_grids = [OnGrid(column, GRIDS[1], missing) for column in numbers for missing in (None, GRIDS[1].upper)]
     squares = [Squares(value) for value in on_grids if value.of.name.startswith("real")]
-    return [*map(Rows, columns), *map(Total, on_grids), *map(Present, on_grids[::2]), *squares]
+    products = [Product(on_grids[0], value, powers) for value in on_grids[1:4] for powers in POWERS]
+    return [*map(Rows, columns), *map(Total, on_grids), *map(Present, on_grids[::2]), *squares, *products]
 
 
 def empty_requests(measures: tuple[Measure, ...]):

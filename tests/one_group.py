@@ -15,6 +15,7 @@ from discreet.release.statistics.spread import (
     SMALL_SCALE,
     Floats,
     combined_radius,
+    continuous_scale,
     discrete_radius,
     slack_of,
     solutions,
@@ -130,6 +131,6 @@ class Group:
         alike = all(total.step == 1 and total.scale == one.scale for total in self.totals)
         if small and alike and len(self.totals) == 2 and one.scale <= SMALL_SCALE:
             return discrete_radius(of_totals, float(one.scale), confidence)
-        spreads = np.array([float(total.spread) for total in self.totals])
-        slack = np.array([slack_of(total) for total in self.totals])
-        return combined_radius(of_totals * spreads, confidence) + np.abs(of_totals) @ slack
+        spreads = np.array([continuous_scale(total) for total in self.totals])
+        slack = np.array([slack_of(total, confidence) for total in self.totals])
+        return combined_radius(of_totals * spreads, confidence) + (np.abs(of_totals) * slack).max(axis=-1)

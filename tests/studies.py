@@ -27,7 +27,7 @@ from discreet.ledger.ledger import Grant
 from discreet.release import mechanism
 from discreet.release.answer import Answer
 from discreet.release.plan import Plan
-from discreet.release.statistics import counts, moments, ranks
+from discreet.release.statistics import counts, families, moments, ranks
 
 TYPES = pa.schema(
     [
@@ -52,6 +52,7 @@ DESIGNS = (
     moments.MomentDesign,
     ranks.QuantileDesign,
     ranks.ExtremeDesign,
+    families.JointDesign,
 )
 
 Row = dict[str, Any]
@@ -211,6 +212,7 @@ def without_noise() -> Iterator[Record]:
         stack.enter_context(mock.patch.multiple(mechanism, draw_one=draw_one, fill=fill, choose=choose))
         for module in (counts, moments):
             stack.enter_context(mock.patch.multiple(module, noisy_columns=columns, public_count=opened))
+        stack.enter_context(mock.patch.object(families, "noisy_columns", columns))
         for kind in DESIGNS:
             stack.enter_context(mock.patch.object(kind, "estimate", estimate(kind)))
         yield record

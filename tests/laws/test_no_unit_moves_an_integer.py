@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from discreet.ask import expression as ask
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid
-from discreet.engines.base import Cells, OnGrid, Present, Request, Rows, Squares, Total, Units
+from discreet.engines.base import Cells, OnGrid, Present, Product, Request, Rows, Squares, Total, Units
 from discreet.engines.duckdb import DuckDB
 
 GRID = ValueGrid(exponent=-1, lower=-3, upper=6, exact=False)
@@ -51,6 +51,7 @@ def requests(draw: st.DrawFn) -> Request:
             Total(value),
             Squares(value),
             Cells(value),
+            Product(value, OnGrid(ask.Column("y", "number"), GRID, None), (1, 1)),
         ),
         groups=tuple(groups[: draw(st.integers(0, 2))]),
         where=draw(
@@ -73,7 +74,7 @@ def table(rows):
 
 def bounds(request: Request) -> list[int]:
     units = min(request.max_rows, request.max_groups or request.max_rows)
-    per_row = [1, 1, 0, 1, GRID.width, GRID.width**2, 1]
+    per_row = [1, 1, 0, 1, GRID.width, GRID.width**2, 1, GRID.width**2]
     return [units if bound == 0 else bound * request.max_rows for bound in per_row]
 
 

@@ -20,7 +20,7 @@ from conforming import (
     same,
 )
 from discreet.ask import expression as ask
-from discreet.engines.base import Cells, OnGrid, Request, Rows, Squares, Total
+from discreet.engines.base import Cells, OnGrid, Product, Request, Rows, Squares, Total
 from discreet.engines.sql.statement import statement
 from discreet.errors import EngineFailed
 from studies import Paper, study_of
@@ -42,12 +42,17 @@ def sensitivity(measure):
             return value.grid.width
         case Squares(value):
             return value.grid.width**2
+        case Product(first, second, (power, other)):
+            return first.grid.width**power * second.grid.width**other
         case _:
             return 1
 
 
 def neighbour(measure, names):
     """The same measure of the column beside, in which the last row has a value."""
+    if isinstance(measure, Product):
+        other = neighbour(Total(measure.second), names)
+        return None if other is None else Product(measure.first, other.value, measure.powers)
     value = measure.value if not isinstance(measure, Rows) else None
     of = measure.of if value is None else value.of
     beside = of.name.replace("null", "but_one") if of.name.endswith("null") else of.name.replace("nan", "nan_but_one")

@@ -117,13 +117,16 @@ def shared(
     """Each design with its exact share of ε; they add up to ε. `public_size` is that of the engine."""
     inner = _weighed(query, weights)
     rows = policy.max_rows if policy.unit_column is not None and policy.max_rows is not None else 1
-    terms = Terms(
-        rows=rows,
-        spread=min(rows, policy.max_groups or rows),
-        replaced=policy.neighbors == "change-one",
-        public=False,
-        cells=cells,
-    )
+    terms = {
+        public: Terms(
+            rows=rows,
+            spread=min(rows, policy.max_groups or rows),
+            replaced=policy.neighbors == "change-one",
+            public=public,
+            cells=cells,
+        )
+        for public in (False, True)
+    }
     designs, joint = _designs(policy, query, cells, public_size)
     wishes = tuple(float(inner.get(name, 1)) for name in (joint.names if joint is not None else ()))
     others = tuple(
@@ -131,18 +134,18 @@ def shared(
         for design, _ in designs
         if design.weight
     )
-    measured, part, parts = parted(joint, terms, wishes, others) if others or joint else (None, Fraction(0), ())
+    measured, part, parts = parted(joint, terms[False], wishes, others) if others or joint else (None, Fraction(0), ())
     left = iter(parts)
     shares = [
         Share(
             design=design,
             epsilon=epsilon * next(left) if design.weight else Fraction(0),
-            terms=replace(terms, public=public),
+            terms=terms[public],
         )
         for design, public in designs
     ]
     if measured is not None:
-        shares.append(Share(design=measured, epsilon=epsilon * part, terms=terms))
+        shares.append(Share(design=measured, epsilon=epsilon * part, terms=terms[False]))
     for share in shares:
         refuse_unranked(share.design, share.terms, share.epsilon)
     return tuple(shares)

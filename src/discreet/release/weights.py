@@ -94,9 +94,12 @@ def _best(
 
 
 def _choices(slots: tuple[Attributes, ...]) -> Iterator[list[int]]:
-    """Families to begin with: each attribute by itself, then products of two as far as they go."""
+    """Families to begin with: each attribute by itself, products of two as far as they go, and these with the rows."""
     singles = [index for index, slot in enumerate(slots) if len(slot) == 1]
-    yield singles or list(range(len(slots)))
+    rows = [index for index, slot in enumerate(slots) if not slot]
+    yield singles or rows
+    if rows and singles:
+        yield [*rows, *singles]
     covered: set[int] = set()
     products = []
     for index, slot in enumerate(slots):
@@ -104,7 +107,8 @@ def _choices(slots: tuple[Attributes, ...]) -> Iterator[list[int]]:
             products.append(index)
             covered |= set(slot)
     if products:
-        yield [*products, *(index for index in singles if not covered & set(slots[index]))]
+        chosen = [*products, *(index for index in singles if not covered & set(slots[index]))]
+        yield from [chosen, [*rows, *chosen]] if rows else [chosen]
 
 
 def _start(slots: tuple[Attributes, ...], others: int, chosen: list[int]) -> Units:

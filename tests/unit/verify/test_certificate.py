@@ -211,7 +211,7 @@ def lowered(text):
 
 
 def first(content):
-    return content["parts"][0]
+    return content["parts"][-1]
 
 
 CHANGES = {

@@ -54,6 +54,9 @@ _FINE_POINTS = 257
 _WIDER = 1 + 2e-4
 """Linear between the points, a reach is too small by less than this."""
 
+_FLOATS = 2.0**-46
+"""More than what sums and quotients of floats are off, as a share of the largest."""
+
 _BLOCK = 512
 """Groups whose variances are found at a time."""
 
@@ -182,7 +185,7 @@ class Private:
     def reach(self, weights: Floats, confidence: float) -> Floats:
         """How far the noise of a combination of the sums reaches."""
         mixed = self.partition.mixed(weights) * np.array(self.partition.scales)
-        return self._factor() * combined_radius(mixed, confidence) + self._slack(weights)
+        return self._factor() * combined_radius(mixed, confidence) + self._slack(weights, confidence)
 
     def planned(self, level: float, base: str, deviation: bool, rows: int) -> float:
         """How far off a number of a group of so many rows can be, at this level, where its error is largest.
@@ -199,9 +202,9 @@ class Private:
                 return float(self.reach(self._sum_weights(), level)) * step
             case "mean":
                 reach = self._factor() * _mean_reaches(*self._table(level))
-                reach = reach + self._slack(_mean_weights(self.partition.values, _POINTS))
+                reach = reach + self._slack(_mean_weights(self.partition.values, _POINTS), level)
                 return max(_beyond(side, rows) for side in (reach, reach[::-1])) * width * step
-        reach = self._factor() * _variance_reaches(*self._table(level)) + self._slack(_variance_weights())
+        reach = self._factor() * _variance_reaches(*self._table(level)) + self._slack(_variance_weights(), level)
         if deviation:
             u, quarter = np.linspace(0, 1, _POINTS), (_VARIANCES - 1) // 4  # v = 1/16
             return float(reach[u * (1 - u) >= 1 / 16, quarter].max()) / rows * (width * step) ** 2
@@ -229,11 +232,11 @@ class Private:
         spreads = np.array([continuous_scale(total[0]) for total in self.totals])
         return float((spreads / self._units() / np.array(self.partition.scales)).max())
 
-    def _slack(self, weights: Floats) -> Floats:
+    def _slack(self, weights: Floats, confidence: float) -> Floats:
         """How much further a combination of discrete draws can reach than one of continuous draws."""
-        slack = np.array([slack_of(total[0]) for total in self.totals]) / self._units()
+        slack = np.array([slack_of(total[0], confidence) for total in self.totals]) / self._units()
         found: Floats = (np.abs(self.partition.mixed(weights)) * slack).max(axis=-1)
-        return found
+        return found + _FLOATS * np.abs(weights).max(axis=-1) * np.abs(self._sums()).max()
 
     def _table(self, confidence: float) -> tuple[Any, ...]:
         """What reaches are tabulated for."""
@@ -248,7 +251,7 @@ class Private:
             reach = _small_reaches(self.partition, float(one.scale), confidence)
         else:
             reach = self._factor() * _mean_reaches(*self._table(confidence))
-            reach = reach + self._slack(_mean_weights(self.partition.values, _POINTS))
+            reach = reach + self._slack(_mean_weights(self.partition.values, _POINTS), confidence)
         return edges(self._part(sums), sums.sum(axis=0), np.linspace(0, 1, reach.size), reach[None, :])
 
     def _variance_ends(self, confidence: float) -> Ends:
@@ -268,7 +271,8 @@ class Private:
         known = u * u * b0 + (u * u - u) * b1 + (1 - u) ** 2 * b2
         at = np.minimum((u * (_POINTS - 1)).astype(np.int64), _POINTS - 2)
         part = (u * (_POINTS - 1) - at)[..., None]
-        table = self._factor() * _variance_reaches(*self._table(confidence)) + self._slack(_variance_weights())
+        table = self._factor() * _variance_reaches(*self._table(confidence))
+        table = table + self._slack(_variance_weights(), confidence)
         reach = table[at] * (1 - part) + table[at + 1] * part
         size = np.broadcast_to(b0 + b1 + b2, u.shape)
         v = np.linspace(0, 0.25, _VARIANCES)

@@ -39,6 +39,9 @@ _LEAST = 0.04
 _DIGITS = 14.0
 """Integrals are cut, and their nodes near enough, where what is left out is e^(−this)."""
 
+_RARE = 2**-10
+"""A draw that is 0 but for this share of the error allowed counts as 0."""
+
 _ROWS = 64
 """Rows of weights whose integrals are taken at a time: their nodes stay in the caches."""
 
@@ -67,9 +70,11 @@ def continuous_scale(noisy: NoisySum) -> float:
     return math.exp(-rate / 2) / -math.expm1(-rate) * noisy.step
 
 
-def slack_of(noisy: NoisySum) -> float:
+def slack_of(noisy: NoisySum, confidence: float) -> float:
     """How much further than such a variable a total with its noise can reach: its lattice, and rounding to a step."""
     lattice = _LATTICE if noisy.scale >= 1 else 1.0
+    if noisy.scale < 1 and math.exp(-1 / float(noisy.scale)) < (1 - confidence) * _RARE:
+        lattice = 0.0
     return noisy.step * (lattice + 0.5) if noisy.step > 1 else lattice
 
 
