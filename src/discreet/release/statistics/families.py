@@ -383,5 +383,5 @@ def _margin(shape: Shape, size: int, attributes: tuple[int, ...], block: slice, 
 
 
 def _tuples(matrix: Floats) -> Matrix:
-    """Rounded, so that what is nothing is 0."""
-    return tuple(tuple(row) for row in np.round(matrix, 12).tolist())
+    """What is nothing but for rounding is 0."""
+    return tuple(tuple(row) for row in np.where(np.abs(matrix) < 1e-12, 0.0, matrix).tolist())

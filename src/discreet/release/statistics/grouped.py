@@ -236,7 +236,8 @@ class Private:
         """How much further a combination of discrete draws can reach than one of continuous draws."""
         slack = np.array([slack_of(total[0], confidence) for total in self.totals]) / self._units()
         found: Floats = (np.abs(self.partition.mixed(weights)) * slack).max(axis=-1)
-        return found + _FLOATS * np.abs(weights).max(axis=-1) * np.abs(self._sums()).max()
+        found = found + _FLOATS * np.abs(weights).max(axis=-1) * np.abs(self._sums()).max()
+        return found
 
     def _table(self, confidence: float) -> tuple[Any, ...]:
         """What reaches are tabulated for."""
