@@ -102,8 +102,6 @@ def _thinned(points: tuple[Any, ...]) -> tuple[Point, ...]:
 
 
 class AnchorFile:
-    """The file, and the three ways to write it."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self._known: tuple[bytes, Anchor, dict[str, int]] = b"", Anchor(ledger="", schema=""), {}

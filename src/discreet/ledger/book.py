@@ -78,7 +78,6 @@ class Page:
         return rows[0]
 
     def share(self, name: str, *, allotted: int, spent: int) -> None:
-        """Write an analyst's share."""
         digest = chain.share_digest(self.head.study, name, allotted, spent)
         values = {"allotted": allotted, "spent": spent, "hash": digest}
         where = (ANALYST.c.study == self.head.study, ANALYST.c.name == name)
@@ -93,8 +92,6 @@ class Page:
 
 
 class Book:
-    """A database and its anchor."""
-
     def __init__(self, where: Path | URL, anchor: Path) -> None:
         self.files = (where, anchor) if isinstance(where, Path) else (anchor,)
         self.database = Database(where)
@@ -189,7 +186,6 @@ class Book:
         return page
 
     def begin_study(self, connection: Connection, study: str, total: int, promise: Any) -> Head:
-        """Write a study's row and its first entry."""
         connection.execute(insert(STUDY).values(name=study))
         start = Head(study=study, count=0, hash=chain.START, spent=0, total=total)
         terms = terms_of(promise=promise, server=server_of(connection))

@@ -153,7 +153,6 @@ class Database:
             raise damaged_file() from None
 
     def _execute(self, connection: PoolProxiedConnection, statement: ReturnsRows, values: dict[str, Any]) -> Any:
-        """A cursor, and the type of its rows."""
         key = self._engine.dialect.name, statement
         if key not in _words:
             names = [column.name for column in statement.exported_columns]

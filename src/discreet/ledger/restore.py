@@ -31,7 +31,6 @@ from discreet.ledger.statements import ERAS
 
 
 def places(where: str | os.PathLike[str], anchor: str | os.PathLike[str] | None) -> tuple[Path | URL, Path]:
-    """Where the database is, and its anchor."""
     if isinstance(where, str) and where.partition("://")[1]:
         try:
             url = make_url(where)
