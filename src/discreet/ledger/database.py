@@ -90,20 +90,18 @@ class Database:
     @contextmanager
     def transaction(self, study: str | None = None) -> Iterator[Connection]:
         """A connection that has begun, with the study's row locked; it commits, or rolls back on any exception."""
-        with self._turn(study), self._begun(study=study, reading=False) as connection:
+        with self._turn(study), self._connected(study=study, reading=False) as connection, connection.begin():
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection that has begun and locks nobody out of a server; a file's writers wait until it ends."""
         turn = self._turn(None) if self.is_file else self._translating()
-        with turn, self._begun(study=None, reading=True) as connection:
+        with turn, self._connected(study=None, reading=True) as connection, connection.begin():
             yield connection
 
-    @contextmanager
-    def _begun(self, **options: Any) -> Iterator[Connection]:
-        with self._engine.connect().execution_options(**options) as connection, connection.begin():
-            yield connection
+    def _connected(self, **options: Any) -> Connection:
+        return self._engine.connect().execution_options(**options)
 
     def run(self, connection: Connection, statement: ReturnsRows, **values: Any) -> list[Any]:
         """The rows of a statement that is a constant of a module: turned into SQL once, then the driver's own speed."""

@@ -222,14 +222,14 @@ def _format(request: Request) -> str:
         return wanted
     if wanted is not None:
         raise Refusal(400, f"format must be one of {', '.join(FORMATS)}.", "Correct the address.")
+    names = {kind: name for name, kind in FORMATS.items()}
     liked: list[tuple[float, str]] = []
     for part in request.headers.get("accept", "*/*").split(","):
         media, *parameters = [piece.strip().lower() for piece in part.split(";")]
         weight = next((_weight(text[2:]) for text in parameters if text.startswith("q=")), 1.0)
-        kinds = {name for name, kind in FORMATS.items() if media == kind}
         if media in ("*/*", "application/*", ""):
-            kinds, weight = {"json"}, weight - 1e-6  # named formats come first
-        liked += [(weight, name) for name in kinds if weight > 0]
+            media, weight = FORMATS["json"], weight - 1e-6  # named formats come first
+        liked += [(weight, names[media])] if media in names and weight > 0 else []
     if not liked:
         raise Refusal(406, f"An answer can be had as {', '.join(FORMATS.values())}.", "Accept one of them.")
     return max(liked, key=lambda pair: pair[0])[1]

@@ -180,16 +180,14 @@ class Desk:
 
     def _stored(self, person: Person, study: str, name: str) -> tuple[Answer, dict[str, Any]] | None:
         """The answer that an id has, and how it is shown; None if there is none."""
-        request = self._requests.find(self._keys[study], name)
-        if request is None:
-            return None
+        view, content = self._requests.find(self._keys[study], name) or (None, None)
         ledger = self._studies[study].ledger
-        content = request.content or ledger.answer(study=study, request_id=name)
-        if content is None:
+        if view is not None:
+            content = content or ledger.answer(study=study, request_id=name)
+        if view is None or content is None:
             return None
         remaining = ledger.remaining(study, analyst=person.analyst)
-        query = view_query(request.view, content)
-        return Answer(content=content, query=query, remaining=remaining, entry=name), request.view
+        return Answer(content=content, query=view_query(view, content), remaining=remaining, entry=name), view
 
 
 def study_key(study: Study) -> str:

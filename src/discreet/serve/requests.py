@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from discreet.serve.bodies import REQUEST_ID
@@ -32,15 +31,6 @@ CREATE TABLE request (
 """
 
 _ID = re.compile(REQUEST_ID, re.ASCII)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """A question under its id: how its answer is shown."""
-
-    view: dict[str, Any]
-    content: bytes | None
-    """The answer, where it is of public numbers only, which no ledger keeps."""
 
 
 class Requests(Store):
@@ -74,11 +64,12 @@ class Requests(Store):
             row = file.execute("SELECT content FROM request WHERE study = ? AND id = ?", where).fetchone()
         return bytes(row[0])
 
-    def find(self, study: str, name: str) -> Request | None:
+    def find(self, study: str, name: str) -> tuple[dict[str, Any], bytes | None] | None:
+        """How the answer of an id is shown; and the answer, if it is of public numbers only, which no ledger keeps."""
         with self.opened() as file:
             wanted = "SELECT view, content FROM request WHERE study = ? AND id = ?"
             row = file.execute(wanted, (study, name)).fetchone()
-        return None if row is None else Request(view=json.loads(row[0]), content=row[1])
+        return None if row is None else (json.loads(row[0]), row[1])
 
 
 def ledger_id(owner: str, request_id: object) -> str:
