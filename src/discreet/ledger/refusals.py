@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from discreet.errors import EngineFailed, InvalidParameter, LedgerDamaged, QueryRefused
 from discreet.parameters import quote
@@ -34,11 +35,16 @@ def require_answer(answer: object) -> None:
         raise too_large()
 
 
-def void() -> VoidQuestion:
-    return VoidQuestion(
-        "this question was paid for before the ledger was restored from a copy, which does not know its answer: it is "
-        "not answered twice; ask at another epsilon, as a new question"
-    )
+void = partial(
+    VoidQuestion,
+    "this question was paid for before the ledger was restored from a copy, which does not know its answer: it is "
+    "not answered twice; ask at another epsilon, as a new question",
+)
+damaged_file = partial(LedgerDamaged, "the ledger's file is damaged: put back a copy that is whole")
+swapped = partial(
+    LedgerDamaged, "the anchor belongs to another ledger: put the ledger and its own anchor together again"
+)
+unnamed = partial(LedgerDamaged, "the ledger names a study that it does not hold: put back a copy that is whole")
 
 
 def too_large() -> EngineFailed:
@@ -46,10 +52,6 @@ def too_large() -> EngineFailed:
         f"the answer is larger than a ledger keeps, {MOST_BYTES:,} bytes: nothing is released, and what was spent "
         "stays spent; ask for less at once, or release to a file"
     )
-
-
-def damaged_file() -> LedgerDamaged:
-    return LedgerDamaged("the ledger's file is damaged: put back a copy that is whole")
 
 
 def changed(study: str, number: int) -> LedgerDamaged:
@@ -64,14 +66,6 @@ def foreign(study: str) -> LedgerDamaged:
         f"study {study!r} is not in this ledger: open the ledger that belongs to it, "
         "or give a new study its total with Ledger.create"
     )
-
-
-def swapped() -> LedgerDamaged:
-    return LedgerDamaged("the anchor belongs to another ledger: put the ledger and its own anchor together again")
-
-
-def unnamed() -> LedgerDamaged:
-    return LedgerDamaged("the ledger names a study that it does not hold: put back a copy that is whole")
 
 
 def behind(study: str, count: int, anchored: int, accept: str) -> LedgerDamaged:

@@ -12,6 +12,7 @@ application, so no traceback reaches a log.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -37,7 +38,7 @@ from discreet.serve.address import LOCAL, host_name
 from discreet.serve.answers import answer_body, written
 from discreet.serve.bodies import FORMATS
 from discreet.serve.desk import Desk
-from discreet.serve.limits import Limits, Rate, Turns, hold, read_body
+from discreet.serve.limits import Limits, Rate, Turns, read_body
 from discreet.serve.refusals import FAILURE, Refusal, log, tell_operator
 from discreet.serve.requests import Requests
 from discreet.serve.schema import document, encoded, read
@@ -176,7 +177,9 @@ class Front:
         except Exception as error:
             tell_operator(error, request.url.path)
             response = refused(FAILURE)
-        await hold(arrival, self._limits.quantum)
+        if quantum := self._limits.quantum:
+            passed = time.monotonic() - arrival
+            await anyio.sleep(math.ceil(passed / quantum) * quantum - passed)
         return response
 
     def _person(self, request: Request) -> Person:

@@ -96,7 +96,9 @@ class Desk:
         name, study = ledger_id(person.name, request["request_id"]), request["study"]
         plan = self._planned(person, request)
         view, key = view_json(plan.query), self._keys[study]
-        new = self._requests.claim(key, name, body=_hash(request), view=view)
+        asked = {name: value for name, value in request.items() if name != "request_id"}
+        body = sha256(json.dumps(asked, sort_keys=True, default=str).encode()).digest()
+        new = self._requests.claim(key, name, body=body, view=view)
         try:
             stored = None if new else self._stored(person, study, name)
             if stored is not None:
@@ -262,9 +264,3 @@ def _query(study: Study, question: bodies.Question) -> Query:
         return parse(question["sql"], study.policy, study.schema)
     ask = {name: bodies.question_of(content) for name, content in question["ask"].items()}
     return build(study.policy, study.schema, where=question.get("where", []), by=question.get("by", []), ask=ask)
-
-
-def _hash(request: bodies.Request) -> bytes:
-    """A hash of all that was asked: another question has another."""
-    content = {name: value for name, value in request.items() if name != "request_id"}
-    return sha256(json.dumps(content, sort_keys=True, default=str).encode()).digest()

@@ -2,14 +2,13 @@
 
     an answer leaves at  arrival + k·quantum,  with the least k for which it is ready
 
-so time tells k, and hardly more than that. `connections` keeps the limits of time and of connections; the desk keeps
-those of a question; the rest is here.
+so time tells k, and hardly more than that: see `app`. `server` keeps the limits of time and of connections; the desk
+keeps those of a question; the rest is here.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 import time
 from collections import Counter
@@ -18,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 
-import anyio
 from starlette.requests import ClientDisconnect, Request
 
 from discreet.errors import InvalidParameter
@@ -123,10 +121,3 @@ async def read_body(request: Request) -> bytes:
         return await request.body()
     except ClientDisconnect:
         raise Refusal(408, "The body did not come.", "Send it again; nothing was spent.") from None
-
-
-async def hold(arrival: float, quantum: float) -> None:
-    """Wait for the next multiple of the quantum after the arrival."""
-    if quantum > 0:
-        passed = time.monotonic() - arrival
-        await anyio.sleep(math.ceil(passed / quantum) * quantum - passed)
