@@ -35,7 +35,7 @@ def study(tmp_path):
         yield study
 
 
-def test_cells_that_fit_nowhere_are_refused(study):
+def test_cells_that_fit_nowhere_are_known_by_their_number(study):
     planned = study.sql("SELECT a, b, count(*) FROM people GROUP BY a, b", epsilon="0.1")
     with pytest.raises(QueryRefused, match=r"15,000,000 numbers.* to a file with to="):
         size.refuse_large(planned, 0)
@@ -43,7 +43,7 @@ def test_cells_that_fit_nowhere_are_refused(study):
         size.refuse_large_file(planned)
 
 
-def test_a_release_asks_first_whether_its_cells_fit(study, tmp_path, monkeypatch):
+def test_cells_that_fit_nowhere_are_refused_before_the_spend(study, tmp_path, monkeypatch):
     """With small limits, so that a release that does not ask ends soon."""
     monkeypatch.setattr(size, "MOST_NUMBERS", 8)
     monkeypatch.setattr(size, "_MOST_READ", 2)
