@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -150,6 +150,17 @@ def quote(value: object) -> str:
             return "a number of thousands of digits"
         return text if len(text) <= _LONGEST else text[:40] + "…"
     return f"a {type(value).__name__}"
+
+
+def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The question that a misspelt word deserves, or nothing where no known word is near it.
+
+    >>> did_you_mean("agee", ["age", "county"])
+    'did you mean age?'
+    """
+    import difflib
+
+    return "".join(f"did you mean {near}?" for near in difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff))
 
 
 def exact_bounds(bounds: object) -> Bounds:

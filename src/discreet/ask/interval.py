@@ -66,7 +66,7 @@ _ROUNDED: dict[str, Callable[[Fraction], int]] = {
 def interval(  # noqa: PLR0911 - one case for each class
     expression: Expression, columns: Mapping[str, Declared], whole: Mapping[str, bool]
 ) -> Interval:
-    """The interval of a number (or of a truth as 0 and 1); `whole` says which columns are of integers.
+    """The interval of a number (or of a truth as 0 and 1); `whole` says which columns hold integers.
 
     >>> double = row.Arithmetic("*", row.Constant(Fraction(2), "number"), Column("age", "number"))
     >>> interval(double, {"age": Declared(bounds=(0, 120))}, {"age": True})
@@ -77,11 +77,12 @@ def interval(  # noqa: PLR0911 - one case for each class
         return [interval(part, columns, whole) for part in parts]
 
     match expression:
-        case Column(name, "number"):
+        case Column(name, "number", reading):
+            is_whole = whole[name] if reading is None else reading.whole
             match columns[name].bounds:
                 case (Fraction() as lower, Fraction() as upper):
-                    return Interval(lower, upper, whole[name])
-            return Interval(None, None, whole[name])
+                    return Interval(lower, upper, is_whole)
+            return Interval(None, None, is_whole)
         case row.Constant(Fraction() as value, _):
             return Interval(value, value, value.denominator == 1)
         case row.Arithmetic(sign, left, right):

@@ -16,7 +16,6 @@ A policy is read from TOML or made in Python, with the same checks; each error n
 
 from __future__ import annotations
 
-import difflib
 import json
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +33,15 @@ from discreet.ask.declared import Declared, Key, at
 from discreet.ask.normal import decimal
 from discreet.ask.reading import exact_mark
 from discreet.errors import InvalidParameter
-from discreet.parameters import Neighbors, exact_chance, exact_count, exact_epsilon, exact_neighbors, quote
+from discreet.parameters import (
+    Neighbors,
+    did_you_mean,
+    exact_chance,
+    exact_count,
+    exact_epsilon,
+    exact_neighbors,
+    quote,
+)
 
 _KEYS = (
     "source", "table", "delimiter", "unit", "max_rows", "max_groups",
@@ -218,8 +225,7 @@ def _options(path: Path) -> dict[str, Any]:
 def _refuse_unknown(table: Mapping[str, object], known: tuple[str, ...], within: str) -> None:
     for key in table:
         if key not in known:
-            nearest = difflib.get_close_matches(str(key), known, n=1)
-            advice = f"did you mean {nearest[0]}?" if nearest else f"the keys are {', '.join(known)}"
+            advice = did_you_mean(str(key), known) or f"the keys are {', '.join(known)}"
             raise InvalidParameter(f"{within}{str(key)[:60]} is not a key of a policy; {advice}")
 
 
