@@ -48,8 +48,7 @@ class Case:
     """CASE; with a subject, which is compared with each condition, or without."""
 
     subject: Node | None
-    conditions: tuple[Node, ...]
-    values: tuple[Node, ...]
+    branches: tuple[tuple[Node, Node], ...]
     otherwise: Node
 
 
@@ -101,11 +100,11 @@ class Select:
 
 def walk(node: Node) -> Iterator[tuple[Node, int]]:
     """The node and all below it, each with its level from 1 on; without recursion, however deep."""
-    todo = [(node, 1)]
+    todo: list[tuple[object, int]] = [(node, 1)]
     while todo:
         above, level = todo.pop()
-        yield above, level
-        for field in above.__slots__:
-            value = getattr(above, field)
-            below = value if isinstance(value, tuple) else (value,)
-            todo += [(part, level + 1) for part in below if isinstance(part, Node)]
+        if isinstance(above, tuple):
+            todo += [(part, level) for part in above]
+        elif isinstance(above, Node):
+            yield above, level
+            todo += [(getattr(above, field), level + 1) for field in above.__slots__]
