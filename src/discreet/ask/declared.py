@@ -125,7 +125,6 @@ class Declared:
         return declared
 
     def _fits(self) -> None:
-        """Refuses declarations that contradict each other."""
         if self.discover and self.missing is not None:
             raise InvalidParameter("missing: it would be a key beside those that are discovered; leave it out")
         has_keys = self.keys is not None or self.discover
@@ -288,7 +287,6 @@ def _in_kind(keys: tuple[Key, ...], _written: str, kind: Kind) -> tuple[Key, ...
 
 
 def as_kind(key: Key, kind: Kind) -> Key:
-    """A declared value in the kind of its column."""
     match key, kind:
         case (bool(), "truth") | (str(), "text") | (datetime(), "date") | (Fraction(), "number"):
             return key

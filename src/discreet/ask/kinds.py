@@ -132,7 +132,6 @@ class _Check:
         return result
 
     def one_kind(self, parts: Sequence[Expression], name: str, depth: int) -> Kind:
-        """The kind that all parts share."""
         if not parts:
             raise refused(f"{name} needs something to work on, got nothing")
         first = self.kind(parts[0], depth)

@@ -101,7 +101,6 @@ def _sorted(parts: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def is_null(expression: Expression) -> bool:
-    """Whether an expression is NULL, of any kind."""
     return isinstance(expression, Constant) and expression.value is None
 
 
@@ -201,7 +200,6 @@ def _reading(reading: row.Reading, kind: row.Kind) -> str:
 
 
 def quoted(name: str) -> str:
-    """A column's name in double quotes."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -44,8 +44,6 @@ class Typed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A policy and the schema of its data."""
-
     policy: Policy
     schema: Mapping[str, Typed]
 
@@ -67,11 +65,9 @@ class Scope:
         return column_under(name, columns[name], self.schema[name])
 
     def is_unit(self, name: str) -> bool:
-        """Whether that is the column of the unit."""
         return self.policy.unit_column is not None and name.lower() == self.policy.unit_column.lower()
 
     def declared(self, column: Column) -> Declared:
-        """What the policy declares of a column."""
         return self.policy.columns[column.name]
 
     def count(self, of: Expression | None) -> Aggregate:
@@ -94,7 +90,6 @@ class Scope:
         return self.count(row.Negation(row.Missing(of)) if is_condition else of)
 
     def units(self) -> Aggregate:
-        """How many units there are."""
         if self.policy.unit_column is None:
             raise refused("count(DISTINCT …) counts units, and here each row is one; write count(*)")
         return CountUnits()
@@ -114,14 +109,12 @@ class Scope:
         return Moment(statistic, of, *self._bounded(of, statistic), precision=precision, sample=sample)
 
     def quantiles(self, of: Expression, shares: tuple[Fraction, ...]) -> Quantiles:
-        """Quantiles of a number."""
         if not shares or not all(0 <= share <= 1 for share in shares):
             raise refused("a quantile needs shares between 0 and 1, as in quantile(age, 0.9)")
         of = normal(of)
         return Quantiles(of, tuple(sorted(set(shares))), *self._bounded(of, "quantile"))
 
     def extreme(self, side: Literal["min", "max"], of: Expression) -> Aggregate:
-        """Minimum or maximum of a number."""
         of = normal(of)
         return Extreme(side, of, *self._bounded(of, side))
 
@@ -294,7 +287,6 @@ _HOURS = {"hour": 1, "day": 24, "week": 24 * 7, "month": 24 * 31, "quarter": 24 
 
 @lru_cache(maxsize=16)
 def _starts(unit: str, first: datetime, last: datetime) -> tuple[Key, ...]:
-    """The beginnings of all units from first to last."""
     step = timedelta(hours=_HOURS[unit])
     if (last - first) / step > MOST_STARTS:
         raise refused(f"a group by {unit} may have {MOST_STARTS:,} keys; ask for longer units")

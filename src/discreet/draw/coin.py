@@ -58,7 +58,6 @@ class Logistic:
     exponent: Fraction
 
     def __call__(self) -> arb:
-        """The chance as a ball."""
         return 1 / (1 + (-ball(self.exponent)).exp())
 
 

@@ -109,7 +109,6 @@ def _page_for_forks() -> mmap.mmap | bytearray:
 
 
 def keystream() -> Keystream:
-    """The calling thread's stream."""
     mine: Keystream | None = getattr(_streams, "mine", None)
     if mine is None:
         mine = _streams.mine = Keystream()

@@ -15,8 +15,6 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Draws of one law."""
-
     law: Literal["laplace", "choice", "coin"]
     parameter: Any
     """The scale of discrete Laplace noise; the unit of a choice's exponents; the chance of a coin."""

@@ -64,8 +64,6 @@ _SIGN = np.array(-(2**63))
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """The constants of one scale."""
-
     minus_scale: NDArray[np.float64]
     offset: NDArray[np.float64]
     magic: NDArray[np.float64]

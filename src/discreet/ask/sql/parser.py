@@ -132,7 +132,6 @@ class _Parser:
         return tuple(nodes)
 
     def closed(self, read: Callable[[], Read], end: str = ")") -> Read:
-        """What stands before the end of parentheses."""
         node = read()
         self.expect(end)
         return node
@@ -323,7 +322,6 @@ class _Parser:
         return Case(subject, tuple(branches), otherwise)
 
     def named(self) -> Node:
-        """A column, a date, or a call."""
         word, table = self.name(), None
         if word.key in ("DATE", "TIMESTAMP") and self.key == TEXT:
             return Cast(self.atom(), TYPES[word.key])

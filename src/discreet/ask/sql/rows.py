@@ -31,7 +31,6 @@ class Rows:
     table: str
 
     def expression(self, node: Node) -> Expression:  # noqa: PLR0911, PLR0912 - one case for each class
-        """The expression that a node writes."""
         read = self.expression
         match node:
             case Name(name, exact, table):
@@ -71,7 +70,6 @@ class Rows:
         assert_never(node)
 
     def check_table(self, table: str | None) -> None:
-        """Refuses another table before a column's name."""
         if table not in (None, self.table):
             raise refused(f"there is no table {quote(table)} here; leave it out before the column's name")
 
@@ -138,7 +136,6 @@ class Rows:
 
 
 def argument(call: Call) -> Node:
-    """The one argument of a call."""
     if not call.arguments:
         raise refused(f"{call.name} needs one argument, got none")
     if len(call.arguments) > 1:
