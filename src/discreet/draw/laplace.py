@@ -9,7 +9,7 @@ Sampling. For V uniform on (0,1) and a fair sign s, s·⌊y(V)⌋ has the law DL
 
 V is an infinite string of bits of which `magnitude` reads 63, then 64 more at a time, until a ball (Arb,
 [Joh17]) around y contains no integer: the floor is then certain, and the law exact. `draw.vector` is the fast
-twin of `reference`. Probabilities come back correctly rounded: the float nearest to the real number.
+twin of `from_word`. Probabilities come back correctly rounded: the float nearest to the real number.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flint import arb, ctx
 
@@ -28,21 +28,9 @@ from discreet.calibrate.grid import floor_log2
 from discreet.errors import InvalidParameter
 from discreet.parameters import exact
 
-if TYPE_CHECKING:
-    from discreet.draw.entropy import Entropy
-
 _FIRST_BITS = 63
 _FIRST_PRECISION = 128
 _HALF = Fraction(1, 2)
-
-
-def reference(scale: Fraction, entropy: Entropy) -> int:
-    """One exact draw from DLap(scale), by the definition."""
-    import numpy as np
-
-    word = np.empty(1, np.int64)
-    entropy.fill(word)
-    return from_word(scale, int(word[0]), entropy.more)
 
 
 def from_word(scale: Fraction, word: int, more: Callable[[], int]) -> int:
@@ -75,17 +63,21 @@ def _constants(scale: Fraction, precision: int) -> tuple[arb, arb]:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Laplace:
+class _Law:
+    scale: Fraction
+
+    def __init__(self, scale: object) -> None:
+        object.__setattr__(self, "scale", exact("scale", scale))
+
+
+class Laplace(_Law):
     """The continuous law Lap(scale) of the textbooks.
 
     >>> Laplace(2).mean_absolute, Laplace(1).pdf(0)
     (2.0, 0.5)
     """
 
-    scale: Fraction
-
-    def __init__(self, scale: object) -> None:
-        object.__setattr__(self, "scale", exact("scale", scale))
+    __slots__ = ()
 
     @property
     def mean_absolute(self) -> float:
@@ -99,11 +91,11 @@ class Laplace:
 
     def pdf(self, x: Any) -> Any:
         """The density e^(−|x|/λ)/2λ."""
-        return _each(x, lambda at: 0.0 if _infinite(at) else nearest(lambda: self._half(at) / ball(self.scale)))
+        return _each(x, lambda x: 0.0 if _infinite(x) else nearest(lambda: self._half(x) / ball(self.scale)))
 
     def cdf(self, x: Any) -> Any:
         """P(Z ≤ x)."""
-        return _each(x, lambda at: self._tail(-at))
+        return _each(x, lambda x: self._tail(-x))
 
     def sf(self, x: Any) -> Any:
         """P(Z > x)."""
@@ -121,14 +113,14 @@ class Laplace:
         step = Fraction(2) ** (floor_log2(self.scale) - 20)
         return DiscreteLaplace(self.scale / step).sample(size) * float(step)
 
-    def _half(self, at: float) -> arb:
-        """e^(−|at|/λ)/2."""
-        return (-ball(abs(Fraction(at))) / ball(self.scale)).exp() / 2
+    def _half(self, x: float) -> arb:
+        """e^(−|x|/λ)/2."""
+        return (-ball(abs(Fraction(x))) / ball(self.scale)).exp() / 2
 
-    def _tail(self, at: float) -> float:
-        if _infinite(at):
-            return 0.0 if at > 0 else 1.0
-        return nearest(lambda: self._half(at) if at >= 0 else 1 - self._half(at))
+    def _tail(self, x: float) -> float:
+        if _infinite(x):
+            return 0.0 if x > 0 else 1.0
+        return nearest(lambda: self._half(x) if x >= 0 else 1 - self._half(x))
 
     def _quantile(self, p: float) -> float:
         chance = _probability(p)
@@ -139,8 +131,7 @@ class Laplace:
         return nearest(lambda: -sign * ball(self.scale) * ball(tail).log())
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class DiscreteLaplace:
+class DiscreteLaplace(_Law):
     """The law DLap(scale) on the integers: P(k) = (1−q)/(1+q)·q^|k| with q = e^(−1/scale).
 
     >>> law = DiscreteLaplace("1/2")
@@ -148,10 +139,7 @@ class DiscreteLaplace:
     (0.7615941559557649, 3, True)
     """
 
-    scale: Fraction
-
-    def __init__(self, scale: object) -> None:
-        object.__setattr__(self, "scale", exact("scale", scale))
+    __slots__ = ()
 
     @property
     def mean_absolute(self) -> float:
@@ -169,11 +157,11 @@ class DiscreteLaplace:
 
     def cdf(self, k: Any) -> Any:
         """P(X ≤ k)."""
-        return _each(k, lambda at: self._tail(-at if _infinite(at) else -math.floor(at) - 1))
+        return _each(k, lambda k: self._tail(-k if _infinite(k) else -math.floor(k) - 1))
 
     def sf(self, k: Any) -> Any:
         """P(X > k)."""
-        return _each(k, lambda at: self._tail(at if _infinite(at) else math.floor(at)))
+        return _each(k, lambda k: self._tail(k if _infinite(k) else math.floor(k)))
 
     def quantile(self, p: Any) -> Any:
         """The smallest integer k with P(X ≤ k) ≥ p."""
