@@ -155,10 +155,10 @@ class Policy:
         """What ε stands for: it cannot change once some is spent. Bounds, keys and missing are of each question."""
         return {name: getattr(self, name) for name in ("unit", "max_rows", "max_groups", "neighbors")}
 
-    def with_keys(self, keys: Mapping[str, Iterable[Key]]) -> Policy:
+    def with_keys(self, found: Mapping[str, Iterable[Key]]) -> Policy:
         """The policy with the keys that were discovered, in those columns that leave them to a discovery."""
         columns = {
-            name: declared.with_keys(keys[name]) if declared.discover and name in keys else declared
+            name: declared.with_keys(found[name]) if declared.discover and name in found else declared
             for name, declared in self.columns.items()
         }
         policy = copy(self)

@@ -63,21 +63,17 @@ def _constants(scale: Fraction, precision: int) -> tuple[arb, arb]:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class _Law:
-    scale: Fraction
-
-    def __init__(self, scale: object) -> None:
-        object.__setattr__(self, "scale", exact("scale", scale))
-
-
-class Laplace(_Law):
+class Laplace:
     """The continuous law Lap(scale) of the textbooks.
 
     >>> Laplace(2).mean_absolute, Laplace(1).pdf(0)
     (2.0, 0.5)
     """
 
-    __slots__ = ()
+    scale: Fraction
+
+    def __init__(self, scale: object) -> None:
+        object.__setattr__(self, "scale", exact("scale", scale))
 
     @property
     def mean_absolute(self) -> float:
@@ -131,7 +127,8 @@ class Laplace(_Law):
         return nearest(lambda: -sign * ball(self.scale) * ball(tail).log())
 
 
-class DiscreteLaplace(_Law):
+@dataclass(frozen=True, slots=True, init=False)
+class DiscreteLaplace:
     """The law DLap(scale) on the integers: P(k) = (1−q)/(1+q)·q^|k| with q = e^(−1/scale).
 
     >>> law = DiscreteLaplace("1/2")
@@ -139,7 +136,10 @@ class DiscreteLaplace(_Law):
     (0.7615941559557649, 3, True)
     """
 
-    __slots__ = ()
+    scale: Fraction
+
+    def __init__(self, scale: object) -> None:
+        object.__setattr__(self, "scale", exact("scale", scale))
 
     @property
     def mean_absolute(self) -> float:
