@@ -146,11 +146,7 @@ def quote(value: object) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """The question that a misspelt word deserves, or nothing where no known word is near it.
-
-    >>> did_you_mean("agee", ["age", "county"])
-    'did you mean age?'
-    """
+    """The question that a misspelt word deserves, or nothing where no known word is near it."""
     import difflib
 
     return "".join(f"did you mean {near}?" for near in difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff))
@@ -178,11 +174,7 @@ def exact_bounds(bounds: object) -> Bounds:
 
 
 def exact_neighbors(value: object) -> Neighbors:
-    """The neighbour relation that `value` names.
-
-    >>> exact_neighbors("add-remove")
-    'add-remove'
-    """
+    """The neighbour relation that `value` names."""
     match value:
         case "change-one" | "add-remove":
             return value
@@ -190,11 +182,7 @@ def exact_neighbors(value: object) -> Neighbors:
 
 
 def exact_count(name: str, value: object, *, least: int = 1) -> int:
-    """The whole number that `value` is, at least `least`.
-
-    >>> exact_count("n", 100)
-    100
-    """
+    """The whole number that `value` is, at least `least`."""
     with suppress(TypeError):
         number = least - 1 if type(value).__name__ in ("bool", "bool_") else operator.index(value)  # type: ignore[arg-type]
         if least <= number <= MOST_UNITS:
@@ -203,11 +191,7 @@ def exact_count(name: str, value: object, *, least: int = 1) -> int:
 
 
 def exact_chance(name: str, value: object) -> Fraction:
-    """The probability strictly between 0 and 1 that `value` writes.
-
-    >>> exact_chance("confidence", 0.95)
-    Fraction(19, 20)
-    """
+    """The probability strictly between 0 and 1 that `value` writes."""
     chance = exact_number(name, value)
     if not 0 < chance < 1:
         raise InvalidParameter(f"{name} must lie strictly between 0 and 1, got {quote(value)}")
@@ -215,11 +199,7 @@ def exact_chance(name: str, value: object) -> Fraction:
 
 
 def exact_confidence(value: object) -> Fraction:
-    """The confidence of an interval, between 10⁻⁶ and 1 − 10⁻⁹: nearer to 0 or 1 it says nothing, or nothing in floats.
-
-    >>> exact_confidence("0.95")
-    Fraction(19, 20)
-    """
+    """The confidence of an interval, between 10⁻⁶ and 1 − 10⁻⁹: nearer to 0 or 1 it says nothing, or nothing in floats."""
     confidence = exact_chance("confidence", value)
     if not SMALLEST_CONFIDENCE <= confidence <= 1 - SMALLEST_DOUBT:
         raise InvalidParameter(
@@ -229,11 +209,7 @@ def exact_confidence(value: object) -> Fraction:
 
 
 def exact_number(name: str, value: object) -> Fraction:
-    """The finite number, of any sign, that `value` writes.
-
-    >>> exact_number("at", -0.1)
-    Fraction(-1, 10)
-    """
+    """The finite number, of any sign, that `value` writes."""
     try:
         return read(name, value)
     except InvalidParameter:

@@ -47,11 +47,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.AS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A declared column, made of what the policy writes; one with nothing declared may still be used in conditions.
-
-    >>> Declared(bounds=(0, 120)).bounds
-    (Fraction(0, 1), Fraction(120, 1))
-    """
+    """A declared column, made of what the policy writes; one with nothing declared may still be used in conditions."""
 
     bounds: tuple[Fraction, Fraction] | tuple[datetime, datetime] | None = None
     keys: tuple[Key, ...] | None = None
@@ -111,11 +107,7 @@ class Declared:
 
     @property
     def discover(self) -> bool:
-        """Whether the keys are left to a discovery; until then there are none.
-
-        >>> Declared(keys="discover").discover, Declared(keys="discover").keys
-        (True, None)
-        """
+        """Whether the keys are left to a discovery; until then there are none."""
         return self.keys_from == _DISCOVER
 
     def with_keys(self, keys: Iterable[Key]) -> Declared:
@@ -162,11 +154,7 @@ def at(key: str) -> Iterator[None]:
 
 
 def edges(values: object) -> tuple[Fraction, ...]:
-    """The edges of bins, increasing.
-
-    >>> edges([0, 18, 65]) == (0, 18, 65)
-    True
-    """
+    """The edges of bins, increasing."""
     if not isinstance(values, list | tuple) or not 2 <= len(values) <= MOST_KEYS:
         raise InvalidParameter("bins must be at least two edges such as [0, 18, 65, 120]")
     numbers = tuple(exact_number("an edge", value) for value in values)
@@ -188,11 +176,7 @@ def labels(bins: tuple[Fraction, ...]) -> tuple[str, ...]:
 
 
 def read_date(text: str) -> datetime:
-    """The date or time, without zone, that an ISO text writes.
-
-    >>> read_date("2020-01-31")
-    datetime.datetime(2020, 1, 31, 0, 0)
-    """
+    """The date or time, without zone, that an ISO text writes."""
     with suppress(ValueError):
         if _DATE.fullmatch(text):
             return datetime.fromisoformat(text)

@@ -73,7 +73,6 @@ class InMemory:
         self._data: Callable[[], object] = lambda: data
 
     def opened(self) -> object:
-        """The data; called by `engines.choose` alone."""
         return self._data()
 
     def __repr__(self) -> str:

@@ -163,11 +163,7 @@ def released(name: str, aggregate: Aggregate) -> tuple[str, ...]:
 
 
 def aggregate_text(aggregate: Aggregate) -> str:
-    """The one text of an aggregate.
-
-    >>> aggregate_text(Count())
-    'count(*)'
-    """
+    """The one text of an aggregate."""
     match aggregate:
         case Count(of):
             return "count(*)" if of is None else f"count({normal.canonical(of)})"

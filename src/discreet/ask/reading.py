@@ -62,11 +62,7 @@ def exact_mark(value: object, marks: tuple[str, ...]) -> str:
 
 
 def tokens(written: object) -> list[str]:
-    """The parts of a format: directives, and characters that stand for themselves.
-
-    >>> tokens("%d/%m/%Y")
-    ['%d', '/', '%m', '/', '%Y']
-    """
+    """The parts of a format: directives, and characters that stand for themselves."""
     parts = _TOKEN.findall(written) if isinstance(written, str) and len(written) <= _LONGEST else []
     if not parts or "".join(parts) != written:
         raise InvalidParameter(

@@ -26,7 +26,6 @@ _notes: ContextVar[list[Noted] | None] = ContextVar("notes", default=None)
 
 @contextmanager
 def noting() -> Iterator[list[Noted]]:
-    """The list, which is filled meanwhile."""
     notes: list[Noted] = []
     token = _notes.set(notes)
     try:

@@ -26,8 +26,6 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A number, a text, TRUE, FALSE, or None for NULL."""
-
     value: Fraction | str | bool | None
 
 
@@ -54,8 +52,6 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """CAST(part AS type), part::type, or DATE 'part'."""
-
     part: Node
     type: Type
 
