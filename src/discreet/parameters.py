@@ -199,7 +199,7 @@ def exact_chance(name: str, value: object) -> Fraction:
 
 
 def exact_confidence(value: object) -> Fraction:
-    """The confidence of an interval, between 10⁻⁶ and 1 − 10⁻⁹: nearer to 0 or 1 it says nothing, or nothing in floats."""
+    """The confidence of an interval, from 10⁻⁶ to 1 − 10⁻⁹: nearer to 0 or 1 it says nothing, or nothing in floats."""
     confidence = exact_chance("confidence", value)
     if not SMALLEST_CONFIDENCE <= confidence <= 1 - SMALLEST_DOUBT:
         raise InvalidParameter(

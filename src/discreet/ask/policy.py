@@ -29,24 +29,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from discreet import parameters
 from discreet.ask.declared import Declared, Key, at
 from discreet.ask.normal import decimal
 from discreet.ask.reading import exact_mark
 from discreet.errors import InvalidParameter
-from discreet.parameters import (
-    Neighbors,
-    did_you_mean,
-    exact_chance,
-    exact_count,
-    exact_epsilon,
-    exact_neighbors,
-    quote,
-)
+from discreet.parameters import Neighbors, did_you_mean, quote
 
-_KEYS = (
-    "source", "table", "delimiter", "unit", "max_rows", "max_groups",
-    "neighbors", "epsilon", "delta", "version", "columns",
-)  # fmt: skip
 _NEEDED = {
     "source": 'source = "people.parquet"',
     "epsilon": 'epsilon = "1"',
@@ -293,13 +282,14 @@ _READERS: dict[str, Callable[[object], object]] = {
     "table": partial(_text, 'write table = "people"'),
     "delimiter": partial(exact_mark, marks=(",", ";", "\t", "|")),
     "unit": partial(_text, 'write unit = "row", or the name of the column of the unit'),
-    "max_rows": partial(exact_count, "max_rows"),
-    "max_groups": partial(exact_count, "max_groups"),
-    "neighbors": exact_neighbors,
-    "epsilon": exact_epsilon,
-    "delta": partial(exact_chance, "delta"),
+    "max_rows": partial(parameters.exact_count, "max_rows"),
+    "max_groups": partial(parameters.exact_count, "max_groups"),
+    "neighbors": parameters.exact_neighbors,
+    "epsilon": parameters.exact_epsilon,
+    "delta": partial(parameters.exact_chance, "delta"),
     "version": partial(_text, 'write version = "2024-06"'),
 }
+_KEYS = ("source", *_READERS, "columns")
 _OPTIONAL = ("table", "delimiter", "max_rows", "max_groups", "delta", "version")
 
 
