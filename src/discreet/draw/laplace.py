@@ -87,15 +87,15 @@ class Laplace:
 
     def pdf(self, x: Any) -> Any:
         """The density e^(−|x|/λ)/2λ."""
-        return _each(x, lambda x: 0.0 if _infinite(x) else nearest(lambda: self._half(x) / ball(self.scale)))
+        return _each(x, lambda x: nearest(lambda: self._half(x) / ball(self.scale)), (0.0, 0.0))
 
     def cdf(self, x: Any) -> Any:
         """P(Z ≤ x)."""
-        return _each(x, lambda x: self._tail(-x))
+        return _each(x, lambda x: self._tail(-x), (0.0, 1.0))
 
     def sf(self, x: Any) -> Any:
         """P(Z > x)."""
-        return _each(x, self._tail)
+        return _each(x, self._tail, (1.0, 0.0))
 
     def quantile(self, p: Any) -> Any:
         """The x with P(Z ≤ x) = p."""
@@ -114,8 +114,6 @@ class Laplace:
         return (-ball(abs(Fraction(x))) / ball(self.scale)).exp() / 2
 
     def _tail(self, x: float) -> float:
-        if _infinite(x):
-            return 0.0 if x > 0 else 1.0
         return nearest(lambda: self._half(x) if x >= 0 else 1 - self._half(x))
 
     def _quantile(self, p: float) -> float:
@@ -153,15 +151,15 @@ class DiscreteLaplace:
 
     def pmf(self, k: Any) -> Any:
         """P(X = k); 0 where k is no integer."""
-        return _each(k, self._pmf)
+        return _each(k, self._pmf, (0.0, 0.0))
 
     def cdf(self, k: Any) -> Any:
         """P(X ≤ k)."""
-        return _each(k, lambda k: self._tail(-k if _infinite(k) else -math.floor(k) - 1))
+        return _each(k, lambda k: self._tail(-math.floor(k) - 1), (0.0, 1.0))
 
     def sf(self, k: Any) -> Any:
         """P(X > k)."""
-        return _each(k, lambda k: self._tail(k if _infinite(k) else math.floor(k)))
+        return _each(k, lambda k: self._tail(math.floor(k)), (1.0, 0.0))
 
     def quantile(self, p: Any) -> Any:
         """The smallest integer k with P(X ≤ k) ≥ p."""
@@ -174,18 +172,16 @@ class DiscreteLaplace:
         return sample(self.scale, size)
 
     def _pmf(self, k: float) -> float:
-        if _infinite(k) or k != math.floor(k):
+        if k != math.floor(k):
             return 0.0
         # (1−q)/(1+q) = tanh(1/2t)
         return nearest(lambda: (1 / (2 * ball(self.scale))).tanh() * self._power(abs(int(k))))
 
-    def _tail(self, k: float) -> float:
+    def _tail(self, k: int) -> float:
         """P(X > k) = q^(k+1)/(1+q) for k ≥ 0, and 1 − q^(−k)/(1+q) for k < 0."""
-        if _infinite(k):
-            return 0.0 if k > 0 else 1.0
         if k >= 0:
-            return nearest(lambda: self._power(int(k) + 1) / (1 + self._power(1)))
-        return nearest(lambda: 1 - self._power(-int(k)) / (1 + self._power(1)))
+            return nearest(lambda: self._power(k + 1) / (1 + self._power(1)))
+        return nearest(lambda: 1 - self._power(-k) / (1 + self._power(1)))
 
     def _quantile(self, p: float) -> int:
         """In the upper half the smallest k with q^(k+1)/(1+q) ≤ 1−p, in the lower the smallest with q^(−k)/(1+q) ≥ p.
@@ -207,26 +203,22 @@ class DiscreteLaplace:
         return (-k / ball(self.scale)).exp()
 
 
-def _each(values: Any, function: Callable[[Any], Any]) -> Any:
-    """The function of a number, or an array of it for an array or a list; NaN stays NaN."""
+def _each(values: Any, function: Callable[[Any], Any], ends: tuple[float, float] | None = None) -> Any:
+    """The function of a number, or an array of it for an array or a list; NaN stays NaN, `ends` are at −∞ and ∞."""
     import numpy as np
 
     if isinstance(values, int | float | Fraction):
-        return math.nan if values != values else function(values)  # noqa: PLR0124
+        if values != values:  # noqa: PLR0124
+            return math.nan
+        return ends[values > 0] if ends and values in (math.inf, -math.inf) else function(values)
     array = np.asarray(values)
     if array.dtype.kind not in "iufb":
         raise InvalidParameter(f"expected numbers, got {type(values).__name__} of {array.dtype}")
-    results = [_each(value, function) for value in array.ravel().tolist()]
+    results = [_each(value, function, ends) for value in array.ravel().tolist()]
     return results[0] if array.ndim == 0 else np.array(results).reshape(array.shape)
 
 
-def _infinite(number: Any) -> bool:
-    """Whether a number is ±inf; integers of any size are not."""
-    return isinstance(number, float) and math.isinf(number)
-
-
 def _probability(p: Any) -> Fraction:
-    chance = Fraction(p)
-    if not 0 < chance < 1:
+    if not 0 < p < 1:
         raise InvalidParameter(f"p must lie strictly between 0 and 1, got {p}")
-    return chance
+    return Fraction(p)
