@@ -28,14 +28,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import chain
-from typing import Literal as Choice
 from typing import TypeVar, get_args
 
-from discreet.ask.expression import ArithmeticSign, ComparisonSign
+from discreet.ask.expression import ComparisonSign
 from discreet.ask.kinds import refused
 from discreet.ask.sql import words as lexicon
 from discreet.ask.sql.functions import PERCENTILES, TYPES
-from discreet.ask.sql.syntax import Call, Case, Cast, Item, Literal, Name, Node, Operation, Select, Type, walk
+from discreet.ask.sql.syntax import Call, Case, Cast, Item, Literal, Name, Node, Select, Type, walk
 from discreet.ask.sql.words import END, NUMBER, QUOTED, TEXT, Word, refuse_words
 from discreet.errors import InvalidParameter
 from discreet.parameters import exact_number, quote
@@ -59,10 +58,10 @@ _TABLES = {
 }
 """What to write in place of other tables."""
 
-_COMPARISONS: dict[str, ComparisonSign] = {**{sign: sign for sign in get_args(ComparisonSign)}, "==": "=", "!=": "<>"}
+_COMPARISONS = {**{sign: sign for sign in get_args(ComparisonSign)}, "==": "=", "!=": "<>"}
 _RANGES = ("IN", "BETWEEN", "LIKE")
 _COMPARING = (*_COMPARISONS, *_RANGES, "IS", "ISNULL", "NOTNULL", "NOT")
-_SIGNS: dict[str, tuple[ArithmeticSign, int]] = {"+": ("+", 1), "-": ("-", 1), "*": ("*", 2), "/": ("/", 2)}
+_SIGNS = {"+": 1, "-": 1, "*": 2, "/": 2}
 """How strongly a sign binds."""
 
 
@@ -214,12 +213,12 @@ class _Parser:
             raise refused(_DEEP)
         return node
 
-    def junction(self, sign: Choice["and", "or"], read: Callable[[], Node]) -> Node:
+    def junction(self, sign: str, read: Callable[[], Node]) -> Node:
         parts = [read()]
         while self.take(sign.upper()):
             parts.append(read())
-        flat = [part.parts if isinstance(part, Operation) and part.sign == sign else (part,) for part in parts]
-        return Operation(sign, tuple(chain.from_iterable(flat))) if len(parts) > 1 else parts[0]
+        flat = [part.arguments if isinstance(part, Call) and part.name == sign else (part,) for part in parts]
+        return Call(sign, tuple(chain.from_iterable(flat))) if len(parts) > 1 else parts[0]
 
     def condition(self) -> Node:
         count = 0
@@ -229,13 +228,13 @@ class _Parser:
         if self.key in _COMPARING:
             raise refused("two comparisons in a row can be read in two ways; put one in parentheses")
         for _ in range(count):
-            node = Operation("not", (node,))
+            node = Call("not", (node,))
         return node
 
     def comparison(self) -> Node:
         part, key = self.sum(), self.key
         if self.take(*_COMPARISONS):
-            return Operation(_COMPARISONS[key], (part, self.sum()))
+            return Call(_COMPARISONS[key], (part, self.sum()))
         is_null = self.take("ISNULL", "NOTNULL", "IS")
         negated = key == "NOTNULL" or (key != "ISNULL" and self.take("NOT"))
         if key == "IS":
@@ -244,27 +243,27 @@ class _Parser:
             self.expect("NULL")
         if not is_null and not negated and key not in _RANGES:
             return part
-        node = Operation("is null", (part,)) if is_null else self.range(part)
-        return Operation("not", (node,)) if negated else node
+        node = Call("is null", (part,)) if is_null else self.range(part)
+        return Call("not", (node,)) if negated else node
 
-    def range(self, part: Node) -> Operation:
+    def range(self, part: Node) -> Call:
         if self.take("IN"):
             self.expect("(")
             if self.key == ")":
                 raise refused("IN needs at least one value, as in IN ('a', 'b')")
-            return Operation("in", (part, *self.closed(lambda: self.several(self.truth))))
+            return Call("in", (part, *self.closed(lambda: self.several(self.truth))))
         if self.take("BETWEEN"):
-            return Operation("between", (part, self.closed(self.sum, "AND"), self.sum()))
+            return Call("between", (part, self.closed(self.sum, "AND"), self.sum()))
         self.expect("LIKE")
-        return Operation("like", (part, self.sum()))
+        return Call("like", (part, self.sum()))
 
     def sum(self, least: int = 1) -> Node:
         """Parts with signs between that bind at least so strongly."""
         left = self.signed()
-        while self.key in _SIGNS and _SIGNS[self.key][1] >= least:
-            sign, strength = _SIGNS[self.key]
+        while _SIGNS.get(self.key, 0) >= least:
+            sign = self.key
             self.index += 1
-            left = Operation(sign, (left, self.sum(strength + 1)))
+            left = Call(sign, (left, self.sum(_SIGNS[sign] + 1)))
         return left
 
     def signed(self) -> Node:
@@ -281,7 +280,7 @@ class _Parser:
                 case Literal(Fraction() as value):
                     node = Literal(-value)
                 case _:
-                    node = Operation("-", (Literal(Fraction(0)), node))
+                    node = Call("-", (Literal(Fraction(0)), node))
         return node
 
     def type(self) -> Type:
@@ -303,7 +302,7 @@ class _Parser:
         if self.take("("):
             return self.closed(self.truth)
         if self.take("["):
-            return Operation("[]", self.closed(lambda: self.several(self.truth), "]"))
+            return Call("[]", self.closed(lambda: self.several(self.truth), "]"))
         if self.take("CASE"):
             return self.case()
         if self.take("CAST", "TRY_CAST"):

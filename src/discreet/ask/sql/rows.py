@@ -14,7 +14,7 @@ from discreet.ask.expression import ComparisonSign, Expression, Kind
 from discreet.ask.kinds import LONGEST_TEXT, kind_of, refused
 from discreet.ask.scope import Scope
 from discreet.ask.sql import functions
-from discreet.ask.sql.syntax import Call, Case, Cast, Literal, Name, Node, Operation, Type
+from discreet.ask.sql.syntax import Call, Case, Cast, Literal, Name, Node, Type
 from discreet.errors import InvalidParameter
 from discreet.parameters import did_you_mean, quote
 
@@ -40,33 +40,56 @@ class Rows:
                 raise refused("NULL has a kind only in CASE, COALESCE or CAST; to compare with it write IS NULL")
             case Literal(literal):
                 return row.Constant(literal, _KINDS[type(literal)])
-            case Operation("+" | "-" | "*" | "/" as sign, (left, right)):
+            case Call("+" | "-" | "*" | "/" as sign, (left, right)):
                 return row.Arithmetic(sign, read(left), read(right))
-            case Operation("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
+            case Call("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
                 return _compared(sign, read(left), read(right))
-            case Operation("between", (part, low, high)):
+            case Call("between", (part, low, high)):
                 value = read(part)
                 return row.Every((_compared(">=", value, read(low)), _compared("<=", value, read(high))))
-            case Operation("in", (part, *nodes)):
+            case Call("in", (part, *nodes)):
                 return _membership(read(part), [*map(read, nodes)])
-            case Operation("is null", (part,)):
+            case Call("is null", (part,)):
                 return row.Missing(read(part))
-            case Operation("not", (part,)):
+            case Call("not", (part,)):
                 return row.Negation(read(part))
-            case Operation("and" | "or" as sign, parts):
+            case Call("and" | "or" as sign, parts):
                 return (row.Every if sign == "and" else row.Some)(tuple(map(read, parts)))
-            case Operation("like", (part, Literal(str() as pattern))):
+            case Call("like", (part, Literal(str() as pattern))):
                 return row.Likeness(read(part), pattern)
-            case Operation("like"):
+            case Call("like"):
                 raise refused("LIKE takes a literal, as in name LIKE 'a%'")
-            case Operation():
+            case Call("[]"):
                 raise refused("a list is in the language as shares of quantiles only; for choices write IN ('a', 'b')")
             case Case():
                 return self._case(node)
             case Cast(part, to):
                 return self._cast(part, to)
+            case Call("ROUND", (_, _)):
+                raise refused("ROUND takes one number; for two decimals write ROUND(x * 100) / 100")
+            case Call(name) if name in functions.FUNCTIONS:
+                return row.Function(functions.FUNCTIONS[name], (read(argument(node)),))
+            case Call(name) if name in functions.PART_FUNCTIONS:
+                return row.Part(functions.PART_FUNCTIONS[name], read(argument(node)))
+            case Call("DATE_PART" | "DATEPART", (Literal(str() as part), date)):
+                return row.Part(_named(part, functions.PARTS), read(date))
+            case Call("DATE_TRUNC" | "DATETRUNC", (Literal(str() as unit), date)):
+                return row.Truncated(_named(unit, functions.UNITS), read(date))
+            case Call("WEEKDAY" | "DAYOFWEEK" | "DAY_OF_WEEK" | "DOW"):
+                return row.Part(_named("weekday", functions.PARTS), read(argument(node)))
+            case Call("COALESCE" | "IFNULL" | "NVL", parts):
+                return row.Coalesce(self._values(parts))
+            case Call("LEAST", parts):
+                return row.Function("least", tuple(map(read, parts)))
+            case Call("GREATEST", parts):
+                return row.Function("greatest", tuple(map(read, parts)))
+            case Call("SUBSTRING" | "SUBSTR", (text, first, *length)) if len(length) < 2:
+                rest = read(length[0]) if length else row.Constant(Fraction(LONGEST_TEXT), "number")
+                return row.Function("substring", (read(text), read(first), rest))
+            case Call("IF" | "IIF", (condition, value, *otherwise)) if len(otherwise) < 2:
+                return self._case(Case(None, ((condition, value),), *(otherwise or [Literal(None)])))
             case Call():
-                return self._call(node)
+                raise _unknown(node)
         assert_never(node)
 
     def check_table(self, table: str | None) -> None:
@@ -105,34 +128,6 @@ class Rows:
             case "date":
                 return _as_date(part)
         return row.Cast(part, to)
-
-    def _call(self, call: Call) -> Expression:  # noqa: PLR0911 - one case for each function
-        read = self.expression
-        match call.name, call.arguments:
-            case "ROUND", (_, _):
-                raise refused("ROUND takes one number; for two decimals write ROUND(x * 100) / 100")
-            case name, _ if name in functions.FUNCTIONS:
-                return row.Function(functions.FUNCTIONS[name], (read(argument(call)),))
-            case name, _ if name in functions.PART_FUNCTIONS:
-                return row.Part(functions.PART_FUNCTIONS[name], read(argument(call)))
-            case "DATE_PART" | "DATEPART", (Literal(str() as part), date):
-                return row.Part(_named(part, functions.PARTS), read(date))
-            case "DATE_TRUNC" | "DATETRUNC", (Literal(str() as unit), date):
-                return row.Truncated(_named(unit, functions.UNITS), read(date))
-            case "WEEKDAY" | "DAYOFWEEK" | "DAY_OF_WEEK" | "DOW", _:
-                return row.Part(_named("weekday", functions.PARTS), read(argument(call)))
-            case "COALESCE" | "IFNULL" | "NVL", parts:
-                return row.Coalesce(self._values(parts))
-            case "LEAST", parts:
-                return row.Function("least", tuple(map(read, parts)))
-            case "GREATEST", parts:
-                return row.Function("greatest", tuple(map(read, parts)))
-            case "SUBSTRING" | "SUBSTR", (text, first, *length) if len(length) < 2:
-                rest = read(length[0]) if length else row.Constant(Fraction(LONGEST_TEXT), "number")
-                return row.Function("substring", (read(text), read(first), rest))
-            case "IF" | "IIF", (condition, value, *otherwise) if len(otherwise) < 2:
-                return self._case(Case(None, ((condition, value),), *(otherwise or [Literal(None)])))
-        raise _unknown(call)
 
 
 def argument(call: Call) -> Node:

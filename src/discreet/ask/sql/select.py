@@ -21,7 +21,7 @@ from discreet.ask.normal import INVERSE, TRUE, decimal, normal
 from discreet.ask.query import Aggregate, Combined, Group, Named, Number, Output, Quantiles, Query, Test, group_text
 from discreet.ask.sql.aggregates import Aggregates, aggregating, shares_of
 from discreet.ask.sql.functions import QUANTILES
-from discreet.ask.sql.syntax import Call, Item, Literal, Name, Node, Operation, Select
+from discreet.ask.sql.syntax import Call, Item, Literal, Name, Node, Select
 from discreet.ask.sql.words import QUANTITIES, name_in_sql
 from discreet.errors import QueryRefused
 from discreet.parameters import quote
@@ -77,7 +77,7 @@ class Selection:
     def _item(self, item: Item) -> None:
         """Adds the columns of the answer that an item of SELECT asks for."""
         match item.node:
-            case Call(name, (subject, Operation("[]") as several)) if name in QUANTILES:
+            case Call(name, (subject, Call("[]") as several)) if name in QUANTILES:
                 shares = shares_of(several)
                 quantiles = self.reader.quantiles(subject, shares)
                 self.aggregates.append(quantiles)
@@ -113,7 +113,7 @@ class Selection:
                 if abs(value) > _LARGEST:
                     raise refused("a number beside released ones must be at most 1e300 in size")
                 return Number(value)
-            case Operation("+" | "-" | "*" | "/" as sign, (left, right)):
+            case Call("+" | "-" | "*" | "/" as sign, (left, right)):
                 return Combined(sign, self._number(left), self._number(right))
         aggregate = self.reader.aggregate(node)
         if aggregate is not None:
@@ -122,7 +122,7 @@ class Selection:
             self.aggregates.append(aggregate)
             return Named(queries.aggregate_text(aggregate))
         if aggregating(node):
-            name = node.name if isinstance(node, Call) else "an expression"
+            name = node.name if isinstance(node, Call) and node.name.isupper() else "an expression"
             raise refused(f"{name} of a released number is not in the language; it has + - * /")
         return self._key(node)
 
@@ -173,15 +173,15 @@ class Selection:
     def _test(self, node: Node, *, negated: bool) -> Test:
         """A condition on released numbers; NOT goes into the comparisons."""
         match node:
-            case Operation("not", (part,)):
+            case Call("not", (part,)):
                 return self._test(part, negated=not negated)
-            case Operation("and" | "or" as sign, parts):
+            case Call("and" | "or" as sign, parts):
                 tests = tuple(self._test(part, negated=negated) for part in parts)
                 return Test("and" if (sign == "and") is not negated else "or", tests)
-            case Operation("between", (part, low, high)):
-                both = (Operation(">=", (part, low)), Operation("<=", (part, high)))
-                return self._test(Operation("and", both), negated=negated)
-            case Operation("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
+            case Call("between", (part, low, high)):
+                both = (Call(">=", (part, low)), Call("<=", (part, high)))
+                return self._test(Call("and", both), negated=negated)
+            case Call("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
                 return Test(INVERSE[sign] if negated else sign, (self._number(left), self._number(right)))
         raise refused("HAVING compares released numbers, as in HAVING count(*) > 100; for rows use WHERE")
 

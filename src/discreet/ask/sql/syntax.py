@@ -8,9 +8,8 @@ from fractions import Fraction
 from typing import Literal as Choice
 from typing import TypeAlias
 
-from discreet.ask.expression import ArithmeticSign, ComparisonSign, Kind
+from discreet.ask.expression import Kind
 
-Sign: TypeAlias = ArithmeticSign | ComparisonSign | Choice["between", "in", "like", "is null", "not", "and", "or", "[]"]
 Type: TypeAlias = Kind | Choice["integer", "day"]
 """What CAST makes: a kind, a whole number, or a date without its time."""
 
@@ -30,18 +29,6 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
-    """Parts with a sign between. -x is 0 - x.
-
-    "not" and "is null" have one part; "between" has x, low and high; "in" has x and its choices; "and" and "or" have
-    two or more parts, none of which has the same sign; "[]" is a list.
-    """
-
-    sign: Sign
-    parts: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Case:
     """CASE; with a subject, which is compared with each condition, or without."""
 
@@ -58,8 +45,10 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """NAME(argument, …), the name in capitals. Calls with words inside have plain names.
+    """A name with its arguments: of a function in capitals, of an operation a sign or small letters. -x is 0 - x.
 
+    "not" and "is null" have one argument; "between" has x, low and high; "in" has x and its choices; "and" and "or"
+    have two or more, none of which has the same sign; "[]" is a list. Calls with words inside have plain names:
     count(DISTINCT x) is COUNT DISTINCT(x), count(*) FILTER (WHERE x) is COUNT_IF(x), and
     percentile_cont(p) WITHIN GROUP (ORDER BY x) is QUANTILE(x, p).
     """
@@ -68,7 +57,7 @@ class Call:
     arguments: tuple[Node, ...]
 
 
-Node: TypeAlias = Name | Literal | Operation | Case | Cast | Call
+Node: TypeAlias = Name | Literal | Case | Cast | Call
 
 
 @dataclass(frozen=True, slots=True)
