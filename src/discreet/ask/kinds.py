@@ -22,6 +22,7 @@ MOST_PARTS = 1_000
 DEEPEST = 50
 LARGEST_NUMBER = Fraction(10) ** 100
 """The row language computes in doubles up to here, so that a product of two cannot overflow."""
+_SMALLEST_NUMBER = 1 / LARGEST_NUMBER
 
 LONGEST_TEXT = 2**31 - 1
 """What `substring` takes for "the rest of the text"."""
@@ -166,7 +167,7 @@ def _constant(constant: row.Constant) -> Kind:
             kind = "truth"
         case Fraction() as number:
             kind = "number"
-            if number and not 1 / LARGEST_NUMBER <= abs(number) <= LARGEST_NUMBER:
+            if number and not _SMALLEST_NUMBER <= abs(number) <= LARGEST_NUMBER:
                 raise refused("a number must be 0 or between 1e-100 and 1e100 in size")
         case str() as text:
             kind = "text"
@@ -181,7 +182,7 @@ def _check_text(text: str) -> None:
         raise refused(
             f"a text or pattern in a question may have {LONGEST_LITERAL} characters, got {len(text):,}; shorten it"
         )
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    if "\0" in text or not (text.isascii() or all(not "\ud800" <= character <= "\udfff" for character in text)):
         raise refused("a text must not hold NUL characters or halves of characters")
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from fractions import Fraction
-from typing import Any, assert_never
+from typing import Any, assert_never, get_args
 
 from discreet.ask import expression as row
 from discreet.ask.expression import Comparison, ComparisonSign, Constant, Every, Expression, Some
@@ -23,6 +23,8 @@ from discreet.ask.kinds import kind_of
 
 _MIRRORED: dict[ComparisonSign, ComparisonSign] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 INVERSE: dict[ComparisonSign, ComparisonSign] = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+_OPERATIONS = frozenset(get_args(row.Operation))
 
 TRUE = Constant(True, "truth")
 FALSE = Constant(False, "truth")
@@ -50,13 +52,15 @@ def decimal(number: Fraction) -> str:
     >>> decimal(Fraction(1, 8)), decimal(Fraction(-5)), decimal(Fraction(1, 3))
     ('0.125', '-5', '1/3')
     """
+    if number.denominator == 1:
+        return str(number.numerator)
     odd, places = number.denominator, 0
     for prime in (2, 5):
         count = 0
         while odd % prime == 0:
             odd, count = odd // prime, count + 1
         places = max(places, count)
-    if odd != 1 or not places:
+    if odd != 1:
         return str(number)
     digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
     return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
@@ -66,7 +70,7 @@ def _normal(expression: Any) -> Any:  # noqa: PLR0911 - one case for each rule
     """The normal form of an expression, of each in a tuple, and of anything else itself."""
     if isinstance(expression, tuple):
         return tuple(map(_normal, expression))
-    if not isinstance(expression, row.Operation):
+    if type(expression) not in _OPERATIONS:
         return expression
     match type(expression)(*(_normal(getattr(expression, field)) for field in expression.__slots__)):
         case row.Arithmetic("+" | "*" as sign, left, right) if text(right) < text(left):
@@ -147,16 +151,8 @@ def text(expression: Expression) -> str:  # noqa: PLR0911, PLR0912 - one case fo
     match expression:
         case row.Column(name, kind, reading):
             return f"{quoted(name)}{'' if reading is None else _reading(reading, kind)}"
-        case Constant(None, kind):
-            return f"CAST(NULL AS {kind})"
-        case Constant(str() as value):
-            return _literal(value)
-        case Constant(Fraction() as number):
-            return decimal(number)
-        case Constant(datetime() as date):
-            return f"TIMESTAMP '{date.isoformat(sep=' ')}'"
-        case Constant(value):
-            return "TRUE" if value else "FALSE"
+        case Constant(value, kind):
+            return _constant(value, kind)
         case row.Arithmetic(sign, left, right) | Comparison(sign, left, right):
             return f"({text(left)} {sign} {text(right)})"
         case Every(parts):
@@ -185,6 +181,19 @@ def text(expression: Expression) -> str:  # noqa: PLR0911, PLR0912 - one case fo
         case row.Cast(part, kind):
             return f"CAST({text(part)} AS {kind})"
     assert_never(expression)
+
+
+def _constant(value: object, kind: row.Kind) -> str:
+    match value:
+        case None:
+            return f"CAST(NULL AS {kind})"
+        case Fraction():
+            return decimal(value)
+        case datetime():
+            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        case str():
+            return _literal(value)
+    return "TRUE" if value else "FALSE"
 
 
 def _listed(parts: tuple[Expression, ...], between: str = ", ") -> str:
