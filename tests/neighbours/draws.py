@@ -218,7 +218,6 @@ def _replaced(recorder: _Recorder) -> Iterator[None]:
         vector.fill: recorder.fill,
         choice.choose: recorder.choose,
         coin.flips: recorder.unknown,
-        coin.flip: recorder.unknown,
         tape.drawn: recorder.drawn,
         tree._band: band,
     }

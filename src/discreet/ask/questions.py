@@ -18,7 +18,7 @@ from discreet.ask.expression import Every, Expression
 from discreet.ask.kinds import refuse_alike, refused
 from discreet.ask.normal import TRUE, decimal, normal
 from discreet.ask.policy import Policy
-from discreet.ask.query import Aggregate, Draft, Group, Named, Output, Query, aggregate_text, assembled, group_text
+from discreet.ask.query import Aggregate, Group, Named, Output, Query, aggregate_text, assembled, group_text
 from discreet.ask.scope import Scope, Typed
 from discreet.ask.sql import parse_condition, parse_expression, parse_group
 from discreet.ask.sql.words import LONGEST_QUESTION
@@ -107,8 +107,8 @@ def build(
         outputs += numbers
     refuse_alike([name for name, _ in outputs])
     condition = _all([parse_condition(text, policy, schema) for text in _texts(where or ())])
-    draft = Draft(outputs=outputs, aggregates=aggregates, groups=[group for _, group in groups], where=condition)
-    return assembled(draft)
+    unnamed = tuple(("", aggregate) for aggregate in aggregates)
+    return assembled(Query(unnamed, tuple(outputs), tuple(group for _, group in groups), condition))
 
 
 @dataclass(frozen=True, slots=True)

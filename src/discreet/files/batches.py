@@ -134,7 +134,7 @@ def _noisy_integers(column: pa.Array, scale: Fraction) -> pa.Array:
     import numpy as np
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
-    from discreet.draw.addition import noisy
+    from discreet.draw.vector import noisy
 
     memory = pa.allocate_buffer(8 * len(column))  # Arrow's own, which is used again when the batch is written
     integers = column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
