@@ -170,7 +170,7 @@ def _readable(values: Any) -> Any:  # noqa: PLR0911 - one case for each type
     if not _has_reader(kind):
         return None
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return _decodable(values)
+        return decodable(values)
     if types.is_float16(kind):
         return values.cast(pa.float32())
     if types.is_date64(kind):
@@ -215,7 +215,7 @@ def _in_microseconds(values: Any) -> Any:
     return count.cast(pa.timestamp("us", values.type.tz))
 
 
-def _decodable(values: Any) -> Any:
+def decodable(values: Any) -> Any:
     """Texts in UTF-8; bytes that are none are missing."""
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 

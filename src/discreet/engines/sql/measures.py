@@ -79,7 +79,7 @@ class Facts:
             lower = dialect.cast(whole(grid.lower), "long")
         else:
             # such bounds lie within the limits of numbers and such steps above them: the column itself will do
-            if behind is not None and behind[1] in dialect.doubles and -300 <= grid.exponent <= 100:
+            if behind is not None and dialect.is_double(behind[1]) and -300 <= grid.exponent <= 100:
                 here = behind[0]
                 there = negated(dialect.is_nan(here))
                 raw = dialect.counts_nan and self.only_sums
