@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 import duckdb as engine
+import pyarrow as pa
 
 from discreet.ask.expression import Kind
 from discreet.engines.base import ColumnType, Schema, refuse_unread
@@ -55,7 +56,6 @@ class DuckDB(SQLEngine):
     dialect = DUCKDB
 
     def __init__(self, source: Any, layout: Layout = Layout()) -> None:  # noqa: B008 - a frozen value
-        """Opens a source; what cannot be opened is refused."""
         self._foreign = isinstance(source, engine.DuckDBPyRelation)
         self._lock = _RELATIONS if self._foreign else threading.Lock()
         self._connection = _connection()
@@ -142,8 +142,6 @@ def _rows(
     discreet_keys: Any,  # noqa: ARG001 - a table that DuckDB finds by the name of the parameter
 ) -> Iterator[Any]:
     """The rows of a SELECT over a relation, or over the view SOURCE of a connection, as Arrow tables."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
     rows: Any = here.query(SOURCE, sql) if isinstance(here, engine.DuckDBPyRelation) else here.sql(sql)
     for batch in rows.to_arrow_reader(_PART):
         yield pa.Table.from_batches([batch])

@@ -5,10 +5,6 @@ and ISO dates for itself alone. Declared keys come as parameters. The table is l
 once, when it is opened; from then on names mean what pg_catalog has, so that no function or operator of another schema
 is called in place of it. The server must be version 16 or newer and hold UTF-8. Arrays, JSON, money, times of day,
 intervals and bytes cannot be asked for.
-
-`version` is a SHA-256 of the columns' names and types, of the number of rows, and of the sums of both halves of the MD5
-of each row's text, in any order, over the columns that can be asked for. It is for the custodian's ledger: whoever
-knows all rows but one could test guesses against it.
 """
 
 from __future__ import annotations
@@ -19,6 +15,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from sqlglot import exp
 
 from discreet.ask.expression import Kind
@@ -32,7 +29,6 @@ from discreet.errors import InvalidParameter
 
 if TYPE_CHECKING:
     import psycopg
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
 _KINDS: Mapping[int, tuple[Kind, bool, str]] = {
     21: ("number", True, "smallint"),
@@ -78,7 +74,6 @@ class PostgreSQL(SQLEngine):
     dialect = POSTGRESQL
 
     def __init__(self, source: str) -> None:
-        """Connects; what cannot be opened is refused."""
         address, _, table = source.partition("#")
         if not table:
             raise InvalidParameter("the source must name a table, as in postgresql://host/database#schema.table")
@@ -123,7 +118,6 @@ class PostgreSQL(SQLEngine):
 
     @contextmanager
     def _transaction(self) -> Iterator[psycopg.Connection[Any]]:
-        """A connection with a transaction of its own."""
         calls = ", ".join(f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in _SETTINGS.items())
         with self._connected() as connection, connection.transaction():
             self._running = connection
@@ -177,8 +171,6 @@ def _schema(connection: psycopg.Connection[Any], source: str) -> Schema:
 
 def _rows(connection: psycopg.Connection[Any], source: str, sql: str, keys: pa.Table | None) -> Iterator[pa.Table]:
     """The rows of a SELECT over a source, by the name SOURCE, with declared keys as parameters."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
     whole = f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT * FROM {source}) {sql}"  # noqa: S608
     cursor = connection.execute(whole, [column.to_pylist() for column in keys.columns] if keys is not None else None)
     names, rows = [column.name for column in cursor.description or []], cursor.fetchall()
@@ -200,9 +192,6 @@ def _row(schema: Schema) -> str:
 
 
 def _column(values: Sequence[Any]) -> pa.Array:
-    """Integers, or texts, in Arrow."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
     if any(isinstance(value, Decimal) for value in values):
         return pa.array(values, pa.decimal128(38, 0))
     return pa.array(values, None if any(isinstance(value, str) for value in values) else pa.int64())

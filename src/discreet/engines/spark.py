@@ -3,10 +3,6 @@
 The session is used as it is: no setting is changed, and nothing is written. Only SQL over DataFrames is used, no RDD
 and no context, so that Spark Connect serves as well. Rows and declared keys are arguments of the statement; what comes
 back, integers for each group, comes as Arrow. Arrays, maps, structs, binaries, intervals and variants cannot be asked.
-
-`version` is a SHA-256 of the columns' names and types, of the number of rows, and of the sums of both halves of the MD5
-of each row, in any order, over the columns that can be asked for. It is for the custodian's ledger: whoever knows all
-rows but one could test guesses against it.
 """
 
 from __future__ import annotations
@@ -17,10 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 from weakref import WeakSet
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from sqlglot import exp
 
 from discreet.ask.expression import Kind
@@ -34,9 +32,6 @@ from discreet.engines.sql.spark import SPARK
 from discreet.engines.sql.trees import Tree, call, whole
 from discreet.engines.textfiles import Layout
 from discreet.errors import InvalidParameter
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
 _KINDS: dict[str, tuple[Kind, bool]] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), ("number", True)),
@@ -62,7 +57,6 @@ class Spark(SQLEngine):
     dialect = SPARK
 
     def __init__(self, source: Any, layout: Layout = Layout()) -> None:  # noqa: B008 - a frozen value
-        """Opens a source; what cannot be opened is refused."""
         self._lock = threading.Lock()
         self._frame = self._guarded("open", lambda: _opened(source) if isinstance(source, str) else source)
         if not hasattr(self._frame, "sparkSession"):
@@ -78,8 +72,6 @@ class Spark(SQLEngine):
 
     def _units_of_keys(self, tables: Iterator[pa.Table]) -> dict[str | int, int]:
         """Bytes that are no UTF-8, which Spark lets a text hold, are no key."""
-        import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
         [(keys, units)] = (table.columns for table in tables)
         if pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type):
             keys = decodable(keys)
@@ -160,8 +152,6 @@ def _in_milliseconds(frame: Any, schema: Schema) -> set[str]:
 
     Only files that this machine has are looked at.
     """
-    import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
-
     times = {name for name, column in schema.items() if column.described.startswith("timestamp")}
     for address in frame.inputFiles() if times else ():
         parts = urlsplit(address)

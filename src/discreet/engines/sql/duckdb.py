@@ -12,8 +12,6 @@ from discreet.engines.sql.trees import Tree, between, call, cast, paren, present
 
 
 class DuckDBDialect(Dialect):
-    """See `dialect.Dialect`."""
-
     name = "duckdb"
     types: ClassVar[Mapping[Word, str]] = {
         "double": "DOUBLE",

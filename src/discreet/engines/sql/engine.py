@@ -1,11 +1,18 @@
-"""What the engines that speak SQL have in common: one statement for each request, whose rows come as Arrow tables."""
+"""What the engines that speak SQL have in common: one statement for each request, whose rows come as Arrow tables.
+
+On PostgreSQL and Spark, `version` is a SHA-256 of the columns' names and types, of the number of rows, and of the sums
+of both halves of the MD5 of each row, in any order, over the columns that can be asked for. As every version it is for
+the custodian's ledger: whoever knows all rows but one could test guesses against it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
+
+import pyarrow as pa
 
 from discreet.ask.expression import Column
 from discreet.engines.base import Exact, Request, Schema, guarded
@@ -14,15 +21,10 @@ from discreet.engines.sql.statement import statement
 from discreet.engines.sql.units import units_of, units_of_keys
 from discreet.errors import one_line
 
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
 Result = TypeVar("Result")
 
 
 class SQLEngine:
-    """See `engines.base.Engine`."""
-
     dialect: ClassVar[Dialect]
     public_size = True
     _schema: Schema

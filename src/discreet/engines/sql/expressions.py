@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from fractions import Fraction
 from functools import partial
 from typing import assert_never
@@ -26,7 +26,7 @@ from sqlglot import exp
 
 from discreet.ask import expression as ask
 from discreet.ask.expression import Expression, Kind, Reading
-from discreet.engines.base import Schema
+from discreet.engines.base import Schema, without_zone
 from discreet.engines.sql import trees as sql
 from discreet.engines.sql.dialect import Dialect, Word
 from discreet.engines.sql.duckdb import DUCKDB
@@ -330,13 +330,7 @@ def limited(number: Fraction) -> float:
     return float(min(max(number, -LARGEST), LARGEST))
 
 
-def without_zone(moment: datetime) -> datetime:
-    """A moment as engines have it; one with a zone is taken in UTC."""
-    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
-
-
 def constant(value: Fraction | str | datetime | bool | None, kind: Kind, dialect: Dialect = DUCKDB) -> Tree:
-    """A literal of the row language."""
     match value:
         case None:
             return dialect.cast(exp.Null(), TYPES[kind])

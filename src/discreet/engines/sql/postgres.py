@@ -28,8 +28,6 @@ _ARRAYS = {
 
 
 class PostgreSQLDialect(Dialect):
-    """See `dialect.Dialect`."""
-
     name = "postgres"
     types: ClassVar[Mapping[Word, str]] = {
         "double": "DOUBLE PRECISION",

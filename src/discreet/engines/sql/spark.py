@@ -21,8 +21,6 @@ _ODD = frozenset("'\"\\$`")
 
 
 class SparkDialect(Dialect):
-    """See `dialect.Dialect`."""
-
     name = "spark"
     types: ClassVar[Mapping[Word, str]] = {
         "double": "DOUBLE",

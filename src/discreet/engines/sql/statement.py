@@ -13,27 +13,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from sqlglot import exp
 
 from discreet.ask.expression import Kind
 from discreet.ask.query import Group
-from discreet.engines.base import Cells, Measure, Request, Schema, Units
+from discreet.engines.base import Cells, Measure, Request, Schema, Units, without_zone
 from discreet.engines.integers import column as column_of
 from discreet.engines.sql import trees as sql
 from discreet.engines.sql.dialect import SOURCE, Dialect
 from discreet.engines.sql.duckdb import DUCKDB
-from discreet.engines.sql.expressions import Term, Translator, limited, without_zone
+from discreet.engines.sql.expressions import Term, Translator, limited
 from discreet.engines.sql.measures import Facts
 from discreet.engines.sql.trees import Tree, alias, call, column, present, select, subquery, when, whole
 from discreet.engines.sql.units import limited_facts, stored_before, unit_value
 from discreet.errors import EngineFailed, InvalidParameter
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
 _ARROW: dict[Kind, str] = {"number": "double", "text": "string", "date": "timestamp[us]", "truth": "bool"}
 _FEW_BINS = 32
@@ -84,7 +82,6 @@ class Statement:
 
 
 def statement(request: Request, schema: Schema, dialect: Dialect = DUCKDB) -> Statement:
-    """The one statement that fetches what is requested."""
     return _Builder(request, schema, dialect).build()
 
 
@@ -179,7 +176,10 @@ class _Builder:
         return when([(below, self._bin(here, edges, first, middle))], self._bin(here, edges, middle, last))
 
     def _declared(self, index: int, group: Group, term: Term) -> Tree:
-        keys = _key_values(group, term.kind)
+        keys: list[Any] = list(group.keys)
+        texts = term.kind == "text" and all(type(key) is str for key in keys)
+        if not (texts and sql.encodable("".join(keys))):  # thousands of names are looked at all at once
+            keys = [_key_value(key, term.kind, group.name) for key in keys]
         if len(set(keys)) < len(keys):
             raise InvalidParameter(f"the keys of {group.name!r} must differ from each other")
         behind = self.translator.column_of_numbers(group.of)
@@ -228,8 +228,6 @@ class _Builder:
         """Declared keys side by side, each column with the places of its keys."""
         if not self.keys:
             return None
-        import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
         longest = max(len(keys) for _, keys, _ in self.keys.values())
         columns = {}
         for index, (kind, keys, places) in self.keys.items():
@@ -253,13 +251,6 @@ def _aggregated(facts: Tree, by: list[str], cells: list[str], aggregates: list[T
         tuples = [exp.Tuple(expressions=[column(name) for name in names]) for names in sets]
         tree.set("group", exp.Group(expressions=[exp.GroupingSets(expressions=tuples)]))
     return tree
-
-
-def _key_values(group: Group, kind: Kind) -> list[Any]:
-    """Declared keys as the values that rows must have."""
-    if kind == "text" and all(type(key) is str for key in group.keys) and sql.encodable("".join(map(str, group.keys))):
-        return list(group.keys)  # thousands of names are looked at all at once
-    return [_key_value(key, kind, group.name) for key in group.keys]
 
 
 def _key_value(key: object, kind: Kind, name: str) -> Any:
@@ -293,8 +284,6 @@ def _words(array: pa.Array) -> NDArray[Any]:
 
     Read from their buffers: Arrow's own way to numpy would import pandas.
     """
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
     if not len(array):
         return np.empty(0, np.int64)
     here, buffer = slice(array.offset, array.offset + len(array)), array.buffers()[1]
@@ -308,7 +297,6 @@ def _words(array: pa.Array) -> NDArray[Any]:
 
 
 def _valid(array: pa.Array) -> NDArray[np.bool_]:
-    """Where an array has values."""
     if not array.null_count:
         return np.ones(len(array), bool)
     bits = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little")

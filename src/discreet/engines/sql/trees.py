@@ -32,7 +32,6 @@ def quoted(value: str) -> Tree:
 
 
 def encodable(value: str) -> bool:
-    """Whether a text can be written in UTF-8."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -41,7 +40,6 @@ def encodable(value: str) -> bool:
 
 
 def column(name: str, table: str | None = None) -> Tree:
-    """A column by a name of ours."""
     return exp.Column(this=exp.Identifier(this=name), table=exp.Identifier(this=table) if table else None)
 
 
@@ -66,7 +64,6 @@ def cast(tree: Tree, name: str, dialect: str, operator: type[exp.Cast] = exp.Cas
 
 
 def when(branches: Sequence[tuple[Tree, Tree]], otherwise: Tree | None = None) -> Tree:
-    """CASE WHEN … THEN … ELSE … END."""
     return exp.Case(ifs=[exp.If(this=condition, true=value) for condition, value in branches], default=otherwise)
 
 
@@ -101,7 +98,6 @@ def between(tree: Tree, low: Tree, high: Tree) -> Tree:
 
 
 def count(tree: Tree | None = None) -> Tree:
-    """COUNT of a tree, or of rows."""
     return exp.Count(this=exp.Star() if tree is None else tree)
 
 

@@ -14,7 +14,7 @@ stored: whatever that scan gave, no unit passes its limits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 from sqlglot import exp
 
@@ -22,19 +22,11 @@ from discreet.ask.expression import Column
 from discreet.engines.base import ColumnType, Request, Schema
 from discreet.engines.sql import trees as sql
 from discreet.engines.sql.dialect import SOURCE, STORED, Dialect
-from discreet.engines.sql.duckdb import DUCKDB
 from discreet.engines.sql.expressions import FIRST, LAST, Translator, constant, digits, is_whole
 from discreet.engines.sql.trees import Tree, call, column, quoted, select, subquery, table, whole
 
 _MOST_ARGUMENTS = 90
 """PostgreSQL's functions take a hundred."""
-
-
-class KeyStatement(NamedTuple):
-    """A SELECT, and the one whose rows must be stored by the name STORED before, if it cannot do so itself."""
-
-    sql: str
-    stored: str | None
 
 
 def unit_value(here: Tree, column: ColumnType, dialect: Dialect) -> tuple[Tree, Tree]:
@@ -95,9 +87,10 @@ def limited_facts(
     return _within_limits(columns, light, chosen, facts, sql.joined(exp.Or, over), dialect)
 
 
-def units_of_keys(of: Column, unit: str | None, limit: int, schema: Schema, dialect: Dialect = DUCKDB) -> KeyStatement:
-    """The SELECT of all keys of a column, each with its number of units, a unit having at most `limit` keys.
+def units_of_keys(of: Column, unit: str | None, limit: int, schema: Schema, dialect: Dialect) -> tuple[str, str | None]:
+    """The SELECT of all keys of a column, each with its number of units, and what must be stored before it.
 
+    A unit has at most `limit` keys.
     A key is a text, or a whole number below 2⁵³ in size; anything else, and NULL, is none. Where each row is a unit, it
     has one key at most.
     """
@@ -125,10 +118,10 @@ def units_of_keys(of: Column, unit: str | None, limit: int, schema: Schema, dial
         many = exp.GT(this=sql.count(), expression=whole(limit))
         pairs = _within_limits(["key"], light, chosen, pairs, many, dialect)
     counted = select(["key", sql.alias(sql.count(), "units")], subquery(pairs, "pairs"), by=["key"])
-    return KeyStatement(counted.sql(dialect.name, copy=False), stored_before(stored, dialect))
+    return counted.sql(dialect.name, copy=False), stored_before(stored, dialect)
 
 
-def units_of(unit: str | None, schema: Schema, dialect: Dialect = DUCKDB) -> str:
+def units_of(unit: str | None, schema: Schema, dialect: Dialect) -> str:
     """The SELECT that counts units: rows, or the values of the unit column; rows without a unit are nobody's."""
     if unit is None:
         return select([sql.count()], table(SOURCE)).sql(dialect.name, copy=False)
@@ -171,6 +164,5 @@ def _digest(parts: Sequence[Tree], dialect: Dialect) -> Tree:
 
 
 def _first(limit: int, rank: Tree, rows: Tree, columns: Sequence[str]) -> exp.Select:
-    """The rows whose rank is within the limit."""
     within = exp.LTE(this=column("rank"), expression=whole(limit))
     return select(columns, subquery(select([*columns, sql.alias(rank, "rank")], rows), "ranked"), where=[within])
