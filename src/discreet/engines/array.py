@@ -322,14 +322,11 @@ def _number(item: Any) -> float:
             return float(item) if _NUMBER.fullmatch(item) else np.nan
         if isinstance(item, np.complexfloating | np.timedelta64):
             return np.nan
-        number = isinstance(item, int | float | np.number | np.bool_) or hasattr(item, "as_integer_ratio")
-        return _float(item) if number else np.nan
+        if not isinstance(item, int | float | np.number | np.bool_) and not hasattr(item, "as_integer_ratio"):
+            return np.nan
+        try:
+            return float(item)
+        except OverflowError:
+            return np.inf if item > 0 else -np.inf
     except Exception:  # a strange object in the data must not show itself by an error
         return np.nan
-
-
-def _float(item: Any) -> float:
-    try:
-        return float(item)
-    except OverflowError:
-        return np.inf if item > 0 else -np.inf

@@ -110,29 +110,25 @@ class DuckDB(SQLEngine):
 
 def _check_ours(connection: engine.DuckDBPyConnection) -> None:
     """Ask the first of our connections, which are all alike."""
-    if engine.__version__ in _CHECKED:
-        return
-    connection.execute(f"CREATE TEMP VIEW {SOURCE} AS {known_rows(DUCKDB)}")
-    _check(connection.table(SOURCE), connection)
-    connection.execute(f"DROP VIEW {SOURCE}")
-    _CHECKED.add(engine.__version__)
+    if engine.__version__ not in _CHECKED:
+        _check(connection.sql(known_rows(DUCKDB)))
+        _CHECKED.add(engine.__version__)
 
 
 def _check_relation(relation: engine.DuckDBPyRelation) -> None:
     """Ask the connection of a relation, which has settings and functions of its maker."""
     relation.query(SOURCE, _SETTINGS)
-    known: Any = relation.query(SOURCE, known_rows(DUCKDB))
-    _check(known, known)
+    _check(relation.query(SOURCE, known_rows(DUCKDB)))
 
 
-def _check(known: engine.DuckDBPyRelation, here: engine.DuckDBPyConnection | engine.DuckDBPyRelation) -> None:
+def _check(known: Any) -> None:
     """Refuse a connection that does not do what we rely on."""
     check(
         f"DuckDB {engine.__version__}",
         "install duckdb>=2.0,<2.1, and open the source where no setting or macro of DuckDB is changed",
         schema_of(known.columns, known.types, typed=True),
         DUCKDB,
-        lambda wanted: wanted.answer(_rows(here, wanted.sql, None)),
+        lambda wanted: wanted.answer(_rows(known, wanted.sql, None)),
     )
 
 

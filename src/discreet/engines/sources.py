@@ -42,7 +42,6 @@ from discreet.parameters import quote
 
 CSV, JSON, _PARQUET = {".csv", ".tsv", ".txt"}, {".json", ".jsonl", ".ndjson"}, {".parquet", ".pq"}
 _PACKED = {".gz", ".zst"}
-_QUERIES = ("select", "with", "from")
 _CHANGED = "the files no longer have the columns and types that they had; open the study again"
 _SERIES = frozenset({"RANGE", "GENERATE_SERIES", "UNNEST", "REPEAT"})
 _TABLES = _SERIES | {
@@ -82,7 +81,7 @@ def opened(source: Any, connection: engine.DuckDBPyConnection, layout: Layout) -
     match source:
         case engine.DuckDBPyRelation():
             return _open_relation(source)
-        case str() if source.split(maxsplit=1)[:1] and source.split(maxsplit=1)[0].lower() in _QUERIES:
+        case str() if source.lower().split(maxsplit=1)[:1] in (["select"], ["with"], ["from"]):
             return _open_query(source, connection)
         case str() | Path():
             return _open_path(str(source), connection, layout)

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, types
 
-from discreet.draw.addition import noisy
+from discreet.draw import addition
 from discreet.errors import InvalidParameter
 from discreet.parameters import quote
 
@@ -122,7 +122,7 @@ def _numbers(column: pa.Array) -> Any:
 def _noisy_integers(column: pa.Array, scale: Fraction) -> pa.Array:
     memory = pa.allocate_buffer(8 * len(column))  # Arrow's own, which is used again when the batch is written
     integers = column.cast(pa.int8()) if types.is_boolean(column.type) else column
-    noisy(_numbers(integers), scale, out=np.frombuffer(memory, np.int64), threads=1)
+    addition.noisy(_numbers(integers), scale, out=np.frombuffer(memory, np.int64), threads=1)
     return pa.Array.from_buffers(pa.int64(), len(column), [None, memory])
 
 

@@ -84,6 +84,13 @@ def open_columns(source: Any, columns: Sequence[str], keep: Sequence[str], *, fl
     return _text_source(files[0].name, form, columns, keep, floats, lambda: files[0].open("rb"), files)
 
 
+def parquet_batches(files: Sequence[Path], names: list[str]) -> Iterator[pa.RecordBatch]:
+    for path in files:
+        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
+            for batch in file.iter_batches(batch_size=max(1, BATCH // len(names)), columns=names):
+                yield batch.select(names)
+
+
 def _files(source: Any) -> tuple[Path, ...]:
     listed = [source] if isinstance(source, str | os.PathLike) else source
     if not isinstance(listed, list | tuple) or not listed:
@@ -107,17 +114,16 @@ def _parquet_source(files: tuple[Path, ...], columns: Sequence[str], keep: Seque
         raise InvalidParameter("the files must have the same columns of the same types; nothing was spent")
     chosen = chosen_columns(schemas[0].names, columns, keep)
     names = [*chosen, *keep]
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for path in files:
-            with parquet.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
-                for batch in file.iter_batches(batch_size=max(1, BATCH // len(names)), columns=names):
-                    yield batch.select(names)
-
     name = files[0].name if len(files) == 1 else "one of the files"
     schema = pa.schema([schemas[0].field(column) for column in names])
     return ColumnSource(
-        name=name, form=".parquet", columns=chosen, schema=schema, rows=rows, unguarded=batches, files=files
+        name=name,
+        form=".parquet",
+        columns=chosen,
+        schema=schema,
+        rows=rows,
+        unguarded=lambda: parquet_batches(files, names),
+        files=files,
     )
 
 

@@ -20,7 +20,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 from discreet.errors import InvalidParameter
@@ -68,11 +67,12 @@ def kept_source(source: object) -> Kept:
     if not isinstance(source, str) or "://" in source:
         return NOTHING
     path = source.removeprefix("spark:")
-    if path.split(maxsplit=1)[:1] and path.split(maxsplit=1)[0].lower() in ("select", "with", "from"):
-        quoted = [
-            one.replace("''", "'") or two.replace('""', '"') or four for one, two, _, four in _QUOTED.findall(path)
+    if path.lower().split(maxsplit=1)[:1] in (["select"], ["with"], ["from"]):
+        parts = _QUOTED.findall(path)
+        texts = [
+            single.replace("''", "'") or double.replace('""', '"') or dollars for single, double, _, dollars in parts
         ]
-        return sum(map(kept_source, quoted), NOTHING)
+        return sum(map(kept_source, texts), NOTHING)
     if os.path.isdir(path):
         return Kept(folders=(path,))
     if not os.path.exists(path) and glob.has_magic(path):
@@ -198,9 +198,7 @@ class Draft:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.file.close()
         if not self._stays:
             self._part.unlink(missing_ok=True)
