@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -274,15 +275,12 @@ def _as_numpy(data: Any) -> NDArray[Any]:
     """A buffer keeps its type; the items of any other sequence have types of their own."""
     if isinstance(data, str | bytes | bytearray):
         raise _refused(data)
-    if isinstance(data, list | tuple | range):
+    if not isinstance(data, list | tuple | range):
+        with suppress(TypeError):
+            buffer = hasattr(data, "__array__") or hasattr(data, "__array_interface__")
+            return np.asarray(data if buffer else memoryview(data))
+    if isinstance(data, Sequence):
         return np.fromiter(data, object, len(data))
-    try:
-        if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
-            return np.asarray(data)
-        return np.asarray(memoryview(data))
-    except TypeError:
-        if isinstance(data, Sequence):
-            return np.fromiter(data, object, len(data))
     raise _refused(data)
 
 

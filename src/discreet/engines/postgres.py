@@ -184,11 +184,10 @@ def _identifier(name: str) -> str:
 
 def _row(schema: Schema) -> str:
     """A row of what can be asked for; by each column, since a column may have the name of the table."""
-    columns = []
-    for name, column in schema.items():
-        here: Tree = exp.Column(this=outer(name))
-        columns.append(POSTGRESQL.text_column(here, column.described) if column.kind == "text" else here)
-    return call("row", *columns).sql("postgres")
+    columns: dict[str, Tree] = {name: exp.Column(this=outer(name)) for name in schema}
+    texts = {name: column.described for name, column in schema.items() if column.kind == "text"}
+    columns |= {name: POSTGRESQL.text_column(columns[name], described) for name, described in texts.items()}
+    return call("row", *columns.values()).sql("postgres")
 
 
 def _column(values: Sequence[Any]) -> pa.Array:

@@ -43,18 +43,9 @@ class Facts:
 
     def name(self, measure: Measure) -> str:
         """The name of the integer that a row has for a measure."""
-        asked: OnGrid | Expression
-        match measure:
-            case Units():
-                return ""
-            case Rows(of):
-                if of is None:
-                    return ""
-                asked = of
-            case Total(value) | Present(value) | Cells(value) | Squares(value):
-                asked = value
-            case _:
-                assert_never(measure)
+        asked = None if isinstance(measure, Units) else measure.of if isinstance(measure, Rows) else measure.value
+        if asked is None:
+            return ""
         if asked not in self.names:
             name = self.names[asked] = f"f{len(self.names)}"
             if isinstance(asked, OnGrid):
