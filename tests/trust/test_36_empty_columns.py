@@ -124,4 +124,4 @@ def test_a_null_from_an_engine_is_an_error_and_no_number(column):
         wanted.answer([pa.table(answer)])
     wide = pa.table({**answer, column: pa.array([None, None], pa.decimal128(38, 0))})
     with pytest.raises(EngineFailed, match="NULL in place of an integer"):
-        wanted.answer(wide)
+        wanted.answer([wide])
