@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from discreet.ask.expression import Column, Expression, Kind
@@ -99,31 +100,24 @@ class Units:
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class _OfValue:
+    value: OnGrid
+
+
+class Total(_OfValue):
     """Σa over rows whose value is not missing."""
 
-    value: OnGrid
 
-
-@dataclass(frozen=True, slots=True)
-class Squares:
+class Squares(_OfValue):
     """Σa² over rows whose value is not missing."""
 
-    value: OnGrid
 
-
-@dataclass(frozen=True, slots=True)
-class Present:
+class Present(_OfValue):
     """How many rows have a value that is not missing (after `missing` has replaced it)."""
 
-    value: OnGrid
 
-
-@dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(_OfValue):
     """How many rows lie on each point of the grid: an array of width + 1 counts."""
-
-    value: OnGrid
 
 
 Measure: TypeAlias = Rows | Units | Total | Squares | Present | Cells
@@ -165,6 +159,11 @@ class Engine(Protocol):
 
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:
         """For each measure, a list over all groups of Python integers (of int64 arrays for `Cells`)."""
+
+
+def without_zone(moment: datetime) -> datetime:
+    """A moment as engines have it; one with a zone is taken in UTC."""
+    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
 
 
 def refuse_unread(unread: Mapping[str, str], columns: Sequence[str]) -> None:
