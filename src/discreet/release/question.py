@@ -37,7 +37,7 @@ from discreet.parameters import (
 )
 from discreet.release.design import Estimate, Released
 from discreet.release.mechanism import public_step
-from discreet.release.release import Ends, Release, Spread
+from discreet.release.release import Ends, Release, Spread, Vector, fields_of
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.cumulative import TreeDesign
 from discreet.release.statistics.moments import MomentDesign
@@ -278,11 +278,12 @@ def public_total(ask: Question) -> int | None:
     return len(ask.data) if ask.public_size else None
 
 
-def of_tree(ask: Question, design: TreeDesign, estimate: Estimate, step: Fraction) -> Release:
+def of_tree(ask: Question, design: TreeDesign, estimate: Estimate, step: Fraction) -> Vector:
     """All numbers of an estimate of a tree."""
     scale = design.tree(ask.terms, ask.epsilon).scale
     spread = lambda confidence, _: estimate.ends(confidence)  # noqa: E731
-    return ask.release(estimate.values, spread, sensitivity=scale * ask.epsilon, scale=scale, step=step)
+    found = ask.release(estimate.values, spread, sensitivity=scale * ask.epsilon, scale=scale, step=step)
+    return Vector(**fields_of(found))
 
 
 def chosen(ask: Question, share: Fraction, bracket: Fraction | None) -> Release:

@@ -20,7 +20,7 @@ from discreet.ledger.ledger import Ledger
 from discreet.parameters import quote
 from discreet.release.answer import Answer
 from discreet.release.plan import Plan
-from discreet.release.release import Cumulative, Histogram, Release, Releases
+from discreet.release.release import Cumulative, Histogram, Release, Releases, Vector
 from discreet.release.study import Study
 
 _BOX = "font-family:system-ui,sans-serif;font-size:13px;line-height:1.5;color:inherit"
@@ -106,7 +106,7 @@ def keys_of(answer: Answer) -> list[int]:
 
 
 def _release(release: Release) -> str:
-    if getattr(release.value, "ndim", 0) != 1:
+    if not isinstance(release, Vector):
         rows = [[release.statistic, *_ends(release)]]
         return _box(table(["statistic", "released", "95 % interval"], rows), line(release.note), line(_cost(release)))
     low, high = release.interval()
@@ -156,7 +156,7 @@ def _ledger(ledger: Ledger) -> str:
 
 
 def _ends(release: Release) -> list[str]:
-    if getattr(release.value, "ndim", 0) == 1:
+    if isinstance(release, Vector):
         return [f"{len(release.value):,} numbers", ""]
     return _written(release.value, *release.interval())
 
@@ -168,7 +168,7 @@ def _written(value: Any, low: Any, high: Any) -> list[str]:
     return [rounded(value, reach), ends]
 
 
-def _places(release: Release) -> list[str]:
+def _places(release: Vector) -> list[str]:
     """What each number of a vector stands for."""
     match release:
         case Histogram():

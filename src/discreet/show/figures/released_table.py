@@ -16,7 +16,7 @@ from discreet.ask.query import Group, Named
 from discreet.errors import one_line
 from discreet.formats import as_float, shown
 from discreet.release.answer import Answer
-from discreet.release.release import Release, Releases
+from discreet.release.release import Release, Releases, Vector
 
 Kind: TypeAlias = Literal["text", "bins", "number", "date"]
 
@@ -99,9 +99,8 @@ def of_release(release: Release) -> Table:
     note = f"intervals at 95 % · ε {shown(release.epsilon)} · {release.neighbors}"
     items: list[tuple[Any, Any, Any]]
     keys: tuple[Keys, ...]
-    many = hasattr(release.value, "tolist") and getattr(release.value, "ndim", 0) == 1
     items, keys = [(release.value, low, high)], ()
-    if many:
+    if isinstance(release, Vector):
         items = list(zip(release.value.tolist(), low.tolist(), high.tolist(), strict=True))
         keys = (Keys(name="number", kind="text", labels=[str(at) for at in range(len(items))]),)
     column = Numbers(name=release.statistic, from_zero=release.statistic in ("count", "sum"), items=items)
