@@ -168,7 +168,7 @@ def prose(value: object) -> str:
 
 def _listed(entry: re.Match[str]) -> str:
     """A parameter, or what comes back, with what is said of it."""
-    names, _, kind = entry[1].partition(" : ")
+    names, _, kind = entry[1].replace("(lower, upper)", "lower and upper").partition(" : ")
     names = ", ".join(f"`{name}`" for name in names.split(", "))
     return f"- {names}{f' ({kind})' if kind else ''}: {entry[2]}"
 

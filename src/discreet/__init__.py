@@ -131,7 +131,12 @@ _HOMES = {
     "release.study": "Study open",
     "serve.client": "connect",
 }
-_MODULES = {"accuracy": "calibrate.accuracy", "sensitivity": "calibrate.sensitivity", "verify": "verify"}
+_MODULES = {
+    "accuracy": "calibrate.accuracy",
+    "arrays": "arrays",
+    "sensitivity": "calibrate.sensitivity",
+    "verify": "verify",
+}
 
 
 def __getattr__(name: str) -> object:

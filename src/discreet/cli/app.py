@@ -36,6 +36,7 @@ from discreet.cli.options import (
 from discreet.errors import printable
 
 if TYPE_CHECKING:
+    from discreet.ask.questions import PlanTerms
     from discreet.release.plan import Plan
     from discreet.release.study import Study
 
@@ -276,10 +277,10 @@ def _planned(
     from discreet.cli.progress import watched
     from discreet.errors import InvalidParameter
 
-    terms = {"epsilon": epsilon, "within": within, "confidence": confidence, "simultaneous": simultaneous, "size": size}
-    weights = weights_of(weight or ())
+    terms: PlanTerms = {"epsilon": epsilon, "within": within, "confidence": confidence}
+    terms |= {"simultaneous": simultaneous, "size": size, "weights": weights_of(weight or ())}
     try:
-        return watched(lambda: study.sql(sql, **terms, weights=weights), "planning")
+        return watched(lambda: study.sql(sql, **terms), "planning")
     except InvalidParameter as error:
         raise InvalidParameter(str(error).replace("size=", "--size")) from None
 

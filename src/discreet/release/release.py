@@ -42,6 +42,7 @@ class Release:
     value: float
     """A number, whole where the statistic is; in the classes below, an array of numbers."""
     epsilon: Fraction
+    """What it cost, exactly."""
     sensitivity: Fraction
     """Δ: how far one unit moves the exact answer, in its own units (the L1 norm over a vector)."""
     scale: Fraction
@@ -49,7 +50,9 @@ class Release:
     step: Fraction
     """Released numbers are multiples of this before any rounding to decimals."""
     neighbors: str
+    """Between whom it hides the difference: "change-one" or "add-remove"."""
     statistic: str
+    """The name of the function that released it."""
     missing: str = ""
     """What was done with missing values; empty where there can be none."""
     error: str = ""
