@@ -25,6 +25,7 @@ from copy import copy
 from dataclasses import dataclass, fields
 from datetime import datetime
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -81,7 +82,7 @@ class InMemory:
         raise TypeError("data in memory is not copied or stored with its policy; write it to a file, and name that")
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Policy:
     """A policy, checked.
 
@@ -148,7 +149,7 @@ class Policy:
         with at(path.name):
             return cls(**_options(_table(path)), folder=path.parent)
 
-    @property
+    @cached_property
     def unit_column(self) -> str | None:
         """The column that names the unit, or None where each row is one."""
         return None if self.unit == "row" else self.unit

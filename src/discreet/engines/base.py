@@ -12,8 +12,9 @@ A secret has a type: `Exact`. Only `release.mechanism` opens it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from discreet.ask.expression import Column, Expression, Kind
@@ -44,6 +45,11 @@ class Exact(Generic[Value]):
     def map(self, function: Callable[[Value], Other]) -> Exact[Other]:
         """A function of the secret, which is a secret."""
         return Exact(function(self.__secret()))
+
+    def split(self: Exact[list[Other]], sizes: Iterable[int]) -> list[Exact[list[Other]]]:
+        """A secret list cut into lists of these sizes, each of them a secret."""
+        parts = iter(self.__secret())
+        return [Exact(list(islice(parts, size))) for size in sizes]
 
     def reveal(self) -> Value:
         """The exact answer; called by `release.mechanism` alone, which adds the noise."""

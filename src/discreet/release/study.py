@@ -84,8 +84,8 @@ class Study(Askable[Plan]):
         """What no output may replace or join: the data, the policy, the files of keys, the ledger and its anchor."""
         folder = self.policy.folder or Path()
         keys = [one.keys_from.partition("#")[0] for one in self.policy.columns.values() if one.keys_from]
-        files = [*(folder / name for name in keys), *([] if self._file is None else [self._file])]
-        return kept_source(self.policy.source) + kept_files([*files, *self.ledger.files])
+        files = [*(folder / name for name in keys), *([] if self._file is None else [self._file]), *self.ledger.files]
+        return kept_source(self.policy.source) + kept_files(files)
 
     @property
     def spent(self) -> Fraction:
