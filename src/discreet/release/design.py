@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -103,7 +102,6 @@ def items(
     return {name: list(zip(*three, strict=True)) for name, three in plain.items()}
 
 
-@lru_cache(maxsize=512)
 def on_grid(of: Expression, grid: ValueGrid, missing: Fraction | None) -> OnGrid:
     """An expression as integers of a grid, a truth as 1 or 0; missing values as declared, or dropped."""
     number = Cast(of, "number") if kind_of(of) == "truth" else of

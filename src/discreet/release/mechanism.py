@@ -69,11 +69,11 @@ def noisy_columns(
     scales: list[Fraction],
     epsilon: Fraction,
     changes: int,
-    totals: Callable[[Any], Sequence[Sequence[int]]] = list,
+    totals: Callable[[Any], Sequence[Sequence[int]]] | None = None,
 ) -> list[NoisyColumn]:
     """The totals Tᵢ of many groups with exact noise of scales bᵢ, where no unit moves Σ|Tᵢ|/bᵢ by more than ε.
 
-    `totals` makes them of the exact integers.
+    The exact integers are the totals, or `totals` makes them of these.
 
     Large totals are first rounded to a public step cᵢ of about 2⁻²⁰·bᵢ·ε, which moves each of the `changes` groups that
     one unit can touch by up to one step more. The scale in steps becomes bᵢ/(cᵢ·(1−θ)) with θ = changes·Σ cᵢ/(bᵢ·ε),
@@ -92,7 +92,7 @@ def noisy_columns(
                 step * (_nearest_multiple(total, step) + noise)
                 for total, noise in zip(column, _many(scale, len(column)).tolist(), strict=True)
             ]
-            for column, step, scale in zip(totals(exact.reveal()), steps, widened, strict=True)
+            for column, step, scale in zip(exact.reveal(totals), steps, widened, strict=True)
         ]
 
     return [
@@ -105,7 +105,7 @@ def noisy_counts(counts: Exact[NDArray[np.int64]], scale: Fraction) -> NDArray[n
     """Every count, also an empty one, with exact noise of this scale."""
 
     def draw() -> NDArray[np.int64]:
-        exact = counts.reveal()
+        exact: NDArray[np.int64] = counts.reveal()
         noise = np.empty(exact.size, np.int64)
         fill(noise, scale)
         return np.add(exact, noise, noise)

@@ -55,10 +55,10 @@ class Watched(Exact[Any]):
         """A function of it, watched, too."""
         return Watched(function(self._kept), self._notes)
 
-    def reveal(self) -> Any:
-        """The secret, noted."""
-        self._notes.append(self._kept)
-        return self._kept
+    def reveal(self, of: Callable[[Any], Any] | None = None) -> Any:
+        """The secret, or a function of it, noted as it is opened."""
+        self._notes.append(self._kept if of is None else of(self._kept))
+        return self._notes[-1]
 
 
 class _WatchedEngine:
