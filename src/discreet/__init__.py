@@ -80,7 +80,12 @@ _HOMES = {
     "release.study": "Study open",
     "serve.client": "connect",
 }
-_MODULES = {"accuracy": "calibrate.accuracy", "sensitivity": "calibrate.sensitivity", "verify": "verify"}
+_MODULES = {
+    "accuracy": "calibrate.accuracy",
+    "arrays": "arrays",
+    "sensitivity": "calibrate.sensitivity",
+    "verify": "verify",
+}
 
 __all__ = sorted([*_MODULES, *" ".join(_HOMES.values()).split()])  # noqa: PLE0605 - type checkers read the imports above
 

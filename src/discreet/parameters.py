@@ -27,6 +27,8 @@ from typing import Literal, TypeAlias
 from discreet.errors import InvalidParameter
 
 Number: TypeAlias = str | int | float | Fraction | Decimal
+Epsilon: TypeAlias = Number
+"""A privacy parameter; a float counts as its shortest decimal."""
 
 UNIT = Fraction(1, 10**9)
 """What the ledger counts in; also the smallest ε."""

@@ -24,7 +24,7 @@ from copy import copy
 from dataclasses import dataclass, fields
 from datetime import datetime
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -75,7 +75,7 @@ class InMemory:
         raise TypeError("data in memory is not copied or stored with its policy; write it to a file, and name that")
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Policy:
     """A policy, checked.
 
@@ -133,7 +133,7 @@ class Policy:
         with at(path.name):
             return cls(**_options(path), folder=path.parent)
 
-    @property
+    @cached_property
     def unit_column(self) -> str | None:
         """The column that names the unit, or None where each row is one."""
         return None if self.unit == "row" else self.unit

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -162,6 +162,19 @@ def released(name: str, aggregate: Aggregate) -> tuple[str, ...]:
     return (name,)
 
 
+def texts(query: Query) -> dict[str, str]:
+    """For each released number its one text."""
+    return {number: text for name, one in query.aggregates for text, number in _numbers(name, one)}
+
+
+def _numbers(name: str, aggregate: Aggregate) -> Iterator[tuple[str, str]]:
+    """The texts and the names of the numbers that an aggregate releases."""
+    each: list[Aggregate] = [aggregate]
+    if isinstance(aggregate, Quantiles):
+        each = [replace(aggregate, shares=(share,)) for share in aggregate.shares]
+    return zip(map(aggregate_text, each), released(name, aggregate), strict=True)
+
+
 def aggregate_text(aggregate: Aggregate) -> str:
     """The one text of an aggregate."""
     match aggregate:
@@ -210,8 +223,7 @@ def assembled(draft: Query) -> Query:
     groups = tuple(replace(unique[key], name=name) for key, name in names.items())
     aggregates = [(f"a{index}", one) for index, one in enumerate(merged(one for _, one in draft.aggregates), 1)]
     for name, one in aggregates:
-        each = [replace(one, shares=(share,)) for share in one.shares] if isinstance(one, Quantiles) else [one]
-        names.update(zip(map(aggregate_text, each), released(name, one), strict=True))
+        names.update(_numbers(name, one))
     return replace(
         draft,
         aggregates=tuple(aggregates),

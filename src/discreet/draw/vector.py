@@ -224,7 +224,7 @@ def _constants(scale: Fraction) -> _Filter:
         times = ball(scale)
         return times * ((2 / (1 + (-1 / times).exp())).log() + 63 * arb(2).log()) - arb((1, -1))
 
-    minus_scale, shifted = -nearest(lambda: ball(scale)), nearest(offset)
+    minus_scale, shifted = -float(scale), nearest(offset)  # a quotient of integers is rounded correctly
     return _Filter(
         minus_scale=np.array(minus_scale),
         offset=np.array(shifted),

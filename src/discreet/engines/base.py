@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import accumulate
+from operator import itemgetter
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from discreet.ask.expression import Column, Expression, Kind
@@ -46,9 +48,14 @@ class Exact(Generic[Value]):
         """A function of the secret, which is a secret."""
         return Exact(function(self.__secret()))
 
-    def reveal(self) -> Value:
-        """The exact answer; called by `release.mechanism` alone, which adds the noise."""
-        return self.__secret()
+    def split(self: Exact[list[Other]], sizes: Sequence[int]) -> list[Exact[list[Other]]]:
+        """A secret list cut into lists of these sizes, each of them a secret."""
+        ends = accumulate(sizes)
+        return [self.map(itemgetter(slice(end - size, end))) for size, end in zip(sizes, ends, strict=True)]
+
+    def reveal(self, of: Callable[[Value], Any] | None = None) -> Any:
+        """The exact answer, or a function of it; called by `release.mechanism` alone, which adds the noise."""
+        return self.__secret() if of is None else of(self.__secret())
 
     def __repr__(self) -> str:
         return "Exact(…)"

@@ -159,7 +159,7 @@ def batches_of(plan: Plan, fetched: Exact[Any]) -> Iterator[pa.RecordBatch]:
 
 def _numbers(plan: Plan, exact: Exact[Any]) -> dict[str, Any]:
     numbers: dict[str, Any] = {}
-    for share, part in plan.parts(exact):
+    for share, part in zip(plan.shares, exact.split(plan.sizes), strict=True):
         numbers |= columns(share.design, part, share.terms, share.epsilon, plan.level)
     return numbers
 

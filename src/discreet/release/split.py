@@ -39,10 +39,9 @@ def of_everybody(policy: Policy, query: Query) -> bool:
     return policy.neighbors == "change-one" and query.where is None and not query.groups
 
 
-def _designs(policy: Policy, query: Query, cells: int, public_size: bool) -> list[tuple[Design, bool]]:
+def _designs(policy: Policy, query: Query, cells: int, public_size: bool, each: bool) -> list[tuple[Design, bool]]:
     """The designs of a query, aggregates of one expression joined; each with whether its number of rows is public."""
     whole = public_size and of_everybody(policy, query)
-    each = policy.unit_column is None
     designs: list[tuple[Design, bool]] = []
     joint: dict[Moment, list[tuple[str, str]]] = {}
     for name, one in query.aggregates:
@@ -86,13 +85,14 @@ def shared(
 ) -> tuple[Share, ...]:
     """Each design with its exact share of ε; they add up to ε. `public_size` is that of the engine."""
     inner = _weighed(query, weights)
-    designs = _designs(policy, query, cells, public_size)
+    each = policy.unit_column is None
+    designs = _designs(policy, query, cells, public_size, each)
     parts = []
     for design, _ in designs:
         wished = [inner[name] for name in design.names if name in inner]
         parts.append(design.weight * max(wished, default=Fraction(1)))
     total = sum(parts, Fraction())
-    rows = policy.max_rows if policy.unit_column is not None and policy.max_rows is not None else 1
+    rows = 1 if each or policy.max_rows is None else policy.max_rows
     shares = []
     for (design, public), part in zip(designs, parts, strict=True):
         terms = Terms(

@@ -13,21 +13,20 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from discreet.ask.query import Moment
 from discreet.ask.statistics import moment
-from discreet.calibrate.grid import ValueGrid, value_grid
-from discreet.calibrate.lemma import half_width
+from discreet.calibrate.grid import ValueGrid, public_step, value_grid
 from discreet.calibrate.sensitivity import Terms
-from discreet.engines.base import Measure, Present, Squares, Total
+from discreet.engines.base import Measure, OnGrid, Present, Squares, Total
 from discreet.engines.integers import Integers, roomy
 from discreet.formats import readable
 from discreet.release.design import Estimate, Line, Secret, on_grid
-from discreet.release.mechanism import NoisyColumn, NoisySum, noisy_columns, public_count, public_step
+from discreet.release.mechanism import NoisyColumn, NoisySum, noisy_columns, public_count
 from discreet.release.statistics.grouped import (
     BERNSTEIN,
     CENTRED_BERNSTEIN,
@@ -37,7 +36,7 @@ from discreet.release.statistics.grouped import (
     Partition,
     Private,
 )
-from discreet.release.statistics.spread import radius
+from discreet.release.statistics.spread import half_width, radius
 
 SUM_BITS = 30
 SQUARE_BITS = 22
@@ -46,7 +45,7 @@ SQUARE_BITS = 22
 Interval = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MomentDesign:
     """Sum, mean, variance and std of one expression, out of one joint release."""
 
@@ -59,16 +58,16 @@ class MomentDesign:
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.wanted)
 
-    @property
+    @cached_property
     def squares(self) -> bool:
         return any(moment(statistic).base == "variance" for _, statistic in self.wanted)
 
-    @property
+    @cached_property
     def alone(self) -> bool:
         """Whether only the sum is wanted."""
         return all(moment(statistic).base == "sum" for _, statistic in self.wanted)
 
-    @property
+    @cached_property
     def grid(self) -> ValueGrid:
         """A function of what is declared."""
         bits = SQUARE_BITS if self.squares else SUM_BITS
@@ -79,9 +78,11 @@ class MomentDesign:
 
     def measures(self) -> tuple[Measure, ...]:
         """n, Σa and, if asked for, Σa²."""
-        value = on_grid(self.of.of, self.grid, self.of.missing)
-        found: tuple[Measure, ...] = (Present(value), Total(value))
-        return (*found, Squares(value)) if self.squares else found
+        return (Present(self._value), Total(self._value), Squares(self._value))[: 3 if self.squares else 2]
+
+    @cached_property
+    def _value(self) -> OnGrid:
+        return on_grid(self.of.of, self.grid, self.of.missing)
 
     def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
         """Scales of the sums, in grid units."""
@@ -100,10 +101,10 @@ class MomentDesign:
 
     def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
         """The widest that an interval can be; a std is taken of data whose std is a quarter of the range."""
-        found = []
+        found, scales = [], self.scales(terms, epsilon)
         for name, statistic in self.wanted:
-            scale, step = self.noise(statistic, terms, epsilon)
-            reach = self._reach(statistic, terms, epsilon, confidence)
+            scale, step = self.noise(statistic, scales, terms, epsilon)
+            reach = self._reach(statistic, terms, scales, confidence)
             is_sum = moment(statistic).base == "sum"
             sizes = [1] if is_sum else [size] if size is not None else [1_000, 10_000]
             shown = [f"± {readable(reach / rows, 3)}" + (f" at {rows:,} rows" if rows > 1 else "") for rows in sizes]
@@ -116,25 +117,27 @@ class MomentDesign:
                     reach=reach / sizes[0] if size is not None or is_sum else None,
                     sized=True,
                     step=step,
-                    noise=self._sum_noise(terms, epsilon) if is_sum else (),
+                    noise=self._sum_noise(terms, scales) if is_sum else (),
                 )
             )
         return found
 
-    def noise(self, statistic: str, terms: Terms, epsilon: Fraction) -> tuple[Fraction, Fraction]:
+    def noise(
+        self, statistic: str, scales: list[Fraction], terms: Terms, epsilon: Fraction
+    ) -> tuple[Fraction, Fraction]:
         """The scale and the step of the noise that a statistic rests on: on a count, a sum or a sum of squares.
 
-        In the units of the data, before a division by the number of rows.
+        In the units of the data, before a division by the number of rows; `scales` are those of the sums.
         """
         at, power = {"count": (-1, 0), "variance": (1, 2)}.get(moment(statistic).base or "", (0, 1))
         factor, degree = (((1, 1), (1, 2)) if terms.public or self.alone else self.partition(terms).units)[at]
-        scale, width = self.scales(terms, epsilon)[at], self.grid.width
+        scale, width = scales[at], self.grid.width
         unit = (width * self.grid.step) ** power / (factor * width**degree)
         return scale * unit, public_step(scale, epsilon, terms.touched) * unit
 
-    def _sum_noise(self, terms: Terms, epsilon: Fraction) -> tuple[Fraction, ...]:
+    def _sum_noise(self, terms: Terms, scales: list[Fraction]) -> tuple[Fraction, ...]:
         """The scales of the draws in a sum: each the scale of a released total times its weight in the sum."""
-        grid, scales = self.grid, self.scales(terms, epsilon)
+        grid = self.grid
         if terms.public or self.alone:
             return (scales[0] * grid.step,)
         partition = self.partition(terms)
@@ -145,14 +148,15 @@ class MomentDesign:
             found.append(scale * abs(weight) / (factor * grid.width**power) * grid.step)
         return tuple(scale for scale in found if scale)
 
-    def _reach(self, statistic: str, terms: Terms, epsilon: Fraction, confidence: Fraction) -> float:
+    def _reach(self, statistic: str, terms: Terms, scales: list[Fraction], confidence: Fraction) -> float:
         """The half-width of a sum; of what follows from a mean or a variance, times the number of rows."""
         row, width = moment(statistic), float(self.of.upper - self.of.lower)
         at = width**2 / 16 if row.base == "variance" else float(self.of.lower) + width / 2
-        return self._base_reach(str(row.base), terms, epsilon, confidence) * float(row.slope(at))
+        reach = self._base_reach(str(row.base), terms, scales, confidence)
+        return reach if row.slope is None else reach * float(row.slope(at))
 
-    def _base_reach(self, statistic: str, terms: Terms, epsilon: Fraction, confidence: Fraction) -> float:
-        grid, scales, level = self.grid, self.scales(terms, epsilon), float(confidence)
+    def _base_reach(self, statistic: str, terms: Terms, scales: list[Fraction], confidence: Fraction) -> float:
+        grid, level = self.grid, float(confidence)
         width, step = float(grid.width), float(grid.step)
         if len(scales) == 1:
             return half_width(scales[0], confidence) * step
@@ -181,9 +185,8 @@ class MomentDesign:
     def noisy(self, exact: Secret, terms: Terms, epsilon: Fraction) -> Lone | Known | Private:
         """The noisy sums of all groups."""
         grid = self.grid
-        totals = noisy_columns(
-            exact.map(lambda found: self.totals(found, terms)), self.scales(terms, epsilon), epsilon, terms.touched
-        )
+        sums = lambda found: self.totals(found, terms)  # noqa: E731
+        totals = noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, sums)
         n = public_count(exact.map(lambda found: int(found[0][0]))) if terms.public else 0
         if self.alone:
             return Lone(grid=grid, n=n, total=totals[0])
