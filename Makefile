@@ -14,7 +14,7 @@ demo: $(VENV)/.run
 
 # Spark has a process of its own, beside the others
 test: $(VENV)/.test
-	$(PYTEST) -m spark -W ignore::FutureWarning -W ignore::ResourceWarning >$(VENV)/spark.txt 2>&1 & spark=$$!; \
+	$(PYTEST) -m spark $$(grep -rl --include=*.py mark.spark tests/*/) -W ignore::FutureWarning -W ignore::ResourceWarning >$(VENV)/spark.txt 2>&1 & spark=$$!; \
 	$(PYTEST) -m "not spark" -n 2 --dist worksteal; others=$$?; \
 	wait $$spark; spark=$$?; cat $(VENV)/spark.txt; exit $$((others + spark))
 
