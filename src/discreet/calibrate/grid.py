@@ -116,7 +116,7 @@ class ValueGrid:
         return (self.lower + self.upper) // 2
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)  # of public parameters, and asked for many times in a plan
 def value_grid(bounds: tuple[Fraction, Fraction], *, bits: int, whole: bool = False) -> ValueGrid:
     """The finest grid with about 2^bits steps between the bounds; step 1 for integers that fit into it.
 

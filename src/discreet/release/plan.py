@@ -43,6 +43,9 @@ from discreet.release.split import Share, of_everybody, shared
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.moments import MomentDesign, largest
 
+_installed = lru_cache(version)
+"""Reading the metadata of a package takes milliseconds."""
+
 _LEAST_DOUBT = Fraction(1, 10**12)
 """Of one interval: 1 − confidence must be a float with some digits."""
 
@@ -195,7 +198,7 @@ class Plan:
         policy = self.study.policy
         return {
             "discreet": 1,
-            "software": f"discreet {version('discreet')}",
+            "software": f"discreet {_installed('discreet')}",
             "study": self.study.name,
             "neighbors": policy.neighbors,
             "unit": policy.unit,
