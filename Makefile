@@ -1,16 +1,27 @@
-# Needs python3 (3.11 or newer) with venv, and nothing else.
+# Needs python3 (3.11 or newer) with venv, and nothing else. PYTHON=python3.13 has an environment of its own, .venv-3.13.
 PYTHON ?= python3
-VENV   := .venv
+VENV   := .venv$(patsubst python%,-%,$(filter-out python python3,$(notdir $(PYTHON))))
 BIN    := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test check bench mutants neighbours figures clean
+# every process that tests start would compile all that it imports, were its bytecode not kept
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo test quick check bench mutants neighbours figures clean
 
 demo: $(VENV)/.run
 	$(BIN)/discreet demo
 
+# Spark has a process of its own, beside the others
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -m "not spark" -n 3 --dist worksteal
-	$(BIN)/python -m pytest -m spark -W ignore::FutureWarning -W ignore::ResourceWarning
+	$(PYTEST) -m spark $$(grep -rl --include=*.py mark.spark tests/*/) -W ignore::FutureWarning -W ignore::ResourceWarning >$(VENV)/spark.txt 2>&1 & spark=$$!; \
+	$(PYTEST) -m "not spark" -n 2 --dist worksteal; others=$$?; \
+	wait $$spark; spark=$$?; cat $(VENV)/spark.txt; exit $$((others + spark))
+
+# The inner loop, within a minute: the unit tests of what computes, without servers
+quick: $(VENV)/.quick
+	$(PYTEST) -q -m "not spark and not server" -n 2 --dist worksteal tests/golden tests/unit \
+		$(patsubst %,--ignore=tests/unit/%,cli serve show verify)
 
 check: $(VENV)/.check
 	$(BIN)/ruff check .
@@ -41,8 +52,12 @@ $(VENV)/.run: $(VENV)/.base
 	$(BIN)/python -m pip install --quiet --editable ".[plot]"
 	touch $@
 
-$(VENV)/.test: $(VENV)/.run
-	$(BIN)/python -m pip install --quiet --editable ".[all]" --group test
+$(VENV)/.quick: $(VENV)/.run
+	$(BIN)/python -m pip install --quiet --editable ".[plot,postgres,serve]" --group test
+	touch $@
+
+$(VENV)/.test: $(VENV)/.quick
+	$(BIN)/python -m pip install --quiet --editable ".[all]"
 	touch $@
 
 # mypy reads the types of every library that the source uses
@@ -52,4 +67,4 @@ $(VENV)/.check $(VENV)/.bench: $(VENV)/.%: $(VENV)/.run
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -21,6 +21,14 @@ def absent(reason: str) -> None:
     pytest.skip(reason)
 
 
+def pytest_collection_modifyitems(items) -> None:
+    """Mark what needs PostgreSQL, also where it is one of two places."""
+    for item in items:
+        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        if "postgres" in item.fixturenames or "postgresql" in parameters:
+            item.add_marker("server")
+
+
 @pytest.fixture(scope="session")
 def postgres():
     """The address of a PostgreSQL server that runs as long as the tests do.
@@ -63,6 +71,13 @@ def spark():
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # for a JVM of minutes: compiling for speed, and collecting garbage in parallel, take longer than they save
+        **{
+            f"spark.{part}.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+            for part in ("driver", "executor")
+        },
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.adaptive.enabled": "false",
     }
     with pytest.MonkeyPatch.context() as environment, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of sockets that the JVM closes

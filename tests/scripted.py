@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from discreet.draw.coin import Chance, decide
+
 
 class Scripted:
     """Gives out `words` by `fill` and `extra` by `more`; `asked` counts the calls of `more`."""
@@ -38,6 +40,13 @@ class Replayed:
 
 def _as_int64(word: int) -> int:
     return word - 2**64 if word >= 2**63 else word
+
+
+def flip(chance: Chance, entropy: Scripted | Replayed) -> bool:
+    """One exact toss, by the definition: the slow twin of `coin.flips`."""
+    word = np.empty(1, np.int64)
+    entropy.fill(word)
+    return decide(chance, int(word.view(np.uint64)[0]), entropy.more)
 
 
 class Odd:

@@ -1,14 +1,17 @@
-"""The command line as a person meets it: a process of its own, in a folder of its own."""
+"""The command line as a person meets it, in a folder of its own."""
 
+import contextlib
 import hashlib
-import json
-import subprocess
+import io
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from discreet.__main__ import ended
 
 QUESTION = "SELECT county, count(*) AS visits, avg(age) FROM visits GROUP BY county"
 CANARY = "Wolpertinger"
@@ -45,33 +48,20 @@ class Ended:
             assert never not in self.err + self.out
 
 
-def discreet(*arguments: str, cwd: Path, stdin: str | bytes = "", **more) -> Ended:
-    """What `discreet …` prints and ends with."""
-    given = stdin.encode() if isinstance(stdin, str) else stdin
-    done = subprocess.run(
-        [sys.executable, "-m", "discreet", *arguments], cwd=cwd, input=given, capture_output=True, check=False, **more
-    )
-    return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
-
-
-SERIES = """
-import contextlib, io, json, sys
-from discreet.__main__ import ended
-found = []
-for arguments in json.loads(sys.argv[1]):
-    sys.argv = ["discreet", *arguments]
-    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+def discreet(*arguments: str, cwd: Path | str, stdin: str = "") -> Ended:
+    """What `discreet …` prints and ends with, in this process: the start of another costs more than most commands."""
+    given, out, err = (io.TextIOWrapper(io.BytesIO(data), "utf-8") for data in (stdin.encode(), b"", b""))
+    streams = mock.patch.multiple(sys, argv=["discreet", *arguments], stdin=given, stdout=out, stderr=err)
+    with streams, contextlib.chdir(cwd):
         code = ended()
-    found.append([code, out.getvalue(), err.getvalue()])
-print(json.dumps(found))
-"""
+    for stream in (out, err):
+        stream.flush()
+    return Ended(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))
 
 
 def one_after_another(cases: list[list[str]], cwd: Path) -> list[Ended]:
-    """The same for many commands in one process: what costs is its start."""
-    run = [sys.executable, "-c", SERIES, json.dumps(cases)]
-    done = subprocess.run(run, cwd=cwd, input="", capture_output=True, check=True, text=True)
-    return [Ended(*ended) for ended in json.loads(done.stdout)]
+    """The same for many commands."""
+    return [discreet(*arguments, cwd=cwd) for arguments in cases]
 
 
 def visits(rows: int = 3000) -> pa.Table:

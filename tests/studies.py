@@ -187,12 +187,12 @@ def without_noise() -> Iterator[Record]:
         note(Event(("choice", unit, exponents.size), (exponents - exponents.min()).tolist()))
         return int(np.argmin(exponents))
 
-    def columns(totals: Any, scales: list[Fraction], epsilon: Fraction, changes: int) -> Any:
-        exact = totals.reveal()
-        found = real_columns(totals, scales, epsilon, changes)
-        for column, before in zip(found, exact, strict=True):
-            assert len(column.values) == len(before)
-            public = ("noise", column.scale, column.step, len(before))
+    def columns(exact: Any, *given: Any) -> Any:
+        groups = len(exact.reveal()[0])
+        found = real_columns(exact, *given)
+        for column in found:
+            assert len(column.values) == groups
+            public = ("noise", column.scale, column.step, groups)
             note(Event(public, [value // column.step for value in column.values]))
         return found
 

@@ -33,7 +33,7 @@ and its `data_version`, it can be repeated, free.
 `neighbors` is "change-one" (how many units there are is public) or "add-remove" (it is not)."""
 
 SECTIONS = (
-    ("Statistics of a column in memory", "arrays", "release"),
+    ("Statistics of a column in memory", "moments", "ranks", "distributions", "release"),
     ("Algorithm 1, and the laws", "laplace_mechanism", "laplace", "response"),
     ("Studies", "study", "policy", "client"),
     ("Questions of a study", "statistics"),
@@ -156,9 +156,20 @@ def fields(kind: type) -> dict[str, str]:
 
 
 def prose(value: object) -> str:
-    """The docstring without its examples, which are run where they stand."""
+    """The docstring without its examples, which are run where they stand, and with its parameters as a list."""
     parts = doctest.DocTestParser().parse(inspect.getdoc(value) or "")
-    return "".join(part for part in parts if isinstance(part, str)).strip()
+    text = "".join(part for part in parts if isinstance(part, str)).strip()
+    text = re.sub(r"^Examples\n-+\n+", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^(\w+)\n-+$", r"*\1*\n", text, flags=re.MULTILINE)
+    text = re.sub(r"^(\S.*)\n    (\S.*)$", _listed, text, flags=re.MULTILINE)
+    return re.sub(r"docs/(\w+\.md)", r"[\1](\1)", text)
+
+
+def _listed(entry: re.Match[str]) -> str:
+    """A parameter, or what comes back, with what is said of it."""
+    names, _, kind = entry[1].replace("(lower, upper)", "lower and upper").partition(" : ")
+    names = ", ".join(f"`{name}`" for name in names.split(", "))
+    return f"- {names}{f' ({kind})' if kind else ''}: {entry[2]}"
 
 
 def first(value: object) -> str:

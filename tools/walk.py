@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import textwrap
 from itertools import groupby
 from pathlib import Path
 from types import FrameType
@@ -20,6 +21,7 @@ import pyarrow as pa
 import discreet
 
 ROOT = Path(discreet.__file__).parent
+ROOMS = ("ask", "calibrate", "draw", "engines", "ledger", "release", "files")
 QUESTION = "SELECT county, count(*) AS people, avg(age) AS age FROM data WHERE age >= 18 GROUP BY county"
 
 
@@ -51,16 +53,20 @@ def rooms(files: list[str]) -> list[str]:
     return [room for room, _ in groupby(file.partition("/")[0] for file in files if "/" in file)]
 
 
-def main() -> None:
-    """Print the figures, and the files of each room."""
-    files = walked()
+def picture(files: list[str]) -> str:
+    """The figures, the walk from left to right with a mark in the package where it is, and the files of each."""
     way = rooms(files)
     back = sum(one == three for one, three in zip(way, way[2:], strict=False))
-    print(f"{len(set(files))} files, {len(files):,} calls; {len(way) - 1} changes of package, {back} of them A → B → A")
-    for room in dict.fromkeys(way):
+    lines = [f"{len(set(files))} files; {len(way) - 1} changes of package, {back} of them A → B → A", ""]
+    order = [room for room in ROOMS if room in way]
+    lines += [f"{room:<10} {''.join('■' if here == room else '·' for here in way)}" for room in order]
+    lines.append("")
+    for room in order:
         inside = dict.fromkeys(file for file in files if file.startswith(f"{room}/"))
-        print(f"  {room:<10} {', '.join(file.partition('/')[2].removesuffix('.py') for file in inside)}")
+        names = ", ".join(file.partition("/")[2].removesuffix(".py") for file in inside)
+        lines += textwrap.wrap(names, 108, initial_indent=f"{room:<10} ", subsequent_indent=" " * 11)
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
-    main()
+    print(picture(walked()))

@@ -19,103 +19,52 @@ TYPE_CHECKING = False
 """As type checkers know it; to import it from typing would cost more than all else that happens here."""
 
 if TYPE_CHECKING:
-    from discreet import verify
-    from discreet.arrays import (
-        cdf,
-        count,
-        histogram,
-        max,
-        mean,
-        mean_and_std,
-        median,
-        min,
-        proportion,
-        quantile,
-        quantiles,
-        std,
-        sum,
-        summary,
-        variance,
-    )
-    from discreet.ask.policy import Policy
-    from discreet.ask.statistics import (
-        Count,
-        Histogram,
-        Max,
-        Mean,
-        Median,
-        Min,
-        Proportion,
-        Quantile,
-        Std,
-        Sum,
-        Variance,
-    )
-    from discreet.calibrate import accuracy, sensitivity
-    from discreet.draw.laplace import DiscreteLaplace, Laplace
-    from discreet.errors import (
-        BudgetExceeded,
-        DiscreetError,
-        EngineFailed,
-        InvalidParameter,
-        LedgerDamaged,
-        QueryRefused,
-    )
-    from discreet.ledger.ledger import Ledger
-    from discreet.release.laplace_mechanism import laplace_mechanism
-    from discreet.release.release import Release, Releases
-    from discreet.release.statistics.response import randomized_response
-    from discreet.release.study import Study, open
-    from discreet.serve.client import connect
-
-__all__ = [
-    "BudgetExceeded",
-    "Count",
-    "DiscreetError",
-    "DiscreteLaplace",
-    "EngineFailed",
-    "Histogram",
-    "InvalidParameter",
-    "Laplace",
-    "Ledger",
-    "LedgerDamaged",
-    "Max",
-    "Mean",
-    "Median",
-    "Min",
-    "Policy",
-    "Proportion",
-    "Quantile",
-    "QueryRefused",
-    "Release",
-    "Releases",
-    "Std",
-    "Study",
-    "Sum",
-    "Variance",
-    "accuracy",
-    "cdf",
-    "connect",
-    "count",
-    "histogram",
-    "laplace_mechanism",
-    "max",
-    "mean",
-    "mean_and_std",
-    "median",
-    "min",
-    "open",
-    "proportion",
-    "quantile",
-    "quantiles",
-    "randomized_response",
-    "sensitivity",
-    "std",
-    "sum",
-    "summary",
-    "variance",
-    "verify",
-]
+    from discreet import verify as verify
+    from discreet.arrays import cdf as cdf
+    from discreet.arrays import count as count
+    from discreet.arrays import histogram as histogram
+    from discreet.arrays import max as max
+    from discreet.arrays import mean as mean
+    from discreet.arrays import mean_and_std as mean_and_std
+    from discreet.arrays import median as median
+    from discreet.arrays import min as min
+    from discreet.arrays import proportion as proportion
+    from discreet.arrays import quantile as quantile
+    from discreet.arrays import quantiles as quantiles
+    from discreet.arrays import std as std
+    from discreet.arrays import sum as sum
+    from discreet.arrays import summary as summary
+    from discreet.arrays import variance as variance
+    from discreet.ask.policy import Policy as Policy
+    from discreet.ask.statistics import Count as Count
+    from discreet.ask.statistics import Histogram as Histogram
+    from discreet.ask.statistics import Max as Max
+    from discreet.ask.statistics import Mean as Mean
+    from discreet.ask.statistics import Median as Median
+    from discreet.ask.statistics import Min as Min
+    from discreet.ask.statistics import Proportion as Proportion
+    from discreet.ask.statistics import Quantile as Quantile
+    from discreet.ask.statistics import Std as Std
+    from discreet.ask.statistics import Sum as Sum
+    from discreet.ask.statistics import Variance as Variance
+    from discreet.calibrate import accuracy as accuracy
+    from discreet.calibrate import sensitivity as sensitivity
+    from discreet.draw.laplace import DiscreteLaplace as DiscreteLaplace
+    from discreet.draw.laplace import Laplace as Laplace
+    from discreet.errors import BudgetExceeded as BudgetExceeded
+    from discreet.errors import DiscreetError as DiscreetError
+    from discreet.errors import EngineFailed as EngineFailed
+    from discreet.errors import InvalidParameter as InvalidParameter
+    from discreet.errors import LedgerDamaged as LedgerDamaged
+    from discreet.errors import QueryRefused as QueryRefused
+    from discreet.ledger.ledger import Ledger as Ledger
+    from discreet.release.laplace_mechanism import laplace_mechanism as laplace_mechanism
+    from discreet.release.release import Release as Release
+    from discreet.release.release import Releases as Releases
+    from discreet.release.statistics.response import randomized_response as randomized_response
+    from discreet.release.study import Study as Study
+    from discreet.release.study import open as open
+    from discreet.serve.client import connect as connect
 
 _HOMES = {
     "arrays": "cdf count histogram max mean mean_and_std median min proportion quantile quantiles std sum summary "
@@ -131,7 +80,14 @@ _HOMES = {
     "release.study": "Study open",
     "serve.client": "connect",
 }
-_MODULES = {"accuracy": "calibrate.accuracy", "sensitivity": "calibrate.sensitivity", "verify": "verify"}
+_MODULES = {
+    "accuracy": "calibrate.accuracy",
+    "arrays": "arrays",
+    "sensitivity": "calibrate.sensitivity",
+    "verify": "verify",
+}
+
+__all__ = sorted([*_MODULES, *" ".join(_HOMES.values()).split()])  # noqa: PLE0605 - type checkers read the imports above
 
 
 def __getattr__(name: str) -> object:

@@ -48,12 +48,11 @@ def _helped(words: list[str]) -> bool:
     """Whether only help was asked for, and given."""
     if words and words[-1] != "--help":
         return False
-    wanted = " ".join(["discreet", *words[:-1]])
+    command = " ".join(["discreet", *words[:-1]])
     with open(os.path.join(os.path.dirname(__file__), "help.txt"), encoding="utf-8") as file:
         texts = dict(text.split("\n", 1) for text in file.read().split("\f")[1:])
-    if wanted in texts:
-        print(texts[wanted], end="")
-    return wanted in texts
+    print(texts.get(command, ""), end="")
+    return command in texts
 
 
 def _run() -> int:
@@ -81,22 +80,20 @@ def _run() -> int:
 
 def _other(error: Exception) -> int:
     """The end by an error that is not our own: one of the command line, or one that nobody expected."""
-    if hasattr(error, "exit_code") and not hasattr(error, "format_message"):
-        return int(error.exit_code)
     if hasattr(error, "format_message"):
-        text = " ".join(error.format_message().split())
-        return _told(f"{text} See --help.", REFUSED)
+        return _told(f"{' '.join(error.format_message().split())} See --help.", REFUSED)
+    if hasattr(error, "exit_code"):
+        return int(error.exit_code)
     if type(error).__name__ == "Abort":
         raise KeyboardInterrupt("Nothing was spent.") from None
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    place = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "nowhere"
-    return _told(f"an unexpected {type(error).__name__} at {place}; please report it", UNEXPECTED)
+    line = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "nowhere"
+    return _told(f"an unexpected {type(error).__name__} at {line}; please report it", UNEXPECTED)
 
 
 def _told(sentence: str, code: int) -> int:
-    """The code, after the sentence was said."""
     try:
         print(f"discreet: {one_line(sentence)}", file=sys.stderr, flush=True)
     except OSError:

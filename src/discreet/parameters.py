@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Iterable
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -26,6 +27,8 @@ from typing import Literal, TypeAlias
 from discreet.errors import InvalidParameter
 
 Number: TypeAlias = str | int | float | Fraction | Decimal
+Epsilon: TypeAlias = Number
+"""A privacy parameter; a float counts as its shortest decimal."""
 
 UNIT = Fraction(1, 10**9)
 """What the ledger counts in; also the smallest ε."""
@@ -40,6 +43,8 @@ _TEXT = re.compile(r"[+-]?(\d{1,40}/\d{1,40}|(\d{1,40}(\.\d{0,40})?|\.\d{1,40})(
 
 _WANTED = "a positive number such as '0.1', '1/3' or 2"
 
+_REMEMBERED = (str, int, float)
+"""Most programs use a handful of parameters a million times; what else they are may have no hash."""
 
 Neighbors: TypeAlias = Literal["change-one", "add-remove"]
 
@@ -72,12 +77,12 @@ def exact_epsilon(value: object) -> Fraction:
     >>> exact_epsilon("0.1") + exact_epsilon(0.2) == exact_epsilon("0.3")
     True
     """
-    return _remembered(_epsilon, value)
+    return (_epsilon if type(value) in _REMEMBERED else _epsilon.__wrapped__)(value)
 
 
 def exact_sensitivity(value: object) -> Fraction:
     """The sensitivity as an exact `Fraction`, a float rounded up to cover both of its readings."""
-    return _remembered(_sensitivity, value)
+    return (_sensitivity if type(value) in _REMEMBERED else _sensitivity.__wrapped__)(value)
 
 
 def charge(epsilon: Fraction) -> int:
@@ -89,6 +94,7 @@ def charge(epsilon: Fraction) -> int:
     return -(-epsilon.numerator * UNIT.denominator // epsilon.denominator)  # rounds up: never too little
 
 
+@lru_cache(maxsize=512, typed=True)
 def _epsilon(value: object) -> Fraction:
     epsilon = exact("epsilon", value)
     if not UNIT <= epsilon <= LARGEST:
@@ -99,33 +105,22 @@ def _epsilon(value: object) -> Fraction:
     return epsilon
 
 
+@lru_cache(maxsize=512, typed=True)
 def _sensitivity(value: object) -> Fraction:
     number = exact("sensitivity", value)
     return max(number, Fraction(value)) if isinstance(value, float) else number  # rounds up: more noise
 
 
-def _remembered(read: Callable[[object], Fraction], value: object) -> Fraction:
-    """Most programs use a handful of parameters a million times."""
-    return _memory(read, value) if type(value) in (str, int, float) else read(value)
-
-
-@lru_cache(maxsize=512, typed=True)
-def _memory(read: Callable[[object], Fraction], value: object) -> Fraction:
-    return read(value)
-
-
 def read(name: str, value: object) -> Fraction:
     """The finite number, of any sign, that `value` writes."""
-    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+    if type(value).__name__ in ("bool", "bool_"):
         raise InvalidParameter(f"{name} must be {_WANTED}, got {quote(value)}")
-    if isinstance(value, str):
-        return _read_text(name, value)
     if isinstance(value, Rational):
         number = Fraction(int(value.numerator), int(value.denominator))
         if max(abs(number.numerator), number.denominator) >= 10**_LONGEST:
             raise InvalidParameter(f"{name} must have at most {_LONGEST} digits, got a longer one")
         return number
-    if isinstance(value, Decimal | Real):
+    if isinstance(value, str | Decimal | Real):
         return _read_text(name, str(value))
     raise InvalidParameter(f"{name} must be {_WANTED}, got {quote(value)}")
 
@@ -152,6 +147,13 @@ def quote(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
+def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The question that a misspelt word deserves, or nothing where no known word is near it."""
+    import difflib
+
+    return "".join(f"did you mean {near}?" for near in difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff))
+
+
 def exact_bounds(bounds: object) -> Bounds:
     """The pair (lower, upper) as exact fractions, lower < upper.
 
@@ -162,7 +164,8 @@ def exact_bounds(bounds: object) -> Bounds:
         case [first, second]:
             lower, upper = _bound("lower", first), _bound("upper", second)
         case _:
-            raise InvalidParameter(f"bounds must be a pair (lower, upper) such as (0, 120), got {_pair(bounds)}")
+            shown = f"{len(bounds)} values" if isinstance(bounds, list | tuple) else quote(bounds)
+            raise InvalidParameter(f"bounds must be a pair (lower, upper) such as (0, 120), got {shown}")
     if lower > upper:
         raise InvalidParameter(
             f"lower must not exceed upper, got lower={quote(first)} and upper={quote(second)}; write (lower, upper)"
@@ -173,37 +176,24 @@ def exact_bounds(bounds: object) -> Bounds:
 
 
 def exact_neighbors(value: object) -> Neighbors:
-    """The neighbour relation that `value` names.
-
-    >>> exact_neighbors("add-remove")
-    'add-remove'
-    """
+    """The neighbour relation that `value` names."""
     match value:
-        case "change-one":
-            return "change-one"
-        case "add-remove":
-            return "add-remove"
+        case "change-one" | "add-remove":
+            return value
     raise InvalidParameter(f"neighbors must be 'change-one' or 'add-remove', got {quote(value)}")
 
 
 def exact_count(name: str, value: object, *, least: int = 1) -> int:
-    """The whole number that `value` is, at least `least`.
-
-    >>> exact_count("n", 100)
-    100
-    """
-    number = None if isinstance(value, bool) or type(value).__name__ == "bool" else _index(value)
-    if number is None or not least <= number <= MOST_UNITS:
-        raise InvalidParameter(f"{name} must be a whole number from {least} to 10^18, got {quote(value)}")
-    return number
+    """The whole number that `value` is, at least `least`."""
+    with suppress(TypeError):
+        number = least - 1 if type(value).__name__ in ("bool", "bool_") else operator.index(value)  # type: ignore[arg-type]
+        if least <= number <= MOST_UNITS:
+            return number
+    raise InvalidParameter(f"{name} must be a whole number from {least} to 10^18, got {quote(value)}")
 
 
 def exact_chance(name: str, value: object) -> Fraction:
-    """The probability strictly between 0 and 1 that `value` writes.
-
-    >>> exact_chance("confidence", 0.95)
-    Fraction(19, 20)
-    """
+    """The probability strictly between 0 and 1 that `value` writes."""
     chance = exact_number(name, value)
     if not 0 < chance < 1:
         raise InvalidParameter(f"{name} must lie strictly between 0 and 1, got {quote(value)}")
@@ -211,11 +201,7 @@ def exact_chance(name: str, value: object) -> Fraction:
 
 
 def exact_confidence(value: object) -> Fraction:
-    """The confidence of an interval, between 10⁻⁶ and 1 − 10⁻⁹: nearer to 0 or 1 it says nothing, or nothing in floats.
-
-    >>> exact_confidence("0.95")
-    Fraction(19, 20)
-    """
+    """The confidence of an interval, from 10⁻⁶ to 1 − 10⁻⁹: nearer to 0 or 1 it says nothing, or nothing in floats."""
     confidence = exact_chance("confidence", value)
     if not SMALLEST_CONFIDENCE <= confidence <= 1 - SMALLEST_DOUBT:
         raise InvalidParameter(
@@ -225,11 +211,7 @@ def exact_confidence(value: object) -> Fraction:
 
 
 def exact_number(name: str, value: object) -> Fraction:
-    """The finite number, of any sign, that `value` writes.
-
-    >>> exact_number("at", -0.1)
-    Fraction(-1, 10)
-    """
+    """The finite number, of any sign, that `value` writes."""
     try:
         return read(name, value)
     except InvalidParameter:
@@ -241,14 +223,3 @@ def _bound(name: str, value: object) -> Fraction:
     if number and not 1 / LARGEST_BOUND <= abs(number) <= LARGEST_BOUND:
         raise InvalidParameter(f"{name} must be 0 or between 1e-300 and 1e300 in size, got {quote(value)}")
     return number
-
-
-def _index(value: object) -> int | None:
-    try:
-        return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        return None
-
-
-def _pair(bounds: object) -> str:
-    return f"{len(bounds)} values" if isinstance(bounds, list | tuple) else quote(bounds)

@@ -20,6 +20,8 @@ age = {{ bounds = [0, 120] }}
 """
 MAIN = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # as in a shell's foreground
+    "from pathlib import Path; from discreet.engines.duckdb import DuckDB; version = DuckDB.version; "
+    "DuckDB.version = lambda engine: Path('hashing').touch() or version(engine); "
     "from discreet.__main__ import main; main()"
 )
 
@@ -48,13 +50,13 @@ def test_an_interrupted_release_says_what_was_spent_and_leaves_a_whole_ledger(tm
         text=True,
     ) as running:
         began = time.monotonic()
-        while entries(tmp_path) != kinds or (kinds == ["create"] and time.monotonic() < began + 5):
-            assert time.monotonic() < began + 60
+        while not (entries(tmp_path) == kinds == ["create", "spend"] or (tmp_path / "hashing").exists()):
+            assert time.monotonic() < began + 300
             assert running.poll() is None
             time.sleep(0.2)
         time.sleep(0.5)
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=300)
     assert (running.returncode, out) == (130, "")
     assert err.startswith("discreet: interrupted. ")
     assert words in err

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from asking import POLICY, SCHEMA
 from discreet.ask import expression as ask
 from discreet.ask.normal import TRUE, decimal, normal
-from discreet.ask.query import Combined, Draft, Named, Number, aggregate_text, assembled, group_text
+from discreet.ask.query import Combined, Named, Number, Query, aggregate_text, assembled, group_text
 from discreet.ask.query import Test as Condition
 from discreet.ask.scope import Scope
 from discreet.ask.sql import parse, parse_expression
@@ -284,9 +284,9 @@ def test_a_question_is_read_as_it_is_written(seed: int) -> None:
     text += f" HAVING {having}" if having else ""
     text += f" ORDER BY {ordered}" if order else ""
     text += f" LIMIT {limit};" if limit else ""
-    draft = Draft(
+    draft = Query(
         outputs=outputs,
-        aggregates=aggregates,
+        aggregates=[("", aggregate) for aggregate in aggregates],
         groups=groups,
         where=None if where is None or normal(where) == TRUE else normal(where),
         having=condition,

@@ -218,12 +218,11 @@ def _replaced(recorder: _Recorder) -> Iterator[None]:
         vector.fill: recorder.fill,
         choice.choose: recorder.choose,
         coin.flips: recorder.unknown,
-        coin.flip: recorder.unknown,
         tape.drawn: recorder.drawn,
         tree._band: band,
     }
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(Exact, "reveal", lambda exact: recorder.reveal(real(exact))))
+        stack.enter_context(mock.patch.object(Exact, "reveal", lambda exact, *of: recorder.reveal(real(exact, *of))))
         for module, name, function in _uses(tuple(fakes)):
             stack.enter_context(mock.patch.object(module, name, fakes[function]))
         yield

@@ -63,7 +63,7 @@ def scales_too_small() -> Iterator[None]:
 
 def _terms(name: str, less: Callable[[int], int]) -> AbstractContextManager[Any]:
     real = getattr(Terms, name)
-    return mock.patch.object(Terms, name, property(lambda self: less(real.fget(self))))
+    return mock.patch.object(Terms, name, property(lambda self: less(real.func(self))))
 
 
 @contextmanager

@@ -42,8 +42,8 @@ def same_integers():
     """Every noisy integer is the same whatever the data: 1000 and a little more for each in turn."""
     real_columns = mechanism.noisy_columns
 
-    def columns(totals, scales, epsilon, changes):
-        found = real_columns(totals, scales, epsilon, changes)
+    def columns(*given):
+        found = real_columns(*given)
         return [
             NoisyColumn(values=[one.step * (1000 + 7 * at) for _ in one.values], step=one.step, scale=one.scale)
             for at, one in enumerate(found)

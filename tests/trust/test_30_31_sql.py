@@ -25,7 +25,7 @@ from asking import POLICY, SCHEMA, one_text, query
 from discreet import Policy, Study
 from discreet.ask import expression
 from discreet.ask import query as queries
-from discreet.ask.kinds import checked
+from discreet.ask.kinds import kind_of
 from discreet.ask.sql import parse_condition
 from discreet.errors import QueryRefused
 
@@ -251,7 +251,7 @@ def accepted(part: object) -> None:
             assert part.name != POLICY.unit
             assert part.kind == SCHEMA[part.name].kind
         if isinstance(part, get_args(expression.Expression)):
-            checked(part)
+            kind_of(part)
         if isinstance(part, queries.Moment | queries.Quantiles | queries.Extreme):
             assert part.lower < part.upper
         if isinstance(part, queries.Group):

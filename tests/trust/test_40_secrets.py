@@ -40,6 +40,7 @@ def test_a_connection_that_is_refused_shows_no_secret(url, token):
         f"postgresql://me:{SECRET}@host/x",
         f"postgresql://host/x?password={SECRET}",
         f"postgresql://me:a@{SECRET}@host/x",
+        f"postgresql://me@here:{SECRET}@host/x",
     ],
 )
 def test_a_proposed_command_names_no_password(address):

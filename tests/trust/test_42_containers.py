@@ -96,7 +96,7 @@ def test_a_missing_value_more_or_less_does_not_change_the_question():
         texts = []
         with mock.patch.object(account, "charged", side_effect=AssertionError):
             for items in (AGES, holes):
-                with mock.patch("discreet.arrays.charged", lambda *given, keep=texts: keep.append(given[1:3])):
+                with mock.patch("discreet.arrays.call.charged", lambda *given, keep=texts: keep.append(given[1:3])):
                     discreet.mean(make(items), bounds=(0, 100), epsilon=1)
         assert texts[0] == texts[1], kind
 

@@ -10,6 +10,7 @@ import discreet
 from discreet import EngineFailed, InvalidParameter, Ledger, QueryRefused
 from discreet.ledger import refusals
 from discreet.release import plan, size
+from discreet.release.tape import Tape
 
 POLICY = """
 source = "people.parquet"
@@ -34,11 +35,22 @@ def study(tmp_path):
         yield study
 
 
-def test_cells_that_fit_nowhere_are_refused_before_the_spend(study, tmp_path):
+def test_cells_that_fit_nowhere_are_known_by_their_number(study):
     planned = study.sql("SELECT a, b, count(*) FROM people GROUP BY a, b", epsilon="0.1")
     with pytest.raises(QueryRefused, match=r"15,000,000 numbers.* to a file with to="):
-        planned.release()
+        size.refuse_large(planned, 0)
     with pytest.raises(QueryRefused, match="by parts; nothing was spent"):
+        size.refuse_large_file(planned)
+
+
+def test_cells_that_fit_nowhere_are_refused_before_the_spend(study, tmp_path, monkeypatch):
+    """With small limits, so that a release that does not ask ends soon."""
+    monkeypatch.setattr(size, "MOST_NUMBERS", 8)
+    monkeypatch.setattr(size, "_MOST_READ", 2)
+    planned = study.sql("SELECT c, count(*) FROM people GROUP BY c", epsilon="0.1")
+    with pytest.raises(QueryRefused, match="an answer has at most 8 numbers"):
+        planned.release()
+    with pytest.raises(QueryRefused, match="a file takes at most 2 integers"):
         planned.release(to=tmp_path / "cells.parquet")
     assert (study.spent, (tmp_path / "cells.parquet").exists()) == (0, False)
 
@@ -63,6 +75,22 @@ def test_a_lack_of_memory_after_the_spend_is_told_and_the_answer_is_still_to_be_
             planned.release()
     spent = study.spent
     assert (len(planned.release()), study.spent) == (3, spent)
+
+
+def test_a_lack_of_memory_for_an_array_is_told_and_the_answer_is_still_to_be_had(tmp_path, monkeypatch):
+    def fail(_: object) -> bytes:
+        raise MemoryError
+
+    terms = {"sensitivity": 1, "epsilon": "0.1", "study": "s", "request_id": "r"}
+    with Ledger.open(tmp_path / "s.ledger", new=True) as ledger:
+        ledger.create("s", 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(Tape, "written", fail)
+            with pytest.raises(EngineFailed, match="does not fit into memory"):
+                discreet.laplace_mechanism(np.arange(9), ledger=ledger, **terms)
+        spent = ledger.spent("s")
+        assert len(discreet.laplace_mechanism(np.arange(9), ledger=ledger, **terms)) == 9
+        assert ledger.spent("s") == spent > 0
 
 
 def test_an_array_that_a_ledger_cannot_keep_is_refused_before_the_spend(tmp_path, monkeypatch):
@@ -93,3 +121,12 @@ def test_what_sqlite_does_not_take_is_no_damaged_ledger(file_place):
         grant = ledger.spend("r", "q", "0.1", study="s")
         with pytest.raises(EngineFailed, match="larger than a ledger keeps"):
             ledger.record(grant, b"x" * 30_000)
+
+
+def test_what_postgresql_does_not_take_is_no_damaged_ledger(server_place):
+    with (
+        server_place.open(new=True) as ledger,
+        pytest.raises(EngineFailed, match="larger than a ledger keeps"),
+        ledger._book.database.reading() as connection,
+    ):
+        connection.exec_driver_sql("SELECT repeat('x', 2000000000)")

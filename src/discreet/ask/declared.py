@@ -17,16 +17,16 @@ is the column's name. "file.csv#name" takes the column `name` of a file whose fi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from discreet.ask.expression import Kind, Reading
 from discreet.ask.keyfile import keys_in
@@ -45,67 +45,37 @@ _RANGE = re.compile(r"(-?\d{1,18})\.\.(-?\d{1,18})", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A declared column; one with nothing declared may still be used in conditions.
+    """A declared column, made of what the policy writes; one with nothing declared may still be used in conditions."""
 
-    >>> Declared(bounds=(0, 120)).bounds
-    (Fraction(0, 1), Fraction(120, 1))
-    """
-
-    bounds: tuple[Fraction, Fraction] | tuple[datetime, datetime] | None
-    keys: tuple[Key, ...] | None
-    keys_from: str | None
+    bounds: tuple[Fraction, Fraction] | tuple[datetime, datetime] | None = None
+    keys: tuple[Key, ...] | None = None
+    keys_from: str | None = field(init=False)
     """The range or file that the keys were written as, or "discover"."""
-    bins: tuple[Fraction, ...] | None
-    precision: Fraction | None
-    missing: Key | None
+    bins: tuple[Fraction, ...] | None = None
+    precision: Fraction | None = None
+    missing: Key | None = "drop"
     """What a missing value counts as; None drops it."""
-    other: str | None
-    type: Type | None
-    format: tuple[str, ...] | None
-    decimal: str | None
-    thousands: str | None
+    other: str | None = None
+    type: Type | None = None
+    format: tuple[str, ...] | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    name: InitVar[str] = ""
+    folder: InitVar[Path | None] = None
 
-    def __init__(
-        self,
-        *,
-        bounds: object = None,
-        keys: object = None,
-        bins: object = None,
-        precision: object = None,
-        missing: object = "drop",
-        other: object = None,
-        type: object = None,  # noqa: A002 - so the policy calls it
-        format: object = None,  # noqa: A002 - likewise
-        decimal: object = None,
-        thousands: object = None,
-        name: str = "",
-        folder: Path | None = None,
-    ) -> None:
+    def __post_init__(self, name: str, folder: Path | None) -> None:
         put = object.__setattr__
-        with at("bounds"):
-            put(self, "bounds", None if bounds is None else _bounds(bounds))
         with at("keys"):
-            found, written = _keys(keys, name, folder or Path())
-            put(self, "keys", found)
+            keys, written = _keys(self.keys, name, folder or Path())
+            put(self, "keys", keys)
             put(self, "keys_from", written)
-        with at("bins"):
-            put(self, "bins", None if bins is None else edges(bins))
-        with at("precision"):
-            put(self, "precision", None if precision is None else exact("precision", precision))
-        with at("missing"):
-            put(self, "missing", None if missing == "drop" else _key(missing))
-        with at("other"):
-            put(self, "other", _other(other))
-        with at("type"):
-            put(self, "type", None if type is None else exact_type(type))
-        with at("format"):
-            put(self, "format", None if format is None else exact_formats(format))
-        with at("decimal"):
-            put(self, "decimal", None if decimal is None else exact_mark(decimal, DECIMALS))
-        with at("thousands"):
-            put(self, "thousands", None if thousands is None else exact_mark(thousands, THOUSANDS))
+        for option, read in _READERS.items():
+            value = getattr(self, option)
+            if value is not None or option == "missing":
+                with at(option):
+                    put(self, option, read(value))
         self._fits()
 
     def keys_as(self, kind: Kind) -> tuple[Key, ...]:
@@ -137,21 +107,16 @@ class Declared:
 
     @property
     def discover(self) -> bool:
-        """Whether the keys are left to a discovery; until then there are none.
-
-        >>> Declared(keys="discover").discover, Declared(keys="discover").keys
-        (True, None)
-        """
+        """Whether the keys are left to a discovery; until then there are none."""
         return self.keys_from == _DISCOVER
 
     def with_keys(self, keys: Iterable[Key]) -> Declared:
         """The column with keys that were discovered; the label of the rest is none of them."""
-        found = copy(self)
-        object.__setattr__(found, "keys", tuple(key for key in keys if key != self.other))
-        return found
+        declared = copy(self)
+        object.__setattr__(declared, "keys", tuple(key for key in keys if key != self.other))
+        return declared
 
     def _fits(self) -> None:
-        """Refuses declarations that contradict each other."""
         if self.discover and self.missing is not None:
             raise InvalidParameter("missing: it would be a key beside those that are discovered; leave it out")
         has_keys = self.keys is not None or self.discover
@@ -180,27 +145,23 @@ class Declared:
 
 
 @contextmanager
-def at(place: str) -> Iterator[None]:
+def at(key: str) -> Iterator[None]:
     """Names the key of the policy in an error."""
     try:
         yield
     except InvalidParameter as error:
-        raise InvalidParameter(f"{place}: {error}") from None
+        raise InvalidParameter(f"{key}: {error}") from None
 
 
 def edges(values: object) -> tuple[Fraction, ...]:
-    """The edges of bins, increasing.
-
-    >>> edges([0, 18, 65]) == (0, 18, 65)
-    True
-    """
+    """The edges of bins, increasing."""
     if not isinstance(values, list | tuple) or not 2 <= len(values) <= MOST_KEYS:
         raise InvalidParameter("bins must be at least two edges such as [0, 18, 65, 120]")
-    found = tuple(exact_number("an edge", value) for value in values)
-    for left, right in pairwise(found):
+    numbers = tuple(exact_number("an edge", value) for value in values)
+    for left, right in pairwise(numbers):
         if left >= right:
             raise InvalidParameter(f"edges must increase, got {decimal(left)} before {decimal(right)}")
-    return found
+    return numbers
 
 
 @lru_cache(maxsize=64)
@@ -215,18 +176,10 @@ def labels(bins: tuple[Fraction, ...]) -> tuple[str, ...]:
 
 
 def read_date(text: str) -> datetime:
-    """The date or time, without zone, that an ISO text writes.
-
-    >>> read_date("2020-01-31")
-    datetime.datetime(2020, 1, 31, 0, 0)
-    """
-    try:
-        return datetime.fromisoformat(text) if _DATE.fullmatch(text) else _no_date(text)
-    except ValueError:
-        return _no_date(text)
-
-
-def _no_date(text: str) -> datetime:
+    """The date or time, without zone, that an ISO text writes."""
+    with suppress(ValueError):
+        if _DATE.fullmatch(text):
+            return datetime.fromisoformat(text)
     raise InvalidParameter(f"a date must be written as '2020-01-31' or '2020-01-31 12:00:00', got {quote(text)}")
 
 
@@ -250,10 +203,8 @@ def _moment(value: date) -> datetime:
 
 def _keys(keys: object, name: str, folder: Path) -> tuple[tuple[Key, ...] | None, str | None]:
     """The keys, and the text that they were written as."""
-    if keys is None:
-        return None, None
-    if isinstance(keys, str) and keys == _DISCOVER:
-        return None, _DISCOVER
+    if keys is None or (isinstance(keys, str) and keys == _DISCOVER):
+        return None, keys
     written = str(keys) if isinstance(keys, str | Path) else None
     spelled = _RANGE.fullmatch(written) if written is not None else None
     if spelled:
@@ -275,15 +226,11 @@ def _keys(keys: object, name: str, folder: Path) -> tuple[tuple[Key, ...] | None
 
 
 def _key(value: object) -> Key:
-    if isinstance(value, bool):
+    if isinstance(value, str) and "\0" in value:
+        raise InvalidParameter("a key must not hold NUL characters")
+    if isinstance(value, bool | str):
         return value
-    if isinstance(value, str):
-        if "\0" in value:
-            raise InvalidParameter("a key must not hold NUL characters")
-        return value
-    if isinstance(value, date):
-        return _moment(value)
-    return exact_number("a key", value)
+    return _moment(value) if isinstance(value, date) else exact_number("a key", value)
 
 
 def _distinct(keys: tuple[Key, ...]) -> tuple[Key, ...]:
@@ -298,10 +245,23 @@ def _distinct(keys: tuple[Key, ...]) -> tuple[Key, ...]:
     return keys
 
 
-def _other(label: object) -> str | None:
-    if label is not None and not (isinstance(label, str) and label):
+def _label(label: object) -> str:
+    if not (isinstance(label, str) and label):
         raise InvalidParameter(f'it must be a label such as "other", got {quote(label)}')
     return label
+
+
+_READERS: dict[str, Callable[[Any], object]] = {
+    "bounds": _bounds,
+    "bins": edges,
+    "precision": partial(exact, "precision"),
+    "missing": lambda value: None if value == "drop" else _key(value),
+    "other": _label,
+    "type": exact_type,
+    "format": exact_formats,
+    "decimal": partial(exact_mark, marks=DECIMALS),
+    "thousands": partial(exact_mark, marks=THOUSANDS),
+}
 
 
 @lru_cache(maxsize=64)
@@ -311,11 +271,8 @@ def _in_kind(keys: tuple[Key, ...], _written: str, kind: Kind) -> tuple[Key, ...
 
 
 def as_kind(key: Key, kind: Kind) -> Key:
-    """A declared value in the kind of its column."""
     match key, kind:
-        case (bool(), "truth") | (str(), "text") | (datetime(), "date"):
-            return key
-        case Fraction(), "number":
+        case (bool(), "truth") | (str(), "text") | (datetime(), "date") | (Fraction(), "number"):
             return key
         case Fraction(), "text":
             return decimal(key)

@@ -5,9 +5,16 @@
     numbers     every operand and result is limited to ±10¹⁰⁰, and below 10⁻¹⁰⁰ in size is 0: nothing overflows
     truth       three-valued, as in SQL; WHERE keeps a row only if its condition is true
 
-None of them looks at another row, none is random. Values are frozen; `ask.normal` brings two spellings of one
-expression to one value and one text, `ask.kinds` checks it. What is not here cannot be asked: `ask.sql` and the
-engines know these classes and no others.
+    Arithmetic   x + y, of numbers                  Comparison   x < y, of two of one kind
+    Every Some   AND, OR of two or more             Negation     NOT x
+    Membership   x IN ('a', 'b'), of its kind       Missing      x IS NULL
+    Likeness     x LIKE 'a%', without an escape     Case         CASE WHEN … THEN …, all values of one kind
+    Coalesce     the first that is not missing      Function     ABS(x), LOWER(x) …
+    Part         YEAR(x) …, as a number             Truncated    DATE_TRUNC('month', x): where that month began
+    Cast         a value in another kind, missing where it has none there
+
+None of them looks at another row, none is random. `ask.normal` brings two spellings of one expression to one value and
+one text, `ask.kinds` checks it. What is not here cannot be asked: `ask.sql` and the engines know no other classes.
 """
 
 from __future__ import annotations
@@ -62,8 +69,6 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """left sign right, of numbers."""
-
     sign: ArithmeticSign
     left: Expression
     right: Expression
@@ -71,8 +76,6 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """left sign right, of two of one kind."""
-
     sign: ComparisonSign
     left: Expression
     right: Expression
@@ -80,69 +83,50 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """AND of two or more conditions."""
-
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """OR of two or more conditions."""
-
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """NOT."""
-
     part: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """IN: whether a value is one of some constants of its kind."""
-
     part: Expression
     choices: tuple[Constant, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """IS NULL."""
-
     part: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """LIKE with a literal pattern: % is any text, _ any character; there is no escape."""
-
     part: Expression
     pattern: str
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """CASE WHEN condition THEN value … ELSE otherwise END; all values of one kind."""
-
     branches: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class Coalesce:
-    """The first that is not missing; all of one kind."""
-
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of numbers or texts: `round` takes one number and is ⌊x + ½⌋; `substring` is (text, from, length).
-
-    In `substring`, from ≥ 1 and length ≥ 0 are whole constants.
-    """
+    """`round` takes one number and is ⌊x + ½⌋; `substring` is (text, from ≥ 1, length ≥ 0), whole constants both."""
 
     name: NumberFunction | TextFunction
     arguments: tuple[Expression, ...]
@@ -150,7 +134,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a date as a number; weekday is 1 (Monday) to 7, week is the ISO week."""
+    """Weekday is 1 (Monday) to 7, week is the ISO week."""
 
     part: DatePart
     date: Expression
@@ -158,35 +142,16 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """The beginning of the year, quarter, month, week, day or hour of a date."""
-
     unit: Unit
     date: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A value in another kind, missing where it has none there."""
-
     part: Expression
     kind: Kind
 
 
-Expression: TypeAlias = (
-    Column
-    | Constant
-    | Arithmetic
-    | Comparison
-    | Every
-    | Some
-    | Negation
-    | Membership
-    | Missing
-    | Likeness
-    | Case
-    | Coalesce
-    | Function
-    | Part
-    | Truncated
-    | Cast
-)
+Condition: TypeAlias = Comparison | Every | Some | Negation | Membership | Missing | Likeness
+Operation: TypeAlias = Arithmetic | Case | Coalesce | Function | Part | Truncated | Cast | Condition
+Expression: TypeAlias = Column | Constant | Operation

@@ -8,27 +8,17 @@ None is no bound. The aggregate clamps to the result, so a row outside of the de
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from typing import TypeAlias
 
+from discreet.ask import expression as row
 from discreet.ask.declared import Declared
-from discreet.ask.expression import (
-    Arithmetic,
-    ArithmeticSign,
-    Case,
-    Cast,
-    Coalesce,
-    Column,
-    Constant,
-    DatePart,
-    Expression,
-    Function,
-    Part,
-)
+from discreet.ask.expression import ArithmeticSign, Column, DatePart, Expression
 from discreet.ask.kinds import LARGEST_NUMBER, kind_of
+from discreet.ask.normal import is_null
 
 End: TypeAlias = Fraction | None
 
@@ -57,145 +47,118 @@ class Interval:
     whole: bool
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lower", _kept(self.lower))
-        object.__setattr__(self, "upper", _kept(self.upper))
+        for name in ("lower", "upper"):
+            end: End = getattr(self, name)
+            if end and (abs(end) > LARGEST_NUMBER or max(abs(end.numerator), end.denominator) > _MOST_DIGITS):
+                object.__setattr__(self, name, None)
+
+    def __neg__(self) -> Interval:
+        return Interval(_on(lambda ends: -ends[0], self.upper), _on(lambda ends: -ends[0], self.lower), self.whole)
+
+
+_ROUNDED: dict[str, Callable[[Fraction], int]] = {
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round": lambda end: math.floor(end + Fraction(1, 2)),
+}
 
 
 def interval(  # noqa: PLR0911 - one case for each class
     expression: Expression, columns: Mapping[str, Declared], whole: Mapping[str, bool]
 ) -> Interval:
-    """The interval of a number (or of a truth as 0 and 1); `whole` says which columns are of integers.
+    """The interval of a number (or of a truth as 0 and 1); `whole` says which columns hold integers.
 
-    >>> age = Column("age", "number")
-    >>> double = Arithmetic("*", Constant(Fraction(2), "number"), age)
+    >>> double = row.Arithmetic("*", row.Constant(Fraction(2), "number"), Column("age", "number"))
     >>> interval(double, {"age": Declared(bounds=(0, 120))}, {"age": True})
     Interval(lower=Fraction(0, 1), upper=Fraction(240, 1), whole=True)
     """
 
-    def of(part: Expression) -> Interval:
-        return interval(part, columns, whole)
+    def each(parts: Sequence[Expression]) -> list[Interval]:
+        return [interval(part, columns, whole) for part in parts]
 
     match expression:
-        case Column(name, "number"):
+        case Column(name, "number", reading):
+            is_whole = whole[name] if reading is None else reading.whole
             match columns[name].bounds:
                 case (Fraction() as lower, Fraction() as upper):
-                    return Interval(lower, upper, whole[name])
-            return Interval(None, None, whole[name])
-        case Constant(Fraction() as value, _):
+                    return Interval(lower, upper, is_whole)
+            return Interval(None, None, is_whole)
+        case row.Constant(Fraction() as value, _):
             return Interval(value, value, value.denominator == 1)
-        case Arithmetic(sign, left, right):
-            return _arithmetic(sign, of(left), of(right))
-        case Case(branches, otherwise):
-            return _hull([of(value) for value in (*(value for _, value in branches), otherwise) if _has_value(value)])
-        case Coalesce(parts):
-            return _hull([of(part) for part in parts if _has_value(part)])
-        case Function(name, arguments) if kind_of(expression) == "number":
-            return Interval(Fraction(0), None, True) if name == "length" else _function(name, [*map(of, arguments)])
-        case Part("year", Column(name, _)) if columns[name].bounds is not None:
-            return _years(columns[name])
-        case Part(part, _):
-            first, last = PART_RANGES.get(part, (None, None))
-            return Interval(_fraction(first), _fraction(last), True)
-        case Cast(part, "number") if kind_of(part) == "truth":
+        case row.Arithmetic(sign, left, right):
+            return _arithmetic(sign, *each((left, right)))
+        case row.Case(branches, otherwise):
+            return _hull(
+                each([value for value in (*(value for _, value in branches), otherwise) if not is_null(value)])
+            )
+        case row.Coalesce(parts):
+            return _hull(each([part for part in parts if not is_null(part)]))
+        case row.Function("length"):
+            return Interval(Fraction(0), None, True)
+        case row.Function(name, arguments) if kind_of(expression) == "number":
+            return _function(name, each(arguments))
+        case row.Part(part, date):
+            return _part(part, columns[date.name].bounds if isinstance(date, Column) else None)
+        case row.Cast(part, "number") if kind_of(part) == "truth":
             return Interval(Fraction(0), Fraction(1), True)
         case _ if kind_of(expression) == "truth":
             return Interval(Fraction(0), Fraction(1), True)
     return Interval(None, None, False)
 
 
-def _years(declared: Declared) -> Interval:
-    match declared.bounds:
-        case (datetime() as first, datetime() as last):
-            return Interval(Fraction(first.year), Fraction(last.year), True)
-    return Interval(None, None, True)
+def _part(part: DatePart, bounds: object) -> Interval:
+    smallest, largest = PART_RANGES.get(part, (None, None))
+    match part, bounds:
+        case "year", (datetime() as first, datetime() as last):
+            smallest, largest = first.year, last.year
+    if smallest is None or largest is None:
+        return Interval(None, None, True)
+    return Interval(Fraction(smallest), Fraction(largest), True)
 
 
 def _arithmetic(sign: ArithmeticSign, left: Interval, right: Interval) -> Interval:
-    whole = left.whole and right.whole
     match sign:
-        case "+":
-            return Interval(_sum(left.lower, right.lower), _sum(left.upper, right.upper), whole)
-        case "-":
-            return Interval(_sum(left.lower, _minus(right.upper)), _sum(left.upper, _minus(right.lower)), whole)
-        case "*":
-            return _product(left, right, whole)
+        case "+" | "-":
+            right = right if sign == "+" else -right
+            lower, upper = _on(sum, left.lower, right.lower), _on(sum, left.upper, right.upper)
         case "/":
             if right.lower is None or right.upper is None or right.lower <= 0 <= right.upper:
                 return Interval(None, None, False)
-            return _product(left, Interval(1 / right.upper, 1 / right.lower, False), False)
+            return _arithmetic("*", left, Interval(1 / right.upper, 1 / right.lower, False))
+        case "*":
+            ends = (left.lower, left.upper, right.lower, right.upper)
+            lower = _on(lambda ends: min(_corners(*ends)), *ends)
+            upper = _on(lambda ends: max(_corners(*ends)), *ends)
+    return Interval(lower, upper, left.whole and right.whole)
 
 
-def _product(left: Interval, right: Interval, whole: bool) -> Interval:
-    if left.lower is None or left.upper is None or right.lower is None or right.upper is None:
-        return Interval(None, None, whole)
-    corners = [a * b for a in (left.lower, left.upper) for b in (right.lower, right.upper)]
-    return Interval(min(corners), max(corners), whole)
+def _corners(a: Fraction, b: Fraction, c: Fraction, d: Fraction) -> tuple[Fraction, ...]:
+    return a * c, a * d, b * c, b * d
 
 
-def _function(name: str, parts: list[Interval]) -> Interval:  # noqa: PLR0911 - one case for each function
+def _function(name: str, parts: list[Interval]) -> Interval:
     first = parts[0]
-    whole = all(part.whole for part in parts)
-    lowers, uppers = [part.lower for part in parts], [part.upper for part in parts]
     match name:
-        case "least":
-            known = [end for end in uppers if end is not None]
-            return Interval(_smallest(lowers), min(known) if known else None, whole)
         case "greatest":
-            known = [end for end in lowers if end is not None]
-            return Interval(max(known) if known else None, _largest(uppers), whole)
+            known = [part.lower for part in parts if part.lower is not None]
+            upper = _on(max, *(part.upper for part in parts))
+            return Interval(max(known, default=None), upper, all(part.whole for part in parts))
+        case "least":
+            return -_function("greatest", [-part for part in parts])
         case "abs":
-            reach = _largest([_minus(first.lower), first.upper])
-            if first.lower is not None and first.lower >= 0:
-                return first
-            if first.upper is not None and first.upper <= 0:
-                return Interval(-first.upper, _minus(first.lower), whole)
-            return Interval(Fraction(0), reach, whole)
-        case "floor":
-            return _mapped(first, math.floor)
-        case "ceil":
-            return _mapped(first, math.ceil)
-    return _mapped(first, lambda end: math.floor(end + Fraction(1, 2)))
+            return _function("greatest", [first, -first, Interval(Fraction(0), Fraction(0), True)])
+    rounded = _ROUNDED[name]
+    return Interval(_on(lambda ends: rounded(*ends), first.lower), _on(lambda ends: rounded(*ends), first.upper), True)
 
 
 def _hull(parts: list[Interval]) -> Interval:
     if not parts:
         return Interval(None, None, False)
-    lower, upper = _smallest([part.lower for part in parts]), _largest([part.upper for part in parts])
+    lower, upper = _on(min, *(part.lower for part in parts)), _on(max, *(part.upper for part in parts))
     return Interval(lower, upper, all(part.whole for part in parts))
 
 
-def _mapped(part: Interval, rounded: Callable[[Fraction], int]) -> Interval:
-    ends = [None if end is None else Fraction(rounded(end)) for end in (part.lower, part.upper)]
-    return Interval(ends[0], ends[1], True)
-
-
-def _has_value(part: Expression) -> bool:
-    return not (isinstance(part, Constant) and part.value is None)
-
-
-def _kept(end: End) -> End:
-    if end is None or abs(end) > LARGEST_NUMBER or max(abs(end.numerator), end.denominator) > _MOST_DIGITS:
-        return None
-    return end
-
-
-def _fraction(value: int | None) -> End:
-    return None if value is None else Fraction(value)
-
-
-def _sum(left: End, right: End) -> End:
-    return None if left is None or right is None else left + right
-
-
-def _minus(end: End) -> End:
-    return None if end is None else -end
-
-
-def _smallest(ends: list[End]) -> End:
+def _on(function: Callable[[list[Fraction]], Fraction | int], *ends: End) -> End:
+    """A function of ends that are all there."""
     known = [end for end in ends if end is not None]
-    return min(known) if len(known) == len(ends) else None
-
-
-def _largest(ends: list[End]) -> End:
-    known = [end for end in ends if end is not None]
-    return max(known) if len(known) == len(ends) else None
+    return Fraction(function(known)) if len(known) == len(ends) else None

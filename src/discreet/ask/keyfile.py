@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from importlib import import_module
 from pathlib import Path
 
 from discreet.errors import InvalidParameter
 from discreet.parameters import quote
-
-_TABLES = (".csv", ".tsv", ".txt", ".parquet", ".db", ".sqlite", ".sqlite3")
-_DATABASES = _TABLES[-3:]
 
 
 def keys_in(written: str, name: str, folder: Path, most: int) -> Iterator[str]:
     """The keys, as texts, of "file" or "file#column"; `name` is the column's, which may be the file's header."""
     path_text, _, wanted = written.partition("#")
     path = folder / path_text
-    if path.suffix.lower() not in _TABLES:
+    read = _READERS.get(path.suffix.lower())
+    if read is None:
         raise InvalidParameter(
-            f'keys must be a list, a range "1..12" or a file that ends in {", ".join(_TABLES)}, got {quote(written)}'
+            f'keys must be a list, a range "1..12" or a file that ends in {", ".join(_READERS)}, got {quote(written)}'
         )
     if not path.is_file():
         raise InvalidParameter(f"the file {quote(path_text)} must exist beside the policy, and does not")
     try:
-        rows = _rows(path, wanted, name)
-        for count, key in enumerate(rows):
+        for count, key in enumerate(read(path, wanted, name)):
             if count >= most:
                 raise InvalidParameter(f"the file {quote(path_text)} must have at most {most:,} keys")
             if "\0" in key:
@@ -39,13 +35,6 @@ def keys_in(written: str, name: str, folder: Path, most: int) -> Iterator[str]:
         ) from None
 
 
-def _rows(path: Path, wanted: str, name: str) -> Iterator[str]:
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        return _parquet(path, wanted or name)
-    return _database(path, wanted, name) if suffix in _DATABASES else _lines(path, wanted, name)
-
-
 def _database(path: Path, wanted: str, name: str) -> Iterator[str]:
     """The column of a table, by the names that the database itself has for them."""
     import sqlite3
@@ -53,14 +42,14 @@ def _database(path: Path, wanted: str, name: str) -> Iterator[str]:
     table, _, column = wanted.partition(".")
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as opened:
-            found = opened.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
-            if (table,) not in found.fetchall():
+            tables = opened.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+            if (table,) not in tables.fetchall():
                 raise InvalidParameter(
                     f'say which table of {quote(path.name)} holds the keys: "{path.name}#table.column"'
                 )
             names = [row[0] for row in opened.execute("SELECT name FROM pragma_table_info(?)", (table,))]
             if (column or name) not in names and (column or len(names) > 1):
-                raise _which(path, [f"{table}.{one}" for one in names])
+                raise _which(path, [f"{table}.{other}" for other in names])
             here = column or (name if name in names else names[0])
             quoted = ['"' + text.replace('"', '""') + '"' for text in (here, table)]
             rows = opened.execute(f"SELECT {quoted[0]} FROM {quoted[1]}")  # noqa: S608 - names of the file's own schema
@@ -95,11 +84,11 @@ def _lines(path: Path, wanted: str, name: str) -> Iterator[str]:
             yield row[index]
 
 
-def _parquet(path: Path, wanted: str) -> Iterator[str]:
-    try:
-        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError:
-        raise InvalidParameter("keys in Parquet need pyarrow; install it, or write the keys as CSV") from None
+def _parquet(path: Path, wanted: str, name: str) -> Iterator[str]:
+    import pyarrow as arrow  # type: ignore[import-untyped, unused-ignore]
+    from pyarrow import parquet
+
+    wanted = wanted or name
     try:
         with parquet.ParquetFile(path) as file:
             names = file.schema_arrow.names
@@ -109,6 +98,13 @@ def _parquet(path: Path, wanted: str) -> Iterator[str]:
                 yield from (str(value) for value in batch.column(0).to_pylist() if value is not None)
     except arrow.ArrowException:
         raise InvalidParameter(f"{quote(path.name)} must be a Parquet file, and cannot be read as one") from None
+
+
+_READERS: dict[str, Callable[[Path, str, str], Iterator[str]]] = {
+    **dict.fromkeys((".csv", ".tsv", ".txt"), _lines),
+    ".parquet": _parquet,
+    **dict.fromkeys((".db", ".sqlite", ".sqlite3"), _database),
+}
 
 
 def _which(path: Path, names: Sequence[str]) -> InvalidParameter:

@@ -1,7 +1,6 @@
 """The kind of an expression, and the refusal of what has none.
 
-    kind_of("age" >= 65)   truth
-    checked(…)             the expression itself, if every part has the kind that it needs, and it is not too large
+    kind_of("age" >= 65)   truth; every part must have the kind that it needs, and there must not be too many
 
 Limits: 1,000 parts, 50 levels, texts and patterns of 200 characters, numbers of 0 or 10⁻¹⁰⁰ to 10¹⁰⁰ in size. They keep
 every later walk short, and what one row can cost an engine small: a text of n letters against a pattern of m takes up
@@ -14,26 +13,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import assert_never
 
-from discreet.ask.expression import (
-    Arithmetic,
-    Case,
-    Cast,
-    Coalesce,
-    Column,
-    Comparison,
-    Constant,
-    Every,
-    Expression,
-    Function,
-    Kind,
-    Likeness,
-    Membership,
-    Missing,
-    Negation,
-    Part,
-    Some,
-    Truncated,
-)
+from discreet.ask import expression as row
+from discreet.ask.expression import Expression, Kind
 from discreet.errors import QueryRefused
 from discreet.parameters import quote
 
@@ -41,6 +22,7 @@ MOST_PARTS = 1_000
 DEEPEST = 50
 LARGEST_NUMBER = Fraction(10) ** 100
 """The row language computes in doubles up to here, so that a product of two cannot overflow."""
+_SMALLEST_NUMBER = 1 / LARGEST_NUMBER
 
 LONGEST_TEXT = 2**31 - 1
 """What `substring` takes for "the rest of the text"."""
@@ -57,28 +39,27 @@ _HINTS = {
     "truth": "age >= 65 is one",
 }
 
+_FUNCTIONS: dict[str, tuple[Kind, Kind]] = {
+    **dict.fromkeys(("abs", "floor", "ceil", "round", "least", "greatest"), ("number", "number")),
+    **dict.fromkeys(("lower", "upper", "trim", "substring"), ("text", "text")),
+    "length": ("text", "number"),
+}
+"""The kind of a function's arguments, and of its result."""
+
 
 def refused(message: str) -> QueryRefused:
     """The refusal that ends as every refusal does."""
     return QueryRefused(f"{message}{'' if message.endswith('?') else '.'} Nothing was spent.")
 
 
-def checked(expression: Expression) -> Expression:
-    """The expression itself, every part of the kind that it needs.
-
-    >>> checked(Arithmetic("+", Column("age", "number"), Constant("a", "text")))
-    Traceback (most recent call last):
-    discreet.errors.QueryRefused: + needs a number, got a text; CAST(… AS DOUBLE) makes one. Nothing was spent.
-    """
-    kind_of(expression)
-    return expression
-
-
 def kind_of(expression: Expression) -> Kind:
     """The kind of the values of an expression, which is checked on the way.
 
-    >>> kind_of(Comparison("<", Column("age", "number"), Constant(Fraction(18), "number")))
+    >>> kind_of(row.Comparison("<", row.Column("age", "number"), row.Constant(Fraction(18), "number")))
     'truth'
+    >>> kind_of(row.Arithmetic("+", row.Column("age", "number"), row.Constant("a", "text")))
+    Traceback (most recent call last):
+    discreet.errors.QueryRefused: + needs a number, got a text; CAST(… AS DOUBLE) makes one. Nothing was spent.
     """
     return _Check().kind(expression, 1)
 
@@ -97,156 +78,125 @@ class _Check:
             )
         below = depth + 1
         match expression:
-            case Column(_, kind):
+            case row.Column(_, kind):
                 return kind
-            case Constant():
+            case row.Constant():
                 return _constant(expression)
-            case Arithmetic(sign, left, right):
-                self.all("number", (left, right), sign, below)
-                return "number"
-            case Comparison(sign, left, right):
+            case row.Arithmetic(sign, left, right):
+                return self.all("number", (left, right), sign, below, "number")
+            case row.Comparison(sign, left, right):
                 self.one_kind((left, right), sign, below)
-                return "truth"
-            case Every(parts):
+            case row.Every(parts):
                 self.all("truth", parts, "AND", below)
-                return "truth"
-            case Some(parts):
+            case row.Some(parts):
                 self.all("truth", parts, "OR", below)
-                return "truth"
-            case Negation(part):
+            case row.Negation(part):
                 self.all("truth", (part,), "NOT", below)
-                return "truth"
-            case Membership(part, choices):
-                self.membership(part, choices, below)
-                return "truth"
-            case Missing(part):
+            case row.Membership(part, choices):
+                if not choices:
+                    raise refused("IN needs at least one value, as in IN ('a', 'b')")
+                if any(choice.value is None for choice in choices):
+                    raise refused("IN (…, NULL) is never false; ask for IS NULL beside it")
+                self.one_kind((part, *choices), "IN", below)
+            case row.Missing(part):
                 self.kind(part, below)
-                return "truth"
-            case Likeness(part, pattern):
+            case row.Likeness(part, pattern):
                 self.all("text", (part,), "LIKE", below)
-                _text(pattern)
-                return "truth"
-            case Case(branches, otherwise):
+                _check_text(pattern)
+            case row.Case(branches, otherwise):
                 if not branches:
                     raise refused("CASE needs at least one WHEN … THEN …")
                 self.all("truth", tuple(condition for condition, _ in branches), "WHEN", below)
                 return self.one_kind((*(value for _, value in branches), otherwise), "CASE", below)
-            case Coalesce(parts):
+            case row.Coalesce(parts):
                 return self.one_kind(parts, "COALESCE", below)
-            case Function():
-                return self.function(expression, below)
-            case Part(part, date):
-                self.all("date", (date,), part, below)
-                return "number"
-            case Truncated(_, date):
-                self.all("date", (date,), "DATE_TRUNC", below)
-                return "date"
-            case Cast(part, kind):
+            case row.Function(name, arguments):
+                return self.function(name, arguments, below)
+            case row.Part(name, date):
+                return self.all("date", (date,), name, below, "number")
+            case row.Truncated(_, date):
+                return self.all("date", (date,), "DATE_TRUNC", below, "date")
+            case row.Cast(part, kind):
                 if {self.kind(part, below), kind} == {"date", "number"}:
                     raise refused("a date is no number; ask for a part of it, such as YEAR(…)")
                 return kind
-        assert_never(expression)
+            case _:
+                assert_never(expression)
+        return "truth"
 
-    def all(self, kind: Kind, parts: tuple[Expression, ...], name: str, depth: int) -> None:
-        """Refuses parts of another kind."""
+    def all(self, kind: Kind, parts: Sequence[Expression], name: str, depth: int, result: Kind = "truth") -> Kind:
+        """The kind of the result, if all parts are of a kind."""
         for part in parts:
-            found = self.kind(part, depth)
-            if found != kind:
-                raise refused(f"{name.upper()} needs {_WORDS[kind]}, got {_WORDS[found]}; {_HINTS[kind]}")
+            other = self.kind(part, depth)
+            if other != kind:
+                raise refused(f"{name.upper()} needs {_WORDS[kind]}, got {_WORDS[other]}; {_HINTS[kind]}")
+        return result
 
-    def one_kind(self, parts: tuple[Expression, ...], name: str, depth: int) -> Kind:
-        """The kind that all parts share."""
+    def one_kind(self, parts: Sequence[Expression], name: str, depth: int) -> Kind:
         if not parts:
             raise refused(f"{name} needs something to work on, got nothing")
         first = self.kind(parts[0], depth)
         for part in parts[1:]:
-            found = self.kind(part, depth)
-            if found != first:
+            other = self.kind(part, depth)
+            if other != first:
                 raise refused(
-                    f"{name} needs values of one kind, got {_WORDS[first]} and {_WORDS[found]}; CAST changes a kind"
+                    f"{name} needs values of one kind, got {_WORDS[first]} and {_WORDS[other]}; CAST changes a kind"
                 )
         return first
 
-    def membership(self, part: Expression, choices: tuple[Constant, ...], depth: int) -> None:
-        """Refuses IN without choices, or with one that is missing."""
-        if not choices:
-            raise refused("IN needs at least one value, as in IN ('a', 'b')")
-        if any(choice.value is None for choice in choices):
-            raise refused("IN (…, NULL) is never false; ask for IS NULL beside it")
-        self.one_kind((part, *choices), "IN", depth)
-
-    def function(self, function: Function, depth: int) -> Kind:
-        """The kind of a function's result."""
-        name, arguments = function.name, function.arguments
-        match name:
-            case "least" | "greatest":
-                if not arguments:
-                    raise refused(f"{name.upper()} needs at least one number")
-                self.all("number", arguments, name, depth)
-                return "number"
-            case "abs" | "floor" | "ceil" | "round":
-                self.single("number", arguments, name, depth)
-                return "number"
-            case "lower" | "upper" | "trim":
-                self.single("text", arguments, name, depth)
-                return "text"
-            case "length":
-                self.single("text", arguments, name, depth)
-                return "number"
-            case "substring":
-                if len(arguments) != 3 or not (_whole(arguments[1], 1) and _whole(arguments[2], 0)):
-                    raise refused("SUBSTRING needs a text and whole numbers, as in SUBSTRING(name, 1, 3)")
-                self.all("text", arguments[:1], name, depth)
-                return "text"
-        assert_never(name)
-
-    def single(self, kind: Kind, arguments: tuple[Expression, ...], name: str, depth: int) -> None:
-        """Refuses anything but one argument of a kind."""
-        if len(arguments) != 1:
+    def function(self, name: str, arguments: Sequence[Expression], depth: int) -> Kind:
+        if name == "substring":
+            if len(arguments) != 3 or not (_is_whole(arguments[1], 1) and _is_whole(arguments[2], 0)):
+                raise refused("SUBSTRING needs a text and whole numbers, as in SUBSTRING(name, 1, 3)")
+            arguments = arguments[:1]
+        elif name in ("least", "greatest"):
+            if not arguments:
+                raise refused(f"{name.upper()} needs at least one number")
+        elif len(arguments) != 1:
             raise refused(f"{name.upper()} needs one argument, got {len(arguments)}")
-        self.all(kind, arguments, name, depth)
+        kind, result = _FUNCTIONS[name]
+        return self.all(kind, arguments, name, depth, result)
 
 
-def _constant(constant: Constant) -> Kind:
+def _constant(constant: row.Constant) -> Kind:
+    kind: Kind = "date"
     match constant.value:
         case None:
             return constant.kind
         case bool():
-            found: Kind = "truth"
+            kind = "truth"
         case Fraction() as number:
-            found = "number"
-            if number and not 1 / LARGEST_NUMBER <= abs(number) <= LARGEST_NUMBER:
+            kind = "number"
+            if number and not _SMALLEST_NUMBER <= abs(number) <= LARGEST_NUMBER:
                 raise refused("a number must be 0 or between 1e-100 and 1e100 in size")
         case str() as text:
-            found = "text"
-            _text(text)
-        case _:
-            found = "date"
-    if found != constant.kind:
-        raise refused(f"{quote(constant.value)} is {_WORDS[found]}, not {_WORDS[constant.kind]}")
-    return found
+            kind = "text"
+            _check_text(text)
+    if kind != constant.kind:
+        raise refused(f"{quote(constant.value)} is {_WORDS[kind]}, not {_WORDS[constant.kind]}")
+    return kind
 
 
-def _text(text: str) -> None:
+def _check_text(text: str) -> None:
     if len(text) > LONGEST_LITERAL:
         raise refused(
             f"a text or pattern in a question may have {LONGEST_LITERAL} characters, got {len(text):,}; shorten it"
         )
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    if "\0" in text or not (text.isascii() or all(not "\ud800" <= character <= "\udfff" for character in text)):
         raise refused("a text must not hold NUL characters or halves of characters")
 
 
-def _whole(expression: Expression, least: int) -> bool:
+def _is_whole(expression: Expression, least: int) -> bool:
     match expression:
-        case Constant(Fraction() as number, "number"):
+        case row.Constant(Fraction() as number, "number"):
             return number.denominator == 1 and least <= number <= LONGEST_TEXT
     return False
 
 
 def refuse_alike(names: Sequence[str]) -> None:
     """Refuse columns of one name, and those with the name of the end of another's interval."""
-    for at, name in enumerate(names):
-        if name in names[:at]:
+    for index, name in enumerate(names):
+        if name in names[:index]:
             raise refused(f"two columns are called {quote(name)}; give one another name with AS")
         for end in ("_low", "_high"):
             if f"{name}{end}" in names:

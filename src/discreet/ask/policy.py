@@ -16,7 +16,6 @@ A policy is read from TOML or made in Python, with the same checks; each error n
 
 from __future__ import annotations
 
-import difflib
 import json
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -25,28 +24,24 @@ from copy import copy
 from dataclasses import dataclass, fields
 from datetime import datetime
 from fractions import Fraction
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from discreet import parameters
 from discreet.ask.declared import Declared, Key, at
 from discreet.ask.normal import decimal
 from discreet.ask.reading import exact_mark
 from discreet.errors import InvalidParameter
-from discreet.parameters import Neighbors, exact_chance, exact_count, exact_epsilon, exact_neighbors, quote
+from discreet.parameters import Neighbors, did_you_mean, quote
 
-_KEYS = (
-    "source", "table", "delimiter", "unit", "max_rows", "max_groups",
-    "neighbors", "epsilon", "delta", "version", "columns",
-)  # fmt: skip
 _NEEDED = {
     "source": 'source = "people.parquet"',
     "epsilon": 'epsilon = "1"',
     "columns": "[columns] and under it age = { bounds = [0, 120] }",
 }
-_READING_KEYS = ("type", "format", "decimal", "thousands")
-_COLUMN_KEYS = (*_READING_KEYS, "bounds", "keys", "bins", "precision", "missing", "other")
-_DELIMITERS = (",", ";", "\t", "|")
+_COLUMN_KEYS = ("type", "format", "decimal", "thousands", "bounds", "keys", "bins", "precision", "missing", "other")
 
 _ENDINGS = (
     ".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".orc",
@@ -67,7 +62,6 @@ class InMemory:
         self._data: Callable[[], object] = lambda: data
 
     def opened(self) -> object:
-        """The data; called by `engines.choose` alone."""
         return self._data()
 
     def __repr__(self) -> str:
@@ -81,7 +75,7 @@ class InMemory:
         raise TypeError("data in memory is not copied or stored with its policy; write it to a file, and name that")
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Policy:
     """A policy, checked.
 
@@ -120,24 +114,15 @@ class Policy:
         version: object = None,
         folder: Path | None = None,
     ) -> None:
-        put = object.__setattr__
-        put(self, "source", _source(source, folder))
-        put(self, "table", table_of(self.source) if table is None else _text("table", table, 'write table = "people"'))
-        with at("delimiter"):
-            put(self, "delimiter", None if delimiter is None else exact_mark(delimiter, _DELIMITERS))
-        put(self, "unit", _text("unit", unit, 'write unit = "row", or the name of the column of the unit'))
+        given, put = locals(), object.__setattr__
         put(self, "folder", folder)
-        with at("max_rows"):
-            put(self, "max_rows", None if max_rows is None else exact_count("max_rows", max_rows))
-        with at("max_groups"):
-            put(self, "max_groups", None if max_groups is None else exact_count("max_groups", max_groups))
-        with at("neighbors"):
-            put(self, "neighbors", exact_neighbors(neighbors))
-        with at("epsilon"):
-            put(self, "epsilon", exact_epsilon(epsilon))
-        with at("delta"):
-            put(self, "delta", None if delta is None else exact_chance("delta", delta))
-        put(self, "version", None if version is None else _text("version", version, 'write version = "2024-06"'))
+        for name, read in _READERS.items():
+            with at(name):
+                put(self, name, None if given[name] is None and name in _OPTIONAL else read(given[name]))
+        with at("source"):
+            put(self, "source", _source(source, folder))
+        if table is None:
+            put(self, "table", table_of(self.source))
         put(self, "columns", MappingProxyType(_columns(columns, folder)))
         self._fits()
 
@@ -146,9 +131,9 @@ class Policy:
         """The policy in a TOML file; paths in it are relative to the file."""
         path = Path(path)
         with at(path.name):
-            return cls(**_options(_table(path)), folder=path.parent)
+            return cls(**_options(path), folder=path.parent)
 
-    @property
+    @cached_property
     def unit_column(self) -> str | None:
         """The column that names the unit, or None where each row is one."""
         return None if self.unit == "row" else self.unit
@@ -169,7 +154,7 @@ class Policy:
         return policy
 
     def __repr__(self) -> str:
-        shown = {one.name: getattr(self, one.name) for one in fields(self)}
+        shown = {field.name: getattr(self, field.name) for field in fields(self)}
         if isinstance(self.source, str) and "://" in self.source:  # an address may hold a password
             shown["source"] = self.source.partition("://")[0] + "://…"
         return f"Policy({', '.join(f'{name}={value!r}' for name, value in shown.items() if value is not None)})"
@@ -189,32 +174,28 @@ class Policy:
 
     def _fits(self) -> None:
         if self.unit_column is None:
-            if self.max_rows not in (None, 1) or self.max_groups not in (None, 1):
-                raise InvalidParameter(
-                    "max_rows: a unit of one row has one row; leave it out, or write unit = the column of the unit"
-                )
+            if self.max_rows in (None, 1) and self.max_groups in (None, 1):
+                return
+            wrong = "max_rows: a unit of one row has one row; leave it out, or write unit = the column of the unit"
+        elif self.max_rows is None:
+            wrong = f"max_rows: it must say how many rows of one {self.unit} may count; write max_rows = 1 or more"
+        elif self.max_groups is not None and self.max_groups > self.max_rows:
+            wrong = f"max_groups: it must not exceed max_rows, got {self.max_groups} and {self.max_rows}; leave it out"
+        elif self.columns.get(self.unit, Declared()) != Declared():
+            wrong = f"columns.{self.unit}: the unit's own column cannot be asked about; leave it out of columns"
+        else:
             return
-        if self.max_rows is None:
-            raise InvalidParameter(
-                f"max_rows: it must say how many rows of one {self.unit} may count; write max_rows = 1 or more"
-            )
-        if self.max_groups is not None and self.max_groups > self.max_rows:
-            raise InvalidParameter(
-                f"max_groups: it must not exceed max_rows, got {self.max_groups} and {self.max_rows}; leave it out"
-            )
-        if self.columns.get(self.unit, Declared()) != Declared():
-            raise InvalidParameter(
-                f"columns.{self.unit}: the unit's own column cannot be asked about; leave it out of columns"
-            )
+        raise InvalidParameter(wrong)
 
 
-def _table(path: Path) -> dict[str, Any]:
+def _options(path: Path) -> dict[str, Any]:
+    """The keys of a file as arguments: none unknown, the needed ones there."""
     try:
         if path.exists() and not path.is_file():
             raise InvalidParameter("a policy must be a plain file")
         if path.stat().st_size > LARGEST_FILE:
             raise InvalidParameter("a policy must be at most 10 MB; put long lists of keys into a file of their own")
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise InvalidParameter("there is no such file; `discreet init` writes one") from None
     except OSError as error:
@@ -222,54 +203,46 @@ def _table(path: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as error:
         what = "" if isinstance(error, RecursionError) else f": {error}"
         raise InvalidParameter(f"the file must be TOML{what}") from None
-
-
-def _options(table: dict[str, Any]) -> dict[str, Any]:
-    """The keys of a file as arguments: none unknown, the needed ones there."""
-    _known(table, _KEYS, "")
+    _refuse_unknown(table, _KEYS, "")
     for needed, example in _NEEDED.items():
         if needed not in table:
             raise InvalidParameter(f"{needed} is missing; write {example}")
     return table
 
 
-def _known(table: Mapping[str, object], known: tuple[str, ...], place: str) -> None:
+def _refuse_unknown(table: Mapping[str, object], known: tuple[str, ...], within: str) -> None:
     for key in table:
         if key not in known:
-            nearest = difflib.get_close_matches(str(key), known, n=1)
-            advice = f"did you mean {nearest[0]}?" if nearest else f"the keys are {', '.join(known)}"
-            raise InvalidParameter(f"{place}{str(key)[:60]} is not a key of a policy; {advice}")
+            advice = did_you_mean(str(key), known) or f"the keys are {', '.join(known)}"
+            raise InvalidParameter(f"{within}{str(key)[:60]} is not a key of a policy; {advice}")
 
 
 def _columns(columns: object, folder: Path | None) -> dict[str, Declared]:
     if not isinstance(columns, Mapping) or not columns:
         raise InvalidParameter(f"columns: it must name at least one column; write {_NEEDED['columns']}")
-    found = {}
+    declared = {}
     for name, options in columns.items():
         if not isinstance(name, str) or not name or "\0" in name:
             raise InvalidParameter(f"columns: a name must be a text, got {quote(name)}")
-        if isinstance(options, Declared):
-            found[name] = options
-            continue
-        if not isinstance(options, Mapping):
+        if not isinstance(options, Declared | Mapping):
             raise InvalidParameter(f"columns.{name}: write {name} = {{ bounds = [0, 120] }}, got {quote(options)}")
-        _known(options, _COLUMN_KEYS, f"columns.{name}.")
-        try:
-            found[name] = Declared(**options, name=name, folder=folder)
-        except InvalidParameter as error:
-            raise InvalidParameter(f"columns.{name}.{error}") from None
-    return found
+        if isinstance(options, Mapping):
+            _refuse_unknown(options, _COLUMN_KEYS, f"columns.{name}.")
+            try:
+                options = Declared(**options, name=name, folder=folder)  # noqa: PLW2901 - read
+            except InvalidParameter as error:
+                raise InvalidParameter(f"columns.{name}.{error}") from None
+        declared[name] = options
+    return declared
 
 
 def _source(source: object, folder: Path | None) -> str | InMemory:
     """The source, a relative path as it is from the working directory."""
     if source is None or isinstance(source, bool | int | float | list | Mapping):
-        raise InvalidParameter(f'source: it must be a path such as "people.parquet", got {quote(source)}')
-    if isinstance(source, Path):
-        source = str(source)
-    if not isinstance(source, str):
+        raise InvalidParameter(f'it must be a path such as "people.parquet", got {quote(source)}')
+    if not isinstance(source, str | Path):
         return source if isinstance(source, InMemory) else InMemory(source)
-    text = _text("source", source, _NEEDED["source"])
+    text = _text(_NEEDED["source"], str(source))
     return text if folder is None or is_no_path(text) else str(folder / text)
 
 
@@ -279,16 +252,16 @@ def table_of(source: object) -> str:
     >>> table_of("survey/people.csv.gz"), table_of("clinic.db#visits"), table_of("SELECT 1 AS x")
     ('people', 'visits', 'data')
     """
-    if not isinstance(source, str) or (is_no_path(source) and "://" not in source and not source.startswith("spark:")):
+    is_spark = isinstance(source, str) and source.startswith("spark:")
+    if not isinstance(source, str) or (is_no_path(source) and "://" not in source and not is_spark):
         return "data"
-    place, _, table = source.rpartition("#") if not Path(source).exists() else (source, "", "")
-    if place and table:
+    path, _, table = source.rpartition("#") if not Path(source).exists() else (source, "", "")
+    if path and table:
         return table.rpartition(".")[2]
     name = Path(source.removeprefix("spark:")).name
     while Path(name).suffix.lower() in _ENDINGS:
         name = Path(name).stem
-    if source.startswith("spark:"):
-        name = name.rpartition(".")[2]
+    name = name.rpartition(".")[2] if is_spark else name
     return name if name and not set(name) & set("*?[") else "data"
 
 
@@ -299,25 +272,38 @@ def is_no_path(source: str) -> bool:
     return address or (len(words) > 1 and words[0].upper() in ("SELECT", "WITH", "FROM"))
 
 
-def _text(key: str, value: object, advice: str) -> str:
+def _text(advice: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip() or "\0" in value:
-        raise InvalidParameter(f"{key}: it must be a text, got {quote(value)}; {advice}")
+        raise InvalidParameter(f"it must be a text, got {quote(value)}; {advice}")
     return value
+
+
+_READERS: dict[str, Callable[[object], object]] = {
+    "table": partial(_text, 'write table = "people"'),
+    "delimiter": partial(exact_mark, marks=(",", ";", "\t", "|")),
+    "unit": partial(_text, 'write unit = "row", or the name of the column of the unit'),
+    "max_rows": partial(parameters.exact_count, "max_rows"),
+    "max_groups": partial(parameters.exact_count, "max_groups"),
+    "neighbors": parameters.exact_neighbors,
+    "epsilon": parameters.exact_epsilon,
+    "delta": partial(parameters.exact_chance, "delta"),
+    "version": partial(_text, 'write version = "2024-06"'),
+}
+_KEYS = ("source", *_READERS, "columns")
+_OPTIONAL = ("table", "delimiter", "max_rows", "max_groups", "delta", "version")
 
 
 def _toml(value: object) -> str:
     """A value as TOML writes it; a number as a text if it is no integer, so that it stays exact."""
     match value:
-        case bool():
-            return "true" if value else "false"
+        case bool() | int():
+            return str(value).lower()
         case Fraction():
             return str(value) if value.denominator == 1 else f'"{decimal(value)}"'
         case datetime():
             return value.isoformat()
         case tuple():
             return f"[{', '.join(map(_toml, value))}]"
-        case int():
-            return str(value)
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

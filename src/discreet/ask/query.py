@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, TypeAlias, assert_never
+from typing import Any, Literal, TypeAlias, assert_never
 
 from discreet.ask import normal
 from discreet.ask.expression import Expression
@@ -56,8 +56,6 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Quantiles:
-    """One or more quantiles of a number."""
-
     of: Expression
     shares: tuple[Fraction, ...]
     lower: Fraction
@@ -68,8 +66,6 @@ class Quantiles:
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """Minimum or maximum of a number."""
-
     side: Literal["min", "max"]
     of: Expression
     lower: Fraction
@@ -106,8 +102,6 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A constant among released numbers."""
-
     value: Fraction
 
 
@@ -154,12 +148,11 @@ _LISTED_KEYS = 20
 
 
 def canonical(query: Query) -> str:
-    """The one text of what a query releases."""
     where = "" if query.where is None else f" WHERE {normal.canonical(query.where)}"
     groups = sorted({group_text(group) for group in query.groups})
     by = f" GROUP BY {', '.join(groups)}" if groups else ""
-    released_ = sorted({aggregate_text(aggregate) for aggregate in merged(one for _, one in query.aggregates)})
-    return f"SELECT {', '.join(released_)}{where}{by}"
+    aggregates = sorted({aggregate_text(aggregate) for aggregate in merged(one for _, one in query.aggregates)})
+    return f"SELECT {', '.join(aggregates)}{where}{by}"
 
 
 def released(name: str, aggregate: Aggregate) -> tuple[str, ...]:
@@ -169,12 +162,21 @@ def released(name: str, aggregate: Aggregate) -> tuple[str, ...]:
     return (name,)
 
 
-def aggregate_text(aggregate: Aggregate) -> str:
-    """The one text of an aggregate.
+def texts(query: Query) -> dict[str, str]:
+    """For each released number its one text."""
+    return {number: text for name, one in query.aggregates for text, number in _numbers(name, one)}
 
-    >>> aggregate_text(Count())
-    'count(*)'
-    """
+
+def _numbers(name: str, aggregate: Aggregate) -> Iterator[tuple[str, str]]:
+    """The texts and the names of the numbers that an aggregate releases."""
+    each: list[Aggregate] = [aggregate]
+    if isinstance(aggregate, Quantiles):
+        each = [replace(aggregate, shares=(share,)) for share in aggregate.shares]
+    return zip(map(aggregate_text, each), released(name, aggregate), strict=True)
+
+
+def aggregate_text(aggregate: Aggregate) -> str:
+    """The one text of an aggregate."""
     match aggregate:
         case Count(of):
             return "count(*)" if of is None else f"count({normal.canonical(of)})"
@@ -192,7 +194,6 @@ def aggregate_text(aggregate: Aggregate) -> str:
 
 
 def group_text(group: Group) -> str:
-    """The one text of a group column, with its keys."""
     edges = "" if group.edges is None else f" BINS {' '.join(map(decimal, group.edges))}"
     other = "" if group.other is None else f" OTHER {json.dumps(group.other)}"
     return f"{normal.canonical(group.of)}{edges or _keys_text(group.keys, type(group.keys[0]).__name__)}{other}"
@@ -201,67 +202,47 @@ def group_text(group: Group) -> str:
 def merged(aggregates: Iterable[Aggregate]) -> list[Aggregate]:
     """Each aggregate once, quantiles of one expression as one, in the order of their texts."""
     unique: dict[str, Aggregate] = {}
-    for one in aggregates:
-        if isinstance(one, Quantiles):
-            subject = aggregate_text(replace(one, shares=()))
-            before = unique.get(subject)
-            shares = (*one.shares, *(before.shares if isinstance(before, Quantiles) else ()))
-            unique[subject] = replace(one, shares=tuple(sorted(set(shares))))
-        else:
-            unique[aggregate_text(one)] = one
+    for aggregate in aggregates:
+        key = aggregate_text(aggregate)
+        if isinstance(aggregate, Quantiles):
+            key = aggregate_text(replace(aggregate, shares=()))
+            before = unique.get(key, aggregate)
+            shares = {*aggregate.shares, *(before.shares if isinstance(before, Quantiles) else ())}
+            aggregate = replace(aggregate, shares=tuple(sorted(shares)))  # noqa: PLW2901 - with the others
+        unique[key] = aggregate
     return sorted(unique.values(), key=aggregate_text)
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A query in which a group is `Named` by its text, and a number by the text of its own aggregate."""
+def assembled(draft: Query) -> Query:
+    """The query of a draft: groups and aggregates once each, in the order of their texts, under private names.
 
-    outputs: Sequence[tuple[str, Output]]
-    aggregates: Sequence[Aggregate]
-    groups: Sequence[Group] = ()
-    where: Expression | None = None
-    having: Test | None = None
-    order: Sequence[tuple[Output, bool]] = ()
-    limit: int | None = None
-
-
-def assembled(draft: Draft) -> Query:
-    """The query of a draft: groups and aggregates once each, in the order of their texts, under private names."""
-    names: dict[str, str] = {}
-    groups = {group_text(group): group for group in draft.groups}
-    named_groups = []
-    for index, key in enumerate(sorted(groups), 1):
-        names[key] = f"g{index}"
-        named_groups.append(replace(groups[key], name=f"g{index}"))
-    aggregates = [(f"a{index}", one) for index, one in enumerate(merged(draft.aggregates), 1)]
+    In a draft aggregates have no names yet, a group is `Named` by its text, a number by the text of its own aggregate.
+    """
+    unique = {group_text(group): group for group in draft.groups}
+    names = {key: f"g{index}" for index, key in enumerate(sorted(unique), 1)}
+    groups = tuple(replace(unique[key], name=name) for key, name in names.items())
+    aggregates = [(f"a{index}", one) for index, one in enumerate(merged(one for _, one in draft.aggregates), 1)]
     for name, one in aggregates:
-        each = [replace(one, shares=(share,)) for share in one.shares] if isinstance(one, Quantiles) else [one]
-        names.update(zip(map(aggregate_text, each), released(name, one), strict=True))
-    return Query(
+        names.update(_numbers(name, one))
+    return replace(
+        draft,
         aggregates=tuple(aggregates),
         outputs=tuple((name, _renamed(output, names)) for name, output in draft.outputs),
-        groups=tuple(named_groups),
-        where=draft.where,
-        having=None if draft.having is None else _renamed_test(draft.having, names),
+        groups=groups,
+        having=_renamed(draft.having, names),
         order=tuple((_renamed(output, names), descending) for output, descending in draft.order),
-        limit=draft.limit,
     )
 
 
-def _renamed(output: Output, names: dict[str, str]) -> Output:
+def _renamed(output: Any, names: dict[str, str]) -> Any:
     match output:
         case Named(name):
             return Named(names[name])
-        case Number():
-            return output
         case Combined(sign, left, right):
             return Combined(sign, _renamed(left, names), _renamed(right, names))
-    assert_never(output)
-
-
-def _renamed_test(test: Test, names: dict[str, str]) -> Test:
-    parts = (_renamed_test(part, names) if isinstance(part, Test) else _renamed(part, names) for part in test.parts)
-    return Test(test.sign, tuple(parts))
+        case Test(sign, parts):
+            return Test(sign, tuple(_renamed(part, names) for part in parts))
+    return output
 
 
 def _range(one: Moment | Quantiles | Extreme) -> str:

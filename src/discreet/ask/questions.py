@@ -11,24 +11,41 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypedDict, TypeVar, Unpack
 
 from discreet.ask.declared import edges
 from discreet.ask.expression import Every, Expression
 from discreet.ask.kinds import refuse_alike, refused
 from discreet.ask.normal import TRUE, decimal, normal
 from discreet.ask.policy import Policy
-from discreet.ask.query import Aggregate, Draft, Group, Named, Output, Query, aggregate_text, assembled, group_text
+from discreet.ask.query import Aggregate, Group, Named, Output, Query, aggregate_text, assembled, group_text
 from discreet.ask.scope import Scope, Typed
 from discreet.ask.sql import parse_condition, parse_expression, parse_group
 from discreet.ask.sql.words import LONGEST_QUESTION
 from discreet.ask.statistics import STATISTICS, Count, CountUnits, Histogram, Quantile, Question
-from discreet.parameters import exact_number, quote
+from discreet.parameters import Epsilon, Number, exact_number, quote
 
 _STATISTICS = {row.question: row for row in STATISTICS.values() if row.question is not None}
 
 Plan = TypeVar("Plan")
 """What a study gives for a question: a plan here, or that of a server."""
+
+
+class PlanTerms(TypedDict, total=False):
+    """On which terms a question is planned."""
+
+    epsilon: Epsilon | None
+    """What the answer may cost."""
+    within: Number | None
+    """How near each number must be: the plan has the least ε for which all intervals are at most so wide."""
+    confidence: Number
+    """Of the intervals; 0.95 if it is not given."""
+    simultaneous: bool
+    """Whether all intervals hold together at this confidence, rather than each for itself."""
+    weights: Mapping[str, Number] | None
+    """By column, how much of ε it has beside the others."""
+    size: int | None
+    """Rows of a group for which the plan shows errors."""
 
 
 class Askable(ABC, Generic[Plan]):
@@ -47,7 +64,7 @@ class Askable(ABC, Generic[Plan]):
         return Asked(study=self).ask(**questions)
 
     @abstractmethod
-    def _plan_of(self, asked: Asked[Plan], terms: Mapping[str, Any]) -> Plan: ...
+    def _plan_of(self, asked: Asked[Plan], terms: PlanTerms) -> Plan: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +88,11 @@ class Asked(Generic[Plan]):
         """These statistics, under these names."""
         return replace(self, questions=(*self.questions, *questions.items()))
 
-    def plan(self, **terms: Any) -> Plan:
-        """The plan: `epsilon=` or `within=`; `confidence=`, `simultaneous=`, `weights=`, `size=` as wanted."""
+    def plan(self, **terms: Unpack[PlanTerms]) -> Plan:
+        """The plan of the question: what it will cost and how near it will be. Nothing is read, nothing is spent.
+
+        Give `epsilon=`, what it may cost, or `within=`, how near it must be; the rest of `PlanTerms` as wanted.
+        """
         return self.study._plan_of(self, terms)
 
 
@@ -107,8 +127,8 @@ def build(
         outputs += numbers
     refuse_alike([name for name, _ in outputs])
     condition = _all([parse_condition(text, policy, schema) for text in _texts(where or ())])
-    draft = Draft(outputs=outputs, aggregates=aggregates, groups=[group for _, group in groups], where=condition)
-    return assembled(draft)
+    unnamed = tuple(("", aggregate) for aggregate in aggregates)
+    return assembled(Query(unnamed, tuple(outputs), tuple(group for _, group in groups), condition))
 
 
 @dataclass(frozen=True, slots=True)

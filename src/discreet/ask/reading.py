@@ -33,7 +33,6 @@ _MOST = 10
 
 
 def exact_type(value: object) -> Type:
-    """A declared type."""
     match value:
         case "integer" | "number" | "text" | "date" | "truth":
             return value
@@ -57,18 +56,13 @@ def exact_formats(value: object) -> tuple[str, ...]:
 
 
 def exact_mark(value: object, marks: tuple[str, ...]) -> str:
-    """A declared mark within numbers."""
     if not isinstance(value, str) or value not in marks:
         raise InvalidParameter(f"it must be one of {' '.join(map(quote, marks))}, got {quote(value)}")
     return value
 
 
 def tokens(written: object) -> list[str]:
-    """The parts of a format: directives, and characters that stand for themselves.
-
-    >>> tokens("%d/%m/%Y")
-    ['%d', '/', '%m', '/', '%Y']
-    """
+    """The parts of a format: directives, and characters that stand for themselves."""
     parts = _TOKEN.findall(written) if isinstance(written, str) and len(written) <= _LONGEST else []
     if not parts or "".join(parts) != written:
         raise InvalidParameter(

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from discreet.ask.kinds import kind_of, refused
@@ -147,7 +148,7 @@ class Statistic:
     """Of a moment: what it follows from."""
     shape: Callable[[Any], Any] | None = None
     """The rising function of a mean or a variance that it is, of floats and of arrays of them; None for itself."""
-    slope: Callable[[float], float] = lambda _: 1.0
+    slope: Callable[[float], float] | None = None
     """The derivative of the shape, for the error that a plan shows."""
 
     @property
@@ -263,6 +264,7 @@ STATISTICS = {
 }
 
 
+@cache
 def moment(statistic: str) -> Statistic:
     """The row of a moment, or of its sample form, which has a + behind it."""
     return STATISTICS[statistic.rstrip("+")]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from discreet.errors import InvalidParameter
 
@@ -73,11 +73,17 @@ def grid_of(whole: bool, sensitivity: Fraction, epsilon: Fraction, changes: int)
     return integer_grid(sensitivity, epsilon) if whole else float_grid(sensitivity, epsilon, changes)
 
 
+@lru_cache(maxsize=512)
+def public_step(scale: Fraction, epsilon: Fraction, changes: int) -> int:
+    """The step, in grid units, that a total with noise of this scale is rounded to before it is drawn."""
+    return int(2 ** max(0, floor_log2(scale * epsilon / changes) - 20))
+
+
 _SMALLEST = -1022
 """The exponent of the smallest normal double: 1/step is a double, too."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ValueGrid:
     """The integers that stand for the values of a column: a value x is ⌊clamp(x)/step + ½⌋, between lower and upper.
 
@@ -90,12 +96,12 @@ class ValueGrid:
     exact: bool
     """Whether every value of the column lies on the grid, so that nothing is rounded."""
 
-    @property
+    @cached_property
     def step(self) -> Fraction:
         """The distance between two values on the grid."""
         return Fraction(2) ** self.exponent
 
-    @property
+    @cached_property
     def width(self) -> int:
         """R: the range in steps."""
         return self.upper - self.lower
@@ -110,6 +116,7 @@ class ValueGrid:
         return (self.lower + self.upper) // 2
 
 
+@lru_cache(maxsize=4096)  # of public parameters, and asked for many times in a plan
 def value_grid(bounds: tuple[Fraction, Fraction], *, bits: int, whole: bool = False) -> ValueGrid:
     """The finest grid with about 2^bits steps between the bounds; step 1 for integers that fit into it.
 

@@ -47,6 +47,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from flint import arb
 
@@ -244,7 +245,7 @@ def _root(number: int) -> Fraction:
     return upper_bound(lambda: arb(number).sqrt(), 64)  # rounds up: more noise
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Terms:
     """What one unit may do in the answer to a question."""
 
@@ -259,22 +260,22 @@ class Terms:
     cells: int
     """Groups of the answer."""
 
-    @property
+    @cached_property
     def factor(self) -> int:
         """How many rows come or go when one unit changes."""
         return self.rows * (2 if self.replaced else 1)
 
-    @property
+    @cached_property
     def steps(self) -> int:
         """The same, where a row that goes and one that comes in the same group count as one."""
         return self.rows if self.cells == 1 else self.factor
 
-    @property
+    @cached_property
     def touched(self) -> int:
         """How many groups one unit can change."""
         return builtins.min(self.cells, self.spread * (2 if self.replaced else 1))
 
-    @property
+    @cached_property
     def meets(self) -> bool:
         """Whether a row that goes and one that comes in its place are in the same group."""
         return self.replaced and self.cells == 1

@@ -288,9 +288,9 @@ def _planned(study: Study, sql: str, terms: dict[str, Any]) -> Plan:
     from discreet.cli.outputs import weights_of
     from discreet.cli.progress import watched
 
-    weights = weights_of(terms.pop("weight") or ())
+    terms["weights"] = weights_of(terms.pop("weight") or ())
     try:
-        return watched(lambda: study.sql(sql, **terms, weights=weights), "planning")
+        return watched(lambda: study.sql(sql, **terms), "planning")
     except InvalidParameter as error:
         raise InvalidParameter(str(error).replace("size=", "--size")) from None
 

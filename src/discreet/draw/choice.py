@@ -4,7 +4,7 @@
     the answer is one survivor, each equally likely. The best cells have x = 0, so one always survives.
 
 If one person moves the exponents by amounts that differ by at most ε/unit between any two cells, the choice is
-ε-differentially private. `choose_reference` tosses the coins one by one; `choose` filters them through floats:
+ε-differentially private. `coin.decide` could toss the coins one by one; `choose` filters them through floats:
 for the first word u of V it looks at d = u/2⁶⁴ − exp(−x), and |d| > E = 2⁻⁴⁴ decides V < e^(−x), because of
 
     2⁻⁵⁴ + 2⁻⁶⁴   u as a float, and V lies in [u, u+1)/2⁶⁴
@@ -22,14 +22,13 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
 from discreet.calibrate.ball import nearest
-from discreet.draw.coin import below, decide, exponential, flip
+from discreet.draw.coin import below, decide, exponential
 from discreet.draw.entropy import Entropy, keystream
 from discreet.draw.noted import note
 from discreet.errors import EngineFailed, InvalidParameter
@@ -58,20 +57,14 @@ def choose(exponents: NDArray[np.int64], unit: Fraction, *, entropy: Entropy | N
     return int(indices[below(indices.size, entropy)])
 
 
-def choose_reference(exponents: NDArray[np.int64], unit: Fraction, *, entropy: Entropy) -> int:
-    """The same choice by exact coins, one after the other: the slow twin."""
-    smallest = int(exponents.min())
-    indices = [
-        index
-        for index, exponent in enumerate(exponents.tolist())
-        if flip(exponential(unit * (exponent - smallest)), entropy)
-    ]
-    return indices[below(len(indices), entropy)]
-
-
 def survivors(exponents: NDArray[np.int64], unit: Fraction, *, entropy: Entropy | None = None) -> NDArray[np.bool_]:
     """Which cells survive, each independently with probability e^(−x(v))."""
-    _check(exponents, unit)
+    if not isinstance(exponents, np.ndarray) or exponents.dtype != np.int64 or exponents.ndim != 1:
+        raise InvalidParameter("exponents must be a one-dimensional array of int64")
+    if exponents.size == 0:
+        raise InvalidParameter("exponents must have at least one cell, got none")
+    if unit <= 0:
+        raise InvalidParameter(f"unit must be positive, got {unit}")
     _checked_exp()
     entropy = entropy or keystream()
     minus_unit = -float(min(unit, _LARGEST_UNIT))
@@ -121,16 +114,6 @@ def _filter(
     np.abs(distances, distances)
     indices: list[int] = np.flatnonzero(distances <= _DOUBT).tolist()
     return indices
-
-
-def _check(exponents: Any, unit: Fraction) -> None:
-    """Refuse what no caller should pass; types and shapes only, never values of the data."""
-    if not isinstance(exponents, np.ndarray) or exponents.dtype != np.int64 or exponents.ndim != 1:
-        raise InvalidParameter("exponents must be a one-dimensional array of int64")
-    if exponents.size == 0:
-        raise InvalidParameter("exponents must have at least one cell, got none")
-    if unit <= 0:
-        raise InvalidParameter(f"unit must be positive, got {unit}")
 
 
 @cache

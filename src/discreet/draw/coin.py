@@ -6,10 +6,9 @@ With w bits read, V lies in [b, b+1)/2^w. Let T = ⌊2^w·p⌋, an exact integer
 heads, b > T is tails, and only b = T needs 64 bits more. (b = T is tails at once where 2^w·p is an integer.)
 So every string of bits is decided as the real numbers V and p decide it: the law has no error at all.
 
-`flip` tosses one coin and reads like this text. `flips` is its fast twin: the T of the first word is computed
-once, words are compared as unsigned integers, no float is involved, and a word equal to T (a chance of 2⁻⁶⁴)
-goes on through `decide`. Formulas must write irrational numbers in (0,1): e^(−x) and 1/(1+e^(−x)) do for every
-rational x ≠ 0 (Lindemann).
+`decide` reads like this text. `flips` tosses many coins: the T of the first word is computed once, words are compared
+as unsigned integers, no float is involved, and a word equal to T (a chance of 2⁻⁶⁴) goes on through `decide`. Formulas
+must write irrational numbers in (0,1): e^(−x) and 1/(1+e^(−x)) do for every rational x ≠ 0 (Lindemann).
 
 What it does not do: hide how long it takes; a tie asks for more bits.
 """
@@ -58,20 +57,12 @@ class Logistic:
     exponent: Fraction
 
     def __call__(self) -> arb:
-        """The chance as a ball."""
         return 1 / (1 + (-ball(self.exponent)).exp())
 
 
 def logistic(epsilon: Fraction) -> Chance:
     """The chance e^ε/(1+e^ε), of any sign of ε: what randomized response tells the truth with."""
     return Logistic(epsilon) if epsilon else Fraction(1, 2)
-
-
-def flip(chance: Chance, entropy: Entropy) -> bool:
-    """One exact toss, by the definition."""
-    word = np.empty(1, np.int64)
-    entropy.fill(word)
-    return decide(chance, int(word.view(np.uint64)[0]), entropy.more)
 
 
 def flips(chance: Chance, count: int, *, entropy: Entropy | None = None) -> NDArray[np.bool_]:

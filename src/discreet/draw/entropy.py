@@ -33,15 +33,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_KEY_BYTES = 32
-_NONCE_BYTES = 16
+_KEY_BYTES, _NONCE_BYTES = 32, 16
 _BYTES_PER_KEY = 16 * 2**32
 _WIPE_ON_FORK = 18
 """MADV_WIPEONFORK in Linux's mman-common.h; Python's mmap has no name for it."""
 _ZEROS = bytes(8 * 2**17)
 """The plaintext: encrypting zeros gives the keystream itself, 128 Ki words at a time."""
-_WORD = 8
-"""Bytes of a word."""
 
 
 class Entropy(Protocol):
@@ -64,34 +61,27 @@ class Keystream:
         self._rekey()
 
     def fill(self, words: NDArray[np.int64]) -> None:
-        """Overwrite `words` with keystream."""
-        if not self._page[0] or self._pid != os.getpid():  # a fork that Python did not see
-            self._rekey()
-        self._stream(words.view("u1").data)
-
-    def more(self) -> int:
-        """64 further bits."""
-        if not self._page[0] or self._pid != os.getpid():
-            self._rekey()
-        if self._left < _WORD:
-            self._rekey()
-        self._left -= _WORD
-        return int.from_bytes(self._encrypt(_ZEROS[:_WORD]), "little")
-
-    def _stream(self, out: memoryview) -> None:
+        out = words.view("u1").data
         for start in range(0, len(out), len(_ZEROS)):
             part = out[start : start + len(_ZEROS)]
-            if self._left < len(part):
-                self._rekey()
-            self._left -= len(part)
+            self._take(len(part))
             self._encrypt_into(_ZEROS if len(part) == len(_ZEROS) else _ZEROS[: len(part)], part)
+
+    def more(self) -> int:
+        self._take(8)
+        return int.from_bytes(self._encrypt(_ZEROS[:8]), "little")
+
+    def _take(self, count: int) -> None:
+        """Count the bytes that come next, from a new key after a fork that Python did not see or at the key's end."""
+        if not self._page[0] or self._pid != os.getpid() or self._left < count:
+            self._rekey()
+        self._left -= count
 
     def _rekey(self) -> None:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
         seed = _system_seed(_KEY_BYTES + _NONCE_BYTES)
-        cipher = Cipher(algorithms.AES(seed[:_KEY_BYTES]), modes.CTR(seed[_KEY_BYTES:]))
-        encryptor = cipher.encryptor()
+        encryptor = Cipher(algorithms.AES(seed[:_KEY_BYTES]), modes.CTR(seed[_KEY_BYTES:])).encryptor()
         self._encrypt, self._encrypt_into = encryptor.update, encryptor.update_into
         self._left = _BYTES_PER_KEY
         self._pid = os.getpid()
@@ -109,10 +99,9 @@ def _page_for_forks() -> mmap.mmap | bytearray:
 
 
 def keystream() -> Keystream:
-    """The calling thread's stream."""
-    mine: Keystream | None = getattr(_streams, "mine", None)
-    if mine is None:
-        mine = _streams.mine = Keystream()
+    if not hasattr(_streams, "mine"):
+        _streams.mine = Keystream()
+    mine: Keystream = _streams.mine
     return mine
 
 
@@ -125,8 +114,7 @@ def _system_seed(count: int) -> bytes:
     """`count` bytes from the system, after two checks: all there, and never the same twice."""
     global _last_seed  # noqa: PLW0603 - one memory for the process, inherited by its forks
     try:
-        seed = os.urandom(count)
-        other = os.urandom(count)
+        seed, other = os.urandom(count), os.urandom(count)
     except Exception as failure:
         raise EngineFailed(f"the system gives no randomness ({type(failure).__name__}); nothing was drawn") from None
     mark = sha256(seed).digest()

@@ -9,7 +9,7 @@ Sampling. For V uniform on (0,1) and a fair sign s, s·⌊y(V)⌋ has the law DL
 
 V is an infinite string of bits of which `magnitude` reads 63, then 64 more at a time, until a ball (Arb,
 [Joh17]) around y contains no integer: the floor is then certain, and the law exact. `draw.vector` is the fast
-twin of `reference`. Probabilities come back correctly rounded: the float nearest to the real number.
+twin of `from_word`. Probabilities come back correctly rounded: the float nearest to the real number.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flint import arb, ctx
 
@@ -28,21 +28,9 @@ from discreet.calibrate.grid import floor_log2
 from discreet.errors import InvalidParameter
 from discreet.parameters import exact
 
-if TYPE_CHECKING:
-    from discreet.draw.entropy import Entropy
-
 _FIRST_BITS = 63
 _FIRST_PRECISION = 128
 _HALF = Fraction(1, 2)
-
-
-def reference(scale: Fraction, entropy: Entropy) -> int:
-    """One exact draw from DLap(scale), by the definition."""
-    import numpy as np
-
-    word = np.empty(1, np.int64)
-    entropy.fill(word)
-    return from_word(scale, int(word[0]), entropy.more)
 
 
 def from_word(scale: Fraction, word: int, more: Callable[[], int]) -> int:
@@ -99,15 +87,15 @@ class Laplace:
 
     def pdf(self, x: Any) -> Any:
         """The density e^(−|x|/λ)/2λ."""
-        return _each(x, lambda at: 0.0 if _infinite(at) else nearest(lambda: self._half(at) / ball(self.scale)))
+        return _each(x, lambda x: nearest(lambda: self._half(x) / ball(self.scale)), (0.0, 0.0))
 
     def cdf(self, x: Any) -> Any:
         """P(Z ≤ x)."""
-        return _each(x, lambda at: self._tail(-at))
+        return _each(x, lambda x: self._tail(-x), (0.0, 1.0))
 
     def sf(self, x: Any) -> Any:
         """P(Z > x)."""
-        return _each(x, self._tail)
+        return _each(x, self._tail, (1.0, 0.0))
 
     def quantile(self, p: Any) -> Any:
         """The x with P(Z ≤ x) = p."""
@@ -121,14 +109,12 @@ class Laplace:
         step = Fraction(2) ** (floor_log2(self.scale) - 20)
         return DiscreteLaplace(self.scale / step).sample(size) * float(step)
 
-    def _half(self, at: float) -> arb:
-        """e^(−|at|/λ)/2."""
-        return (-ball(abs(Fraction(at))) / ball(self.scale)).exp() / 2
+    def _half(self, x: float) -> arb:
+        """e^(−|x|/λ)/2."""
+        return (-ball(abs(Fraction(x))) / ball(self.scale)).exp() / 2
 
-    def _tail(self, at: float) -> float:
-        if _infinite(at):
-            return 0.0 if at > 0 else 1.0
-        return nearest(lambda: self._half(at) if at >= 0 else 1 - self._half(at))
+    def _tail(self, x: float) -> float:
+        return nearest(lambda: self._half(x) if x >= 0 else 1 - self._half(x))
 
     def _quantile(self, p: float) -> float:
         chance = _probability(p)
@@ -165,15 +151,15 @@ class DiscreteLaplace:
 
     def pmf(self, k: Any) -> Any:
         """P(X = k); 0 where k is no integer."""
-        return _each(k, self._pmf)
+        return _each(k, self._pmf, (0.0, 0.0))
 
     def cdf(self, k: Any) -> Any:
         """P(X ≤ k)."""
-        return _each(k, lambda at: self._tail(-at if _infinite(at) else -math.floor(at) - 1))
+        return _each(k, lambda k: self._tail(-math.floor(k) - 1), (0.0, 1.0))
 
     def sf(self, k: Any) -> Any:
         """P(X > k)."""
-        return _each(k, lambda at: self._tail(at if _infinite(at) else math.floor(at)))
+        return _each(k, lambda k: self._tail(math.floor(k)), (1.0, 0.0))
 
     def quantile(self, p: Any) -> Any:
         """The smallest integer k with P(X ≤ k) ≥ p."""
@@ -186,18 +172,16 @@ class DiscreteLaplace:
         return sample(self.scale, size)
 
     def _pmf(self, k: float) -> float:
-        if _infinite(k) or k != math.floor(k):
+        if k != math.floor(k):
             return 0.0
         # (1−q)/(1+q) = tanh(1/2t)
         return nearest(lambda: (1 / (2 * ball(self.scale))).tanh() * self._power(abs(int(k))))
 
-    def _tail(self, k: float) -> float:
+    def _tail(self, k: int) -> float:
         """P(X > k) = q^(k+1)/(1+q) for k ≥ 0, and 1 − q^(−k)/(1+q) for k < 0."""
-        if _infinite(k):
-            return 0.0 if k > 0 else 1.0
         if k >= 0:
-            return nearest(lambda: self._power(int(k) + 1) / (1 + self._power(1)))
-        return nearest(lambda: 1 - self._power(-int(k)) / (1 + self._power(1)))
+            return nearest(lambda: self._power(k + 1) / (1 + self._power(1)))
+        return nearest(lambda: 1 - self._power(-k) / (1 + self._power(1)))
 
     def _quantile(self, p: float) -> int:
         """In the upper half the smallest k with q^(k+1)/(1+q) ≤ 1−p, in the lower the smallest with q^(−k)/(1+q) ≥ p.
@@ -219,26 +203,22 @@ class DiscreteLaplace:
         return (-k / ball(self.scale)).exp()
 
 
-def _each(values: Any, function: Callable[[Any], Any]) -> Any:
-    """The function of a number, or an array of it for an array or a list; NaN stays NaN."""
+def _each(values: Any, function: Callable[[Any], Any], ends: tuple[float, float] | None = None) -> Any:
+    """The function of a number, or an array of it for an array or a list; NaN stays NaN, `ends` are at −∞ and ∞."""
     import numpy as np
 
     if isinstance(values, int | float | Fraction):
-        return math.nan if values != values else function(values)  # noqa: PLR0124
+        if values != values:  # noqa: PLR0124
+            return math.nan
+        return ends[values > 0] if ends and values in (math.inf, -math.inf) else function(values)
     array = np.asarray(values)
     if array.dtype.kind not in "iufb":
         raise InvalidParameter(f"expected numbers, got {type(values).__name__} of {array.dtype}")
-    results = [_each(value, function) for value in array.ravel().tolist()]
+    results = [_each(value, function, ends) for value in array.ravel().tolist()]
     return results[0] if array.ndim == 0 else np.array(results).reshape(array.shape)
 
 
-def _infinite(number: Any) -> bool:
-    """Whether a number is ±inf; integers of any size are not."""
-    return isinstance(number, float) and math.isinf(number)
-
-
 def _probability(p: Any) -> Fraction:
-    chance = Fraction(p)
-    if not 0 < chance < 1:
+    if not 0 < p < 1:
         raise InvalidParameter(f"p must lie strictly between 0 and 1, got {p}")
-    return chance
+    return Fraction(p)

@@ -15,8 +15,6 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Draws of one law."""
-
     law: Literal["laplace", "choice", "coin"]
     parameter: Any
     """The scale of discrete Laplace noise; the unit of a choice's exponents; the chance of a coin."""
@@ -28,7 +26,6 @@ _notes: ContextVar[list[Noted] | None] = ContextVar("notes", default=None)
 
 @contextmanager
 def noting() -> Iterator[list[Noted]]:
-    """The list, which is filled meanwhile."""
     notes: list[Noted] = []
     token = _notes.set(notes)
     try:

@@ -9,6 +9,9 @@ float error of all this is below
 
 so a fraction further than E from the edge decides the draw with certainty. The others, and those with w < 2⁴⁴, go
 one by one through `laplace.from_word` with the same word. The law is that of the exact path, bit for bit.
+
+`add` holds x + Z at the ends of int64: a function of x + Z alone, so it is post-processing; nothing wraps, nothing in
+the data raises.
 """
 
 from __future__ import annotations
@@ -58,14 +61,17 @@ _INT64_LIMIT = 50
 _FEW = 6
 """Up to so many draws are made one by one: arrays would cost more than they save."""
 
+_FAR = 2**62
+"""Two integers below this in size have a sum in int64."""
+
+_ENDS = np.iinfo(np.int64)
+
 _SIGN = np.array(-(2**63))
 """Constants are arrays without dimensions: numpy takes them faster than scalars."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """The constants of one scale."""
-
     minus_scale: NDArray[np.float64]
     offset: NDArray[np.float64]
     magic: NDArray[np.float64]
@@ -128,7 +134,8 @@ def fill(out: Integers, scale: Fraction, *, entropy: Entropy | None = None, thre
         out[:] = [_one(scale, keystream()) for _ in range(out.size)]
         return
     if threads is None:
-        threads = min(_cores(), out.size // _THREAD_SHARE)
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        threads = min(cores, out.size // _THREAD_SHARE)
     if threads < 2 or entropy is not None:
         _fill_here(out, scale, entropy or keystream())
         return
@@ -140,32 +147,16 @@ def fill(out: Integers, scale: Fraction, *, entropy: Entropy | None = None, thre
 
 
 def _fill_here(out: Integers, scale: Fraction, entropy: Entropy) -> None:
-    if _exact_only(scale):
-        _fill_exactly(out, scale, entropy)
-    else:
-        _fill_filtered(out, scale, entropy)
-
-
-def _fill_exactly(out: Integers, scale: Fraction, entropy: Entropy) -> None:
-    words = np.empty(min(out.size, BLOCK), np.int64)
-    for start in range(0, out.size, BLOCK):
-        block = out[start : start + BLOCK]
-        entropy.fill(words[: block.size])
-        for index, word in enumerate(words[: block.size].tolist()):
-            block[index] = from_word(scale, word, entropy.more)
-
-
-def _fill_filtered(out: Integers, scale: Fraction, entropy: Entropy) -> None:
-    constants = _constants(scale)
+    constants = None if _exact_only(scale) else _constants(scale)
     words = _aligned(min(out.size, BLOCK))
     reals = _aligned(words.size).view(np.float64)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         for start in range(0, out.size, BLOCK):
             block = out[start : start + BLOCK]
-            if block.size < words.size:
-                words, reals = words[: block.size], reals[: block.size]
+            words, reals = words[: block.size], reals[: block.size]
             entropy.fill(words)
-            for index in _filter(constants, words, reals, block):
+            doubtful = range(block.size) if constants is None else _filter(constants, words, reals, block)
+            for index in doubtful:
                 block[index] = from_word(scale, int(words[index]), entropy.more)
 
 
@@ -199,6 +190,26 @@ def _filter(constants: _Filter, words: Integers, reals: NDArray[np.float64], out
     return indices
 
 
+def add(source: NDArray[Any], noise: Integers, target: Integers) -> None:
+    """Overwrite `target`, which may be `noise`, with source + noise: min(max(x + Z, −2⁶³), 2⁶³ − 1)."""
+    far: list[int] = []
+    if source.size and source.dtype.itemsize == 8 and not (source.min() > -_FAR and source.max() < _FAR):
+        far = np.flatnonzero((source <= -_FAR) | (source >= _FAR)).tolist()
+    exact = [min(max(int(source[index]) + int(noise[index]), _ENDS.min), _ENDS.max) for index in far]
+    np.add(source.astype(np.int64, copy=False), noise, target)  # right wherever no value is far
+    target[far] = exact
+
+
+def noisy(
+    source: NDArray[Any], scale: Fraction, *, out: Integers | None = None, threads: int | None = None
+) -> Integers:
+    """The integers of any width with exact noise of a scale that `beyond_int64` allows, in `out` if given."""
+    out = np.empty(source.size, np.int64) if out is None else out
+    fill(out, scale, threads=threads)
+    add(source, out, out)
+    return out
+
+
 @lru_cache(maxsize=256)
 def _constants(scale: Fraction) -> _Filter:
     """The filter of a scale: every constant correctly rounded from its exact value (PROOF.md, step 4)."""
@@ -213,7 +224,7 @@ def _constants(scale: Fraction) -> _Filter:
         times = ball(scale)
         return times * ((2 / (1 + (-1 / times).exp())).log() + 63 * arb(2).log()) - arb((1, -1))
 
-    minus_scale, shifted = -nearest(lambda: ball(scale)), nearest(offset)
+    minus_scale, shifted = -float(scale), nearest(offset)  # a quotient of integers is rounded correctly
     return _Filter(
         minus_scale=np.array(minus_scale),
         offset=np.array(shifted),
@@ -235,7 +246,3 @@ def _checked_log() -> None:
         allowed = math.ulp(exact) * _LOG_ULPS / 8
         if abs(measured - exact) > allowed or abs(math.log(word) - exact) > allowed:
             raise EngineFailed("the logarithm is too inexact on this machine; nothing was drawn")
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,10 @@ _THREAD_SHARE = 2**20
 _WORDS = {"U": "text", "T": "text", "S": "bytes", "V": "records"}
 """Kinds of numpy whose names hold a length, which would be that of the longest value."""
 
+_LETTERS = {"bool": "b", "boolean": "b", "int": "i", "uint": "u", "object": "O"}
+_LETTERS |= dict.fromkeys(("halffloat", "float", "double", "null"), "f")
+"""Numpy's letters for kinds of polars and Arrow, without their numbers of bits."""
+
 _NUMBER = re.compile(NUMBER_PATTERN)
 
 Reals = NDArray[np.float64]
@@ -47,11 +52,10 @@ class Column:
 
     values: NDArray[Any]
     whole: bool
-    """Whether the type of the column is one of integers or truth values."""
+    """Whether it is of integers or truth values."""
     truth: bool
-    """Whether the type of the column is that of truth values."""
     nullable: bool
-    """Whether the type of the column allows for missing values."""
+    """Whether values can be missing."""
     counted: NDArray[np.bool_] | None = None
     """Where the items have types of their own: which of them are there and not the truth value False."""
 
@@ -89,7 +93,6 @@ class Bins:
 
     @property
     def number(self) -> int:
-        """How many bins there are."""
         return int(self.edges.size) - 1
 
 
@@ -143,14 +146,13 @@ def fetch(data: Column, measures: tuple[Measure | Bins, ...]) -> Exact[list[list
     """For each measure of a design, a list of its one group, or of its bins; see `base.Engine`."""
     match measures:
         case (Rows(),):
-            return count(data).map(lambda found: [found])
+            return count(data).map(lambda group: [group])
         case (Cells(value),):
-            return counts(data, value.grid, value.missing).map(lambda found: [[found]])
+            return counts(data, value.grid, value.missing).map(lambda cells: [[cells]])
         case (Bins() as bins,):
-            return binned(data, bins.edges, bins.missing, even=bins.even).map(lambda found: [found])  # type: ignore[list-item]
+            return binned(data, bins.edges, bins.missing, even=bins.even).map(lambda cells: [cells])  # type: ignore[list-item]
         case (Present(value), Total(), *more):
-            sums = moments(data, value.grid, value.missing, squares=bool(more))
-            return sums.map(lambda found: [[number] for number in found])
+            return moments(data, value.grid, value.missing, squares=bool(more)).map(lambda sums: [[n] for n in sums])
     raise TypeError("a column in memory has no such measures")
 
 
@@ -159,9 +161,7 @@ def count(data: Column) -> Exact[list[int]]:
     if data.counted is not None:
         return Exact([int(np.count_nonzero(data.counted))])
     missing = int(np.count_nonzero(np.isnan(data.values))) if data.values.dtype.kind == "f" else 0
-    if data.truth:
-        return Exact([int(np.count_nonzero(data.values)) - missing])
-    return Exact([len(data) - missing])
+    return Exact([(int(np.count_nonzero(data.values)) if data.truth else len(data)) - missing])
 
 
 def moments(data: Column, grid: ValueGrid, missing: int | None, *, squares: bool) -> Exact[tuple[int, ...]]:
@@ -180,7 +180,8 @@ def moments(data: Column, grid: ValueGrid, missing: int | None, *, squares: bool
                 squared += int(np.add.reduce(np.multiply(whole, whole, out=whole)))
         return [size, total, squared] if squares else [size, total]
 
-    threads = max(1, min(_cores(), len(data) // _THREAD_SHARE))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = max(1, min(cores, len(data) // _THREAD_SHARE))
     if threads == 1:
         return Exact(tuple(sums(data.values)))
     share = -(-len(data) // threads)
@@ -191,10 +192,10 @@ def moments(data: Column, grid: ValueGrid, missing: int | None, *, squares: bool
 
 def counts(data: Column, grid: ValueGrid, missing: int | None) -> Exact[NDArray[np.int64]]:
     """How many values lie on each point of the grid, from lower to upper."""
-    found = np.zeros(grid.width + 1, np.int64)
-    for block, _ in _steps(data.values, grid, missing, size=max(_BLOCK, found.size)):
-        found += np.bincount(block.astype(np.int64), minlength=found.size)
-    return Exact(found)
+    cells = np.zeros(grid.width + 1, np.int64)
+    for block, _ in _steps(data.values, grid, missing, size=max(_BLOCK, cells.size)):
+        cells += np.bincount(block.astype(np.int64), minlength=cells.size)
+    return Exact(cells)
 
 
 def binned(data: Column, edges: Reals, missing: int | None, *, even: bool) -> Exact[NDArray[np.int64]]:
@@ -207,15 +208,15 @@ def binned(data: Column, edges: Reals, missing: int | None, *, even: bool) -> Ex
         width = (edges[-1] - edges[0]) / bins
         # an edge, and a value's distance from the first, are rounded by far less than a bin
         quick = even and width >= 16 * np.spacing(np.abs(edges).max()) and np.isfinite(1 / width)
-        found = np.zeros(bins + 1, np.int64)  # and one for those in none
+        cells = np.zeros(bins + 1, np.int64)  # and one for those in none
         for start in range(0, len(data), max(_BLOCK, bins)):
             block = data.values[start : start + max(_BLOCK, bins)].astype(np.float64)
             index = _even_bins(block, edges, 1 / width) if quick else np.searchsorted(edges[1:-1], block, side="right")
             nan = np.isnan(block)
             if nan.any():
                 index[nan] = bins if missing is None else missing
-            found += np.bincount(index, minlength=bins + 1)
-    return Exact(found[:bins])
+            cells += np.bincount(index, minlength=bins + 1)
+    return Exact(cells[:bins])
 
 
 def sorted_steps(data: Column, grid: ValueGrid, missing: int | None) -> Exact[NDArray[np.int64]]:
@@ -270,23 +271,16 @@ def _even_bins(block: Reals, edges: Reals, per_unit: float) -> NDArray[np.int64]
     return index
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _as_numpy(data: Any) -> NDArray[Any]:
     """A buffer keeps its type; the items of any other sequence have types of their own."""
     if isinstance(data, str | bytes | bytearray):
         raise _refused(data)
-    if isinstance(data, list | tuple | range):
+    if not isinstance(data, list | tuple | range):
+        with suppress(TypeError):
+            buffer = hasattr(data, "__array__") or hasattr(data, "__array_interface__")
+            return np.asarray(data if buffer else memoryview(data))
+    if isinstance(data, Sequence):
         return np.fromiter(data, object, len(data))
-    try:
-        if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
-            return np.asarray(data)
-        return np.asarray(memoryview(data))
-    except TypeError:
-        if isinstance(data, Sequence):
-            return np.fromiter(data, object, len(data))
     raise _refused(data)
 
 
@@ -302,37 +296,21 @@ def _series(data: Any) -> Column:
         return _of_numbers(array, _kind(str(data.type)), nullable=True)
     if module == "polars" and hasattr(data, "dtype"):
         return _of_numbers(data.to_numpy(), _kind(str(data.dtype)), nullable=True)
-    if module == "pandas" and hasattr(data, "dtype"):
-        return _of_pandas(data)
+    if module == "pandas" and hasattr(data, "dtype") and not isinstance(data.dtype, np.dtype):
+        if data.dtype.kind not in "biuf":
+            raise InvalidParameter(f"the data must be numbers, got a column of {data.dtype.name}")
+        array = data.to_numpy(dtype="float64", na_value=float("nan"))
+        return _of_numbers(array, data.dtype.kind, nullable=True)
     array = np.asarray(data.to_numpy())
     return _of_numbers(array, array.dtype.kind)
 
 
-def _of_pandas(data: Any) -> Column:
-    kind = str(data.dtype.kind)
-    if isinstance(data.dtype, np.dtype):
-        return _of_numbers(data.to_numpy(), kind)
-    if kind not in "biuf":
-        raise InvalidParameter(f"the data must be numbers, got a column of {data.dtype.name}")
-    return _of_numbers(data.to_numpy(dtype="float64", na_value=float("nan")), kind, nullable=True)
-
-
 def _kind(name: str) -> str:
     """The letter for the type that polars or Arrow calls so."""
-    match name.lower().rstrip("0123456789"):
-        case "bool" | "boolean":
-            return "b"
-        case "int":
-            return "i"
-        case "uint":
-            return "u"
-        case "halffloat" | "float" | "double" | "null":
-            return "f"
-        case "object":
-            return "O"
-    if name.lower().startswith("decimal"):
-        return "f"
-    raise InvalidParameter(f"the data must be numbers, got a column of {name.partition('(')[0].partition('<')[0]}")
+    kind = "f" if name.lower().startswith("decimal") else _LETTERS.get(name.lower().rstrip("0123456789"))
+    if kind is None:
+        raise InvalidParameter(f"the data must be numbers, got a column of {name.partition('(')[0].partition('<')[0]}")
+    return kind
 
 
 def _number(item: Any) -> float:
@@ -342,14 +320,11 @@ def _number(item: Any) -> float:
             return float(item) if _NUMBER.fullmatch(item) else np.nan
         if isinstance(item, np.complexfloating | np.timedelta64):
             return np.nan
-        number = isinstance(item, int | float | np.number | np.bool_) or hasattr(item, "as_integer_ratio")
-        return _float(item) if number else np.nan
+        if not isinstance(item, int | float | np.number | np.bool_) and not hasattr(item, "as_integer_ratio"):
+            return np.nan
+        try:
+            return float(item)
+        except OverflowError:
+            return np.inf if item > 0 else -np.inf
     except Exception:  # a strange object in the data must not show itself by an error
         return np.nan
-
-
-def _float(item: Any) -> float:
-    try:
-        return float(item)
-    except OverflowError:
-        return np.inf if item > 0 else -np.inf

@@ -14,6 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import accumulate
+from operator import itemgetter
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from discreet.ask.expression import Column, Expression, Kind
@@ -45,9 +48,14 @@ class Exact(Generic[Value]):
         """A function of the secret, which is a secret."""
         return Exact(function(self.__secret()))
 
-    def reveal(self) -> Value:
-        """The exact answer; called by `release.mechanism` alone, which adds the noise."""
-        return self.__secret()
+    def split(self: Exact[list[Other]], sizes: Sequence[int]) -> list[Exact[list[Other]]]:
+        """A secret list cut into lists of these sizes, each of them a secret."""
+        ends = accumulate(sizes)
+        return [self.map(itemgetter(slice(end - size, end))) for size, end in zip(sizes, ends, strict=True)]
+
+    def reveal(self, of: Callable[[Value], Any] | None = None) -> Any:
+        """The exact answer, or a function of it; called by `release.mechanism` alone, which adds the noise."""
+        return self.__secret() if of is None else of(self.__secret())
 
     def __repr__(self) -> str:
         return "Exact(…)"
@@ -99,31 +107,24 @@ class Units:
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class _OfValue:
+    value: OnGrid
+
+
+class Total(_OfValue):
     """Σa over rows whose value is not missing."""
 
-    value: OnGrid
 
-
-@dataclass(frozen=True, slots=True)
-class Squares:
+class Squares(_OfValue):
     """Σa² over rows whose value is not missing."""
 
-    value: OnGrid
 
-
-@dataclass(frozen=True, slots=True)
-class Present:
+class Present(_OfValue):
     """How many rows have a value that is not missing (after `missing` has replaced it)."""
 
-    value: OnGrid
 
-
-@dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(_OfValue):
     """How many rows lie on each point of the grid: an array of width + 1 counts."""
-
-    value: OnGrid
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,11 @@ class Engine(Protocol):
 
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:
         """For each measure, a list over all groups of Python integers (of int64 arrays for `Cells`)."""
+
+
+def without_zone(moment: datetime) -> datetime:
+    """A moment as engines have it; one with a zone is taken in UTC."""
+    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
 
 
 def refuse_unread(unread: Mapping[str, str], columns: Sequence[str]) -> None:

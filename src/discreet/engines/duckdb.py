@@ -9,43 +9,29 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import duckdb as engine
+import pyarrow as pa
 
-from discreet.ask.expression import Column, Kind
-from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded, refuse_unread
+from discreet.ask.expression import Kind
+from discreet.engines.base import ColumnType, Schema, refuse_unread
 from discreet.engines.sources import opened
+from discreet.engines.sql.dialect import SOURCE
 from discreet.engines.sql.duckdb import DUCKDB
+from discreet.engines.sql.engine import SQLEngine
 from discreet.engines.sql.expectations import check, known_rows
-from discreet.engines.sql.keys import units_of, units_of_keys
-from discreet.engines.sql.statement import SOURCE, statement
 from discreet.engines.textfiles import Layout
-from discreet.errors import one_line
 
+_WHOLE = "tinyint smallint integer bigint hugeint utinyint usmallint uinteger ubigint uhugeint"
+_DATES = ("date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone")
 _KINDS: Mapping[str, tuple[Kind, bool]] = {
-    **dict.fromkeys(
-        (
-            "tinyint",
-            "smallint",
-            "integer",
-            "bigint",
-            "hugeint",
-            "utinyint",
-            "usmallint",
-            "uinteger",
-            "ubigint",
-            "uhugeint",
-        ),
-        ("number", True),
-    ),
+    **dict.fromkeys(_WHOLE.split(), ("number", True)),
     **dict.fromkeys(("double", "float"), ("number", False)),
     **dict.fromkeys(("varchar", "enum", "uuid"), ("text", False)),
-    **dict.fromkeys(
-        ("date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone"),
-        ("date", False),
-    ),
+    **dict.fromkeys(_DATES, ("date", False)),
     "boolean": ("truth", False),
 }
 """What DuckDB's types are in the row language."""
@@ -63,24 +49,23 @@ _RELATIONS = threading.Lock()
 _PART = 2**18
 """Rows of a result that are taken over at a time."""
 
-Result = TypeVar("Result")
 
-
-class DuckDB:
+class DuckDB(SQLEngine):
     """An engine over one source; see the module."""
 
+    dialect = DUCKDB
+
     def __init__(self, source: Any, layout: Layout = Layout()) -> None:  # noqa: B008 - a frozen value
-        """Opens a source; what cannot be opened is refused."""
         self._foreign = isinstance(source, engine.DuckDBPyRelation)
         self._lock = _RELATIONS if self._foreign else threading.Lock()
         self._connection = _connection()
-        _guarded("check", lambda: _check_ours(self._connection))
+        self._guarded("check", lambda: _check_ours(self._connection))
         with self._lock:
-            relation, self._content, self._check, typed, unread, self.public_size = _guarded(
+            relation, self._content, self._check, typed, unread, self.public_size = self._guarded(
                 "open", lambda: opened(source, self._connection, layout)
             )
             if self._foreign:
-                _guarded("check", lambda: _check_relation(relation))
+                self._guarded("check", lambda: _check_relation(relation))
         # a relation prints rows: no list of attributes may show it
         self._relation: Callable[[], engine.DuckDBPyRelation] = lambda: relation
         self._schema = schema_of(relation.columns, relation.types, typed=typed)
@@ -90,14 +75,7 @@ class DuckDB:
         """Columns that cannot be asked for, and why."""
         refuse_unread(self.unread, layout.columns)
         if not self._foreign:  # a view is faster than a relation over a relation
-            _guarded("open", lambda: relation.create_view(SOURCE))
-
-    def __repr__(self) -> str:
-        return f"DuckDB({one_line(', '.join(self._schema))})"
-
-    def schema(self) -> Schema:
-        """Names and types of the columns that can be asked for."""
-        return self._schema
+            self._guarded("open", lambda: relation.create_view(SOURCE))
 
     def watch(self) -> None:
         """Count how far statements are from now on, without printing it; they take a few percent longer."""
@@ -112,91 +90,56 @@ class DuckDB:
         self._connection.interrupt()
 
     def version(self) -> str:
-        """A text that changes when the content does."""
         with self._lock:
-            return _guarded("version", self._content)
+            return self._guarded("version", self._content)
 
     def check(self) -> None:
-        """Refuses a source that no longer has the columns and types that it was opened with."""
         with self._lock:
-            _guarded("check", self._check)
+            self._guarded("check", self._check)
 
-    def units(self, unit: str | None) -> Exact[int]:
-        """How many rows there are, or how many values of the unit column; rows without a unit are nobody's."""
-        table = self._run("units", units_of(unit, self._schema), None)
-        return Exact(int(table.column(0)[0].as_py()))
-
-    def discover(self, column: Column, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
-        """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
-        table = self._run("discover", units_of_keys(column, unit, limit, self._schema).sql, None)
-        keys, units = table.columns
-        return Exact(_guarded("discover", lambda: dict(zip(keys.to_pylist(), units.to_pylist(), strict=True))))
-
-    def fetch(self, request: Request) -> Exact[list[list[Any]]]:
-        """For each measure, a list over all groups of integers (of int64 arrays for `Cells`), from one statement."""
-        wanted = statement(request, self._schema)
-        return Exact(self._run("fetch", wanted.sql, wanted.keys, lambda found: wanted.answered(_parts(found))))
-
-    def _run(
-        self, name: str, sql: str, keys: Any, take: Callable[[Any], Any] = lambda found: found.to_arrow_table()
-    ) -> Any:
-        """What `take` makes of the result: a table, if not told otherwise."""
+    @contextmanager
+    def _tables(self, sql: str, keys: Any, _stored: str | None) -> Iterator[Iterator[Any]]:
         with self._lock:
             if not self._foreign:
-                return _guarded(name, lambda: take(_selected(self._connection, sql, keys)))
+                yield _rows(self._connection, sql, keys)
+                return
             relation = self._relation()
-            _guarded(name, lambda: relation.query(SOURCE, _SETTINGS))  # its maker may have changed them
-            return _guarded(name, lambda: take(_queried(relation, sql, keys)))
-
-
-def _guarded(name: str, work: Callable[[], Result]) -> Result:
-    return guarded("DuckDB", name, work)
+            relation.query(SOURCE, _SETTINGS)  # its maker may have changed them
+            yield _rows(relation, sql, keys)
 
 
 def _check_ours(connection: engine.DuckDBPyConnection) -> None:
     """Ask the first of our connections, which are all alike."""
-    if engine.__version__ in _CHECKED:
-        return
-    connection.execute(f"CREATE TEMP VIEW {SOURCE} AS {known_rows(DUCKDB)}")
-    _check(connection.table(SOURCE), connection.sql)
-    connection.execute(f"DROP VIEW {SOURCE}")
-    _CHECKED.add(engine.__version__)
+    if engine.__version__ not in _CHECKED:
+        _check(connection.sql(known_rows(DUCKDB)))
+        _CHECKED.add(engine.__version__)
 
 
 def _check_relation(relation: engine.DuckDBPyRelation) -> None:
     """Ask the connection of a relation, which has settings and functions of its maker."""
     relation.query(SOURCE, _SETTINGS)
-    known: Any = relation.query(SOURCE, known_rows(DUCKDB))
-    _check(known, lambda sql: _queried(known, sql, None))
+    _check(relation.query(SOURCE, known_rows(DUCKDB)))
 
 
-def _check(known: engine.DuckDBPyRelation, queried: Callable[[str], Any]) -> None:
+def _check(known: Any) -> None:
     """Refuse a connection that does not do what we rely on."""
-    advice = "install duckdb>=2.0,<2.1, and open the source where no setting or macro of DuckDB is changed"
     check(
         f"DuckDB {engine.__version__}",
-        advice,
+        "install duckdb>=2.0,<2.1, and open the source where no setting or macro of DuckDB is changed",
         schema_of(known.columns, known.types, typed=True),
         DUCKDB,
-        lambda wanted: wanted.answer(queried(wanted.sql).to_arrow_table()),
+        lambda wanted: wanted.answer(_rows(known, wanted.sql, None)),
     )
 
 
-def _selected(connection: engine.DuckDBPyConnection, sql: str, discreet_keys: Any) -> Any:  # noqa: ARG001
-    """A SELECT over the view SOURCE, and a table that DuckDB finds by the name of the parameter."""
-    return connection.sql(sql)
-
-
-def _queried(relation: engine.DuckDBPyRelation, sql: str, discreet_keys: Any) -> Any:  # noqa: ARG001
-    """A SELECT over the relation, by the name SOURCE, and a table that DuckDB finds by the name of the parameter."""
-    return relation.query(SOURCE, sql)
-
-
-def _parts(found: engine.DuckDBPyRelation) -> Iterator[Any]:
-    """A result as Arrow tables, one at a time."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    for batch in found.to_arrow_reader(_PART):
+def _rows(
+    here: engine.DuckDBPyConnection | engine.DuckDBPyRelation,
+    sql: str,
+    discreet_keys: Any,  # noqa: ARG001 - a table that DuckDB finds by the name of the parameter
+) -> Iterator[Any]:
+    """The rows of a SELECT over a relation, or over the view SOURCE of a connection, as Arrow tables."""
+    rows: Any = here.query(SOURCE, sql) if isinstance(here, engine.DuckDBPyRelation) else here.sql(sql)
+    for batch in rows.to_arrow_reader(_PART):
         yield pa.Table.from_batches([batch])
 
 

@@ -12,14 +12,18 @@ from __future__ import annotations
 import hashlib
 import io
 import math
-from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from collections.abc import Callable, Iterator
+from datetime import date, datetime
 from decimal import Decimal
+from operator import methodcaller
 from typing import Any
 from uuid import UUID
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute, types
 
+from discreet.engines.base import without_zone
 from discreet.errors import InvalidParameter
 
 _DAY = 86_400_000
@@ -33,8 +37,6 @@ def arrow_table(source: Any) -> tuple[Any, dict[str, str]]:
 
     Beside it, the types of the columns that cannot be read and are left out.
     """
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
     names, columns, unread = [], [], {}
     for name, kind, values in _columns(source):
         column = None if values is None else _readable(values)
@@ -47,9 +49,6 @@ def arrow_table(source: Any) -> tuple[Any, dict[str, str]]:
 
 
 def arrow_hash(table: Any) -> str:
-    """A SHA-256 of the content of a table."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
     digest = hashlib.sha256()
 
     class Sink(io.RawIOBase):
@@ -67,8 +66,6 @@ def arrow_hash(table: Any) -> str:
 
 def _columns(source: Any) -> Iterator[tuple[str, str, Any]]:
     """The columns of a source: name, type, and values in Arrow, or None if Arrow does not have the type."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
     module = type(source).__module__.partition(".")[0]
     if module == "pandas" and hasattr(source, "iloc") and source.ndim == 2:
         frame = source.copy()  # the frame may change, the copy cannot
@@ -78,7 +75,7 @@ def _columns(source: Any) -> Iterator[tuple[str, str, Any]]:
         return
     if module == "polars" and hasattr(source, "lazy"):
         for series in source.lazy().collect().get_columns():
-            yield series.name, str(series.dtype), _of_polars(series)
+            yield series.name, str(series.dtype), _if_typed(methodcaller("to_arrow"), series.clear(), series)
         return
     if hasattr(source, "read_all"):
         source = source.read_all()
@@ -97,27 +94,22 @@ def _columns(source: Any) -> Iterator[tuple[str, str, Any]]:
 
 def _of_pandas(series: Any) -> Any:
     """A column in Arrow; objects and categories have no type but that of their items, so they are texts."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
     kind = series.dtype
     if kind.kind == "O" and (
         isinstance(kind, np.dtype) or hasattr(kind, "categories") or getattr(kind, "storage", "") == "python"
     ):
         with np.errstate(all="ignore"):  # a warning would tell of an item
             return pa.array([_text_of(item) for item in series.tolist()], pa.large_string())
-    try:
-        pa.Array.from_pandas(series.iloc[:0])
-    except Exception:  # of the type: there are no values
-        return None
-    return pa.Array.from_pandas(series)
+    return _if_typed(pa.Array.from_pandas, series.iloc[:0], series)
 
 
-def _of_polars(series: Any) -> Any:
+def _if_typed(arrow: Callable[[Any], Any], empty: Any, series: Any) -> Any:
+    """The series in Arrow, or None if Arrow does not have its type, as the series without its values shows."""
     try:
-        series.clear().to_arrow()
+        arrow(empty)
     except Exception:  # of the type: there are no values
         return None
-    return series.to_arrow()
+    return arrow(series)
 
 
 def _text_of(item: object) -> str | None:
@@ -145,8 +137,7 @@ def _written(item: Any) -> Any:  # noqa: PLR0911 - one case for each type
         case bool():
             return str(item).lower()
         case datetime():
-            item = item.astimezone(UTC).replace(tzinfo=None) if item.tzinfo else item
-            return item.isoformat(" ", "microseconds")
+            return without_zone(item).isoformat(" ", "microseconds")
         case date() | int() | Decimal() | UUID():
             return str(item)
         case float() if math.isfinite(item):
@@ -156,10 +147,7 @@ def _written(item: Any) -> Any:  # noqa: PLR0911 - one case for each type
 
 def _readable(values: Any) -> Any:  # noqa: PLR0911 - one case for each type
     """A column of a type that DuckDB reads whatever the cells are, or None if there is none for this type."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-    from pyarrow import compute
-
-    kind, types = values.type, pa.types
+    kind = values.type
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         if not _has_reader(kind.value_type):
             return None
@@ -170,7 +158,7 @@ def _readable(values: Any) -> Any:  # noqa: PLR0911 - one case for each type
     if not _has_reader(kind):
         return None
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return _decodable(values)
+        return decodable(values)
     if types.is_float16(kind):
         return values.cast(pa.float32())
     if types.is_date64(kind):
@@ -183,9 +171,6 @@ def _readable(values: Any) -> Any:  # noqa: PLR0911 - one case for each type
 
 
 def _has_reader(kind: Any) -> bool:
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    types = pa.types
     if types.is_decimal(kind):
         return bool(kind.bit_width <= 128 and 0 <= kind.scale <= kind.precision <= _DIGITS)
     tests = ("boolean", "integer", "floating", "string", "large_string", "string_view", "date", "timestamp")
@@ -194,41 +179,32 @@ def _has_reader(kind: Any) -> bool:
 
 def _between(numbers: Any, lowest: int, highest: int) -> Any:
     """Numbers within a range; others are missing."""
-    from pyarrow import compute
-
     near = compute.and_(compute.greater_equal(numbers, lowest), compute.less_equal(numbers, highest))
     return compute.if_else(near, numbers, None)
 
 
 def _in_microseconds(values: Any) -> Any:
     """Times that have a zone in microseconds, which DuckDB reads; those beyond are missing."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-    from pyarrow import compute
-
-    micros = {"s": 10**6, "ms": 10**3}.get(values.type.unit)
     count = values.cast(pa.int64())
-    if micros is None:
+    if values.type.unit == "ns":
         count = compute.divide(count, 1000)
     else:
+        micros = 10**6 if values.type.unit == "s" else 10**3
         most = (2**63 - 1) // micros
         count = compute.multiply(_between(count, -most, most), micros)
     return count.cast(pa.timestamp("us", values.type.tz))
 
 
-def _decodable(values: Any) -> Any:
+def decodable(values: Any) -> Any:
     """Texts in UTF-8; bytes that are none are missing."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
     try:
         values.validate(full=True)
     except pa.ArrowInvalid:
-        raw = values.cast(pa.large_binary()).to_pylist()
-        return pa.array([None if cell is None else _decoded(cell) for cell in raw], pa.large_string())
+        texts: list[str | None] = []
+        for cell in values.cast(pa.large_binary()).to_pylist():
+            try:
+                texts.append(None if cell is None else cell.decode())
+            except UnicodeDecodeError:
+                texts.append(None)
+        return pa.array(texts, pa.large_string())
     return values
-
-
-def _decoded(cell: bytes) -> str | None:
-    try:
-        return cell.decode()
-    except UnicodeDecodeError:
-        return None

@@ -5,37 +5,30 @@ and ISO dates for itself alone. Declared keys come as parameters. The table is l
 once, when it is opened; from then on names mean what pg_catalog has, so that no function or operator of another schema
 is called in place of it. The server must be version 16 or newer and hold UTF-8. Arrays, JSON, money, times of day,
 intervals and bytes cannot be asked for.
-
-`version` is a SHA-256 of the columns' names and types, of the number of rows, and of the sums of both halves of the MD5
-of each row's text, in any order, over the columns that can be asked for. It is for the custodian's ledger: whoever
-knows all rows but one could test guesses against it.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from sqlglot import exp
 
-from discreet.ask.expression import Column, Kind
-from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
+from discreet.ask.expression import Kind
+from discreet.engines.base import ColumnType, Schema
 from discreet.engines.sql.dialect import SOURCE
+from discreet.engines.sql.engine import SQLEngine
 from discreet.engines.sql.expectations import check, known_rows
-from discreet.engines.sql.keys import units_of, units_of_keys
 from discreet.engines.sql.postgres import POSTGRESQL
-from discreet.engines.sql.statement import statement
 from discreet.engines.sql.trees import Tree, call, outer
-from discreet.errors import InvalidParameter, one_line
+from discreet.errors import InvalidParameter
 
 if TYPE_CHECKING:
     import psycopg
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-Result = TypeVar("Result")
 
 _KINDS: Mapping[int, tuple[Kind, bool, str]] = {
     21: ("number", True, "smallint"),
@@ -75,31 +68,19 @@ _FIND = """SELECT schemas.nspname, tables.relname
 """A table by its name."""
 
 
-class PostgreSQL:
+class PostgreSQL(SQLEngine):
     """An engine over one table or view; see the module."""
 
-    public_size = True
+    dialect = POSTGRESQL
 
     def __init__(self, source: str) -> None:
-        """Connects; what cannot be opened is refused."""
         address, _, table = source.partition("#")
         if not table:
             raise InvalidParameter("the source must name a table, as in postgresql://host/database#schema.table")
         self._address = address
         self._running: psycopg.Connection[Any] | None = None
         self._table = self._guarded("open", lambda: self._qualified(table))
-        self._schema = self._guarded("open", lambda: self._within(self._checked_schema))
-
-    def __repr__(self) -> str:
-        return f"PostgreSQL({one_line(', '.join(self._schema))})"
-
-    def schema(self) -> Schema:
-        """Names and types of the columns that can be asked for."""
-        return self._schema
-
-    def progress(self) -> float:
-        """PostgreSQL does not say how far it is: negative."""
-        return -1.0
+        self._schema = self._guarded("open", self._checked_schema)
 
     def interrupt(self) -> None:
         """Stop the statement that runs; whoever waits for it gets `EngineFailed`."""
@@ -108,36 +89,9 @@ class PostgreSQL:
             running.cancel_safe()
 
     def version(self) -> str:
-        """A text that changes when the content does."""
-        sql = f"""SELECT COUNT(*), SUM(CAST(CAST('x' || SUBSTR(digest, 1, 16) AS BIT(64)) AS BIGINT)),
+        return self._rows_hash(f"""SELECT COUNT(*), SUM(CAST(CAST('x' || SUBSTR(digest, 1, 16) AS BIT(64)) AS BIGINT)),
             SUM(CAST(CAST('x' || SUBSTR(digest, 17, 16) AS BIT(64)) AS BIGINT))
-            FROM (SELECT MD5(CAST({_row(self._schema)} AS TEXT)) AS digest FROM {SOURCE}) AS digests"""  # noqa: S608
-        found = [column[0].as_py() for column in self._run("version", sql, None).columns]
-        columns = [(name, column.described) for name, column in self._schema.items()]
-        return hashlib.sha256(repr((columns, [int(one or 0) for one in found])).encode()).hexdigest()
-
-    def check(self) -> None:
-        """Nothing: a statement is prepared anew by the server."""
-
-    def units(self, unit: str | None) -> Exact[int]:
-        """How many rows there are, or how many values of the unit column; rows without a unit are nobody's."""
-        table = self._run("units", units_of(unit, self._schema, POSTGRESQL), None)
-        return Exact(int(table.column(0)[0].as_py()))
-
-    def discover(self, column: Column, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
-        """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
-        table = self._run("discover", units_of_keys(column, unit, limit, self._schema, POSTGRESQL).sql, None)
-        keys, units = table.columns
-        return Exact(dict(zip(keys.to_pylist(), units.to_pylist(), strict=True)))
-
-    def fetch(self, request: Request) -> Exact[list[list[Any]]]:
-        """For each measure, a list over all groups of integers (of int64 arrays for `Cells`), from one statement."""
-        wanted = statement(request, self._schema, POSTGRESQL)
-        table = self._run("fetch", wanted.sql, wanted.keys)
-        return Exact(self._guarded("fetch", lambda: wanted.answer(table)))
-
-    def _guarded(self, name: str, work: Callable[[], Result]) -> Result:
-        return guarded("PostgreSQL", name, work)
+            FROM (SELECT MD5(CAST({_row(self._schema)} AS TEXT)) AS digest FROM {SOURCE}) AS digests""")  # noqa: S608
 
     def _connected(self) -> psycopg.Connection[Any]:
         try:
@@ -162,13 +116,13 @@ class PostgreSQL:
             )
         return connection
 
-    def _within(self, work: Callable[[psycopg.Connection[Any]], Result]) -> Result:
-        """The result of work on a connection and in a transaction of its own."""
+    @contextmanager
+    def _transaction(self) -> Iterator[psycopg.Connection[Any]]:
         calls = ", ".join(f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in _SETTINGS.items())
         with self._connected() as connection, connection.transaction():
             self._running = connection
             connection.execute(f"SELECT {calls}")
-            return work(connection)
+            yield connection
 
     def _qualified(self, table: str) -> str:
         """The table with its schema, as the reader's search_path finds it; nothing else is looked for by that."""
@@ -179,45 +133,49 @@ class PostgreSQL:
             raise InvalidParameter(f"the source must name a table or view that is there, got {names}")
         return ".".join(map(_identifier, rows[0]))
 
-    def _checked_schema(self, connection: psycopg.Connection[Any]) -> Schema:
+    def _checked_schema(self) -> Schema:
         """The schema of the source, on a server that does what we rely on."""
         known = f"({known_rows(POSTGRESQL)}) AS known"
-        server = f"PostgreSQL {connection.info.server_version // 10_000}"
-        advice = "use PostgreSQL 16 to 18 as it comes"
-        check(
-            server,
-            advice,
-            self._read_schema(connection, known),
-            POSTGRESQL,
-            lambda wanted: wanted.answer(_queried(connection, known, wanted.sql, wanted.keys)),
-        )
-        return self._read_schema(connection, self._table)
+        with self._transaction() as connection:
+            check(
+                f"PostgreSQL {connection.info.server_version // 10_000}",
+                "use PostgreSQL 16 to 18 as it comes",
+                _schema(connection, known),
+                POSTGRESQL,
+                lambda wanted: wanted.answer(_rows(connection, known, wanted.sql, wanted.keys)),
+            )
+            return _schema(connection, self._table)
 
-    def _read_schema(self, connection: psycopg.Connection[Any], source: str) -> Schema:
-        described = connection.execute(f"SELECT * FROM {source} LIMIT 0").description or []  # noqa: S608
-        asked = [column.type_code for column in described if column.type_code not in _KINDS]
-        enumerations = connection.execute("SELECT oid FROM pg_type WHERE typtype = 'e' AND oid = ANY($1)", [asked])
-        enumerated = {row[0] for row in enumerations}
-        columns = {}
-        for column in described:
-            if column.type_code == _NUMERIC:
-                limits = f"({column.precision},{column.scale})" if column.precision is not None else ""
-                columns[column.name] = ColumnType("number", limits.endswith(",0)"), f"numeric{limits}")
-            elif column.type_code in enumerated:
-                columns[column.name] = ColumnType("text", False, "enum")
-            elif column.type_code in _KINDS:
-                columns[column.name] = ColumnType(*_KINDS[column.type_code])
-        return MappingProxyType(columns)
-
-    def _run(self, name: str, sql: str, keys: pa.Table | None) -> pa.Table:
-        return self._guarded(name, lambda: self._within(lambda here: _queried(here, self._table, sql, keys)))
+    @contextmanager
+    def _tables(self, sql: str, keys: pa.Table | None, _stored: str | None) -> Iterator[Iterator[pa.Table]]:
+        with self._transaction() as connection:
+            yield _rows(connection, self._table, sql, keys)
 
 
-def _queried(connection: psycopg.Connection[Any], source: str, sql: str, keys: pa.Table | None) -> pa.Table:
-    """A SELECT over a source, by the name SOURCE, with declared keys as parameters."""
+def _schema(connection: psycopg.Connection[Any], source: str) -> Schema:
+    described = connection.execute(f"SELECT * FROM {source} LIMIT 0").description or []  # noqa: S608
+    asked = [column.type_code for column in described if column.type_code not in _KINDS]
+    enumerations = connection.execute("SELECT oid FROM pg_type WHERE typtype = 'e' AND oid = ANY($1)", [asked])
+    enumerated = {row[0] for row in enumerations}
+    columns = {}
+    for column in described:
+        if column.type_code == _NUMERIC:
+            limits = f"({column.precision},{column.scale})" if column.precision is not None else ""
+            columns[column.name] = ColumnType("number", limits.endswith(",0)"), f"numeric{limits}")
+        elif column.type_code in enumerated:
+            columns[column.name] = ColumnType("text", False, "enum")
+        elif column.type_code in _KINDS:
+            columns[column.name] = ColumnType(*_KINDS[column.type_code])
+    return MappingProxyType(columns)
+
+
+def _rows(connection: psycopg.Connection[Any], source: str, sql: str, keys: pa.Table | None) -> Iterator[pa.Table]:
+    """The rows of a SELECT over a source, by the name SOURCE, with declared keys as parameters."""
     whole = f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT * FROM {source}) {sql}"  # noqa: S608
     cursor = connection.execute(whole, [column.to_pylist() for column in keys.columns] if keys is not None else None)
-    return _table([column.name for column in cursor.description or []], cursor.fetchall())
+    names, rows = [column.name for column in cursor.description or []], cursor.fetchall()
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    yield pa.table([_column(values) for values in columns], names=names)
 
 
 def _identifier(name: str) -> str:
@@ -226,24 +184,13 @@ def _identifier(name: str) -> str:
 
 def _row(schema: Schema) -> str:
     """A row of what can be asked for; by each column, since a column may have the name of the table."""
-    columns = []
-    for name, column in schema.items():
-        here: Tree = exp.Column(this=outer(name))
-        columns.append(POSTGRESQL.text_column(here, column.described) if column.kind == "text" else here)
-    return call("row", *columns).sql("postgres")
-
-
-def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.Table:
-    """Rows of integers, or of texts, as an Arrow table."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    return pa.table([_column(values) for values in columns], names=list(names))
+    columns: dict[str, Tree] = {name: exp.Column(this=outer(name)) for name in schema}
+    texts = {name: column.described for name, column in schema.items() if column.kind == "text"}
+    columns |= {name: POSTGRESQL.text_column(columns[name], described) for name, described in texts.items()}
+    return call("row", *columns.values()).sql("postgres")
 
 
 def _column(values: Sequence[Any]) -> pa.Array:
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
     if any(isinstance(value, Decimal) for value in values):
         return pa.array(values, pa.decimal128(38, 0))
     return pa.array(values, None if any(isinstance(value, str) for value in values) else pa.int64())

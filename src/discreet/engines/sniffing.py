@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,23 +50,23 @@ def _csv(file: Path) -> tuple[dict[str, ColumnType], dict[str, str]]:
     names, mark, _ = header(file, None)
     with duckdb.connect(":memory:") as connection:
         try:
-            [(columns, day, moment)] = connection.execute(
+            [(sniffed, day, moment)] = connection.execute(
                 "SELECT Columns, DateFormat, TimestampFormat FROM "
                 """sniff_csv(?, delim = ?, quote = '"', escape = '"', header = true, ignore_errors = true)""",
                 [glob.escape(str(file)), mark],
             ).fetchall()
-            guesses = dict(zip(names, (column["type"] for column in columns), strict=True))
+            guesses = dict(zip(names, (column["type"] for column in sniffed), strict=True))
         except (duckdb.Error, ValueError):  # DuckDB's words may quote a line
             return dict.fromkeys(names, _TEXT), {}
-    found, formats = {}, {}
+    columns, formats = dict.fromkeys(names, _TEXT), {}
     for name, guess in guesses.items():
-        found[name] = _TEXT
         written = {"DATE": day, "TIMESTAMP": moment}.get(guess)
-        if written is None or _is_format(written):
-            found[name] = schema_of([name], [duckdb.sqltype(guess)], typed=False).get(name, _TEXT)
+        with suppress(InvalidParameter):  # of a format that a policy cannot declare
+            tokens("%Y-%m-%d" if written is None else written)
+            columns[name] = schema_of([name], [duckdb.sqltype(guess)], typed=False).get(name, _TEXT)
             if written is not None and not written.startswith("%Y-%m-%d"):
                 formats[name] = written
-    return found, formats
+    return columns, formats
 
 
 def _json(file: Path) -> tuple[dict[str, ColumnType], dict[str, str]]:
@@ -73,11 +74,3 @@ def _json(file: Path) -> tuple[dict[str, ColumnType], dict[str, str]]:
     with duckdb.connect(":memory:") as connection:
         rows = connection.read_json(glob.escape(str(file)), **terms)
         return dict(schema_of(rows.columns, rows.types, typed=False)), {}
-
-
-def _is_format(written: str) -> bool:
-    try:
-        tokens(written)
-    except InvalidParameter:
-        return False
-    return True

@@ -6,8 +6,7 @@ bytes that are no UTF-8 are replaced; in frames and Arrow objects such a text is
 tables alone: of whatever else they read, DuckDB would tell types from rows, or fail where one row does not fit.
 
 `version` is a SHA-256 of the content: of the files' bytes, or of the Arrow data; of a relation or SELECT, of its text
-or types, its number of rows, and the sum and the XOR of DuckDB's hash of each row. It is for the custodian's ledger:
-whoever knows all rows but one could test guesses against it.
+or types, its number of rows, and the sum and the XOR of DuckDB's hash of each row.
 """
 
 from __future__ import annotations
@@ -17,25 +16,32 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence, Set
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import duckdb as engine
-from sqlglot import exp
 
 from discreet.engines.base import MILLISECONDS
 from discreet.engines.frames import arrow_hash, arrow_table
 from discreet.engines.sql.dialect import SOURCE
 from discreet.engines.sqlite import one_table, sqlite_table
-from discreet.engines.textfiles import Layout, csv_rows, folder_names, json_rows, refuse_alike
+from discreet.engines.textfiles import (
+    Layout,
+    csv_rows,
+    file_list,
+    folder_names,
+    folder_terms,
+    in_quotes,
+    json_rows,
+    literal,
+    refuse_alike,
+)
 from discreet.errors import InvalidParameter
 from discreet.parameters import quote
 
 CSV, JSON, _PARQUET = {".csv", ".tsv", ".txt"}, {".json", ".jsonl", ".ndjson"}, {".parquet", ".pq"}
 _PACKED = {".gz", ".zst"}
-_QUERIES = ("select", "with", "from")
 _CHANGED = "the files no longer have the columns and types that they had; open the study again"
 _SERIES = frozenset({"RANGE", "GENERATE_SERIES", "UNNEST", "REPEAT"})
 _TABLES = _SERIES | {
@@ -57,8 +63,6 @@ _SELECT = (
 
 
 class Opened(NamedTuple):
-    """An open source."""
-
     rows: engine.DuckDBPyRelation
     content: Callable[[], str]
     """How to hash the rows."""
@@ -77,7 +81,7 @@ def opened(source: Any, connection: engine.DuckDBPyConnection, layout: Layout) -
     match source:
         case engine.DuckDBPyRelation():
             return _open_relation(source)
-        case str() if source.split(maxsplit=1)[:1] and source.split(maxsplit=1)[0].lower() in _QUERIES:
+        case str() if source.lower().split(maxsplit=1)[:1] in (["select"], ["with"], ["from"]):
             return _open_query(source, connection)
         case str() | Path():
             return _open_path(str(source), connection, layout)
@@ -120,10 +124,13 @@ def _open_query(query: str, connection: engine.DuckDBPyConnection) -> Opened:
     if len(statements) != 1 or statements[0].type != engine.StatementType.SELECT:
         raise InvalidParameter("a source in SQL must be one SELECT")
     names = _files_named(query, connection)
-    types: list[tuple[str, str]] = []
 
     def rows() -> dict[str, str]:
-        return {name: _file_rows(name, connection) for name in names}
+        texts = {name: suffix_of(Path(name)) in CSV for name in names}
+        return {
+            name: csv_rows(files_of(name), None, False) if text else _parquet_rows(files_of(name), False, connection)[0]
+            for name, text in texts.items()
+        }
 
     def check() -> None:
         if rows() != selects or _types(connection.sql(query)) != types:
@@ -131,22 +138,15 @@ def _open_query(query: str, connection: engine.DuckDBPyConnection) -> Opened:
 
     selects = rows()
     for name, select in selects.items():
-        connection.execute(f"CREATE VIEW {exp.to_identifier(name, quoted=True).sql('duckdb')} AS {select}")
+        connection.execute(f"CREATE VIEW {in_quotes(name)} AS {select}")
     try:
         relation = connection.sql(query)
     except engine.BinderException:
         raise InvalidParameter("a SELECT must name columns that its files have, and that can be read") from None
-    types += _types(relation)
+    types = _types(relation)
     _refuse_scans(relation, _TABLES | {"READ_CSV", "READ_PARQUET"}, _SELECT)
     lines = any(suffix_of(Path(name)) in CSV for name in names)
     return Opened(relation, lambda: _rows_hash(relation, query), check, public_size=not lines)
-
-
-def _file_rows(name: str, connection: engine.DuckDBPyConnection) -> str:
-    files = files_of(name)
-    if suffix_of(Path(name)) in CSV:
-        return csv_rows(files, None, hive=False)
-    return _parquet_rows(files, False, connection)[0]
 
 
 def _files_named(query: str, connection: engine.DuckDBPyConnection) -> set[str]:
@@ -185,15 +185,15 @@ def files_of(path: str) -> list[Path]:
     """The files behind a path: itself, those of its kind in a folder and its folders, or those that a glob names."""
     here = Path(path)
     if here.is_dir():
-        found = [file for file in here.rglob("*") if file.is_file() and not file.name.startswith((".", "_"))]
-        found = [file for file in found if suffix_of(file) in CSV | JSON | _PARQUET]
+        files = [file for file in here.rglob("*") if file.is_file() and not file.name.startswith((".", "_"))]
+        files = [file for file in files if suffix_of(file) in CSV | JSON | _PARQUET]
     elif here.is_file():
-        found = [here]
+        files = [here]
     else:
-        found = [Path(name) for name in glob.glob(path, recursive=True) if Path(name).is_file()]
-    if not found:
+        files = [Path(name) for name in glob.glob(path, recursive=True) if Path(name).is_file()]
+    if not files:
         raise InvalidParameter(f"the source must be a file, a folder or a glob that names files, got {path!r}")
-    return sorted(found)
+    return sorted(files)
 
 
 def suffix_of(file: Path) -> str:
@@ -208,36 +208,29 @@ def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, la
     if empty and (len(empty) == len(files) or not suffixes <= JSON):  # a part without lines is nothing odd in JSON
         raise InvalidParameter(f"a file must name its columns, and {empty[0]} has 0 bytes; write it again")
     hive = all("=" in file.parent.name for file in files)
-    if suffixes <= _PARQUET:
-        return _open_parquet(files, hive, connection)
-    rows: Callable[[], str]
-    if suffixes <= CSV:
-        rows = partial(csv_rows, files, layout.delimiter, hive)
-    elif suffixes <= JSON:
-        rows = partial(json_rows, files, layout.columns, hive)
-    else:
-        raise InvalidParameter(f"the files must all be CSV, JSON lines or Parquet, got {', '.join(sorted(suffixes))}")
+    text = not suffixes <= _PARQUET
+
+    def read() -> tuple[str, dict[str, str], list[tuple[str, str]]]:
+        """The SELECT of the rows, the columns that are not read, and the types of the others."""
+        if not text:
+            select, unread = _parquet_rows(files, hive, connection)
+        elif suffixes <= CSV:
+            select, unread = csv_rows(files, layout.delimiter, hive), {}
+        elif suffixes <= JSON:
+            select, unread = json_rows(files, layout.columns, hive), {}
+        else:
+            kinds = ", ".join(sorted(suffixes))
+            raise InvalidParameter(f"the files must all be CSV, JSON lines or Parquet, got {kinds}")
+        return select, unread, _types(connection.sql(select))
 
     def refuse_others() -> None:
-        """Refuse files that have since become unsound, or have other columns."""
-        if rows() != select:
+        """Refuse files that have since become unsound, or have other columns or types."""
+        if read() != known:
             raise InvalidParameter(_CHANGED)
 
-    content = _FilesHash(files, layout.delimiter or "", refuse_others, hive)
-    select = rows()
-    return Opened(connection.sql(select), content, content.check, typed=False, public_size=False)
-
-
-def _open_parquet(files: Sequence[Path], hive: bool, connection: engine.DuckDBPyConnection) -> Opened:
-    def refuse_others() -> None:
-        if _parquet_rows(files, hive, connection) != (select, unread) or _types(connection.sql(select)) != types:
-            raise InvalidParameter(_CHANGED)
-
-    content = _FilesHash(files, "", refuse_others, hive)
-    select, unread = _parquet_rows(files, hive, connection)
-    relation = connection.sql(select)
-    types = _types(relation)
-    return Opened(relation, content, content.check, unread=unread)
+    content = _FilesHash(files, layout.delimiter or "" if text else "", refuse_others, hive)
+    known = read()
+    return Opened(connection.sql(known[0]), content, content.check, not text, known[1], public_size=not text)
 
 
 def _parquet_rows(
@@ -249,8 +242,7 @@ def _parquet_rows(
     refused, since one row may not fit the type of another file. A time in milliseconds may lie beyond the microseconds
     of DuckDB, which then fails: such columns, and nested ones, are not read.
     """
-    names = exp.Array(expressions=[exp.Literal.string(glob.escape(str(file))) for file in files]).sql("duckdb")
-    terms = f"hive_partitioning = {str(hive).lower()}, hive_types_autocast = false"
+    names, folders = file_list(files), folder_terms(hive)
     fields = "file_name, name, num_children, type, converted_type, scale, precision, logical_type"
     schemas = f"SELECT {fields} FROM parquet_schema({names})"  # noqa: S608
     parts: dict[str, list[tuple[Any, ...]]] = {}
@@ -261,7 +253,7 @@ def _parquet_rows(
     own = _outer_names([part[:2] for part in next(iter(parts.values()))])
     refuse_alike([*own, *(name for name in folder_names(files[0]) if hive and name not in own)])
     times = {part[0] for part in next(iter(parts.values())) if "MILLIS=MilliSeconds" in str(part[-1])}
-    reader = f"read_parquet({names}, utf8_validation = 'replace', {terms})"
+    reader = f"read_parquet({names}, utf8_validation = 'replace', {folders})"
     columns, unread = [], {}
     for name, kind in _types(connection.sql(f"FROM {reader}")):
         if name in times and kind.startswith("TIMESTAMP"):
@@ -269,9 +261,10 @@ def _parquet_rows(
         elif kind.endswith((")", "]")) and not kind.startswith(("DECIMAL(", "ENUM(")):
             unread[name] = f"its type is {'list' if kind.endswith(']') else kind.partition('(')[0].lower()}"
         else:
-            columns.append(exp.column(name, quoted=True).sql("duckdb"))
+            columns.append(in_quotes(name))
     if not columns:
-        raise InvalidParameter(f"{files[0].name} must have a column that can be read; {_reasons(unread)}")
+        reasons = "; ".join(f"{quote(name)} is not read: {reason}" for name, reason in unread.items())
+        raise InvalidParameter(f"{files[0].name} must have a column that can be read; {reasons}")
     return f"SELECT {', '.join(columns)} FROM {reader}", unread  # noqa: S608
 
 
@@ -289,24 +282,15 @@ def _outer_names(parts: Sequence[tuple[Any, ...]]) -> list[str]:
     return names
 
 
-def _reasons(unread: Mapping[str, str]) -> str:
-    return "; ".join(f"{quote(name)} is not read: {reason}" for name, reason in unread.items())
-
-
 def _open_database(file: Path, table: str, connection: engine.DuckDBPyConnection) -> Opened:
-    connection.execute(f"ATTACH {exp.Literal.string(str(file)).sql('duckdb')} AS source (READ_ONLY)")
-    found = connection.execute(
+    connection.execute(f"ATTACH {literal(str(file))} AS source (READ_ONLY)")
+    rows = connection.execute(
         "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' UNION ALL "
         "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'source' AND NOT internal"
     ).fetchall()
-    names = {name if schema == "main" else f"{schema}.{name}": (schema, name) for schema, name in found}
+    names = {name if schema == "main" else f"{schema}.{name}": (schema, name) for schema, name in rows}
     schema, name = names[one_table(table, sorted(names))]
-    here = exp.Table(
-        this=exp.to_identifier(name, quoted=True),
-        db=exp.to_identifier(schema, quoted=True),
-        catalog=exp.to_identifier("source"),
-    )
-    relation = connection.sql(exp.select("*").from_(here).sql("duckdb"))
+    relation = connection.sql(f"SELECT * FROM source.{in_quotes(schema)}.{in_quotes(name)}")  # noqa: S608
     _refuse_scans(relation, _TABLES, _VIEW)
     return Opened(relation, _FilesHash([file], f"{schema}.{name}"))
 
@@ -355,10 +339,9 @@ class _FilesHash:
 
 
 def _rows_hash(relation: engine.DuckDBPyRelation, text: str) -> str:
-    """A hash of the rows in any order."""
     row = "row_"  # no column's name: that would be hashed in place of the row
     while row in map(str.lower, relation.columns):
         row += "_"
     sql = f"SELECT COUNT(*), SUM(CAST(HASH({row}) AS HUGEINT)), BIT_XOR(HASH({row})) FROM {SOURCE} AS {row}"  # noqa: S608
-    found = relation.query(SOURCE, sql).fetchall()  # type: ignore[union-attr, unused-ignore]
-    return hashlib.sha256(repr((text, _types(relation), found)).encode()).hexdigest()
+    rows: Any = relation.query(SOURCE, sql)
+    return hashlib.sha256(repr((text, _types(relation), rows.fetchall())).encode()).hexdigest()

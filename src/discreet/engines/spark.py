@@ -3,54 +3,35 @@
 The session is used as it is: no setting is changed, and nothing is written. Only SQL over DataFrames is used, no RDD
 and no context, so that Spark Connect serves as well. Rows and declared keys are arguments of the statement; what comes
 back, integers for each group, comes as Arrow. Arrays, maps, structs, binaries, intervals and variants cannot be asked.
-
-`version` is a SHA-256 of the columns' names and types, of the number of rows, and of the sums of both halves of the MD5
-of each row, in any order, over the columns that can be asked for. It is for the custodian's ledger: whoever knows all
-rows but one could test guesses against it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 from urllib.parse import unquote, urlsplit
 from weakref import WeakSet
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from sqlglot import exp
 
-from discreet.ask.expression import Column, Kind
-from discreet.engines.base import MILLISECONDS, ColumnType, Exact, Request, Schema, guarded, refuse_unread
+from discreet.ask.expression import Kind
+from discreet.engines.base import MILLISECONDS, ColumnType, Schema, refuse_unread
+from discreet.engines.frames import decodable
+from discreet.engines.sql import trees as sql
 from discreet.engines.sql.dialect import KEYS, SOURCE, STORED
+from discreet.engines.sql.engine import SQLEngine
 from discreet.engines.sql.expectations import QUESTIONS, check, known_rows
-from discreet.engines.sql.keys import units_of, units_of_keys
 from discreet.engines.sql.spark import SPARK
-from discreet.engines.sql.statement import statement
-from discreet.engines.sql.trees import (
-    Tree,
-    alias,
-    call,
-    cast,
-    column,
-    count,
-    outer,
-    quoted,
-    select,
-    subquery,
-    table,
-    whole,
-)
+from discreet.engines.sql.trees import Tree, call, whole
 from discreet.engines.textfiles import Layout
-from discreet.errors import InvalidParameter, one_line
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-Result = TypeVar("Result")
+from discreet.errors import InvalidParameter
 
 _KINDS: dict[str, tuple[Kind, bool]] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), ("number", True)),
@@ -70,13 +51,12 @@ _CHECKED: WeakSet[Any] = WeakSet()
 """The sessions that do what we rely on."""
 
 
-class Spark:
+class Spark(SQLEngine):
     """An engine over one DataFrame; see the module."""
 
-    public_size = True
+    dialect = SPARK
 
     def __init__(self, source: Any, layout: Layout = Layout()) -> None:  # noqa: B008 - a frozen value
-        """Opens a source; what cannot be opened is refused."""
         self._lock = threading.Lock()
         self._frame = self._guarded("open", lambda: _opened(source) if isinstance(source, str) else source)
         if not hasattr(self._frame, "sparkSession"):
@@ -87,51 +67,19 @@ class Spark:
         refuse_unread(dict.fromkeys(unread, MILLISECONDS), layout.columns)
         self._schema: Schema = MappingProxyType({name: kind for name, kind in schema.items() if name not in unread})
 
-    def __repr__(self) -> str:
-        return f"Spark({one_line(', '.join(self._schema))})"
-
-    def schema(self) -> Schema:
-        """Names and types of the columns that can be asked for."""
-        return self._schema
-
     def version(self) -> str:
-        """A text that changes when the content does."""
-        found = self._run("version", _version(self._schema), None)
-        columns = [(name, column.described) for name, column in self._schema.items()]
-        numbers = [int(one[0].as_py() or 0) for one in found.columns]
-        return hashlib.sha256(repr((columns, numbers)).encode()).hexdigest()
+        return self._rows_hash(_version(self._schema))
 
-    def check(self) -> None:
-        """Nothing: a frame keeps the plan that it was opened with."""
+    def _units_of_keys(self, tables: Iterator[pa.Table]) -> dict[str | int, int]:
+        """Bytes that are no UTF-8, which Spark lets a text hold, are no key."""
+        [(keys, units)] = (table.columns for table in tables)
+        if pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type):
+            keys = decodable(keys)
+        pairs = zip(keys.to_pylist(), units.to_pylist(), strict=True)
+        return {key: number for key, number in pairs if key is not None}
 
-    def units(self, unit: str | None) -> Exact[int]:
-        """How many rows there are, or how many values of the unit column; rows without a unit are nobody's."""
-        table = self._run("units", units_of(unit, self._schema, SPARK), None)
-        return Exact(int(table.column(0)[0].as_py()))
-
-    def discover(self, column: Column, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
-        """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
-        wanted = units_of_keys(column, unit, limit, self._schema, SPARK)
-        table = self._run("discover", wanted.sql, None, wanted.stored)
-        keys, units = table.columns
-        return Exact(
-            {key: number for key, number in zip(_keys(keys), units.to_pylist(), strict=True) if key is not None}
-        )
-
-    def fetch(self, request: Request) -> Exact[list[list[Any]]]:
-        """For each measure, a list over all groups of integers (of int64 arrays for `Cells`), from one statement."""
-        wanted = statement(request, self._schema, SPARK)
-        table = self._run("fetch", wanted.sql, wanted.keys, wanted.stored)
-        return Exact(self._guarded("fetch", lambda: wanted.answer(table)))
-
-    def _guarded(self, name: str, work: Callable[[], Result]) -> Result:
-        return guarded("Spark", name, work)
-
-    def _run(self, name: str, sql: str, keys: pa.Table | None, stored: str | None = None) -> pa.Table:
-        with self._lock:
-            return self._guarded(name, lambda: self._queried(sql, keys, stored).toArrow())
-
-    def _queried(self, sql: str, keys: pa.Table | None, stored: str | None) -> Any:
+    @contextmanager
+    def _tables(self, sql: str, keys: pa.Table | None, stored: str | None) -> Iterator[Iterator[pa.Table]]:
         """The statement over the rows, the declared keys, and what is stored first.
 
         A checkpoint is kept by the executors until it is no longer used. It is never computed again, not even by tasks
@@ -139,11 +87,12 @@ class Spark:
         """
         session = self._frame.sparkSession
         frames = {SOURCE: self._frame}
-        if keys is not None:
-            frames[KEYS] = session.createDataFrame(keys, schema=_key_types(keys))
-        if stored is not None:
-            frames[STORED] = _over(session, stored, frames).localCheckpoint()
-        return _over(session, sql, frames)
+        with self._lock:
+            if keys is not None:
+                frames[KEYS] = session.createDataFrame(keys, schema=_key_types(keys))
+            if stored is not None:
+                frames[STORED] = _over(session, stored, frames).localCheckpoint()
+            yield iter([_over(session, sql, frames).toArrow()])
 
 
 def _check(session: Any) -> None:
@@ -151,14 +100,12 @@ def _check(session: Any) -> None:
     if session in _CHECKED:
         return
     known = {SOURCE: session.sql(known_rows(SPARK))}
-    schema = _schema(known[SOURCE])
-    advice = "use Spark 4 as it comes"
     check(
         f"Spark {session.version}",
-        advice,
-        schema,
+        "use Spark 4 as it comes",
+        _schema(known[SOURCE]),
         SPARK,
-        lambda wanted: wanted.answer(_over(session, wanted.sql, known).toArrow()),
+        lambda wanted: wanted.answer([_over(session, wanted.sql, known).toArrow()]),
         QUESTIONS[:1],
     )
     _CHECKED.add(session)
@@ -205,8 +152,6 @@ def _in_milliseconds(frame: Any, schema: Schema) -> set[str]:
 
     Only files that this machine has are looked at.
     """
-    import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
-
     times = {name for name, column in schema.items() if column.described.startswith("timestamp")}
     for address in frame.inputFiles() if times else ():
         parts = urlsplit(address)
@@ -219,21 +164,6 @@ def _in_milliseconds(frame: Any, schema: Schema) -> set[str]:
     return set()
 
 
-def _keys(column: pa.ChunkedArray) -> list[str | int | None]:
-    """Keys as they are; bytes that are no UTF-8, which Spark lets a text hold, are none."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return list(column.to_pylist())
-    found: list[str | int | None] = []
-    for raw in column.cast(pa.large_binary()).to_pylist():
-        try:
-            found.append(raw.decode())
-        except UnicodeDecodeError:
-            found.append(None)
-    return found
-
-
 def _key_types(keys: pa.Table) -> str:
     """Arrow's types of declared keys in Spark's words, since a plain timestamp could be taken in the session's zone."""
     words = {"double": "double", "int64": "bigint", "int32": "int", "string": "string", "bool": "boolean"}
@@ -243,18 +173,17 @@ def _key_types(keys: pa.Table) -> str:
 def _version(schema: Schema) -> str:
     """The SELECT of the number of rows and the sums of both halves of a hash of each."""
     fields: list[Tree] = []
-    for name, found in schema.items():
-        here: Tree = exp.Column(this=outer(name))
-        if found.kind == "text":
-            here = SPARK.text_column(here, found.described)
-        elif found.described == "timestamp":  # its text would depend on the session's zone
+    for name, column in schema.items():
+        here: Tree = exp.Column(this=sql.outer(name))
+        if column.kind == "text":
+            here = SPARK.text_column(here, column.described)
+        elif column.described == "timestamp":  # its text would depend on the session's zone
             here = call("unix_micros", here)
         fields.append(SPARK.cast(here, "text"))
-    packed = call("to_json", call("array", *fields)) if fields else quoted("")
-    hashed = select([alias(call("md5", packed), "digest")], table(SOURCE))
-    halves = [
-        call("sum", cast(call("conv", call("substr", column("digest"), whole(at), whole(16)), whole(16), whole(10)),
-                         "DECIMAL(20, 0)", "spark"))
-        for at in (1, 17)
-    ]  # fmt: skip
-    return select([count(), *halves], subquery(hashed, "digests")).sql("spark", copy=False)
+    packed = call("to_json", call("array", *fields)) if fields else sql.quoted("")
+    hashed = sql.select([sql.alias(call("md5", packed), "digest")], sql.table(SOURCE))
+    halves = [call("substr", sql.column("digest"), whole(start), whole(16)) for start in (1, 17)]
+    sums = [
+        call("sum", sql.cast(call("conv", half, whole(16), whole(10)), "DECIMAL(20, 0)", "spark")) for half in halves
+    ]
+    return sql.select([sql.count(), *sums], sql.subquery(hashed, "digests")).sql("spark", copy=False)

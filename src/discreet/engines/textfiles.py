@@ -71,10 +71,10 @@ def csv_rows(files: Sequence[Path], delimiter: str | None, hive: bool) -> str:
         for file in some:
             _refuse_unsound(file, mark, end)
         cells = {f"c{index}": name for index, name in enumerate(own)}
-        beside = "".join(f", {_name(name)}" for name in folders)
-        chosen = [f"{cell} AS {_name(name)}" for cell, name in cells.items()]
+        beside = "".join(f", {in_quotes(name)}" for name in folders)
+        chosen = [f"{cell} AS {in_quotes(name)}" for cell, name in cells.items()]
         ends = r"\r\n" if end == b"\r\n" else r"\n"
-        terms = f"""delim = {_text(mark)}, quote = '"', escape = '"', header = true, new_line = '{ends}'"""
+        terms = f"""delim = {literal(mark)}, quote = '"', escape = '"', header = true, new_line = '{ends}'"""
         rows = _read(some, list(cells), terms, hive)
         parts.append(f"SELECT {', '.join(chosen)}{beside} FROM {rows}")  # noqa: S608 - names in quotes, texts as literals
     return " UNION ALL BY NAME ".join(parts)
@@ -89,18 +89,18 @@ def json_rows(files: Sequence[Path], columns: Sequence[str], hive: bool) -> str:
         _refuse_unsound(file, None, b"")
     folders = [name for name in folder_names(files[0]) if hive and name in columns]
     keys = [name for name in columns if name not in folders]
-    pointers = [_text("/" + name.replace("~", "~0").replace("/", "~1")) for name in keys]
+    pointers = [literal("/" + name.replace("~", "~0").replace("/", "~1")) for name in keys]
     value = "CASE WHEN t[{0}] NOT IN ('OBJECT', 'ARRAY') THEN x[{0}] END AS {1}"
-    chosen = [value.format(at, _name(name)) for at, name in enumerate(keys, 1)]
+    chosen = [value.format(at, in_quotes(name)) for at, name in enumerate(keys, 1)]
     listed = f"[{', '.join(pointers)}]"
-    terms = f"delim = {_text(_NO_TEXT)}, quote = '', escape = '', header = false, strict_mode = false"
+    terms = f"delim = {literal(_NO_TEXT)}, quote = '', escape = '', header = false, strict_mode = false"
     lines = _read(files, ["line"], terms, hive)
-    beside = "".join(f", {_name(name)}" for name in folders)
+    beside = "".join(f", {in_quotes(name)}" for name in folders)
     short = f"SELECT CASE WHEN STRLEN(line) <= {LONGEST_OBJECT} THEN line END AS line{beside} FROM {lines}"  # noqa: S608
     objects = f"SELECT CASE WHEN json_valid(line) THEN line END AS o{beside} FROM ({short}) AS short"  # noqa: S608
     values_of = f"json_extract_string(o, {listed}) AS x, json_type(o, {listed}) AS t{beside}"
     return (
-        f"SELECT {', '.join([*chosen, *map(_name, folders)])} FROM "  # noqa: S608
+        f"SELECT {', '.join([*chosen, *map(in_quotes, folders)])} FROM "  # noqa: S608
         f"(SELECT {values_of} FROM ({objects}) AS objects WHERE json_type(o) = 'OBJECT') AS found"
     )
 
@@ -189,12 +189,10 @@ def _stream(file: Path) -> Any:
 
 def _read(files: Sequence[Path], columns: Sequence[str], terms: str, hive: bool) -> str:
     """DuckDB's reader of lines, told everything that it would look for in the rows."""
-    names = exp.Array(expressions=[exp.Literal.string(glob.escape(str(file))) for file in files]).sql("duckdb")
     types = ", ".join(f"{name}: 'VARCHAR'" for name in columns)
     return (
-        f"read_csv({names}, auto_detect = false, columns = {{{types}}}, {terms}, nullstr = '', ignore_errors = true, "
-        f"parallel = false, max_line_size = {LONGEST_LINE}, hive_partitioning = {str(hive).lower()}, "
-        "hive_types_autocast = false)"
+        f"read_csv({file_list(files)}, auto_detect = false, columns = {{{types}}}, {terms}, nullstr = '', "
+        f"ignore_errors = true, parallel = false, max_line_size = {LONGEST_LINE}, {folder_terms(hive)})"
     )
 
 
@@ -203,9 +201,17 @@ def folder_names(file: Path) -> list[str]:
     return [name for name, equals, _ in (part.partition("=") for part in file.parent.parts) if equals and name]
 
 
-def _name(name: str) -> str:
+def file_list(files: Sequence[Path]) -> str:
+    return f"[{', '.join(literal(glob.escape(str(file))) for file in files)}]"
+
+
+def folder_terms(hive: bool) -> str:
+    return f"hive_partitioning = {str(hive).lower()}, hive_types_autocast = false"
+
+
+def in_quotes(name: str) -> str:
     return outer(name).sql("duckdb")
 
 
-def _text(value: str) -> str:
+def literal(value: str) -> str:
     return exp.Literal.string(value).sql("duckdb")

@@ -22,11 +22,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 
 from discreet.ask.query import Named
 from discreet.engines.base import Exact
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.files.batches import ahead, even
+from discreet.files.column_writer import write_parquet
 from discreet.files.recorded_file import Asking, released
 from discreet.files.writer import Draft, free, is_plain_file
 from discreet.files.writer import write as write_file
@@ -39,8 +42,6 @@ from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
 
 if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
     from discreet.release.plan import Plan
 
 _CELLS = 2**12
@@ -76,8 +77,6 @@ class AnswerFile:
 
     def to_arrow(self) -> pa.Table:
         """The table in Arrow, all of it in memory."""
-        from pyarrow import parquet
-
         return parquet.read_table(self.path)
 
     def __repr__(self) -> str:
@@ -110,8 +109,6 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
         free(beside, kept=study.kept)
 
     def write(draft: Draft) -> dict[str, Any]:
-        from discreet.files.column_writer import write_parquet
-
         tables = even(ahead(batches_of(plan, plan.fetched())), _CELLS * _PARTS)
         first = next(tables)
         write_parquet(draft, first.schema, chain([first], tables), arrow_types=False)
@@ -119,11 +116,9 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
 
     record = released(target, write, asking, kept=study.kept)
     remaining = study.ledger.remaining(study.name, analyst=analyst)
-    answer = AnswerFile(record=record, remaining=remaining, entry=entry)
     if os.path.abspath(target) == record["file"] and not is_plain_file(beside):  # asked again, it may lie elsewhere
-        told = json.dumps({**record, "entry": entry}, ensure_ascii=False, indent=1)
-        write_file(beside, told, kept=study.kept)
-    return answer
+        write_file(beside, json.dumps({**record, "entry": entry}, ensure_ascii=False, indent=1), kept=study.kept)
+    return AnswerFile(record=record, remaining=remaining, entry=entry)
 
 
 def unstreamed(plan: Plan) -> str | None:
@@ -131,12 +126,8 @@ def unstreamed(plan: Plan) -> str | None:
     query = plan.query
     if not query.groups:
         return "an answer of one row needs no file: release it without to="
-    if (
-        query.having
-        or query.order
-        or query.limit is not None
-        or not all(isinstance(output, Named) for _, output in query.outputs)
-    ):
+    plain = all(isinstance(output, Named) for _, output in query.outputs)
+    if query.having or query.order or query.limit is not None or not plain:
         return (
             "HAVING, ORDER BY, LIMIT and arithmetic act on released numbers: leave them out with to=, "
             "and do them on the file, free of charge"
@@ -148,8 +139,6 @@ def unstreamed(plan: Plan) -> str | None:
 
 def batches_of(plan: Plan, fetched: Exact[Any]) -> Iterator[pa.RecordBatch]:
     """The rows of the answer, part by part."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
     keys = _keys(plan)
     for start in range(0, plan.cells, _CELLS):
         stop = min(plan.cells, start + _CELLS)
@@ -170,34 +159,29 @@ def batches_of(plan: Plan, fetched: Exact[Any]) -> Iterator[pa.RecordBatch]:
 
 
 def _numbers(plan: Plan, exact: Exact[Any]) -> dict[str, Any]:
-    """The released numbers of some cells by private name."""
-    found: dict[str, Any] = {}
-    for share, part in plan.parts(exact):
-        found.update(columns(share.design, part, share.terms, share.epsilon, plan.level))
-    return found
+    numbers: dict[str, Any] = {}
+    for share, part in zip(plan.shares, exact.split(plan.sizes), strict=True):
+        numbers |= columns(share.design, part, share.terms, share.epsilon, plan.level)
+    return numbers
 
 
 def _array(column: Any) -> pa.Array:
     """Numbers of 64 bits; an integer beyond them is held at their ends, which is post-processing."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    found = np.asarray(column)
-    if found.dtype == object:
-        whole = isinstance(found[0], int)
-        found = np.clip(found, -(2**63), 2**63 - 1).astype(np.int64) if whole else found.astype(np.float64)
-    return pa.array(found)
+    numbers = np.asarray(column)
+    if numbers.dtype == object:
+        whole = isinstance(numbers[0], int)
+        numbers = np.clip(numbers, -(2**63), 2**63 - 1).astype(np.int64) if whole else numbers.astype(np.float64)
+    return pa.array(numbers)
 
 
 def _keys(plan: Plan) -> dict[str, tuple[pa.Array, int]]:
     """For each group column its labels, and how many rows they stay the same."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
     from discreet.release.plan import labels, plain_key
 
-    found, stride = {}, 1
+    keys, stride = {}, 1
     for group in reversed(plan.query.groups):
         plain = [plain_key(label) for label in labels(group)]
         alike = len({type(label) for label in plain}) == 1
-        found[group.name] = (pa.array(plain if alike else [str(label) for label in plain]), stride)
+        keys[group.name] = (pa.array(plain if alike else [str(label) for label in plain]), stride)
         stride *= len(plain)
-    return found
+    return keys

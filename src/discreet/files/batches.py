@@ -12,13 +12,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute, types
+
+from discreet.draw import vector
 from discreet.errors import InvalidParameter
 from discreet.parameters import quote
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
 Item = TypeVar("Item")
 
@@ -41,37 +43,28 @@ def chosen_columns(names: Sequence[str], columns: Sequence[str], keep: Sequence[
 
 def noisy_schema(schema: pa.Schema, columns: Sequence[str], keep: Sequence[str]) -> pa.Schema:
     """The types of what comes out, numbers first; what is no number, and what cannot be kept, is refused."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
     # a schema's own notes could tell of the data: they are not carried over
-    numbers = [(name, pa.int64() if is_whole(name, schema.field(name).type) else pa.float64()) for name in columns]
-    kept = [pa.field(name, plain_type(name, schema.field(name).type)) for name in keep]
-    return pa.schema([*(pa.field(name, kind, nullable=False) for name, kind in numbers), *kept])
+    kinds = [(name, pa.int64() if is_whole(name, schema.field(name).type) else pa.float64()) for name in columns]
+    numbers = [pa.field(name, kind, nullable=False) for name, kind in kinds]
+    return pa.schema([*numbers, *(pa.field(name, plain_type(name, schema.field(name).type)) for name in keep)])
 
 
 def is_whole(name: str, kind: pa.DataType) -> bool:
     """Whether a column of numbers is of integers: by its type, never by its values."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
         raise InvalidParameter(f"column {quote(name)} must be of integers or floats, got {kind}")
-    return not pa.types.is_floating(kind)
+    return not types.is_floating(kind)
 
 
 def plain_type(name: str, kind: pa.DataType) -> pa.DataType:
     """The type of the values of a kept column, without a dictionary around them; nested ones are refused."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    while True:
-        if isinstance(kind, pa.BaseExtensionType):
-            kind = kind.storage_type
-        elif pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-            kind = kind.value_type
-        else:
-            break
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    while hasattr(kind, "storage_type"):  # an extension
+        kind = kind.storage_type
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        return plain_type(name, kind.value_type)
+    if types.is_large_string(kind) or types.is_string_view(kind):
         return pa.string()
-    if pa.types.is_nested(kind):
+    if types.is_nested(kind):
         raise InvalidParameter(f"keys must be single values, and {name!r} is of {kind}; write its parts as columns")
     return kind
 
@@ -85,8 +78,6 @@ def noisy_batches(
     noisy_floats: Callable[[Any], Any] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The batches, one at a time, with fresh exact noise: of this scale on integers, by this function on floats."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
     for batch in batches:
         schema = noisy_schema(batch.schema, columns, keep)
         arrays = []
@@ -94,7 +85,7 @@ def noisy_batches(
             column = batch.column(field.name)
             if field.name in keep:
                 arrays.append(_plain(column, field.type))
-            elif pa.types.is_integer(field.type):
+            elif types.is_integer(field.type):
                 arrays.append(_noisy_integers(column, scale))
             else:
                 arrays.append(pa.array(noisy_floats(_numbers(column))))  # type: ignore[misc]
@@ -113,8 +104,6 @@ def ahead(items: Iterable[Item]) -> Iterator[Item]:
 
 def even(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
     """The same rows, so many at a time: how the source was cut may tell what was removed from it."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
     waiting: list[Any] = []
     for batch in batches:
         waiting.append(batch)
@@ -131,26 +120,17 @@ def _numbers(column: pa.Array) -> Any:
 
 
 def _noisy_integers(column: pa.Array, scale: Fraction) -> pa.Array:
-    import numpy as np
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-    from discreet.draw.addition import noisy
-
     memory = pa.allocate_buffer(8 * len(column))  # Arrow's own, which is used again when the batch is written
-    integers = column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
-    noisy(_numbers(integers), scale, out=np.frombuffer(memory, np.int64), threads=1)
+    integers = column.cast(pa.int8()) if types.is_boolean(column.type) else column
+    vector.noisy(_numbers(integers), scale, out=np.frombuffer(memory, np.int64), threads=1)
     return pa.Array.from_buffers(pa.int64(), len(column), [None, memory])
 
 
 def _plain(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """A kept column in its plain type, with the memory of its own rows alone: a slice would carry the rest along."""
-    import numpy as np
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-    from pyarrow import compute
-
-    while isinstance(column, pa.ExtensionArray):
-        column = column.storage
-    if pa.types.is_run_end_encoded(column.type):
+    if isinstance(column, pa.ExtensionArray):
+        return _plain(column.storage, kind)
+    if types.is_run_end_encoded(column.type):
         return _plain(compute.run_end_decode(column), kind)
     column = column if column.type == kind else column.cast(kind)
     return column if column.get_total_buffer_size() == column.nbytes else column.take(np.arange(len(column)))

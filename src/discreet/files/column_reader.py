@@ -43,7 +43,6 @@ class ColumnSource:
     name: str
     form: str
     columns: tuple[str, ...]
-    """The columns of numbers."""
     schema: pa.Schema
     """The types in the source of all columns that are read."""
     rows: int | None
@@ -86,7 +85,6 @@ def open_columns(source: Any, columns: Sequence[str], keep: Sequence[str], *, fl
 
 
 def parquet_batches(files: Sequence[Path], names: list[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of Parquet files, one after the other."""
     for path in files:
         with parquet.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
             for batch in file.iter_batches(batch_size=max(1, BATCH // len(names)), columns=names):
@@ -116,11 +114,13 @@ def _parquet_source(files: tuple[Path, ...], columns: Sequence[str], keep: Seque
         raise InvalidParameter("the files must have the same columns of the same types; nothing was spent")
     chosen = chosen_columns(schemas[0].names, columns, keep)
     names = [*chosen, *keep]
+    name = files[0].name if len(files) == 1 else "one of the files"
+    schema = pa.schema([schemas[0].field(column) for column in names])
     return ColumnSource(
-        name=files[0].name if len(files) == 1 else "one of the files",
+        name=name,
         form=".parquet",
         columns=chosen,
-        schema=pa.schema([schemas[0].field(name) for name in names]),
+        schema=schema,
         rows=rows,
         unguarded=lambda: parquet_batches(files, names),
         files=files,
@@ -129,7 +129,12 @@ def _parquet_source(files: tuple[Path, ...], columns: Sequence[str], keep: Seque
 
 def _array_source(path: Path) -> ColumnSource:
     with path.open("rb") as file:
-        shape, fortran, dtype = _header(file, path)
+        try:
+            first = np.lib.format.read_magic(file) == (1, 0)
+            read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+            shape, fortran, dtype = read(file)
+        except ValueError:
+            raise InvalidParameter(f"{path.name} must be an array as numpy.save writes it") from None
         start = file.tell()
     rows = int(np.prod(shape, dtype=object))
     if dtype.kind in "biuf" and path.stat().st_size < start + rows * dtype.itemsize:
@@ -155,16 +160,6 @@ def _array_source(path: Path) -> ColumnSource:
         shape=shape,
         fortran=fortran,
     )
-
-
-def _header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type of an array in a file."""
-    try:
-        version = np.lib.format.read_magic(file)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        return read(file)
-    except ValueError:
-        raise InvalidParameter(f"{path.name} must be an array as numpy.save writes it") from None
 
 
 def _text_source(

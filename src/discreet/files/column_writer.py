@@ -47,23 +47,17 @@ def write_columns(
             rows += len(batch)
             advance(rows, source.rows)
 
-    match form:
-        case ".npy":
-            _write_array(file, schema, counted(), source)
-        case ".parquet":
-            write_parquet(file, schema, counted())
-        case _:
-            _write_text(file, schema, counted(), form)
+    if form == ".npy":
+        _write_array(file, schema, counted(), source)
+    elif form == ".parquet":
+        write_parquet(file, schema, counted())
+    else:
+        mark = "\t" if form == ".tsv" else ","
+        options = csv.WriteOptions(include_header=form != ".txt", delimiter=mark, quoting_style="needed")
+        with csv.CSVWriter(file, schema, write_options=options) as table:
+            for batch in counted():
+                table.write(batch)
     return rows
-
-
-def _write_text(file: Any, schema: pa.Schema, batches: Iterable[Any], form: str) -> None:
-    options = csv.WriteOptions(
-        include_header=form != ".txt", delimiter="\t" if form == ".tsv" else ",", quoting_style="needed"
-    )
-    with csv.CSVWriter(file, schema, write_options=options) as table:
-        for batch in batches:
-            table.write(batch)
 
 
 def write_parquet(file: Any, schema: pa.Schema, batches: Iterable[Any], *, arrow_types: bool = True) -> None:

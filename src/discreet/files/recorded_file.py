@@ -22,8 +22,6 @@ from discreet.files.writer import NOTHING, Draft, Kept, free, is_plain_file, ref
 from discreet.ledger.ledger import Grant, Ledger
 from discreet.ledger.questions import new_request_id
 
-_READ = 2**20
-
 
 def released(
     target: str | os.PathLike[str],
@@ -64,13 +62,11 @@ def released(
 def _publish(draft: Draft, place: Path, *, spent: bool, force: bool) -> None:
     """Name the file; if that fails after it was paid for, the only draw is kept under another name."""
     try:
-        draft.publish(force=force)
+        return draft.publish(force=force)
     except Exception as failure:
         if not spent:
             raise
         why = "was taken meanwhile" if isinstance(failure, InvalidParameter) else "could not be named"
-    else:
-        return
     raise EngineFailed(
         f"the name {place.name} {why}: the release is whole in {draft.rescue().name}; move that to {place.name} and "
         "ask again, which is free"
@@ -102,10 +98,13 @@ def found(answer: bytes) -> dict[str, Any]:
     if record is None:
         raise QueryRefused("this was released before, and not as a file: ask for it without one")
     place = Path(record["file"])
-    if not place.is_file() or _hash_of(place) != record.get("sha256"):
-        gone = "has changed" if place.is_file() else "is gone"
-        raise QueryRefused(f"this was released to {place}; the file {gone}, and a release is made once")
-    return record
+    there = place.is_file()
+    if there:
+        with place.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() == record.get("sha256"):
+                return record
+    gone = "has changed" if there else "is gone"
+    raise QueryRefused(f"this was released to {place}; the file {gone}, and a release is made once")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +120,6 @@ class Asking:
     data_version: str | None = None
 
     def spend(self) -> Grant:
-        """The grant of a spend, which is on disk."""
         return self.ledger.spend(
             self.request_id or new_request_id(),
             self.query,
@@ -138,9 +136,8 @@ class Asking:
             answers.append(self.ledger.answer(study=self.study, request_id=self.request_id))
         if self.data_version is not None:
             answers.append(self.ledger.answer(study=self.study, query=self.query, data_version=self.data_version))
-        records = [_record_of(answer) for answer in answers if answer is not None]
-        wanted = place, self.epsilon
-        return any(record and (record["file"], Fraction(record["epsilon"])) == wanted for record in records)
+        records = filter(None, (_record_of(answer) for answer in answers if answer is not None))
+        return any(record["file"] == place and Fraction(record["epsilon"]) == self.epsilon for record in records)
 
 
 def _record_of(answer: bytes) -> dict[str, Any] | None:
@@ -150,11 +147,3 @@ def _record_of(answer: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return record if isinstance(record, dict) and {"file", "epsilon"} <= set(record) else None
-
-
-def _hash_of(place: Path) -> str:
-    total = hashlib.sha256()
-    with place.open("rb") as file:
-        while part := file.read(_READ):
-            total.update(part)
-    return total.hexdigest()

@@ -18,11 +18,12 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 from discreet.errors import InvalidParameter
+from discreet.ledger.anchor import sync_folder
 from discreet.ledger.questions import new_request_id
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -46,11 +47,16 @@ class Kept:
         """Whether a target is one of them, by whatever name, or would become one."""
         here = os.path.realpath(target)
         for file in self.files:
-            if os.path.realpath(file) == here or _same(file, target):
+            with suppress(OSError):
+                if os.path.realpath(file) == here or os.path.samefile(file, target):
+                    return True
+        # a glob names a file by its last part alone, which is enough to be careful
+        globs = (one for one in self.globs if fnmatch.fnmatch(os.path.basename(here), os.path.basename(one)))
+        for folder in (*self.folders, *map(_root, globs)):
+            top = os.path.realpath(folder)
+            if here == top or here.startswith(top.rstrip(os.sep) + os.sep):
                 return True
-        if any(_within(here, folder) for folder in self.folders):
-            return True
-        return any(_within(here, _root(one)) and _matches(here, one) for one in self.globs)
+        return False
 
 
 NOTHING = Kept()
@@ -61,11 +67,12 @@ def kept_source(source: object) -> Kept:
     if not isinstance(source, str) or "://" in source:
         return NOTHING
     path = source.removeprefix("spark:")
-    if path.split(maxsplit=1)[:1] and path.split(maxsplit=1)[0].lower() in ("select", "with", "from"):
-        quoted = [
-            one.replace("''", "'") or two.replace('""', '"') or four for one, two, _, four in _QUOTED.findall(path)
+    if path.lower().split(maxsplit=1)[:1] in (["select"], ["with"], ["from"]):
+        parts = _QUOTED.findall(path)
+        texts = [
+            single.replace("''", "'") or double.replace('""', '"') or dollars for single, double, _, dollars in parts
         ]
-        return sum(map(kept_source, quoted), NOTHING)
+        return sum(map(kept_source, texts), NOTHING)
     if os.path.isdir(path):
         return Kept(folders=(path,))
     if not os.path.exists(path) and glob.has_magic(path):
@@ -121,7 +128,6 @@ def refuse_kept(place: Path, kept: Kept) -> None:
 
 
 def taken(place: Path) -> InvalidParameter:
-    """The refusal of a name that is taken."""
     return InvalidParameter(f"the target must not exist, and {place.name} does: name another, or use force")
 
 
@@ -144,7 +150,6 @@ class Draft:
         self._stays = False
 
     def write(self, data: Any) -> int:
-        """How many bytes were written: all of them."""
         if self._hash is not None:
             self._hash.update(data)
         return self.file.write(data)
@@ -177,7 +182,8 @@ class Draft:
             if os.path.lexists(self._target):
                 raise taken(self._target) from None
             self._part.rename(self._target)
-        _sync_folder(self._target.parent)
+        with suppress(OSError):  # where folders cannot be opened
+            sync_folder(self._target.parent)
 
     def rescue(self) -> Path:
         """Where the file is kept that could not have its name: beside its target, under a name that nobody has."""
@@ -192,9 +198,7 @@ class Draft:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.file.close()
         if not self._stays:
             self._part.unlink(missing_ok=True)
@@ -213,40 +217,11 @@ def new_file(
 
 
 def write(target: str | os.PathLike[str], content: str | bytes, *, force: bool = False, kept: Kept = NOTHING) -> Path:
-    """The place of a new file with this content."""
     with new_file(target, force=force, kept=kept) as draft:
         draft.write(content.encode() if isinstance(content, str) else content)
     return Path(target)
 
 
-def _same(file: str, target: Path) -> bool:
-    with suppress(OSError):
-        return os.path.samefile(file, target)
-    return False
-
-
-def _within(here: str, folder: str) -> bool:
-    top = os.path.realpath(folder)
-    return here == top or here.startswith(top.rstrip(os.sep) + os.sep)
-
-
 def _root(pattern: str) -> str:
     """The folder below which a glob looks."""
-    parts = Path(pattern).parts
-    plain = list(parts[: next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))])
-    return os.path.join(*plain) if plain else "."
-
-
-def _matches(here: str, pattern: str) -> bool:
-    """Whether a glob could name the file: by its last part alone, which is enough to be careful."""
-    return fnmatch.fnmatch(os.path.basename(here), os.path.basename(pattern))
-
-
-def _sync_folder(folder: Path) -> None:
-    """The new name reaches the disk, too, where folders can be opened."""
-    with suppress(OSError):
-        opened = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
+    return os.path.join(".", *takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts))

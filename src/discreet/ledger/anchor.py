@@ -25,7 +25,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +42,15 @@ _DIGITS = 32
 _EARLIER = 40
 """Earlier heads in a line: enough for 10⁶ advances."""
 
+_UNWRITTEN = (
+    "cannot be written ({}): what was spent stays spent, nothing is released; mend the disk and ask again with the "
+    "same request id"
+)
+_OR_RESTORE = ", or, to go on without it on purpose, use Ledger.restore"
+
+_sync = getattr(os, "fdatasync", os.fsync)  # the same for a line that is overwritten: the file does not grow
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
@@ -55,13 +64,11 @@ class Head:
 
 
 class Point(NamedTuple):
-    """A head that the anchor has seen."""
+    """A head that the anchor has seen, after how many others; of its hash the first digits."""
 
     advance: int
-    """How many it had seen before."""
     number: int
     hash: str
-    """Its first digits."""
     spent: int
 
 
@@ -95,26 +102,16 @@ def _thinned(points: tuple[Any, ...]) -> tuple[Point, ...]:
 
 
 class AnchorFile:
-    """The file, and the three ways to write it."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self._known: tuple[bytes, Anchor, dict[str, int]] = b"", Anchor(ledger="", schema=""), {}
 
     def read(self) -> Anchor:
         """What the file says now; `LedgerDamaged` if it is missing or unreadable."""
-        try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is not waited for
-            try:
-                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    raise self._damaged()
-                content = os.read(descriptor, os.fstat(descriptor).st_size)
-            finally:
-                os.close(descriptor)
-        except FileNotFoundError:
-            raise LedgerDamaged(f"the ledger's anchor is missing: put {self.path.name} back{_OR_RESTORE}") from None
-        except OSError as failure:
-            raise EngineFailed(f"the ledger's anchor cannot be read ({type(failure).__name__})") from None
+        with self._failing("cannot be read ({})"), opened(self.path, os.O_RDONLY | os.O_NONBLOCK) as descriptor:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a pipe is not waited for
+                raise self._damaged()
+            content = os.read(descriptor, os.fstat(descriptor).st_size)
         return self._parsed(content)[0]
 
     def create(self, anchor: Anchor) -> None:
@@ -145,18 +142,16 @@ class AnchorFile:
                 start, line = _LINE * older[head.study], _line(_values(anchor, head.study))
                 if os.pwrite(descriptor, line, start) != _LINE:
                     raise OSError
-                older = {**older, head.study: _other(older[head.study])}
+                older = {**older, head.study: ((older[head.study] - 1) ^ 1) + 1}  # now it is the other of the two
                 self._known = content[:start] + line + content[start + _LINE :], anchor, older
             if durable:
                 _sync(descriptor)
 
     def _parsed(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
         """What the file says, and which line of each study is the older one."""
-        known, anchor, older = self._known
-        if content != known:
-            anchor, older = self._read_lines(content)
-            self._known = content, anchor, older
-        return anchor, older
+        if content != self._known[0]:
+            self._known = content, *self._read_lines(content)
+        return self._known[1:]
 
     def _read_lines(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
         count, rest = divmod(len(content), _LINE)
@@ -171,7 +166,7 @@ class AnchorFile:
             line, newest = max(pair, key=lambda numbered: int(numbered[1]["count"]))
             study = newest["study"]
             points[study] = tuple(Point(*point) for point in newest.pop("points"))
-            heads[study], older[study] = Head(**newest), _other(line)
+            heads[study], older[study] = Head(**newest), 2 * number + 1 - line
         return Anchor(**first, heads=heads, points=points), older
 
     def _damaged(self) -> LedgerDamaged:
@@ -180,7 +175,7 @@ class AnchorFile:
         )
 
     @contextmanager
-    def _failing(self) -> Iterator[None]:
+    def _failing(self, words: str = _UNWRITTEN) -> Iterator[None]:
         try:
             yield
         except FileExistsError:
@@ -188,29 +183,35 @@ class AnchorFile:
         except FileNotFoundError:
             raise LedgerDamaged(f"the ledger's anchor is missing: put {self.path.name} back{_OR_RESTORE}") from None
         except OSError as failure:
-            raise EngineFailed(
-                f"the ledger's anchor cannot be written ({type(failure).__name__}): what was spent stays spent, "
-                "nothing is released; mend the disk and ask again with the same request id"
-            ) from None
+            raise EngineFailed(f"the ledger's anchor {words.format(type(failure).__name__)}") from None
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
         """The file, open, and nobody else writes it; opened anew if it was replaced while we waited."""
         while True:
-            descriptor = os.open(self.path, os.O_RDWR)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with opened(self.path, os.O_RDWR) as descriptor, locked(descriptor):
                 if os.fstat(descriptor).st_ino == os.stat(self.path).st_ino:
                     yield descriptor
                     return
-            finally:
-                fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing alone would not do, if a fork has copied it
-                os.close(descriptor)
 
 
-_sync = getattr(os, "fdatasync", os.fsync)  # the same for a line that is overwritten: the file does not grow
+@contextmanager
+def opened(path: Path, flags: int) -> Iterator[int]:
+    descriptor = os.open(path, flags)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
-_OR_RESTORE = ", or, to go on without it on purpose, use Ledger.restore"
+
+@contextmanager
+def locked(descriptor: int, how: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """Hold the lock of a file; `BlockingIOError` if `how` does not wait."""
+    fcntl.flock(descriptor, how)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing alone would not do, if a fork has copied it
 
 
 def building_name(path: Path) -> Path:
@@ -227,11 +228,8 @@ def private_file(path: Path) -> int:
 
 def sync_folder(folder: Path) -> None:
     """Have the names in a folder on the disk, after a file was made or renamed."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+    with opened(folder, os.O_RDONLY) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _write(descriptor: int, content: bytes) -> None:
@@ -249,23 +247,8 @@ def _content(anchor: Anchor) -> bytes:
     return first + b"".join(2 * _line(_values(anchor, study)) for study in anchor.heads)
 
 
-def _other(line: int) -> int:
-    """The other line of the same study.
-
-    >>> _other(3), _other(4)
-    (4, 3)
-    """
-    return line + 1 if line % 2 else line - 1
-
-
-_NAMES = tuple(part.name for part in fields(Head))
-
-
 def _values(anchor: Anchor, study: str) -> dict[str, object]:
-    return {**{name: getattr(anchor.heads[study], name) for name in _NAMES}, "points": anchor.points[study]}
-
-
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+    return {**asdict(anchor.heads[study]), "points": anchor.points[study]}
 
 
 def _line(value: dict[str, object]) -> bytes:

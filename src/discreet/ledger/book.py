@@ -23,81 +23,42 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, bindparam, insert, select, update
+from sqlalchemy import URL, Connection, insert, select, update
 
 from discreet.draw.entropy import random_digits
 from discreet.errors import LedgerDamaged
+from discreet.ledger import chain, refusals, statements
 from discreet.ledger.anchor import Anchor, AnchorFile, Head, Point
-from discreet.ledger.chain import (
-    COLUMNS,
-    START,
-    Balance,
-    Entry,
-    checked,
-    checked_share,
-    digest,
-    replay,
-    sha256_of,
-    share_digest,
-    whole_rows,
-)
+from discreet.ledger.chain import COLUMNS, Balance, Entry, checked, digest, replay, whole_rows
 from discreet.ledger.database import Database, server_of
-from discreet.ledger.refusals import (
-    behind,
-    changed,
-    damaged_file,
-    foreign,
-    moved,
-    require_text,
-    swapped,
-    unnamed,
-)
-from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, RESTORES, STUDY, VERSION
-from discreet.ledger.statements import (
-    ADD,
-    APPEND,
-    APPEND_SHARED,
-    BY_ANALYST,
-    FIND,
-    POINT,
-    REPEATED,
-    SHARE,
-    WALK,
-)
+from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, STUDY, VERSION
+from discreet.ledger.statements import WALK
 
 _BATCH = 250
 """Entries that are read at a time: some MB with their questions, and a writer waits for no more than that."""
 
-_ENTRY = [ENTRY.c[name] for name in COLUMNS]
-
 _IDENTITY, _STUDIES, _SHARES = select(LEDGER), select(STUDY).order_by(STUDY.c.name), select(ANALYST)
-_RESTORES = select(ENTRY.c.terms).where(ENTRY.c.study == bindparam("study"), RESTORES)
 
 
 class Page:
-    """A study's part of the ledger at one moment, locked if it may change, and what is known of one request."""
+    """A study's part of the ledger at one moment, locked if it may change, and what is known of one request.
+
+    `request` is the entry of the same request id, `paid` the one that paid for the question, `answer` its stored
+    answer, each None if there is none. `era` is the entry that created the study, or restored it the last time.
+    """
 
     def __init__(self, book: Book, connection: Connection, head: Head, rows: list[Any]) -> None:
         self._book, self.connection, self.head = book, connection, head
         parts = {row.part if row.part != "question" else row.kind: row for row in rows}
         self.request: Any = parts.get("request")
-        """The entry of the same request id, or None."""
         self.era: Any = parts["era"]
-        """The entry that created the study, or restored it the last time."""
         self.paid: Any = parts.get("spend")
-        """The entry that paid for the question, or None."""
         answer = parts.get("answer")
         self.answer = None if answer is None else bytes(checked(book.id, answer).answer)
-        """Its stored answer, or None."""
         self.void = self.paid is not None and answer is None and self.paid.number < self.era.number
         """Whether it was paid for and not answered when the study was restored: perhaps it was, in what was lost."""
         self.moved = False
         self.durable = self.answer is not None  # it will be shown: see anchor
-
-    @property
-    def asked(self) -> bool:
-        """Whether the question was paid for."""
-        return self.paid is not None
 
     def append(self, **columns: Any) -> None:
         """Add an entry after the head and move the head to it; the amount of a spend is spent."""
@@ -105,17 +66,19 @@ class Page:
         self.moved = True
         self.durable = self.durable or columns["kind"] != "spend"
 
+    @whole_rows()
     def analyst(self, name: str) -> Any:
-        """An analyst's share, or None if they have none."""
+        """An analyst's share, or None if they have none; `LedgerDamaged` if it is not what was written."""
         run = partial(self._book.database.run, self.connection, study=self.head.study, analyst=name)
-        rows = run(SHARE)
-        if not rows and run(BY_ANALYST):
-            raise damaged_file()
-        return checked_share(rows[0]) if rows else None
+        rows = run(statements.SHARE)
+        if not rows and not run(statements.BY_ANALYST):
+            return None
+        if not rows or chain.share_digest(*rows[0][:-1]) != rows[0].hash:
+            raise refusals.damaged_file()
+        return rows[0]
 
     def share(self, name: str, *, allotted: int, spent: int) -> None:
-        """Write an analyst's share."""
-        digest = share_digest(self.head.study, name, allotted, spent)
+        digest = chain.share_digest(self.head.study, name, allotted, spent)
         values = {"allotted": allotted, "spent": spent, "hash": digest}
         where = (ANALYST.c.study == self.head.study, ANALYST.c.name == name)
         if self.connection.execute(update(ANALYST).where(*where).values(values)).rowcount == 0:
@@ -125,12 +88,10 @@ class Page:
         """How many repeats of an analyst were kept today, counted up to `most`."""
         today = datetime.now(UTC).date().isoformat()
         request = {"study": self.head.study, "analyst": analyst or "", "since": today, "most": most}
-        return len(self._book.database.run(self.connection, REPEATED, **request))
+        return len(self._book.database.run(self.connection, statements.REPEATED, **request))
 
 
 class Book:
-    """A database and its anchor."""
-
     def __init__(self, where: Path | URL, anchor: Path) -> None:
         self.files = (where, anchor) if isinstance(where, Path) else (anchor,)
         self.database = Database(where)
@@ -139,13 +100,11 @@ class Book:
         self._server = ""
 
     @contextmanager
-    def page(
-        self, study: str, *, request_id: str = "", question: str = "", epsilon: str = "", reading: bool = False
-    ) -> Iterator[Page]:
+    def page(self, study: str, *, reading: bool = False, **request: str) -> Iterator[Page]:
         """A study, locked and not behind its anchor; what was added is on disk and anchored at the end."""
         anchor = self._anchored(study)
         with self.database.reading() if reading else self.database.transaction(study) as connection:
-            page = self.find(connection, study, anchor, request_id=request_id, question=question, epsilon=epsilon)
+            page = self.find(connection, study, anchor, **request)
             yield page
         if page.moved or page.answer is not None:
             self.anchor.advance(page.head, durable=page.durable)
@@ -157,7 +116,7 @@ class Book:
         if known is None or known.spent + columns["amount"] > known.total:
             return None
         values, head = self._next(known, columns)
-        statement = APPEND if values["analyst"] is None else APPEND_SHARED
+        statement = statements.APPEND if values["analyst"] is None else statements.APPEND_SHARED
         if self.database.run_alone(statement, server=self._server, **values) != 1:
             return None
         self.anchor.advance(head, durable=False)
@@ -179,67 +138,63 @@ class Book:
             with whole_rows():
                 for row, number in zip(rows, range(count + 1, last + 1), strict=True):
                     if (row.number, row.before, row.hash) != (number, before, digest(self.id, row, row.answer_hash)):
-                        raise changed(end.study, number)
+                        raise refusals.changed(end.study, number)
                     before = row.hash
                     same = (row.question, row.epsilon) == (paid.question, paid.epsilon)
                     decisive += [row.kind] if row.kind == "restore" or (same and row.kind != "repeat") else []
             count = last
         if before != end.hash or decisive != ([] if since else ["spend"]):
-            raise damaged_file()
+            raise refusals.damaged_file()
 
+    @whole_rows()
     def promise(self, page: Page) -> Any:
         """What the study was created with; its entry has the hash that the anchor remembers."""
         study = page.head.study
-        with whole_rows():
-            (row,) = self.database.run(page.connection, WALK, study=study, after=0, last=1)
-            known = [point.hash for point in self.anchor.read().points.get(study, ()) if point.number == 1]
-            if digest(self.id, row, None) != row.hash or not all(map(row.hash.startswith, known)):
-                raise changed(study, 1)
-            return json.loads(row.terms)["promise"]
+        (row,) = self.database.run(page.connection, WALK, study=study, after=0, last=1)
+        known = [point.hash for point in self.anchor.read().points.get(study, ()) if point.number == 1]
+        if digest(self.id, row, None) != row.hash or not all(map(row.hash.startswith, known)):
+            raise refusals.changed(study, 1)
+        return json.loads(row.terms)["promise"]
 
     def _anchored(self, study: str) -> Anchor:
-        require_text("study", study)
+        refusals.require_text("study", study)
         anchor = self.anchor.read()
         if anchor.ledger != self.id:
-            raise swapped()
+            raise refusals.swapped()
         return anchor
 
+    @whole_rows()
     def find(self, connection: Connection, study: str, anchor: Anchor | None, **request: str) -> Page:
         """What is known of a study and a request; refused if the anchor knows more, or the server is another one."""
-        with whole_rows():
-            return self._find(connection, study, anchor, **request)
-
-    def _find(self, connection: Connection, study: str, anchor: Anchor | None, **request: str) -> Page:
         known = None if anchor is None else anchor.heads.get(study)
-        request = {"request_id": "", "question": "", "epsilon": "", **request}
-        rows = self.database.run(connection, FIND, study=study, anchored=known.count if known else 0, **request)
+        wanted = {"request_id": "", "question": "", "epsilon": "", **request, "study": study}
+        rows = self.database.run(connection, statements.FIND, anchored=known.count if known else 0, **wanted)
         head = next((_head(row) for row in rows if row.part == "head"), None)
         if anchor is not None and known is not None:
             if known.hash not in [row.hash for row in rows if row.part == "anchored"]:
                 count = 0 if head is None else head.count
-                raise behind(study, count, known.count, self.mark(connection, anchor))
+                raise refusals.behind(study, count, known.count, self.mark(connection, anchor))
             if head is None or (head.count <= known.count and head != known):
-                raise changed(study, known.count)
+                raise refusals.changed(study, known.count)
         if head is None:
-            raise foreign(study)
+            raise refusals.foreign(study)
         page = Page(self, connection, head, rows)
         if anchor is not None:
             if json.loads(page.era.terms)["server"] != server_of(connection) and checked(self.id, page.era):
-                raise moved(self.mark(connection, anchor))
+                raise refusals.moved(self.mark(connection, anchor))
             self._server = server_of(connection)
         return page
 
     def begin_study(self, connection: Connection, study: str, total: int, promise: Any) -> Head:
-        """Write a study's row and its first entry."""
         connection.execute(insert(STUDY).values(name=study))
-        start = Head(study=study, count=0, hash=START, spent=0, total=total)
+        start = Head(study=study, count=0, hash=chain.START, spent=0, total=total)
         terms = terms_of(promise=promise, server=server_of(connection))
         return self.append(connection, start, {"kind": "create", "amount": total, "terms": terms})
 
     def append(self, connection: Connection, head: Head, columns: dict[str, Any]) -> Head:
         """Write the entry after the head; the head is then the entry's."""
         values, head = self._next(head, columns)
-        self.database.run(connection, ADD, **values)
+        self.database.run(connection, statements.ADD, **values)
         return head
 
     def _next(self, head: Head, columns: dict[str, Any]) -> tuple[dict[str, Any], Head]:
@@ -256,7 +211,7 @@ class Book:
             **columns,
         )
         values = {name: getattr(entry, name) for name in COLUMNS}
-        values["hash"] = digest(self.id, entry, sha256_of(entry.answer))
+        values["hash"] = digest(self.id, entry, chain.sha256_of(entry.answer))
         return values, Head(study=head.study, count=entry.number, hash=values["hash"], spent=spent, total=head.total)
 
     def open(self) -> dict[str, Head]:
@@ -267,7 +222,7 @@ class Book:
             studies = self._studies(connection)
             pages = [self.find(connection, study, anchor) for study in dict.fromkeys((*anchor.heads, *studies))]
         if not set(anchor.heads) <= set(studies):
-            raise unnamed()
+            raise refusals.unnamed()
         return {page.head.study: self._opened(page.head, anchor.heads.get(page.head.study)) for page in pages}
 
     def _opened(self, end: Head, known: Head | None) -> Head:
@@ -277,7 +232,7 @@ class Book:
         self._walk(study, balance, known)
         head = _reached(study, balance)
         if head.count < end.count:
-            raise changed(study, head.count + 1)
+            raise refusals.changed(study, head.count + 1)
         if known is None or known.count < head.count:
             self.anchor.advance(head, durable=False)
         return head
@@ -292,7 +247,7 @@ class Book:
                 with whole_rows():
                     row, *rows = rows
                     if digest(self.id, row, row.answer_hash) != known.hash or _head(row) != known:
-                        raise changed(study, known.count)
+                        raise refusals.changed(study, known.count)
                 known = None
             replay(self.id, study, rows, balance)
             if len(rows) < _BATCH:
@@ -307,7 +262,7 @@ class Book:
             studies = self._studies(connection)
             named = set(connection.execute(select(ENTRY.c.study).union(select(ANALYST.c.study))).scalars())
         if named != set(studies):
-            raise unnamed()
+            raise refusals.unnamed()
         return {study: self._verified(study, anchor) for study in dict.fromkeys((*(anchor or _NONE).heads, *studies))}
 
     def _verified(self, study: str, anchor: Anchor | None) -> Head:
@@ -319,7 +274,7 @@ class Book:
             head = self.find(connection, study, anchor).head
             shares = {(row.name, row.allotted, row.spent, row.hash) for row in run(_SHARES) if row.study == study}
         sums = [(name, allotted, balance.spent_by[name]) for name, allotted in balance.allotted.items()]
-        if _reached(study, balance) != head or shares != {(*of, share_digest(study, *of)) for of in sums}:
+        if _reached(study, balance) != head or shares != {(*of, chain.share_digest(study, *of)) for of in sums}:
             raise LedgerDamaged(
                 f"the balance of study {study!r} is not what its entries add up to: put back a copy that is whole"
             )
@@ -335,7 +290,7 @@ class Book:
             )
         self.id = str(rows[0].id)
         if anchor is not None and anchor.ledger != self.id:
-            raise swapped()
+            raise refusals.swapped()
         if anchor is not None and anchor.schema != self.database.fingerprint(connection):
             raise LedgerDamaged("the ledger's tables are not the ones it was made with: put back a copy that is whole")
 
@@ -345,13 +300,8 @@ class Book:
     def shared(self, connection: Connection, anchor: Anchor, study: str) -> list[Point]:
         """The heads that the anchor remembers and the chain contains, the oldest first."""
         points = anchor.points.get(study, ())
-        run = partial(self.database.run, connection, POINT, study=study)
+        run = partial(self.database.run, connection, statements.POINT, study=study)
         return [point for point in points if any(row.hash.startswith(point.hash) for row in run(number=point.number))]
-
-    def accepted(self, connection: Connection, study: str) -> set[str | None]:
-        """The anchored heads that restores of the study have charged for."""
-        rows = self.database.run(connection, _RESTORES, study=study)
-        return {json.loads(row.terms)["accepted"] for row in rows}
 
     def mark(self, connection: Connection, anchor: Anchor | None) -> str:
         """Sixteen digits that stand for where the ledger and the anchor part; a custodian types them to accept it.
@@ -372,7 +322,7 @@ _NONE = Anchor(ledger="", schema="")
 
 def entries_of(connection: Connection, ledger: str, study: str | None) -> Generator[Entry]:
     """Entries by study, in order, each with the hash that it should have."""
-    wanted = select(*_ENTRY).order_by(ENTRY.c.study, ENTRY.c.number)
+    wanted = select(ENTRY).order_by(ENTRY.c.study, ENTRY.c.number)
     if study is not None:
         wanted = wanted.where(ENTRY.c.study == study)
     with connection.execute(wanted.execution_options(yield_per=_BATCH // 10)) as rows:
@@ -387,7 +337,7 @@ def terms_of(**terms: Any) -> str:
 
 def _head(row: Any) -> Head:
     if not (isinstance(row.spent, int) and isinstance(row.total, int)):
-        raise changed(row.study, row.number)
+        raise refusals.changed(row.study, row.number)
     return Head(study=row.study, count=row.number, hash=row.hash, spent=row.spent, total=row.total)
 
 

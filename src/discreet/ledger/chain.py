@@ -72,27 +72,6 @@ def sha256_of(answer: bytes | None) -> bytes | None:
     return None if answer is None else sha256(answer).digest()
 
 
-def checked(ledger: str, row: Any) -> Any:
-    """The row of an entry with its answer; `LedgerDamaged` if its hash is another one."""
-    with whole_rows():
-        if digest(ledger, row, sha256_of(row.answer)) != row.hash:
-            raise changed(row.study, row.number)
-    return row
-
-
-def share_digest(study: str, name: str, allotted: int, spent: int) -> str:
-    """The hash of an analyst's share, as PostgreSQL computes it, too."""
-    return sha256(f"{allotted} {spent} {study} {name}".encode()).hexdigest()
-
-
-def checked_share(row: Any) -> Any:
-    """The row of a share; `LedgerDamaged` if its hash is another one."""
-    with whole_rows():
-        if share_digest(row.study, row.name, row.allotted, row.spent) != row.hash:
-            raise damaged_file()
-    return row
-
-
 @contextmanager
 def whole_rows() -> Iterator[None]:
     """Refuse rows that no ledger has written: where a file is damaged, a number may have become a text, or nothing."""
@@ -102,6 +81,19 @@ def whole_rows() -> Iterator[None]:
         raise
     except (TypeError, ValueError, KeyError, AttributeError):
         raise damaged_file() from None
+
+
+@whole_rows()
+def checked(ledger: str, row: Any) -> Any:
+    """The row of an entry with its answer; `LedgerDamaged` if its hash is another one."""
+    if digest(ledger, row, sha256_of(row.answer)) != row.hash:
+        raise changed(row.study, row.number)
+    return row
+
+
+def share_digest(study: str, name: str, allotted: int, spent: int) -> str:
+    """The hash of an analyst's share, as PostgreSQL computes it, too."""
+    return sha256(f"{allotted} {spent} {study} {name}".encode()).hexdigest()
 
 
 def question_of(query: str, data_version: str | None, request_id: str) -> str:
@@ -125,19 +117,19 @@ class Balance:
     unanswered: set[int] = field(default_factory=set)
 
 
+@whole_rows()
 def replay(ledger: str, study: str, rows: Iterable[Any], balance: Balance) -> None:
     """Add the rows that come next to the balance; `LedgerDamaged` at the first that does not follow from those before.
 
     A row has the `answer_hash` in place of the answer.
     """
-    with whole_rows():
-        for row in rows:
-            balance.count += 1
-            good = (row.study, row.number, row.before) == (study, balance.count, balance.head)
-            good = good and digest(ledger, row, row.answer_hash) == row.hash and _adds_up(balance, row)
-            if not good or (row.spent, row.total) != (balance.spent, balance.total):
-                raise changed(study, balance.count)
-            balance.head = row.hash
+    for row in rows:
+        balance.count += 1
+        good = (row.study, row.number, row.before) == (study, balance.count, balance.head)
+        good = good and digest(ledger, row, row.answer_hash) == row.hash and _adds_up(balance, row)
+        if not good or (row.spent, row.total) != (balance.spent, balance.total):
+            raise changed(study, balance.count)
+        balance.head = row.hash
 
 
 def _adds_up(balance: Balance, row: Any) -> bool:
@@ -161,12 +153,10 @@ def _adds_up(balance: Balance, row: Any) -> bool:
             balance.unanswered.clear()
         case "repeat":
             return balance.paid is None or key in balance.paid
-        case "answer" if balance.paid is not None:
-            answered = key in balance.unanswered
+        case "answer":
+            answered = balance.paid is None or key in balance.unanswered
             balance.unanswered.discard(key)
             return answered
-        case "answer":
-            return True
         case _:
             return False
     within = balance.paid is None or all(

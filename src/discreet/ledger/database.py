@@ -73,6 +73,7 @@ class Database:
     """Where the tables are: a file, or a PostgreSQL server."""
 
     def __init__(self, where: Path | URL) -> None:
+        self.is_file = isinstance(where, Path)
         self._engine = _sqlite(where) if isinstance(where, Path) else _postgresql(where)
         self._pid = os.getpid()
         self._failed = False
@@ -81,11 +82,6 @@ class Database:
         self._own_turns: dict[str | None, Turn] = {}
         event.listen(self._engine, "begin", _begin)
         finalize(self, _dispose, self._engine, self._pid)
-
-    @property
-    def is_file(self) -> bool:
-        """Whether this is SQLite."""
-        return self._engine.dialect.name == "sqlite"
 
     def is_busy(self, study: str) -> bool:
         """Whether another thread writes to the study now; then whatever is known of the last entry will be old."""
@@ -104,6 +100,9 @@ class Database:
         with turn, self._connected(study=None, reading=True) as connection, connection.begin():
             yield connection
 
+    def _connected(self, **options: Any) -> Connection:
+        return self._engine.connect().execution_options(**options)
+
     def run(self, connection: Connection, statement: ReturnsRows, **values: Any) -> list[Any]:
         """The rows of a statement that is a constant of a module: turned into SQL once, then the driver's own speed."""
         cursor, row = self._execute(connection.connection, statement, values)
@@ -116,9 +115,6 @@ class Database:
                 return 0
             count: int = self._execute(connection, statement, values)[0].rowcount
             return count
-
-    def _connected(self, **options: Any) -> Connection:
-        return self._engine.connect().execution_options(**options)
 
     def _turn_of(self, study: str | None) -> Turn:
         key = None if self.is_file else study
@@ -155,10 +151,10 @@ class Database:
             raise damaged_file() from None
 
     def _execute(self, connection: PoolProxiedConnection, statement: ReturnsRows, values: dict[str, Any]) -> Any:
-        """A cursor, and the type of its rows."""
         key = self._engine.dialect.name, statement
         if key not in _words:
-            _words[key] = str(statement.compile(self._engine)), _row_type(statement)
+            names = [column.name for column in statement.exported_columns]
+            _words[key] = str(statement.compile(self._engine)), namedtuple("Row", names) if names else None
         words, row = _words[key]
         return connection.dbapi_connection.execute(words, values), row  # type: ignore[union-attr]
 
@@ -193,15 +189,14 @@ class Database:
             raise damaged_file()
 
     def close(self) -> None:
-        """Let go of all connections."""
-        if self._pid == os.getpid():
-            self._engine.dispose()
+        _dispose(self._engine, self._pid)
 
     def _translated(self, failure: BaseException | None) -> DiscreetError:
-        if self.is_file:
-            self._failed |= _code(failure) == _IOERR  # after a failed fsync nothing that was written can be relied on
-            return _of_file(_code(failure))
-        return _of_server(failure, self._driver)
+        if not self.is_file:
+            return _of_server(failure, self._driver)
+        code = int(getattr(failure, "sqlite_errorcode", 0)) & 0xFF  # https://sqlite.org/rescode.html
+        self._failed |= code == _IOERR  # after a failed fsync nothing that was written can be relied on
+        return _of_file(code)
 
 
 def _begin(connection: Connection) -> None:
@@ -222,28 +217,27 @@ def _begin(connection: Connection) -> None:
 
 
 def _dispose(engine: Engine, pid: int) -> None:
-    """Close the connections of a database that nobody uses any more; a forked child's are its parent's."""
+    """Close all connections; a forked child's are its parent's."""
     if pid == os.getpid():
         engine.dispose()
 
 
 def _of_server(failure: BaseException | None, driver: Any) -> DiscreetError:
-    match getattr(failure, "sqlstate", None):  # https://www.postgresql.org/docs/current/errcodes-appendix.html
+    state = getattr(failure, "sqlstate", None)  # https://www.postgresql.org/docs/current/errcodes-appendix.html
+    unheard = isinstance(failure, driver.OperationalError | driver.InterfaceError | driver.InternalError)
+    match state:
         case "25006":  # READ ONLY SQL TRANSACTION
             return _read_only()
-        case "42501":  # INSUFFICIENT PRIVILEGE
-            return EngineFailed(
-                "the ledger's database does not permit this user to read and write its tables: nothing was spent; "
-                "ask its administrator"
-            )
         case "54000":  # PROGRAM LIMIT EXCEEDED
             return too_large()
         case "55P03":  # LOCK NOT AVAILABLE
             return _busy()
-    if isinstance(failure, driver.OperationalError | driver.InterfaceError | driver.InternalError):
-        return EngineFailed(
-            "the ledger's server did not answer: nothing is released; ask again with the same request id"
-        )
+        case "42501":  # INSUFFICIENT PRIVILEGE
+            words = "does not permit this user to read and write its tables: nothing was spent; ask its administrator"
+            return EngineFailed(f"the ledger's database {words}")
+        case _ if unheard:
+            words = "did not answer: nothing is released; ask again with the same request id"
+            return EngineFailed(f"the ledger's server {words}")
     return LedgerDamaged(
         "this database has no whole ledger that this user can see: connect to the right one as the right user, "
         "or put back a copy"
@@ -251,10 +245,6 @@ def _of_server(failure: BaseException | None, driver: Any) -> DiscreetError:
 
 
 _IOERR, _FULL, _CANTOPEN = 10, 13, 14
-
-
-def _code(failure: BaseException | None) -> int:
-    return int(getattr(failure, "sqlite_errorcode", 0)) & 0xFF  # https://sqlite.org/rescode.html
 
 
 def _of_file(code: int) -> DiscreetError:
@@ -266,24 +256,21 @@ def _of_file(code: int) -> DiscreetError:
                 "the ledger cannot be written, or its file was moved while open: "
                 "make the file and its folder writable, then open it again"
             )
-        case 10:  # _IOERR
+        case 10:  # IOERR
             return EngineFailed("the ledger's disk failed: nothing is released; mend it and open the ledger again")
         case 7 | 13:  # NOMEM, FULL
             return EngineFailed("the ledger's disk is full: nothing is released; make room and ask again")
         case 18:  # TOOBIG
             return too_large()
-    return _not_a_ledger()
+    return LedgerDamaged(
+        "this is not a whole ledger: put back the right file from a copy, "
+        "or, if none was ever here, make one with Ledger.open(…, new=True)"
+    )
 
 
 def server_of(connection: Connection) -> str:
     """The system identifier and the timeline of a server; "" for a file."""
     return str(connection.info.get("server", ""))
-
-
-def _row_type(statement: ReturnsRows) -> Any:
-    """A tuple with names for the rows of a statement; None if it gives none."""
-    names = [column.name for column in statement.exported_columns]
-    return namedtuple("Row", names) if names else None
 
 
 def _busy() -> EngineFailed:
@@ -292,13 +279,6 @@ def _busy() -> EngineFailed:
 
 def _read_only() -> EngineFailed:
     return EngineFailed("the ledger's database is read-only: nothing was spent; connect to the one that can be written")
-
-
-def _not_a_ledger() -> LedgerDamaged:
-    return LedgerDamaged(
-        "this is not a whole ledger: put back the right file from a copy, "
-        "or, if none was ever here, make one with Ledger.open(…, new=True)"
-    )
 
 
 def _sqlite(path: Path) -> Engine:

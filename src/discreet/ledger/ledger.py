@@ -19,6 +19,7 @@ import hmac
 import json
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -28,12 +29,12 @@ from sqlalchemy import select
 
 from discreet import views
 from discreet.errors import BudgetExceeded, InvalidParameter
-from discreet.ledger import restore as ledger_restore
+from discreet.ledger import refusals
+from discreet.ledger import restore as files
 from discreet.ledger.anchor import Head
 from discreet.ledger.book import Book, Page, entries_of
 from discreet.ledger.chain import COLUMNS, Entry, checked, in_epsilon, question_of, readable
-from discreet.ledger.refusals import damaged_file, foreign, require_answer, require_text, void
-from discreet.ledger.restore import places, refuse_unusable
+from discreet.ledger.refusals import require_text
 from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VERSION
 from discreet.parameters import charge, exact_epsilon, quote
 
@@ -84,14 +85,14 @@ class Ledger:
         `anchor` is the file that remembers its head: `<file>.anchor` beside a ledger's file by default; for PostgreSQL
         it must be given. `study` is a name that the ledger must hold. `new` makes a ledger where there is none.
         """
-        database, file = places(where, anchor)
+        database, file = files.places(where, anchor)
         if new:
-            ledger_restore.make(database, file)
-        refuse_unusable(database, file)
+            files.make(database, file)
+        files.refuse_unusable(database, file)
         ledger = cls(Book(database, file))
         try:
             if study not in {None, *ledger._book.open()}:
-                raise foreign(str(study))
+                raise refusals.foreign(str(study))
         except BaseException:
             ledger.close()
             raise
@@ -107,13 +108,11 @@ class Ledger:
         copy is charged at once, so that no budget comes back. A spend without an answer is void: it may have been
         answered in what was lost, so it is neither answered nor asked again.
         """
-        database, file = places(where, anchor)
-        refuse_unusable(database, file)
+        database, file = files.places(where, anchor)
+        files.refuse_unusable(database, file)
         book = Book(database, file)
-        try:
-            ledger_restore.restore(book, accept)
-        finally:
-            book.database.close()
+        with closing(book.database):
+            files.restore(book, accept)
         return cls.open(where, anchor=anchor)
 
     @classmethod
@@ -125,8 +124,8 @@ class Ledger:
         `other` is a copy of the anchor of a machine that uses the ledger: what that has seen must be there, and its
         key is shared, so that both know a version of the data by the same name.
         """
-        database, file = places(where, anchor)
-        ledger_restore.join(database, file, Path(other).absolute())
+        database, file = files.places(where, anchor)
+        files.join(database, file, Path(other).absolute())
         return cls.open(where, anchor=anchor)
 
     @property
@@ -161,8 +160,7 @@ class Ledger:
     def promise(self, study: str) -> dict[str, Any] | None:
         """What the study was created with; None if it is for arrays and files alone."""
         with self._book.page(study, reading=True) as page:
-            promise: dict[str, Any] | None = self._book.promise(page)
-        return promise
+            return self._book.promise(page)  # type: ignore[no-any-return]
 
     def keyed(self, version: str) -> str:
         """The version of the data, a hash of its content, under the anchor's key: so it can be kept and not be guessed.
@@ -208,8 +206,7 @@ class Ledger:
         for name, value in (("data_version", data_version), ("analyst", analyst)):
             if value is not None:
                 require_text(name, value)
-        exact = exact_epsilon(epsilon)
-        question = question_of(query, data_version, request_id)
+        exact, question = exact_epsilon(epsilon), question_of(query, data_version, request_id)
         asked: dict[str, Any] = {"request_id": request_id, "question": question, "epsilon": str(exact)}
         entry = {"query": query, "data_version": data_version, "analyst": analyst, **asked}
         repeated, answer = False, None
@@ -217,19 +214,11 @@ class Ledger:
         if head is None:
             with self._book.page(study, **asked) as page:
                 _spend(page, charge(exact), entry)
-            repeated, answer, head = page.asked, page.answer, page.head
+            repeated, answer, head = page.paid is not None, page.answer, page.head
             if repeated and answer is None:
                 self._book.refuse_hidden_answer(page, None)
-        return Grant(
-            study=study,
-            request_id=request_id,
-            question=question,
-            epsilon=exact,
-            analyst=analyst,
-            repeated=repeated,
-            answer=answer,
-            head=head,
-        )
+        known: dict[str, Any] = {"question": question, "epsilon": exact, "repeated": repeated, "answer": answer}
+        return Grant(study=study, request_id=request_id, analyst=analyst, head=head, **known)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -238,26 +227,21 @@ class Ledger:
 
     def record(self, grant: Grant, answer: bytes) -> bytes:
         """What is to be shown: this answer, now on disk, or the one that was recorded before it."""
-        require_answer(answer)
+        refusals.require_answer(answer)
         epsilon = str(grant.epsilon)
         asked: dict[str, Any] = {"request_id": grant.request_id, "question": grant.question, "epsilon": epsilon}
         with self._book.page(grant.study, **asked) as page:
-            if not page.asked:
+            if page.paid is None:
                 raise InvalidParameter("grant must come from a spend of this ledger")
             if page.void:
-                raise void()
+                raise refusals.void()
             if page.answer is None:
                 self._book.refuse_hidden_answer(page, grant.head, page.connection)
                 page.append(kind="answer", analyst=grant.analyst, amount=0, answer=answer, **asked)
         return answer if page.answer is None else page.answer
 
     def answer(
-        self,
-        *,
-        study: str,
-        request_id: str | None = None,
-        query: str | None = None,
-        data_version: str | None = None,
+        self, *, study: str, request_id: str | None = None, query: str | None = None, data_version: str | None = None
     ) -> bytes | None:
         """The stored answer to a request, or to a query of a data version (the one at the largest ε); None if none."""
         with self._book.page(study, request_id=request_id or "", reading=True) as page:
@@ -301,9 +285,9 @@ class Ledger:
 
     def entry(self, request_id: str, *, study: str) -> Entry | None:
         """The entry under which a request was charged, or found to be free; None if the study has none."""
+        wanted = ENTRY.c.study == study, ENTRY.c.request_id == request_id, ENTRY.c.kind.in_(("spend", "repeat"))
         with self._book.database.reading() as connection:
-            wanted = ENTRY.c.study == study, ENTRY.c.request_id == request_id, ENTRY.c.kind.in_(("spend", "repeat"))
-            row = connection.execute(select(*(ENTRY.c[name] for name in COLUMNS)).where(*wanted)).first()
+            row = connection.execute(select(ENTRY).where(*wanted)).first()
         return None if row is None else checked(self._book.id, Entry(**row._mapping))
 
     def _refuse_twice(self, request_id: str, *, study: str) -> None:
@@ -311,7 +295,7 @@ class Ledger:
         wanted = ENTRY.c.study == study, ENTRY.c.kind == "spend", ENTRY.c.request_id + "" == request_id
         with self._book.database.reading() as connection:
             if len(connection.execute(select(ENTRY.c.number).where(*wanted)).all()) > 1:
-                raise damaged_file()
+                raise refusals.damaged_file()
 
     def recent(self, study: str, *, last: int, analyst: str | None = None) -> list[Entry]:
         """The last entries of a study, or of one analyst in it, in order, without their answers.
@@ -375,8 +359,8 @@ def _spend(page: Page, cost: int, entry: dict[str, Any]) -> None:
             "nothing was spent"
         )
     if page.void:
-        raise void()
-    if page.asked:
+        raise refusals.void()
+    if page.paid is not None:
         if request is None and page.repeats(analyst, _REPEATS) < _REPEATS:
             page.append(kind="repeat", **{**entry, "query": None, "data_version": None})
         return

@@ -47,29 +47,28 @@ def new_request_id() -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The value in JSON's types, so that equal values are equal texts and different ones are not."""
+    """The value in JSON's types, so that equal values are equal texts and different ones are not.
+
+    What JSON has no word for is an object with one name that says what it is.
+    """
     if hasattr(value, "tolist"):  # numpy's numbers and arrays
         value = value.tolist()
     match value:
         case None | bool() | str():
-            return value
+            plain: Any = value
         case list() | tuple() | range():
-            return [_plain(item) for item in value]
-    return _tagged(value)
-
-
-def _tagged(value: Any) -> dict[str, Any]:
-    """An object with one name that says what it is, since JSON has no word for it."""
-    match value:
+            plain = [_plain(item) for item in value]
         case Rational() | Decimal() | Real():
-            return {"number": _number(value)}
+            plain = {"number": _number(value)}
         case date():
-            return {"date": value.isoformat()}
+            plain = {"date": value.isoformat()}
         case Mapping():
-            return {"fields": _fields(value)}
+            plain = {"fields": _fields(value)}
         case set() | frozenset():
-            return {"set": sorted((_plain(item) for item in value), key=json.dumps)}
-    raise InvalidParameter(f"a parameter must be a number, text, date, list or dict, got {quote(value)}")
+            plain = {"set": sorted((_plain(item) for item in value), key=json.dumps)}
+        case _:
+            raise InvalidParameter(f"a parameter must be a number, text, date, list or dict, got {quote(value)}")
+    return plain
 
 
 def _fields(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from discreet.errors import EngineFailed, InvalidParameter, LedgerDamaged, QueryRefused
 from discreet.parameters import quote
@@ -12,7 +13,6 @@ _NAME = 100
 
 _PRINTABLE = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]*")
 """No control characters, which PostgreSQL or a terminal cannot take, and no half of a surrogate pair."""
-
 
 MOST_BYTES = 500_000_000
 """In an answer: a row of SQLite takes 10⁹ bytes, and PostgreSQL shows an answer as text twice as long, up to 1 GiB."""
@@ -29,36 +29,32 @@ def require_text(name: str, value: object, longest: int = _NAME) -> None:
 
 
 def require_answer(answer: object) -> None:
-    """Refuse what no database of a ledger can keep."""
     if not isinstance(answer, bytes):
         raise InvalidParameter(f"answer must be bytes, got {quote(answer)}")
     if len(answer) > MOST_BYTES:
         raise too_large()
 
 
-def void() -> VoidQuestion:
-    """The refusal to answer what may have been answered before."""
-    return VoidQuestion(
-        "this question was paid for before the ledger was restored from a copy, which does not know its answer: it is "
-        "not answered twice; ask at another epsilon, as a new question"
-    )
+void = partial(
+    VoidQuestion,
+    "this question was paid for before the ledger was restored from a copy, which does not know its answer: it is "
+    "not answered twice; ask at another epsilon, as a new question",
+)
+damaged_file = partial(LedgerDamaged, "the ledger's file is damaged: put back a copy that is whole")
+swapped = partial(
+    LedgerDamaged, "the anchor belongs to another ledger: put the ledger and its own anchor together again"
+)
+unnamed = partial(LedgerDamaged, "the ledger names a study that it does not hold: put back a copy that is whole")
 
 
 def too_large() -> EngineFailed:
-    """What is said of an answer that a database does not take."""
     return EngineFailed(
         f"the answer is larger than a ledger keeps, {MOST_BYTES:,} bytes: nothing is released, and what was spent "
         "stays spent; ask for less at once, or release to a file"
     )
 
 
-def damaged_file() -> LedgerDamaged:
-    """The refusal of what no ledger has written."""
-    return LedgerDamaged("the ledger's file is damaged: put back a copy that is whole")
-
-
 def changed(study: str, number: int) -> LedgerDamaged:
-    """The refusal of an entry that is not what it was."""
     return LedgerDamaged(
         f"entry {number} of study {study!r} was changed, removed or made up: "
         "put back a copy of the ledger that is whole"
@@ -66,25 +62,13 @@ def changed(study: str, number: int) -> LedgerDamaged:
 
 
 def foreign(study: str) -> LedgerDamaged:
-    """The refusal of a study that the ledger does not hold."""
     return LedgerDamaged(
         f"study {study!r} is not in this ledger: open the ledger that belongs to it, "
         "or give a new study its total with Ledger.create"
     )
 
 
-def swapped() -> LedgerDamaged:
-    """The refusal of an anchor of another ledger."""
-    return LedgerDamaged("the anchor belongs to another ledger: put the ledger and its own anchor together again")
-
-
-def unnamed() -> LedgerDamaged:
-    """The refusal of a study that is named and not held."""
-    return LedgerDamaged("the ledger names a study that it does not hold: put back a copy that is whole")
-
-
 def behind(study: str, count: int, anchored: int, accept: str) -> LedgerDamaged:
-    """The refusal of a chain that lacks what the anchor has seen."""
     return LedgerDamaged(
         f"study {study!r} has {count} entries, which do not contain the anchored one, number {anchored}: "
         "put the newest copy back; or, to go on with this one and be charged for what it forgot, "
@@ -93,7 +77,6 @@ def behind(study: str, count: int, anchored: int, accept: str) -> LedgerDamaged:
 
 
 def moved(accept: str) -> LedgerDamaged:
-    """The refusal of another server than the one that the study is kept on."""
     return LedgerDamaged(
         "the ledger's server has another system identifier or timeline than before: it is a copy, or a standby that "
         "took over, and may have forgotten what was spent; put the right server back; or, to go on with this one, use "

@@ -11,10 +11,10 @@ that it has charged for; the same head is charged for once, also if the restore 
 
 from __future__ import annotations
 
-import fcntl
+import json
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import URL, insert, inspect, make_url, select
@@ -22,15 +22,15 @@ from sqlalchemy.exc import ArgumentError
 
 from discreet.draw.entropy import random_digits
 from discreet.errors import InvalidParameter, LedgerDamaged
-from discreet.ledger.anchor import Anchor, AnchorFile, building_name, private_file, sync_folder
+from discreet.ledger.anchor import Anchor, AnchorFile, building_name, locked, opened, private_file, sync_folder
 from discreet.ledger.book import Book, terms_of
 from discreet.ledger.database import Database, server_of
 from discreet.ledger.refusals import swapped
-from discreet.ledger.schema import LEDGER, STUDY, VERSION, create_tables
+from discreet.ledger.schema import LEDGER, STUDY, TABLES, VERSION
+from discreet.ledger.statements import ERAS
 
 
 def places(where: str | os.PathLike[str], anchor: str | os.PathLike[str] | None) -> tuple[Path | URL, Path]:
-    """Where the database is, and its anchor."""
     if isinstance(where, str) and where.partition("://")[1]:
         try:
             url = make_url(where)
@@ -64,46 +64,38 @@ def refuse_unusable(database: Path | URL, anchor: Path) -> None:
 
 def make(where: Path | URL, anchor: Path) -> None:
     """Make an empty ledger; of two who try at once, the second finds that it is there."""
-    with _alone_in(anchor.parent):
-        _make(where, anchor)
-
-
-def _make(where: Path | URL, anchor: Path) -> None:
-    there = where.exists() if isinstance(where, Path) else _has_tables(where)
-    if there:
-        raise InvalidParameter("new must be False for a ledger that exists: open it without new")
-    building = building_name(where) if isinstance(where, Path) else where
-    if isinstance(building, Path):
-        os.close(private_file(building))
-    book = Book(building, anchor)
-    book.id = random_digits(2)
-    anchored = False
-    try:
-        with book.database.transaction() as connection:
-            create_tables(connection)
-            connection.execute(insert(LEDGER).values(id=book.id, version=VERSION))
-            schema = book.database.fingerprint(connection)
-            book.anchor.create(Anchor(ledger=book.id, schema=schema, key=random_digits(4)))
-            anchored = True
-        book.database.close()
-        if isinstance(where, Path) and isinstance(building, Path):
-            os.replace(building, where)
-            sync_folder(where.parent)
-    except FileExistsError:
-        raise LedgerDamaged(
-            f"the anchor {anchor.name} is there and its ledger is not: put the ledger back; "
-            "if none was ever in use, remove the anchor"
-        ) from None
-    except BaseException:
-        if anchored:
-            anchor.unlink()
-        raise
-    finally:
-        book.database.close()
+    with ExitStack() as clean_up:
+        clean_up.enter_context(_alone_in(anchor.parent))
+        if where.exists() if isinstance(where, Path) else _has_tables(where):
+            raise InvalidParameter("new must be False for a ledger that exists: open it without new")
+        building = building_name(where) if isinstance(where, Path) else where
         if isinstance(building, Path):
-            building.unlink(missing_ok=True)
-            for end in ("-journal", ".lock"):
-                building.with_name(building.name + end).unlink(missing_ok=True)
+            os.close(private_file(building))
+            for end in ("", "-journal", ".lock"):
+                clean_up.callback(building.with_name(building.name + end).unlink, missing_ok=True)
+        book = Book(building, anchor)
+        clean_up.callback(book.database.close)
+        book.id, anchored = random_digits(2), False
+        try:
+            with book.database.transaction() as connection:
+                TABLES.create_all(connection, checkfirst=False)
+                connection.execute(insert(LEDGER).values(id=book.id, version=VERSION))
+                schema = book.database.fingerprint(connection)
+                book.anchor.create(Anchor(ledger=book.id, schema=schema, key=random_digits(4)))
+                anchored = True
+            book.database.close()
+            if isinstance(where, Path) and isinstance(building, Path):
+                os.replace(building, where)
+                sync_folder(where.parent)
+        except FileExistsError:
+            raise LedgerDamaged(
+                f"the anchor {anchor.name} is there and its ledger is not: put the ledger back; "
+                "if none was ever in use, remove the anchor"
+            ) from None
+        except BaseException:
+            if anchored:
+                anchor.unlink()
+            raise
 
 
 def restore(book: Book, accept: str) -> None:
@@ -127,7 +119,8 @@ def restore(book: Book, accept: str) -> None:
                 book.begin_study(connection, study, seen.total, None)
             head = book.find(connection, study, None).head
             forgotten = 0 if seen is None else seen.spent - (points[-1].spent if points else 0)
-            if seen is not None and seen.hash in book.accepted(connection, study):
+            eras = book.database.run(connection, ERAS, study=study)
+            if seen is not None and seen.hash in [json.loads(era.terms)["accepted"] for era in eras]:
                 forgotten = 0  # an earlier restore has charged it, and was broken off before it wrote its anchor
             columns = {
                 "kind": "restore",
@@ -149,10 +142,8 @@ def join(where: Path | URL, anchor: Path, other: Path) -> None:
     if os.path.lexists(anchor):
         raise InvalidParameter(f"anchor must be a new file, and {anchor.name} is there: open the ledger with it")
     book = Book(where, other)
-    try:
+    with closing(book.database):
         heads, known = book.verify(), book.anchor.read()
-    finally:
-        book.database.close()
     joined = Anchor(ledger=known.ledger, schema=known.schema, key=known.key)
     for head in heads.values():
         joined = joined.advanced(head)
@@ -164,17 +155,10 @@ def _alone_in(folder: Path) -> Iterator[None]:
     """While no other process makes a ledger in the folder; where folders have no locks, the anchor decides alone."""
     with ExitStack() as held:
         with suppress(OSError):
-            descriptor = os.open(folder, os.O_RDONLY)
-            held.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            held.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)  # closing alone would not do, if a fork has copied it
+            held.enter_context(locked(held.enter_context(opened(folder, os.O_RDONLY))))
         yield
 
 
 def _has_tables(url: URL) -> bool:
-    database = Database(url)
-    try:
-        with database.transaction() as connection:
-            return inspect(connection).has_table(LEDGER.name)
-    finally:
-        database.close()
+    with closing(Database(url)) as database, database.transaction() as connection:
+        return inspect(connection).has_table(LEDGER.name)

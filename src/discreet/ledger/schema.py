@@ -14,90 +14,56 @@ How a process connects, waits for its turn and translates what goes wrong: see `
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    Column,
-    ColumnElement,
-    Connection,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    PrimaryKeyConstraint,
-    Table,
-    Text,
-    literal_column,
-    text,
-)
+import sqlalchemy as sa
+
+from discreet.ledger.chain import Entry
 
 VERSION = 1
 """Of the tables and of the hash; a ledger of another version is refused."""
 
-_UNITS = Integer().with_variant(BigInteger(), "postgresql")  # 10⁶ ε are 10¹⁵ units
+_UNITS = sa.Integer().with_variant(sa.BigInteger(), "postgresql")  # 10⁶ ε are 10¹⁵ units
+_TYPES: dict[str, Any] = {"str": sa.Text, "int": _UNITS, "bytes": sa.LargeBinary}
 
-_tables = MetaData()
-
-
-def _table(name: str, *parts: Any) -> Table:
-    return Table(f"discreet_{name}", _tables, *parts, sqlite_strict=True, sqlite_with_rowid=False)
+TABLES = sa.MetaData()
 
 
-LEDGER = _table(
-    "ledger",
-    Column("id", Text, primary_key=True),
-    Column("version", Integer, nullable=False),
-)
+def _table(name: str, *parts: Any) -> sa.Table:
+    return sa.Table(f"discreet_{name}", TABLES, *parts, sqlite_strict=True, sqlite_with_rowid=False)
 
-STUDY = _table("study", Column("name", Text, primary_key=True))
+
+LEDGER = _table("ledger", sa.Column("id", sa.Text, primary_key=True), sa.Column("version", sa.Integer, nullable=False))
+
+STUDY = _table("study", sa.Column("name", sa.Text, primary_key=True))
 """The row that PostgreSQL locks; it never changes."""
 
 ANALYST = _table(
     "analyst",
-    Column("study", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("allotted", _UNITS, nullable=False),
-    Column("spent", _UNITS, nullable=False),
-    Column("hash", Text, nullable=False),
-    PrimaryKeyConstraint("study", "name"),
-    CheckConstraint("spent >= 0 AND spent <= allotted AND allotted > 0", name="discreet_analyst_within_allotted"),
+    *(sa.Column(name, sa.Text, nullable=False) for name in ("study", "name")),
+    *(sa.Column(name, _UNITS, nullable=False) for name in ("allotted", "spent")),
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.PrimaryKeyConstraint("study", "name"),
+    sa.CheckConstraint("spent >= 0 AND spent <= allotted AND allotted > 0", name="discreet_analyst_within_allotted"),
 )
 
 ENTRY = _table(
     "entry",
-    Column("study", Text, nullable=False),
-    Column("number", _UNITS, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("request_id", Text),
-    Column("analyst", Text),
-    Column("query", Text),
-    Column("data_version", Text),
-    Column("question", Text),
-    Column("epsilon", Text),
-    Column("amount", _UNITS, nullable=False),
-    Column("spent", _UNITS, nullable=False),
-    Column("total", _UNITS, nullable=False),
-    Column("answer", LargeBinary),
-    Column("terms", Text),
-    Column("time", Text, nullable=False),
-    Column("nonce", Text, nullable=False),
-    Column("before", Text, nullable=False),
-    Column("hash", Text, nullable=False),
-    PrimaryKeyConstraint("study", "number"),
-    CheckConstraint("spent >= 0 AND spent <= total AND total > 0", name="discreet_entry_within_total"),
-    CheckConstraint(
+    *(sa.Column(part.name, _TYPES[str(part.type).split()[0]], nullable=part.default is None) for part in fields(Entry)),
+    sa.PrimaryKeyConstraint("study", "number"),
+    sa.CheckConstraint("spent >= 0 AND spent <= total AND total > 0", name="discreet_entry_within_total"),
+    sa.CheckConstraint(
         "number > 0 AND length(nonce) = 32 AND length(before) = 64 AND length(hash) = 64", name="discreet_entry_chained"
     ),
-    CheckConstraint(
+    sa.CheckConstraint(
         "kind IN ('create', 'allot', 'spend', 'repeat', 'answer', 'restore')", name="discreet_entry_known_kind"
     ),
-    CheckConstraint(
+    sa.CheckConstraint(
         "amount >= 0 AND (kind = 'restore' OR (kind IN ('repeat', 'answer')) = (amount = 0))",
         name="discreet_entry_amount",
     ),
-    CheckConstraint(
+    sa.CheckConstraint(
         "(kind IN ('spend', 'repeat', 'answer')) = (request_id IS NOT NULL)"
         " AND (request_id IS NULL) = (question IS NULL) AND (request_id IS NULL) = (epsilon IS NULL)"
         " AND (kind = 'spend') = (query IS NOT NULL) AND (kind = 'answer') = (answer IS NOT NULL)"
@@ -105,54 +71,23 @@ ENTRY = _table(
         name="discreet_entry_complete",
     ),
 )
+"""The fields of an `Entry`; one that is None by default may be NULL."""
 
-REQUESTS = text("kind IN ('spend', 'repeat')")
-Index(
-    "discreet_one_request",
-    ENTRY.c.study,
-    ENTRY.c.request_id,
-    unique=True,
-    sqlite_where=REQUESTS,
-    postgresql_where=REQUESTS,
+
+def _index(name: str, where: str, *columns: sa.ColumnElement[Any], unique: bool = False) -> sa.TextClause:
+    """The condition of the rows that a new index of a study's entries covers."""
+    rows = sa.text(where)
+    sa.Index(f"discreet_{name}", ENTRY.c.study, *columns, unique=unique, sqlite_where=rows, postgresql_where=rows)
+    return rows
+
+
+_KIND, _NUMBER = ENTRY.c.kind, ENTRY.c.number
+BY_WHOM: sa.ColumnElement[str] = sa.literal_column("coalesce(analyst, '')")
+
+REQUESTS = _index("one_request", "kind IN ('spend', 'repeat')", ENTRY.c.request_id, unique=True)
+QUESTIONS = _index(
+    "one_spend_one_answer", "kind IN ('spend', 'answer')", ENTRY.c.question, ENTRY.c.epsilon, _KIND, unique=True
 )
-
-QUESTIONS = text("kind IN ('spend', 'answer')")
-Index(
-    "discreet_one_spend_one_answer",
-    ENTRY.c.study,
-    ENTRY.c.question,
-    ENTRY.c.epsilon,
-    ENTRY.c.kind,
-    unique=True,
-    sqlite_where=QUESTIONS,
-    postgresql_where=QUESTIONS,
-)
-
-RESTORES = text("kind = 'restore'")
-Index(
-    "discreet_restores",
-    ENTRY.c.study,
-    ENTRY.c.kind,  # so that SQLite prefers it to the key
-    ENTRY.c.number,
-    sqlite_where=RESTORES,
-    postgresql_where=RESTORES,
-)
-
-REPEATS = text("kind = 'repeat'")
-BY_WHOM: ColumnElement[str] = literal_column("coalesce(analyst, '')")
-Index("discreet_repeats", ENTRY.c.study, BY_WHOM, ENTRY.c.time, sqlite_where=REPEATS, postgresql_where=REPEATS)
-
-_SOMEBODY = text("analyst IS NOT NULL")
-Index(
-    "discreet_by_analyst",
-    ENTRY.c.study,
-    ENTRY.c.analyst,
-    ENTRY.c.number,
-    sqlite_where=_SOMEBODY,
-    postgresql_where=_SOMEBODY,
-)
-
-
-def create_tables(connection: Connection) -> None:
-    """Make the tables, where there are none."""
-    _tables.create_all(connection, checkfirst=False)
+RESTORES = _index("restores", "kind = 'restore'", _KIND, _NUMBER)  # with the kind, SQLite prefers it to the key
+REPEATS = _index("repeats", "kind = 'repeat'", BY_WHOM, ENTRY.c.time)
+_index("by_analyst", "analyst IS NOT NULL", ENTRY.c.analyst, _NUMBER)

@@ -17,118 +17,96 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    LargeBinary,
-    Select,
-    Text,
-    TextClause,
-    bindparam,
-    cast,
-    exists,
-    func,
-    insert,
-    literal_column,
-    null,
-    select,
-    tuple_,
-    union_all,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from discreet.ledger.chain import COLUMNS
 from discreet.ledger.schema import ANALYST, BY_WHOM, ENTRY, QUESTIONS, REPEATS, REQUESTS, RESTORES, STUDY
 
-_OF_STUDY = ENTRY.c.study == bindparam("study")
-_NUMBER_OF_LAST = select(func.max(ENTRY.c.number)).where(_OF_STUDY).scalar_subquery()
+_ASKED = {name: ENTRY.c[name] == sa.bindparam(name) for name in ("request_id", "question", "epsilon", "analyst")}
+_OF_STUDY = ENTRY.c.study == sa.bindparam("study")
+_NONE: sa.ColumnElement[int] = sa.literal_column("0")
+_FIRST: sa.ColumnElement[int] = sa.literal_column("1")
+_NUMBER_OF_LAST = sa.select(sa.func.max(ENTRY.c.number)).where(_OF_STUDY).scalar_subquery()
 
 
 def _part(
-    name: str, answer: ColumnElement[bytes], *where: ColumnElement[bool] | TextClause
-) -> Select[*tuple[Any, ...]]:
-    others = {"query": cast(null(), Text).label("query"), "answer": answer.label("answer")}
+    name: str, answer: sa.ColumnElement[bytes], *where: sa.ColumnElement[bool] | sa.TextClause
+) -> sa.Select[*tuple[Any, ...]]:
+    others = {"query": sa.cast(sa.null(), sa.Text).label("query"), "answer": answer.label("answer")}
     columns = [others.get(column, ENTRY.c[column]) for column in COLUMNS]
-    return select(literal_column(f"'{name}'").label("part"), *columns).where(_OF_STUDY, *where)
+    return sa.select(sa.literal_column(f"'{name}'").label("part"), *columns).where(_OF_STUDY, *where)
 
 
-_NO_ANSWER = cast(null(), LargeBinary)
-_LAST_RESTORE = select(func.max(ENTRY.c.number)).where(_OF_STUDY, RESTORES).scalar_subquery()
-FIND = union_all(
+_NO_ANSWER = sa.cast(sa.null(), sa.LargeBinary)
+_LAST_RESTORE = sa.select(sa.func.max(ENTRY.c.number)).where(_OF_STUDY, RESTORES).scalar_subquery()
+FIND = sa.union_all(
     _part("head", _NO_ANSWER, ENTRY.c.number == _NUMBER_OF_LAST),
-    _part("anchored", _NO_ANSWER, ENTRY.c.number == bindparam("anchored")),
-    _part("era", _NO_ANSWER, ENTRY.c.number == func.coalesce(_LAST_RESTORE, literal_column("1"))),
-    _part("request", _NO_ANSWER, ENTRY.c.request_id == bindparam("request_id"), REQUESTS),
-    _part(
-        "question",
-        ENTRY.c.answer,
-        ENTRY.c.question == bindparam("question"),
-        ENTRY.c.epsilon == bindparam("epsilon"),
-        QUESTIONS,
-    ),
+    _part("anchored", _NO_ANSWER, ENTRY.c.number == sa.bindparam("anchored")),
+    _part("era", _NO_ANSWER, ENTRY.c.number == sa.func.coalesce(_LAST_RESTORE, _FIRST)),
+    _part("request", _NO_ANSWER, _ASKED["request_id"], REQUESTS),
+    _part("question", ENTRY.c.answer, _ASKED["question"], _ASKED["epsilon"], QUESTIONS),
 )
 """All that a spend must know, in one statement: after the lock, so that it sees what the last writer did."""
 
-ADD = insert(ENTRY)
+ADD = sa.insert(ENTRY)
 
 WALK = (
-    select(
+    sa.select(
         *(ENTRY.c[name] for name in COLUMNS if name != "answer"),
-        func.sha256(ENTRY.c.answer, type_=LargeBinary).label("answer_hash"),
+        sa.func.sha256(ENTRY.c.answer, type_=sa.LargeBinary).label("answer_hash"),
     )
-    .where(_OF_STUDY, ENTRY.c.number > bindparam("after"), ENTRY.c.number <= bindparam("last"))
+    .where(_OF_STUDY, ENTRY.c.number > sa.bindparam("after"), ENTRY.c.number <= sa.bindparam("last"))
     .order_by(ENTRY.c.number)
 )
 """The entries after one, in order, with the hash of an answer in its place: an answer may be large. A range of numbers
 is found by the key, whatever PostgreSQL knows of the table; a LIMIT may sort all the rest for each batch."""
 
-POINT = select(ENTRY.c.hash).where(_OF_STUDY, ENTRY.c.number == bindparam("number"))
+POINT = sa.select(ENTRY.c.hash).where(_OF_STUDY, ENTRY.c.number == sa.bindparam("number"))
+
+ERAS = sa.select(ENTRY.c.terms).where(_OF_STUDY, RESTORES)
+"""The restores of a study."""
 
 REPEATED = (
-    select(ENTRY.c.number)
-    .where(_OF_STUDY, bindparam("analyst") == BY_WHOM, ENTRY.c.time >= bindparam("since"), REPEATS)
-    .limit(bindparam("most"))
-    .offset(literal_column("0"))
+    sa.select(ENTRY.c.number)
+    .where(_OF_STUDY, sa.bindparam("analyst") == BY_WHOM, ENTRY.c.time >= sa.bindparam("since"), REPEATS)
+    .limit(sa.bindparam("most"))
+    .offset(_NONE)
 )
 """What an analyst, or nobody (""), has repeated since a time."""
 
-_THEIRS = (ANALYST.c.study == bindparam("study"), ANALYST.c.name == bindparam("analyst"))
+_THEIRS = (ANALYST.c.study == sa.bindparam("study"), ANALYST.c.name == sa.bindparam("analyst"))
 
-SHARE = select(ANALYST).where(*_THEIRS)
+SHARE = sa.select(ANALYST).where(*_THEIRS)
 
-BY_ANALYST = (
-    select(ENTRY.c.number)
-    .where(_OF_STUDY, ENTRY.c.analyst == bindparam("analyst"))
-    .limit(literal_column("1"))
-    .offset(literal_column("0"))
-)
+BY_ANALYST = sa.select(ENTRY.c.number).where(_OF_STUDY, _ASKED["analyst"]).limit(_FIRST).offset(_NONE)
 """An entry of an analyst, if there is any: then there is a share."""
 
-_NEW = {name: bindparam(name, type_=ENTRY.c[name].type) for name in COLUMNS if name != "answer"}
+_NEW = {name: sa.bindparam(name, type_=ENTRY.c[name].type) for name in COLUMNS if name != "answer"}
 _LAST = (
-    select(ENTRY.c.number + literal_column("1"), ENTRY.c.hash, ENTRY.c.spent + _NEW["amount"], ENTRY.c.total)
+    sa.select(ENTRY.c.number + _FIRST, ENTRY.c.hash, ENTRY.c.spent + _NEW["amount"], ENTRY.c.total)
     .where(_OF_STUDY)
     .order_by(ENTRY.c.number.desc())
-    .limit(literal_column("1"))
+    .limit(_FIRST)
 )
-_FOLLOWS = tuple_(_NEW["number"], _NEW["before"], _NEW["spent"], _NEW["total"]) == _LAST.scalar_subquery()
-_DURABLE: ColumnElement[bool] = literal_column("current_setting('synchronous_commit') = 'on'")
-_SPACE, _UTF8, _HEX = (literal_column(f"'{text}'", Text) for text in (" ", "UTF8", "hex"))
+_FOLLOWS = sa.tuple_(_NEW["number"], _NEW["before"], _NEW["spent"], _NEW["total"]) == _LAST.scalar_subquery()
+_DURABLE: sa.ColumnElement[bool] = sa.literal_column("current_setting('synchronous_commit') = 'on'")
+_SPACE, _UTF8, _HEX = (sa.literal_column(f"'{text}'", sa.Text) for text in (" ", "UTF8", "hex"))
 
 
-def _share_digest(spent: ColumnElement[int]) -> ColumnElement[str]:
+def _share_digest(spent: sa.ColumnElement[int]) -> sa.ColumnElement[str]:
     """See `chain.share_digest`."""
-    words = func.concat_ws(_SPACE, ANALYST.c.allotted, spent, ANALYST.c.study, ANALYST.c.name)
-    return func.encode(func.sha256(func.convert_to(words, _UTF8)), _HEX, type_=Text)
+    words = sa.func.concat_ws(_SPACE, ANALYST.c.allotted, spent, ANALYST.c.study, ANALYST.c.name)
+    return sa.func.encode(sa.func.sha256(sa.func.convert_to(words, _UTF8)), _HEX, type_=sa.Text)
 
 
-_FITS = exists().where(
+_FITS = sa.exists().where(
     *_THEIRS, ANALYST.c.hash == _share_digest(ANALYST.c.spent), ANALYST.c.spent + _NEW["amount"] <= ANALYST.c.allotted
 )
 
 
-def _append(*where: ColumnElement[bool]) -> postgresql.Insert:
-    held = select(*_NEW.values()).where(STUDY.c.name == bindparam("study"), _DURABLE, _FOLLOWS, *where)
+def _append(*where: sa.ColumnElement[bool]) -> postgresql.Insert:
+    held = sa.select(*_NEW.values()).where(STUDY.c.name == sa.bindparam("study"), _DURABLE, _FOLLOWS, *where)
     new = postgresql.insert(ENTRY).from_select(list(_NEW), held.with_for_update(of=STUDY, skip_locked=True))
     return new.on_conflict_do_nothing()
 
@@ -138,5 +116,5 @@ APPEND = _append()
 
 _ADDED = _append(_FITS).returning(ENTRY.c.amount).cte("added")
 _SPENT = ANALYST.c.spent + _ADDED.c.amount
-APPEND_SHARED = update(ANALYST).where(*_THEIRS).values(spent=_SPENT, hash=_share_digest(_SPENT))
+APPEND_SHARED = sa.update(ANALYST).where(*_THEIRS).values(spent=_SPENT, hash=_share_digest(_SPENT))
 """The same for an analyst, whose share is charged if and only if the spend was added."""

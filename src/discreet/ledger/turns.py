@@ -16,7 +16,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from weakref import WeakSet
 
@@ -57,11 +57,8 @@ class Turn:
             raise Busy
         try:
             self.taken = True
-            if self._file is None:
+            with nullcontext() if self._file is None else _alone(self._file, end):
                 yield
-            else:
-                with _alone(self._file, end):
-                    yield
         finally:
             self.taken = False
             self.lock.release()
@@ -90,13 +87,10 @@ def _alone(file: Path, end: float) -> Iterator[None]:
 
 def _opened(file: Path) -> int:
     while True:
-        try:
+        with suppress(FileNotFoundError):
             return os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except FileNotFoundError:
-            try:
-                return private_file(file)
-            except FileExistsError:
-                continue
+        with suppress(FileExistsError):
+            return private_file(file)
 
 
 def _is_taken(descriptor: int, file: Path) -> bool:

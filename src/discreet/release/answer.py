@@ -72,7 +72,7 @@ class Answer:
 
     @property
     def epsilon(self) -> Fraction:
-        """What it cost."""
+        """The ε that was spent for it, exactly."""
         return Fraction(self.record["epsilon"])
 
     @property
@@ -117,7 +117,7 @@ class Answer:
         return [row[name][0] for row in self.rows]
 
     def interval(self, name: str) -> list[tuple[Any, Any]]:
-        """The ends of the intervals of a column."""
+        """For each row the lower and the upper end of the interval of a column."""
         self[name]
         return [row[name][1:] for row in self.rows]
 

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.calibrate.grid import Grid, grid_of
-from discreet.draw.addition import add
-from discreet.draw.vector import beyond_int64, draw_one, fill
+from discreet.draw.vector import add, beyond_int64, draw_one, fill
 from discreet.errors import InvalidParameter
 from discreet.parameters import exact_count, exact_epsilon, exact_sensitivity
 from discreet.release.account import Account, charged

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.calibrate.grid import Grid, floor_log2, grid_of
+from discreet.calibrate.grid import Grid, grid_of, public_step
 from discreet.draw.choice import choose, common_unit
 from discreet.draw.coin import Chance, flips
 from discreet.draw.vector import beyond_int64, draw_one, fill
@@ -64,13 +64,16 @@ class NoisyColumn:
         return NoisySum(value=self.values[cell], step=self.step, scale=self.scale)
 
 
-def public_step(scale: Fraction, epsilon: Fraction, changes: int) -> int:
-    """The step, in grid units, that a total with noise of this scale is rounded to before it is drawn."""
-    return int(2 ** max(0, floor_log2(scale * epsilon / changes) - 20))
-
-
-def noisy_columns(totals: Exact[Any], scales: list[Fraction], epsilon: Fraction, changes: int) -> list[NoisyColumn]:
+def noisy_columns(
+    exact: Exact[Any],
+    scales: list[Fraction],
+    epsilon: Fraction,
+    changes: int,
+    totals: Callable[[Any], Sequence[Sequence[int]]] | None = None,
+) -> list[NoisyColumn]:
     """The totals Tᵢ of many groups with exact noise of scales bᵢ, where no unit moves Σ|Tᵢ|/bᵢ by more than ε.
+
+    The exact integers are the totals, or `totals` makes them of these.
 
     Large totals are first rounded to a public step cᵢ of about 2⁻²⁰·bᵢ·ε, which moves each of the `changes` groups that
     one unit can touch by up to one step more. The scale in steps becomes bᵢ/(cᵢ·(1−θ)) with θ = changes·Σ cᵢ/(bᵢ·ε),
@@ -89,7 +92,7 @@ def noisy_columns(totals: Exact[Any], scales: list[Fraction], epsilon: Fraction,
                 step * (_nearest_multiple(total, step) + noise)
                 for total, noise in zip(column, _many(scale, len(column)).tolist(), strict=True)
             ]
-            for column, step, scale in zip(totals.reveal(), steps, widened, strict=True)
+            for column, step, scale in zip(exact.reveal(totals), steps, widened, strict=True)
         ]
 
     return [
@@ -102,7 +105,7 @@ def noisy_counts(counts: Exact[NDArray[np.int64]], scale: Fraction) -> NDArray[n
     """Every count, also an empty one, with exact noise of this scale."""
 
     def draw() -> NDArray[np.int64]:
-        exact = counts.reveal()
+        exact: NDArray[np.int64] = counts.reveal()
         noise = np.empty(exact.size, np.int64)
         fill(noise, scale)
         return np.add(exact, noise, noise)

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.metadata import version
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast, overload
@@ -44,6 +44,9 @@ from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign, largest
 
+_installed = lru_cache(version)
+"""Reading the metadata of a package takes milliseconds."""
+
 _LEAST_DOUBT = Fraction(1, 10**12)
 """Of one interval: 1 − confidence must be a float with some digits."""
 
@@ -52,7 +55,7 @@ if TYPE_CHECKING:
     from discreet.release.study import Study
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Plan:
     """A question with its price; frozen, so what is shown is what is released."""
 
@@ -68,7 +71,7 @@ class Plan:
     size: int | None = None
     """Rows of a group that the plan shows errors for; only for display."""
 
-    @property
+    @cached_property
     def level(self) -> Fraction:
         """The confidence of each single interval."""
         if not self.simultaneous:
@@ -80,7 +83,7 @@ class Plan:
         """What a release spends: ε, or nothing where all that is asked for is public."""
         return self.epsilon if any(share.epsilon for share in self.shares) else Fraction(0)
 
-    @property
+    @cached_property
     def lines(self) -> list[Line]:
         """Δ, scale and error of each aggregate."""
         return [
@@ -89,13 +92,13 @@ class Plan:
             for line in share.design.lines(share.terms, share.epsilon or self.epsilon, self.level, self.size)
         ]
 
-    @property
+    @cached_property
     def canonical(self) -> str:
         """The one text of what will be released: questions that only differ in spelling share it."""
         policy = self.study.policy
         promise = [policy.neighbors, policy.unit, policy.max_rows, policy.max_groups]
         parts = [[share.text for share in self.shares], str(self.confidence), self.simultaneous]
-        return json.dumps([questions.canonical(self.query), promise, parts], separators=(",", ":"))
+        return json.dumps([self._written[0], promise, parts], separators=(",", ":"))
 
     @overload
     def release(self, *, to: None = None, request_id: str | None = None, analyst: str | None = None) -> Answer: ...
@@ -132,11 +135,9 @@ class Plan:
             analyst=analyst,
             data_version=study.version,
         )
-        content = grant.answer
-        if content is None:
-            with within_memory():
-                content = ledger.record(grant, self._answered(rest))
-        remaining = ledger.remaining(study.name, analyst=analyst)
+        with within_memory():
+            content = ledger.record(grant, self._answered(rest)) if grant.answer is None else grant.answer
+            remaining = ledger.remaining(study.name, analyst=analyst)
         return Answer(content=content, query=self.query, remaining=remaining, entry=entry, kept=study.kept)
 
     def fetched(self) -> Exact[list[list[Any]]]:
@@ -154,13 +155,10 @@ class Plan:
             )
         )
 
-    def parts(self, fetched: Exact[list[list[Any]]]) -> Iterator[tuple[Share, Exact[list[list[Any]]]]]:
-        """Each design with its own integers, out of those of all."""
-        at = 0
-        for share in self.shares:
-            count = len(share.design.measures())
-            yield share, fetched.map(lambda found, at=at, count=count: found[at : at + count])  # type: ignore[misc]
-            at += count
+    @property
+    def sizes(self) -> list[int]:
+        """How many integers of a group are those of each design."""
+        return [len(share.design.measures()) for share in self.shares]
 
     def checked(self) -> Plan:
         """The plan itself, if it can be released: what would fail after the spend is refused here.
@@ -173,7 +171,7 @@ class Plan:
                 "together: lower it, or leave simultaneous out"
             )
         with suppress(ArithmeticError, ValueError):
-            self.told()
+            _ = self.lines
             for share in self.shares:
                 _json(_rehearsed(cast(Any, share.design), share.terms, share.epsilon, self.level))
             return self
@@ -183,9 +181,9 @@ class Plan:
 
     def _answered(self, rest: dict[str, Any]) -> bytes:
         """Read, draw, and write down everything that may be known; `rest` is what was known before."""
-        fetched = self.fetched()
         numbers: dict[str, Any] = {}
-        for share, part in self.parts(fetched):
+        sizes = self.sizes
+        for share, part in zip(self.shares, self.fetched().split(sizes), strict=True):
             for name, rows in items(share.design, part, share.terms, share.epsilon, self.level).items():
                 value, low, high = ([as_finite(item) for item in column] for column in zip(*rows, strict=True))
                 numbers[name] = {"value": value, "low": low, "high": high}
@@ -201,7 +199,7 @@ class Plan:
         policy = self.study.policy
         return {
             "discreet": 1,
-            "software": f"discreet {version('discreet')}",
+            "software": f"discreet {_installed('discreet')}",
             "study": self.study.name,
             "neighbors": policy.neighbors,
             "unit": policy.unit,
@@ -212,11 +210,11 @@ class Plan:
             "confidence": str(self.confidence),
             "simultaneous": self.simultaneous,
             "data_version": policy.version,  # what is declared, never a hash of the content: that would tell it
-            "question": questions.canonical(self.query),
+            "question": self._written[0],
             "statistics": [
                 {
                     "name": line.name,
-                    "asked": self._texts[line.name],
+                    "asked": self.texts[line.name],
                     "sensitivity": str(line.sensitivity),
                     "scale": str(line.scale),
                     "step": str(line.step),
@@ -227,18 +225,18 @@ class Plan:
         }
 
     @property
-    def _texts(self) -> dict[str, str]:
+    def texts(self) -> dict[str, str]:
         """What each released number is, in the one text that a question has."""
-        found: dict[str, str] = {}
-        for name, one in self.query.aggregates:
-            each = [replace(one, shares=(share,)) for share in one.shares] if isinstance(one, Quantiles) else [one]
-            found.update(zip(questions.released(name, one), map(questions.aggregate_text, each), strict=True))
-        return found
+        return self._written[1]
+
+    @cached_property
+    def _written(self) -> tuple[str, dict[str, str]]:
+        return questions.canonical(self.query), questions.texts(self.query)
 
     def titles(self) -> dict[str, str]:
         """What each released number is called in the answer; if it is only computed with, what it is."""
         named = {output.name: name for name, output in reversed(self.query.outputs) if isinstance(output, Named)}
-        return {**self._texts, **named}
+        return {**self.texts, **named}
 
     @property
     def table(self) -> list[list[str]]:
@@ -321,11 +319,14 @@ def _rehearsed(design: Any, terms: Terms, epsilon: Fraction, level: Fraction) ->
     """What a design makes of one empty group; choices of ranks are alike in all groups, and only tried in one."""
     if terms.cells > 1 and not isinstance(design, CountDesign | MomentDesign | JointDesign):
         return {}
-    empty = [
-        [np.zeros(measure.value.grid.width + 1, np.int64)] if isinstance(measure, Cells) else [0]
-        for measure in design.measures()
-    ]
-    return items(design, Exact(empty), terms, epsilon, level)
+    points = tuple(one.value.grid.width + 1 if isinstance(one, Cells) else 0 for one in design.measures())
+    return items(design, _empty(points), terms, epsilon, level)
+
+
+@lru_cache(maxsize=64)
+def _empty(points: tuple[int, ...]) -> Exact[list[list[Any]]]:
+    """The integers of one empty group: counts of so many cells, or a number."""
+    return Exact([[np.zeros(cells, np.int64)] if cells else [0] for cells in points])
 
 
 def labels(group: questions.Group) -> list[object]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from discreet.ask.expression import Column as Named
 from discreet.ask.query import Count, Extreme, Moment, Quantiles
 from discreet.ask.statistics import moment
-from discreet.calibrate.grid import ValueGrid, value_grid
+from discreet.calibrate.grid import ValueGrid, public_step, value_grid
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines import array as engine
 from discreet.engines.array import Column, column
@@ -36,8 +36,7 @@ from discreet.parameters import (
     quote,
 )
 from discreet.release.design import Estimate, Released
-from discreet.release.mechanism import public_step
-from discreet.release.release import Ends, Release, Spread
+from discreet.release.release import Ends, Release, Spread, Vector, fields_of
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.cumulative import TreeDesign
 from discreet.release.statistics.moments import MomentDesign
@@ -254,7 +253,7 @@ def moments(ask: Question, *statistics: str) -> dict[str, Release]:
 
 def _of_moments(ask: Question, design: MomentDesign, estimate: Estimate, statistic: str) -> Release:
     """One statistic of a joint release; where n is public, in terms of the mean rather than of the sum."""
-    scale, step = design.noise(statistic, ask.terms, ask.epsilon)
+    scale, step = design.noise(statistic, design.scales(ask.terms, ask.epsilon), ask.terms, ask.epsilon)
     base = moment(statistic).base
     match base:
         case "sum":
@@ -278,11 +277,12 @@ def public_total(ask: Question) -> int | None:
     return len(ask.data) if ask.public_size else None
 
 
-def of_tree(ask: Question, design: TreeDesign, estimate: Estimate, step: Fraction) -> Release:
+def of_tree(ask: Question, design: TreeDesign, estimate: Estimate, step: Fraction) -> Vector:
     """All numbers of an estimate of a tree."""
     scale = design.tree(ask.terms, ask.epsilon).scale
     spread = lambda confidence, _: estimate.ends(confidence)  # noqa: E731
-    return ask.release(estimate.values, spread, sensitivity=scale * ask.epsilon, scale=scale, step=step)
+    found = ask.release(estimate.values, spread, sensitivity=scale * ask.epsilon, scale=scale, step=step)
+    return Vector(**fields_of(found))
 
 
 def chosen(ask: Question, share: Fraction, bracket: Fraction | None) -> Release:

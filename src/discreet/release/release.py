@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from discreet import views
 from discreet.errors import InvalidParameter
 from discreet.formats import rounded, shown, with_interval
-from discreet.parameters import exact_confidence
+from discreet.parameters import Number, exact_confidence
 from discreet.release.statistics.isotonic import project
 
 Ends: TypeAlias = tuple[Any, Any]
@@ -39,9 +39,10 @@ _USUAL = Fraction(19, 20)
 class Release:
     """Released numbers with their error and their cost."""
 
-    value: Any
-    """A number, or an array of numbers."""
+    value: float
+    """A number, whole where the statistic is; in the classes below, an array of numbers."""
     epsilon: Fraction
+    """What it cost, exactly."""
     sensitivity: Fraction
     """Δ: how far one unit moves the exact answer, in its own units (the L1 norm over a vector)."""
     scale: Fraction
@@ -49,7 +50,9 @@ class Release:
     step: Fraction
     """Released numbers are multiples of this before any rounding to decimals."""
     neighbors: str
+    """Between whom it hides the difference: "change-one" or "add-remove"."""
     statistic: str
+    """The name of the function that released it."""
     missing: str = ""
     """What was done with missing values; empty where there can be none."""
     error: str = ""
@@ -61,12 +64,15 @@ class Release:
         """What a reader should know besides the numbers: of their error, and of missing values."""
         return "; ".join(filter(None, (self.error, self.missing)))
 
-    def interval(self, confidence: Any = _USUAL, *, simultaneous: bool = False) -> Ends:
-        """The lower and the upper end of the interval."""
+    def interval(self, confidence: Number = _USUAL, *, simultaneous: bool = False) -> Ends:
+        """The lower and the upper end of the interval that holds the exact number at this confidence.
+
+        Of a vector, an array of lower and one of upper ends, which hold one by one, or all together (`simultaneous`).
+        """
         return self._spread(exact_confidence(confidence), simultaneous)
 
-    def accuracy(self, confidence: Any = _USUAL, *, simultaneous: bool = False) -> Any:
-        """The half-width of the interval: the larger of its two sides."""
+    def accuracy(self, confidence: Number = _USUAL, *, simultaneous: bool = False) -> Any:
+        """How far the number is from the exact one at most, at this confidence: the larger side of the interval."""
         low, high = self.interval(confidence, simultaneous=simultaneous)
         if isinstance(low, np.ndarray):
             return np.maximum(self.value - low, high - self.value)
@@ -81,17 +87,8 @@ class Release:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.value, dtype=dtype, copy=True if copy is None else copy)
 
-    def __len__(self) -> int:
-        return len(self.value)
-
     def __bool__(self) -> bool:
         return True  # a release is something, whatever its number
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.value[index]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.value)
 
     def figure(self, **options: Any) -> Any:
         """The numbers with their intervals as a chart."""
@@ -203,7 +200,24 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Histogram(Release):
+class Vector(Release):
+    """Several released numbers, in an array."""
+
+    value: NDArray[Any]  # type: ignore[assignment] # one number and several have the same methods
+    """The numbers."""
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.value[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Histogram(Vector):
     """Released counts of bins. They are unbiased and add up; `projected` is for display."""
 
     edges: tuple[float, ...]
@@ -217,7 +231,7 @@ class Histogram(Release):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Cumulative(Release):
+class Cumulative(Vector):
     """Released numbers of units at or below each of the `points`; the intervals hold at all points at once."""
 
     points: NDArray[np.float64]
@@ -250,7 +264,7 @@ class Releases(Mapping[str, Release]):
         except KeyError:
             raise AttributeError(f"there is no {name!r} in this release; it has {', '.join(self.parts)}") from None
 
-    def interval(self, confidence: Any = _USUAL) -> dict[str, Ends]:
+    def interval(self, confidence: Number = _USUAL) -> dict[str, Ends]:
         """One interval for each statistic, all of them holding together at this confidence."""
         miss = (1 - exact_confidence(confidence)) / len(self.parts)
         return {name: part._spread(1 - miss, False) for name, part in self.parts.items()}
@@ -283,7 +297,7 @@ def _fraction(other: Any) -> Fraction:
     return Fraction(other.item() if isinstance(other, np.number) else other)
 
 
-def together(parts: Sequence[Release], epsilon: Fraction, statistic: str) -> Release:
+def together(parts: Sequence[Release], epsilon: Fraction, statistic: str) -> Vector:
     """Several quantiles as one vector, in rising order; sorted ends still hold rising truths."""
 
     def spread(confidence: Fraction, simultaneous: bool) -> Ends:
@@ -292,4 +306,5 @@ def together(parts: Sequence[Release], epsilon: Fraction, statistic: str) -> Rel
         return np.sort(lows), np.sort(highs)
 
     value = np.sort([part.value for part in parts])
-    return replace(parts[0], value=value, epsilon=epsilon, statistic=statistic, error="", _spread=spread)
+    told = {"value": value, "epsilon": epsilon, "statistic": statistic, "error": "", "_spread": spread}
+    return Vector(**{**fields_of(parts[0]), **told})

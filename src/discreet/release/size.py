@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from discreet.ask.query import released
 from discreet.engines.base import Cells
 from discreet.errors import EngineFailed, InvalidParameter, QueryRefused
 from discreet.ledger.refusals import MOST_BYTES
@@ -29,7 +28,7 @@ _DIGITS = 25
 
 def refuse_large(plan: Plan, rest: int) -> None:
     """Refuse an answer that a ledger cannot keep; `rest` bytes of it are known."""
-    numbers = 3 * plan.cells * sum(len(released(name, one)) for name, one in plan.query.aggregates)
+    numbers = 3 * plan.cells * len(plan.texts)
     if numbers > MOST_NUMBERS or rest + _DIGITS * numbers > MOST_BYTES:
         raise QueryRefused(
             f"an answer has at most {MOST_NUMBERS:,} numbers, intervals included, and this one has {numbers:,} for "

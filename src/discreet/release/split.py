@@ -50,11 +50,10 @@ def of_everybody(policy: Policy, query: Query) -> bool:
 
 
 def _designs(
-    policy: Policy, query: Query, cells: int, public_size: bool
+    policy: Policy, query: Query, cells: int, public_size: bool, each: bool
 ) -> tuple[list[tuple[Design, bool]], JointDesign | None]:
     """The designs of a query, each with whether its number of rows is public; and what is measured jointly, if any."""
     whole = public_size and of_everybody(policy, query)
-    each = policy.unit_column is None
     meets = policy.neighbors == "change-one" and cells == 1
     designs: list[tuple[Design, bool]] = []
     counts: list[tuple[str, Count]] = []
@@ -116,7 +115,8 @@ def shared(
 ) -> tuple[Share, ...]:
     """Each design with its exact share of ε; they add up to ε. `public_size` is that of the engine."""
     inner = _weighed(query, weights)
-    rows = policy.max_rows if policy.unit_column is not None and policy.max_rows is not None else 1
+    each = policy.unit_column is None
+    rows = 1 if each or policy.max_rows is None else policy.max_rows
     terms = {
         public: Terms(
             rows=rows,
@@ -127,7 +127,7 @@ def shared(
         )
         for public in (False, True)
     }
-    designs, joint = _designs(policy, query, cells, public_size)
+    designs, joint = _designs(policy, query, cells, public_size, each)
     wishes = tuple(float(inner.get(name, 1)) for name in (joint.names if joint is not None else ()))
     others = tuple(
         design.weight**3 * max((float(inner[name]) for name in design.names if name in inner), default=1.0)

@@ -16,12 +16,12 @@ from fractions import Fraction
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from discreet import views
 from discreet.ask.policy import Policy
 from discreet.ask.query import Query
-from discreet.ask.questions import Askable, Asked, build
+from discreet.ask.questions import Askable, Asked, PlanTerms, build
 from discreet.ask.scope import check_schema
 from discreet.ask.siblings import siblings
 from discreet.ask.sql import parse
@@ -30,7 +30,7 @@ from discreet.errors import InvalidParameter, one_line
 from discreet.files.writer import Kept, kept_files, kept_source
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.refusals import foreign
-from discreet.parameters import UNIT, exact_confidence, exact_count, exact_epsilon, quote
+from discreet.parameters import UNIT, Epsilon, exact_confidence, exact_count, exact_epsilon, quote
 from discreet.release.discovery import Discovered, discovery, policy_with, recorded
 from discreet.release.plan import Plan, plan_of, plan_within
 
@@ -84,27 +84,30 @@ class Study(Askable[Plan]):
         """What no output may replace or join: the data, the policy, the files of keys, the ledger and its anchor."""
         folder = self.policy.folder or Path()
         keys = [one.keys_from.partition("#")[0] for one in self.policy.columns.values() if one.keys_from]
-        files = [*(folder / name for name in keys), *([] if self._file is None else [self._file])]
-        return kept_source(self.policy.source) + kept_files([*files, *self.ledger.files])
+        files = [*(folder / name for name in keys), *([] if self._file is None else [self._file]), *self.ledger.files]
+        return kept_source(self.policy.source) + kept_files(files)
 
     @property
     def spent(self) -> Fraction:
-        """What was spent so far."""
+        """The ε that was spent so far, exactly."""
         return self.ledger.spent(self.name)
 
     @property
     def remaining(self) -> Fraction:
-        """What is left of the total."""
+        """The ε that is left of the total, exactly."""
         return self.ledger.remaining(self.name)
 
-    def discover(self, *columns: str, epsilon: Any) -> Discovered:
+    def discover(self, *columns: str, epsilon: Epsilon) -> Discovered:
         """The keys of these columns that may be told, at (ε, δ); a study makes one discovery, free when asked again."""
         self.discovered = discovery(self, columns, epsilon)
         self.policy = policy_with(self.policy, self.discovered)
         return self.discovered
 
-    def sql(self, text: str, **terms: Any) -> Plan:
-        """The plan of a question in SQL; `terms` are those of `Asked.plan`."""
+    def sql(self, text: str, **terms: Unpack[PlanTerms]) -> Plan:
+        """The plan of a question in SQL: what it will cost and how near it will be. Nothing is read, nothing is spent.
+
+        Give `epsilon=`, what it may cost, or `within=`, how near it must be; the rest of `PlanTerms` as wanted.
+        """
         return self._plan(parse(text, self.policy, self.schema), **terms)
 
     def close(self) -> None:
@@ -131,7 +134,7 @@ class Study(Askable[Plan]):
             f"{float(policy.epsilon):.4g} left · {policy.neighbors} · unit {one_line(policy.unit)}{shared})"
         )
 
-    def _plan_of(self, asked: Asked[Plan], terms: Mapping[str, Any]) -> Plan:
+    def _plan_of(self, asked: Asked[Plan], terms: PlanTerms) -> Plan:
         query = build(self.policy, self.schema, where=asked.conditions, by=asked.columns, ask=dict(asked.questions))
         return self._plan(query, **terms)
 

@@ -13,7 +13,6 @@ import hmac
 import re
 from dataclasses import dataclass
 from hashlib import sha256
-from os import PathLike
 from typing import Literal, TypeAlias
 
 from discreet.draw.entropy import random_digits
@@ -47,8 +46,6 @@ CREATE TABLE permit (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Somebody whose token is good."""
-
     name: str
     role: Role
     studies: frozenset[str]
@@ -59,16 +56,13 @@ class Person:
         return self.name if self.role == "analyst" else None
 
 
-class Access:
-    """The tokens of a file."""
-
-    def __init__(self, path: str | PathLike[str], *, new: bool = False) -> None:
-        self._store = Store(path, _SCHEMA, new=new)
+class Access(Store):
+    schema = _SCHEMA
 
     def permit(self, name: str, *, role: Role, study: str) -> str | None:
         """A new token, shown this once; None if the name has one already, which now opens this study, too."""
         require_name(name)
-        with self._store.opened(write=True) as file:
+        with self.opened(write=True) as file:
             known = file.execute("SELECT role, revoked FROM person WHERE name = ?", (name,)).fetchone()
             if known is not None and known[0] != role:
                 raise InvalidParameter(
@@ -76,7 +70,7 @@ class Access:
                 )
             token = None
             if known is None or known[1]:
-                identity, secret = random_digits(1), _secret()
+                identity, secret = random_digits(1), random_digits(4)
                 token = f"discreet_{identity}_{secret}"
                 file.execute(
                     "INSERT INTO person (name, role, token_id, token_hash) VALUES (?, ?, ?, ?) ON CONFLICT (name) "
@@ -88,16 +82,14 @@ class Access:
         return token
 
     def revoke(self, name: str) -> None:
-        """Make the name's token useless, from now on."""
         require_name(name)
-        with self._store.opened(write=True) as file:
+        with self.opened(write=True) as file:
             done = file.execute("UPDATE person SET revoked = 1 WHERE name = ? AND revoked = 0", (name,)).rowcount
         if not done:
             raise InvalidParameter(f"name must be that of a token in use, got {name!r}; nothing was revoked")
 
     def names(self) -> list[str]:
-        """Who has a token in use."""
-        with self._store.opened() as file:
+        with self.opened() as file:
             return [row[0] for row in file.execute("SELECT name FROM person WHERE revoked = 0 ORDER BY name")]
 
     def person(self, token: str) -> Person | None:
@@ -105,7 +97,7 @@ class Access:
         parts = _TOKEN.fullmatch(token)
         if parts is None:
             return None
-        with self._store.opened() as file:
+        with self.opened() as file:
             row = file.execute(
                 "SELECT name, role, token_hash FROM person WHERE token_id = ? AND revoked = 0", (parts[1],)
             ).fetchone()
@@ -121,10 +113,6 @@ def require_name(name: str) -> None:
         raise InvalidParameter(
             "name must be 1 to 40 of the characters A–Z, a–z, 0–9, '.', '_' and '-', and not begin with 'discreet.'"
         )
-
-
-def _secret() -> str:
-    return random_digits(4)
 
 
 def _hash(secret: str) -> bytes:

@@ -34,7 +34,6 @@ _drawing = threading.Lock()
 
 
 def view_json(query: Query) -> dict[str, Any]:
-    """How the answer to a query is shown."""
     return {
         "groups": [
             {
@@ -103,7 +102,6 @@ def written(answer: Answer, form: str) -> bytes:
 
 
 def _drawn(answer: Answer) -> bytes:
-    """The figure of an answer."""
     from discreet.show import figures
 
     if len(answer) > _MOST_DRAWN:

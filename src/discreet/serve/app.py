@@ -12,11 +12,11 @@ application, so no traceback reaches a log.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AsyncExitStack
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, TypeVar
@@ -38,7 +38,7 @@ from discreet.serve.address import LOCAL, host_name
 from discreet.serve.answers import answer_body, written
 from discreet.serve.bodies import FORMATS
 from discreet.serve.desk import Desk
-from discreet.serve.limits import Limits, Rate, Turns, hold, read_body
+from discreet.serve.limits import Limits, Rate, Turns, read_body
 from discreet.serve.refusals import FAILURE, Refusal, log, tell_operator
 from discreet.serve.requests import Requests
 from discreet.serve.schema import document, encoded, read
@@ -74,8 +74,6 @@ _SINGLE = (b"authorization", b"content-length", b"content-type")
 _CLOSE = (b"connection", b"close")
 _SHORT_THREADS = 4
 Question = TypeVar("Question", bodies.Question, bodies.Request)
-Result = TypeVar("Result")
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 def application(
@@ -100,17 +98,15 @@ def application(
         Route("/ledger", front.ledger),
         Route("/releases/{id}", front.released),
         Route("/page/statistics.js", front.statistics),
-        *([Mount("/page", StaticFiles(directory=PAGE))] if PAGE.is_dir() else []),
+        Mount("/page", StaticFiles(directory=PAGE)),
     ]
-    handlers: Any = {Refusal: _refused, HTTPException: _foreign, Exception: _failed}
+    handlers: Any = {Refusal: _refused, HTTPException: _foreign, Exception: _refused}
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False  # a redirect would go to whatever host the client names
     return guarded(app, hosts)
 
 
 class Front:
-    """The endpoints."""
-
     def __init__(self, desk: Desk, access: Access, limits: Limits) -> None:
         self._desk, self._access, self._limits = desk, access, limits
         self._rate = Rate(limits.rate, limits.burst)
@@ -121,58 +117,45 @@ class Front:
         self._drawings = anyio.CapacityLimiter(1)  # who waits for the renderer takes no thread from others
 
     async def page(self, _: Request) -> Response:
-        """The page."""
-        index = PAGE / "index.html"
-        if not index.exists():
-            raise HTTPException(404)
-        return FileResponse(index)
+        return FileResponse(PAGE / "index.html")
 
     async def statistics(self, _: Request) -> Response:
-        """What the page offers."""
         offers = [{**row.menu._asdict(), "sql": row.form} for row in STATISTICS.values() if row.menu]
         return Response(f"export const STATISTICS = {json.dumps(offers)};\n", media_type="text/javascript")
 
     async def health(self, _: Request) -> Response:
-        """Whether the server is up."""
         return sent(encoded({"status": "ok"}))
 
     async def openapi(self, _: Request) -> Response:
-        """The description for programs."""
         return sent(encoded(document()))
 
     async def studies(self, request: Request) -> Response:
-        """What the token may ask about."""
         person = self._person(request)
         return await self._worked(request, self._short, lambda: sent(encoded(self._desk.studies(person))))
 
     async def ledger(self, request: Request) -> Response:
-        """What was spent."""
         person = self._person(request)
         _only(request, {"study"})
         study = request.query_params.get("study")
         return await self._worked(request, self._short, lambda: sent(encoded(self._desk.entries(person, study))))
 
     async def plan(self, request: Request) -> Response:
-        """What a question would cost and give."""
         person = self._person(request)
         return await self._asked(request, bodies.Question, lambda question: encoded(self._desk.plan(person, question)))
 
     async def release(self, request: Request) -> Response:
-        """The answer to a question."""
         person = self._person(request)
         if not self._releases.take(person.name):
-            many = f"{self._limits.releases_per_day:,}"
             raise Refusal(
                 429,
-                f"A person can ask for {many} releases a day.",
+                f"A person can ask for {self._limits.releases_per_day:,} releases a day.",
                 "GET /releases/{id} shows an answer again; nothing was spent.",
             )
         return await self._asked(request, bodies.Request, lambda question: self._desk.release(person, question))
 
     async def released(self, request: Request) -> Response:
         """An answer again, in the format that the client likes best."""
-        person = self._person(request)
-        form = _format(request)
+        person, form = self._person(request), _format(request)
 
         def work() -> Response:
             answer, study, view = self._desk.answer(person, request.path_params["id"])
@@ -194,7 +177,9 @@ class Front:
         except Exception as error:
             tell_operator(error, request.url.path)
             response = refused(FAILURE)
-        await hold(arrival, self._limits.quantum)
+        if quantum := self._limits.quantum:
+            passed = time.monotonic() - arrival
+            await anyio.sleep(math.ceil(passed / quantum) * quantum - passed)
         return response
 
     def _person(self, request: Request) -> Person:
@@ -209,23 +194,19 @@ class Front:
         request.scope["discreet.exit"].enter_context(self._turns.standing(person.name))
         return person
 
-    async def _worked(self, request: Request, threads: anyio.CapacityLimiter, work: Callable[[], Result]) -> Result:
+    async def _worked(self, request: Request, threads: anyio.CapacityLimiter, work: Callable[[], Response]) -> Response:
         """What comes of blocking work, in a thread, when it is the person's turn; which lasts until all is sent."""
         await request.scope["discreet.exit"].enter_async_context(self._turns.turn(request.scope["discreet.name"]))
-        return await anyio.to_thread.run_sync(partial(work), limiter=threads)
+        return await anyio.to_thread.run_sync(work, limiter=threads)
 
 
-async def _refused(_: Request, refusal: Refusal) -> Response:
-    return refused(refusal)
+async def _refused(_: Request, error: Exception) -> Response:
+    return refused(error if isinstance(error, Refusal) else FAILURE)
 
 
 async def _foreign(_: Request, error: HTTPException) -> Response:
     words = _WORDS.get(error.status_code, ("This cannot be answered.", "GET /openapi.json lists what can."))
     return refused(Refusal(error.status_code, *words), error.headers)
-
-
-async def _failed(_: Request, __: Exception) -> Response:
-    return refused(FAILURE)
 
 
 def _only(request: Request, known: set[str]) -> None:
@@ -240,18 +221,18 @@ def _format(request: Request) -> str:
     """The format of an answer: what the address names, or what the Accept header likes best of ours."""
     _only(request, {"format"})
     wanted: str | None = request.query_params.get("format")
-    if wanted is not None and wanted not in FORMATS:
-        raise Refusal(400, f"format must be one of {', '.join(FORMATS)}.", "Correct the address.")
-    if wanted is not None:
+    if wanted in FORMATS:
         return wanted
+    if wanted is not None:
+        raise Refusal(400, f"format must be one of {', '.join(FORMATS)}.", "Correct the address.")
+    names = {kind: name for name, kind in FORMATS.items()}
     liked: list[tuple[float, str]] = []
     for part in request.headers.get("accept", "*/*").split(","):
         media, *parameters = [piece.strip().lower() for piece in part.split(";")]
         weight = next((_weight(text[2:]) for text in parameters if text.startswith("q=")), 1.0)
-        kinds = {name for name, kind in FORMATS.items() if media == kind}
         if media in ("*/*", "application/*", ""):
-            kinds, weight = {"json"}, weight - 1e-6  # named formats come first
-        liked += [(weight, name) for name in kinds if weight > 0]
+            media, weight = FORMATS["json"], weight - 1e-6  # named formats come first
+        liked += [(weight, names[media])] if media in names and weight > 0 else []
     if not liked:
         raise Refusal(406, f"An answer can be had as {', '.join(FORMATS.values())}.", "Accept one of them.")
     return max(liked, key=lambda pair: pair[0])[1]
@@ -274,7 +255,6 @@ class StoredResponse(Response):
         self._file.write(body)
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
-        """Send it piece by piece."""
         with self._file as file:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             file.seek(0)
@@ -284,12 +264,10 @@ class StoredResponse(Response):
 
 
 def sent(body: bytes, media_type: str = "application/json") -> Response:
-    """A response with this body."""
     return StoredResponse(body, media_type) if len(body) > _LONG else Response(body, media_type=media_type)
 
 
 def refused(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response:
-    """A response that says why there is no answer."""
     return Response(encoded(refusal.body), refusal.status, headers or _EXTRA.get(refusal.status), "application/json")
 
 
@@ -303,7 +281,9 @@ def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
         if scope["type"] != "http":
             return
         refusal = _misdirected(scope, hosts)
-        status, unread = 0, refusal is not None or _has_body(scope)
+        known = dict(scope["headers"])
+        has_body = b"transfer-encoding" in known or known.get(b"content-length", b"").strip(b"0 ")
+        status, unread = 0, refusal is not None or bool(has_body)
 
         async def hear() -> Message:
             nonlocal unread
@@ -331,16 +311,10 @@ def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
     return guard
 
 
-def _has_body(scope: Scope) -> bool:
-    return any(
-        name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0 "))
-        for name, value in scope["headers"]
-    )
-
-
 def _misdirected(scope: Scope, hosts: Collection[str]) -> Refusal | None:
     """Why a request is none for this server, or one that a proxy in front may read differently."""
     names = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+    counts = Counter(name for name, _ in scope["headers"])
     if scope["http_version"] not in ("1.0", "1.1") or not scope["path"].startswith("/"):
         return Refusal(400, "A request has a path and is in HTTP/1.1.", "GET /openapi.json lists the paths.")
     if len(names) != 1 or host_name(names[0]) not in hosts:
@@ -349,11 +323,10 @@ def _misdirected(scope: Scope, hosts: Collection[str]) -> Refusal | None:
             "The header Host names another server than this one.",
             "Use the address that the custodian gave; the custodian allows a name with --allowed-host.",
         )
-    counts = Counter(name for name, _ in scope["headers"])
     if any(counts[name] > 1 for name in _SINGLE):
         return Refusal(
             400, "The headers Authorization, Content-Length and Content-Type may come once.", "Send each of them once."
         )
-    if any(name == b"transfer-encoding" for name, _ in scope["headers"]):
+    if counts[b"transfer-encoding"]:
         return Refusal(411, "A body must come with its length.", "Send Content-Length and no Transfer-Encoding.")
     return None

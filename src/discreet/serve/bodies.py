@@ -40,8 +40,6 @@ NUMBER = {
 
 
 class Ask(TypedDict):
-    """A question as in Python."""
-
     kind: Annotated[Any, Words(enum=list(KINDS))]
     of: NotRequired[str | None]
     share: NotRequired[Number | list[Number]]
@@ -103,8 +101,6 @@ class Keys(TypedDict):
 
 
 class Column(TypedDict):
-    """A declared column."""
-
     name: str
     kind: Literal["number", "text", "date", "truth"]
     bounds: list[Any] | None
@@ -133,8 +129,6 @@ class Study(TypedDict):
 
 
 class Studies(TypedDict):
-    """What a token may ask about."""
-
     studies: list[Study]
 
 
@@ -187,14 +181,10 @@ class Entry(TypedDict):
 
 
 class Entries(TypedDict):
-    """What was spent."""
-
     entries: list[Entry]
 
 
 class Health(TypedDict):
-    """Whether the server is up."""
-
     status: Literal["ok"]
 
 
@@ -214,7 +204,6 @@ def question_json(question: Asked) -> dict[str, Any]:
 
 
 def question_of(content: Mapping[str, Any]) -> Asked:
-    """The question that `question_json` wrote, or a refusal."""
     kind = KINDS.get(str(content.get("kind")))
     rest = {name: value for name, value in content.items() if name != "kind"}
     if kind is None:

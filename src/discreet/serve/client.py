@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -35,7 +36,6 @@ from discreet.serve import bodies
 from discreet.serve.address import is_local
 from discreet.serve.answers import answer_of
 from discreet.serve.schema import fits
-from discreet.show.json import PlanLine
 
 if TYPE_CHECKING:
     import httpx
@@ -45,15 +45,13 @@ Body = TypeVar("Body")
 _ERRORS: dict[int, type[DiscreetError]] = {
     403: BudgetExceeded,
     422: QueryRefused,
-    500: EngineFailed,
-    502: EngineFailed,
-    503: EngineFailed,
-    504: EngineFailed,
+    **dict.fromkeys((500, 502, 503, 504), EngineFailed),
 }
 _OWN_WORDS = (400, 403, 422)
 """Errors that say what a study of one's own would say."""
 
 _TOKEN = re.compile(r"[!-~]+", re.ASCII)
+_SAME, _EXACT = ("simultaneous", "cells", "size", "notes", "warnings"), ("epsilon", "cost", "confidence")
 _PATIENCE = 600.0
 _TRIES = 3
 
@@ -85,23 +83,18 @@ class Server:
         except ImportError:
             raise InvalidParameter("connect needs httpx: pip install 'discreet[serve]'") from None
         headers = {"authorization": f"Bearer {token}", "accept": "application/json"}
-        try:
+        with suppress(httpx.InvalidURL, ValueError):
             self._client = httpx.Client(base_url=url, headers=headers, timeout=_PATIENCE, trust_env=False)
             return
-        except (httpx.InvalidURL, ValueError):
-            pass
         raise _no_address()
 
     def get(self, path: str, kind: type[Body], **parameters: str) -> Body:
-        """What a path shows."""
         return self._reply(lambda: self._client.get(path, params=parameters), kind)
 
     def post(self, path: str, body: Mapping[str, Any], kind: type[Body]) -> Body:
-        """What comes back for a body."""
         return self._reply(lambda: self._client.post(path, json=body), kind)
 
     def close(self) -> None:
-        """Let go of it."""
         self._client.close()
 
     def _reply(self, ask: Callable[[], httpx.Response], kind: type[Body]) -> Body:
@@ -188,20 +181,10 @@ class Remote(Askable["RemotePlan"]):
         given = {name: bodies.exact_json(value) for name, value in terms.items() if value is not None}
         asked = {"study": self.name, **question, **given}
         body = self._server.post("/plan", asked, bodies.Plan)
-        return RemotePlan(
-            server=self._server,
-            question=asked,
-            body=body,
-            epsilon=Fraction(body["epsilon"]),
-            cost=Fraction(body["cost"]),
-            confidence=Fraction(body["confidence"]),
-            simultaneous=body["simultaneous"],
-            cells=body["cells"],
-            size=body["size"],
-            lines=[_line(line) for line in body["lines"]],
-            notes=body["notes"],
-            warnings=body["warnings"],
-        )
+        known: dict[str, Any] = {name: body[name] for name in _SAME}  # type: ignore[literal-required]
+        known |= {name: Fraction(body[name]) for name in _EXACT}  # type: ignore[literal-required]
+        lines = [_line(line) for line in body["lines"]]
+        return RemotePlan(server=self._server, question=asked, body=body, lines=lines, **known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -234,27 +217,19 @@ class RemotePlan:
         return printable(self.body["text"])
 
 
-def _line(line: PlanLine) -> Line:
-    return Line(
-        name=line["name"],
-        sensitivity=Fraction(line["sensitivity"]),
-        scale=Fraction(line["scale"]),
-        within=line["within"],
-        reach=line["reach"],
-        sized=line["sized"],
-        step=Fraction(line["step"]),
-        noise=tuple(map(Fraction, line["noise"])),
-    )
+def _line(line: Mapping[str, Any]) -> Line:
+    sensitivity, scale, step = (Fraction(line["sensitivity"]), Fraction(line["scale"]), Fraction(line["step"]))
+    known: dict[str, Any] = {name: line[name] for name in ("name", "within", "reach", "sized")}
+    return Line(sensitivity=sensitivity, scale=scale, step=step, noise=tuple(map(Fraction, line["noise"])), **known)
 
 
 def _address(url: str) -> str:
     """The scheme and the host of an address, which hold no secret; refused if a token would travel in the clear."""
-    try:
+    host = None
+    with suppress(ValueError, AttributeError):
         parts = urlsplit(url)
         host = parts.hostname or ""
-    except (ValueError, AttributeError):
-        parts = None
-    if parts is None:
+    if host is None:
         raise _no_address()
     if parts.scheme != "https" and (parts.scheme != "http" or not is_local(host)):
         raise InvalidParameter(

@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 from discreet.ask.declared import Declared
 from discreet.ask.query import Query, released
@@ -57,6 +57,8 @@ _DECADES = 3
 _SIZE = 1_000
 """Rows for which a slider shows the error of a mean, if the client names none."""
 
+_DECLARED = ("bounds", "keys", "discover", "bins", "precision", "missing", "other")
+_SHOWN = ("study", "number", "kind", "analyst", "epsilon", "amount", "time")
 _NO_TERMS = ("study", "sql", "where", "by", "ask", "request_id")
 
 
@@ -69,7 +71,6 @@ class Seat(Study):
 
     @property
     def remaining(self) -> Fraction:
-        """What the person can still spend."""
         return self.ledger.remaining(self.name, analyst=self.person.analyst)
 
 
@@ -87,7 +88,6 @@ class Desk:
         return {"studies": [study_json(self._seat(person, name), person) for name in self._names(person)]}
 
     def plan(self, person: Person, question: bodies.Question) -> bodies.Plan:
-        """What a question would cost and give; free."""
         plan = self._planned(person, question)
         return {**plan_json(plan), "curve": curve(plan)}
 
@@ -96,15 +96,16 @@ class Desk:
         name, study = ledger_id(person.name, request["request_id"]), request["study"]
         plan = self._planned(person, request)
         view, key = view_json(plan.query), self._keys[study]
-        new = self._requests.claim(key, name, body=_hash(request), view=view)
+        asked = {name: value for name, value in request.items() if name != "request_id"}
+        body = sha256(json.dumps(asked, sort_keys=True, default=str).encode()).digest()
+        new = self._requests.claim(key, name, body=body, view=view)
         try:
             stored = None if new else self._stored(person, study, name)
             if stored is not None:
-                answer = stored[0]
-            else:
-                answer = plan.release(request_id=name, analyst=person.analyst)
-                if not plan.cost:
-                    answer = replace(answer, content=self._requests.keep(key, name, answer.content))
+                return answer_body(stored[0], study, view)
+            answer = plan.release(request_id=name, analyst=person.analyst)
+            if not plan.cost:
+                answer = replace(answer, content=self._requests.keep(key, name, answer.content))
             return answer_body(answer, study, view)
         except (BudgetExceeded, VoidQuestion) as error:
             if new:
@@ -159,7 +160,11 @@ class Desk:
                 ("numbers", numbers * cells, self._limits.most_numbers),
             ):
                 if many > most:
-                    raise _too_many(what, many, most)
+                    raise Refusal(
+                        422,
+                        f"An answer over HTTP has at most {most:,} {what}, this one has {many:,}.",
+                        "Ask for less at once, or ask the custodian to release it; nothing was spent.",
+                    )
             terms: dict[str, Any] = {name: term for name, term in question.items() if name not in _NO_TERMS}
             plan = seat._plan(query, **terms)
         except DiscreetError as error:
@@ -177,16 +182,14 @@ class Desk:
 
     def _stored(self, person: Person, study: str, name: str) -> tuple[Answer, dict[str, Any]] | None:
         """The answer that an id has, and how it is shown; None if there is none."""
-        request = self._requests.find(self._keys[study], name)
-        if request is None:
-            return None
+        view, content = self._requests.find(self._keys[study], name) or (None, None)
         ledger = self._studies[study].ledger
-        content = request.content or ledger.answer(study=study, request_id=name)
-        if content is None:
+        if view is not None:
+            content = content or ledger.answer(study=study, request_id=name)
+        if view is None or content is None:
             return None
         remaining = ledger.remaining(study, analyst=person.analyst)
-        query = view_query(request.view, content)
-        return Answer(content=content, query=query, remaining=remaining, entry=name), request.view
+        return Answer(content=content, query=view_query(view, content), remaining=remaining, entry=name), view
 
 
 def study_key(study: Study) -> str:
@@ -196,40 +199,27 @@ def study_key(study: Study) -> str:
 
 def study_json(study: Study, person: Person) -> bodies.Study:
     """What may be known of a study, and what is left of it for this person."""
-    policy, ledger = study.policy, study.ledger
-    return {
+    policy, ledger, analyst = study.policy, study.ledger, person.analyst
+    known = {
         "name": study.name,
-        "table": policy.table,
-        "unit": policy.unit,
-        "max_rows": policy.max_rows,
-        "max_groups": policy.max_groups,
-        "neighbors": policy.neighbors,
+        **{name: getattr(policy, name) for name in ("table", "unit", "max_rows", "max_groups", "neighbors")},
         "total": str(policy.epsilon),
         "remaining": str(ledger.remaining(study.name)),
-        "allotment": None if person.analyst is None else str(ledger.total(study.name, analyst=person.analyst)),
-        "left": str(ledger.remaining(study.name, analyst=person.analyst)),
+        "allotment": None if analyst is None else str(ledger.total(study.name, analyst=analyst)),
+        "left": str(ledger.remaining(study.name, analyst=analyst)),
         "columns": [_column_json(study, name, declared) for name, declared in policy.columns.items()],
     }
+    return cast(bodies.Study, known)
 
 
 def _column_json(study: Study, name: str, declared: Declared) -> bodies.Column:
-    """A declared column; of many keys the first ones."""
     keys = declared.keys
-    return {
-        "name": name,
-        "kind": column_under(name, declared, study.schema[name]).kind,
-        "bounds": _plain(declared.bounds),
-        "keys": None if keys is None else {"count": len(keys), "first": _plain(keys[:_FIRST_KEYS])},
-        "discover": declared.discover,
-        "bins": _plain(declared.bins),
-        "precision": _plain(declared.precision),
-        "missing": _plain(declared.missing),
-        "other": declared.other,
-    }
+    first = None if keys is None else {"count": len(keys), "first": _plain(keys[:_FIRST_KEYS])}
+    shown = {part: first if part == "keys" else _plain(getattr(declared, part)) for part in _DECLARED}
+    return cast(bodies.Column, {"name": name, "kind": column_under(name, declared, study.schema[name]).kind, **shown})
 
 
 def _plain(value: Any) -> Any:
-    """A declared value in JSON's types."""
     match value:
         case tuple():
             return [_plain(item) for item in value]
@@ -254,7 +244,6 @@ def curve(plan: Plan) -> bodies.Curve:
 
 
 def _reaches(plan: Plan) -> list[float | None] | None:
-    """The errors in the order of the plan's lines."""
     try:
         return [or_null(line.reach) for line in plan.lines]
     except DiscreetError:  # a design that cannot be made at so small an ε
@@ -266,36 +255,12 @@ def _entry_json(entry: Entry) -> bodies.Entry:
     question = None if entry.query is None else question_text(entry.query)
     if question is not None and len(question) > _LONGEST_QUESTION:
         question = question[:_LONGEST_QUESTION] + "…"
-    return {
-        "id": entry.request_id,
-        "question": question,
-        "study": entry.study,
-        "number": entry.number,
-        "kind": entry.kind,
-        "analyst": entry.analyst,
-        "epsilon": entry.epsilon,
-        "amount": entry.amount,
-        "time": entry.time,
-    }
+    same = {name: getattr(entry, name) for name in _SHOWN}
+    return cast(bodies.Entry, {"id": entry.request_id, "question": question, **same})
 
 
 def _query(study: Study, question: bodies.Question) -> Query:
-    """The query that is asked of a study."""
     if "sql" in question:
         return parse(question["sql"], study.policy, study.schema)
     ask = {name: bodies.question_of(content) for name, content in question["ask"].items()}
     return build(study.policy, study.schema, where=question.get("where", []), by=question.get("by", []), ask=ask)
-
-
-def _hash(request: bodies.Request) -> bytes:
-    """A hash of all that was asked: another question has another."""
-    content = {name: value for name, value in request.items() if name != "request_id"}
-    return sha256(json.dumps(content, sort_keys=True, default=str).encode()).digest()
-
-
-def _too_many(what: str, many: int, most: int) -> Refusal:
-    return Refusal(
-        422,
-        f"An answer over HTTP has at most {most:,} {what}, this one has {many:,}.",
-        "Ask for less at once, or ask the custodian to release it; nothing was spent.",
-    )

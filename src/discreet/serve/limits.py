@@ -2,22 +2,21 @@
 
     an answer leaves at  arrival + k·quantum,  with the least k for which it is ready
 
-so time tells k, and hardly more than that. `connections` keeps the limits of time and of connections; the desk keeps
-those of a question; the rest is here.
+so time tells k, and hardly more than that: see `app`. `server` keeps the limits of time and of connections; the desk
+keeps those of a question; the rest is here.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 
-import anyio
 from starlette.requests import ClientDisconnect, Request
 
 from discreet.errors import InvalidParameter
@@ -30,8 +29,6 @@ _WAITING = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What holds for every client."""
-
     quantum: float = 0.25
     """Seconds; 0 lets answers leave when they are ready."""
     rate: float = 20.0
@@ -76,7 +73,6 @@ class Rate:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, name: str) -> bool:
-        """Whether this person may send one request more now."""
         now = time.monotonic()
         with self._lock:
             left, then = self._buckets.get(name, (self._burst, now))
@@ -85,42 +81,35 @@ class Rate:
         return left >= 1
 
 
-class _Line:
-    """The requests of one person that are here."""
-
-    def __init__(self, at_once: int) -> None:
-        self.count, self.turn = 0, asyncio.Semaphore(at_once)
-
-
 class Turns:
     """A few requests of each person are worked on at a time, a few more wait, and the rest are refused."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
-        self._lines: dict[str, _Line] = {}
+        self._counts: Counter[str] = Counter()
+        self._turns: dict[str, asyncio.Semaphore] = {}
 
     @contextmanager
     def standing(self, name: str) -> Iterator[None]:
         """A place in the person's line for as long as the request is here, or a `Refusal`."""
-        line = self._lines.setdefault(name, _Line(self._at_once))
         most = self._at_once * (1 + _WAITING)
-        if line.count >= most:
+        if self._counts[name] >= most:
             raise Refusal(
                 429,
                 f"{most} requests of this token are being answered or wait already.",
                 "Wait for their answers, then ask again; nothing was spent.",
             )
-        line.count += 1
+        self._counts[name] += 1
         try:
             yield
         finally:
-            line.count -= 1
-            if not line.count:
-                del self._lines[name]
+            self._counts[name] -= 1
+            if not self._counts[name]:
+                del self._counts[name]
+                self._turns.pop(name, None)
 
     def turn(self, name: str) -> asyncio.Semaphore:
-        """The turns of a person who stands in line."""
-        return self._lines[name].turn
+        return self._turns.setdefault(name, asyncio.Semaphore(self._at_once))
 
 
 async def read_body(request: Request) -> bytes:
@@ -132,10 +121,3 @@ async def read_body(request: Request) -> bytes:
         return await request.body()
     except ClientDisconnect:
         raise Refusal(408, "The body did not come.", "Send it again; nothing was spent.") from None
-
-
-async def hold(arrival: float, quantum: float) -> None:
-    """Wait for the next multiple of the quantum after the arrival."""
-    if quantum > 0:
-        passed = time.monotonic() - arrival
-        await anyio.sleep(math.ceil(passed / quantum) * quantum - passed)

@@ -70,10 +70,7 @@ def tell_operator(error: BaseException | None, doing: str) -> None:
 
 
 class OneLine(logging.Formatter):
-    """A record in one line."""
-
     def format(self, record: logging.LogRecord) -> str:
-        """Time and message; of an error, its kind."""
         is_ours = record.name.partition(".")[0] in _KEPT
         words = record.getMessage() if is_ours else f"{record.name} {record.levelname.lower()}"
         kind = record.exc_info[0] if record.exc_info else None

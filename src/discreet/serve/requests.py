@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from os import PathLike
 from typing import Any
 
 from discreet.serve.bodies import REQUEST_ID
@@ -35,28 +33,13 @@ CREATE TABLE request (
 _ID = re.compile(REQUEST_ID, re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """A question under its id: how its answer is shown."""
-
-    view: dict[str, Any]
-    content: bytes | None
-    """The answer, where it is of public numbers only, which no ledger keeps."""
-
-
-class Requests:
-    """The requests of a file."""
-
-    def __init__(self, path: str | PathLike[str]) -> None:
-        self._store = Store(path, _SCHEMA, new=True, forgetful=True)
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._store.close()
+class Requests(Store):
+    schema = _SCHEMA
+    forgetful = True
 
     def claim(self, study: str, name: str, *, body: bytes, view: dict[str, Any]) -> bool:
         """Whether the id was new; an id that came with another body is refused."""
-        with self._store.opened(write=True) as file:
+        with self.opened(write=True) as file:
             added = file.execute(
                 "INSERT OR IGNORE INTO request (study, id, body, view) VALUES (?, ?, ?, ?)",
                 (study, name, body, json.dumps(view)),
@@ -68,25 +51,25 @@ class Requests:
 
     def forget(self, study: str, name: str) -> None:
         """Let go of an id under which nothing was spent."""
-        with self._store.opened(write=True) as file:
+        with self.opened(write=True) as file:
             file.execute("DELETE FROM request WHERE study = ? AND id = ? AND content IS NULL", (study, name))
 
     def keep(self, study: str, name: str, content: bytes) -> bytes:
         """The answer of public numbers under this id: this one, or the one that was kept before."""
         where = (study, name)
-        with self._store.opened(write=True) as file:
+        with self.opened(write=True) as file:
             file.execute(
                 "UPDATE request SET content = coalesce(content, ?) WHERE study = ? AND id = ?", (content, *where)
             )
             row = file.execute("SELECT content FROM request WHERE study = ? AND id = ?", where).fetchone()
         return bytes(row[0])
 
-    def find(self, study: str, name: str) -> Request | None:
-        """The request of this id in a study."""
-        with self._store.opened() as file:
+    def find(self, study: str, name: str) -> tuple[dict[str, Any], bytes | None] | None:
+        """How the answer of an id is shown; and the answer, if it is of public numbers only, which no ledger keeps."""
+        with self.opened() as file:
             wanted = "SELECT view, content FROM request WHERE study = ? AND id = ?"
             row = file.execute(wanted, (study, name)).fetchone()
-        return None if row is None else Request(view=json.loads(row[0]), content=row[1])
+        return None if row is None else (json.loads(row[0]), row[1])
 
 
 def ledger_id(owner: str, request_id: object) -> str:

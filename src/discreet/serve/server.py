@@ -48,8 +48,6 @@ PER_ADDRESS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the server listens."""
-
     host: str = "127.0.0.1"
     port: int = 8000
     tls_cert: Path | None = None
@@ -84,7 +82,6 @@ class Place:
 
 
 def opened(paths: Sequence[Path]) -> dict[str, Study]:
-    """The studies of these policies, by name."""
     studies: dict[str, Study] = {}
     for path in paths:
         if path.stem in studies:
@@ -114,14 +111,11 @@ class _Transport:
 
 
 class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
-    """HTTP/1.1 within limits."""
-
     limits: Limits
     live: ClassVar[set[Connection]]
     """The connections of this server that are not being ended."""
 
     def connection_made(self, transport: Any) -> None:
-        """Take the connection, and make room for it."""
         super().connection_made(_Transport(transport))  # type: ignore[arg-type, unused-ignore]
         self.network = _network(self.client[0]) if self.client else None
         self.is_idle, self.since = True, time.monotonic()
@@ -136,7 +130,6 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         self.live.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
         self.live.discard(self)
         super().connection_lost(exc)
 
@@ -153,16 +146,13 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         super().data_received(data)
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
         self.is_idle, self.since = True, time.monotonic()
         super().on_response_complete()
 
     def send_400_response(self, _: str) -> None:
-        """Refuse what is not HTTP."""
         self._refuse(_FOREIGN)
 
     def look(self, now: float) -> None:
-        """End the connection if it is late."""
         patience, pace = self.limits.patience, self.limits.pace
         waits = self.transport.get_write_buffer_size()
         taken = self.transport.written - waits  # type: ignore[attr-defined, unused-ignore]
@@ -181,7 +171,6 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
                 self.abort()
 
     def abort(self) -> None:
-        """End the connection at once."""
         self.live.discard(self)
         self.transport.abort()
 
@@ -234,7 +223,6 @@ class Server(uvicorn.Server):
         self._limits = limits
 
     def run(self, sockets: list[socket] | None = None) -> None:
-        """Serve until told to end."""
         patience = self._limits.patience
 
         class Loop(asyncio.SelectorEventLoop):
@@ -256,7 +244,6 @@ class Server(uvicorn.Server):
 
 
 def server(app: ASGIApp, *, place: Place, limits: Limits) -> Server:
-    """A server that is ready to run."""
     config = uvicorn.Config(
         app,
         host=place.host,

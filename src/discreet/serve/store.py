@@ -13,8 +13,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
+from typing import ClassVar
 
 from discreet.errors import EngineFailed, InvalidParameter
+from discreet.ledger.anchor import building_name, private_file
 
 _VERSION = 1
 _PATIENCE = 10.0
@@ -22,26 +24,21 @@ _PATIENCE = 10.0
 
 
 class Store:
-    """One file."""
+    schema: ClassVar[str]
+    forgetful: ClassVar[bool] = False
+    """Whether it waits for no disk: what is written survives the process, but maybe not the machine."""
 
-    def __init__(
-        self, path: str | os.PathLike[str], schema: str, *, new: bool = False, forgetful: bool = False
-    ) -> None:
-        """Opens the file; `new` makes it, with these tables, where there is none.
-
-        A `forgetful` file waits for no disk: what is written survives the process, but maybe not the machine.
-        """
+    def __init__(self, path: str | os.PathLike[str], *, new: bool = False) -> None:
+        """Opens the file; `new` makes it where there is none, and so does a forgetful one."""
         self.path = Path(path).absolute()
-        self._forgetful = forgetful
         self._writing = threading.Lock()  # threads of one process wait here: SQLite would let them sleep
-        if new and not self.path.exists():
-            self._make(schema)
+        if (new or self.forgetful) and not self.path.exists():
+            self._make()
         with self.opened():
             pass
-        self._held = self._connected() if forgetful else None  # the last one to close would wait for the disk
+        self._held = self._connected() if self.forgetful else None  # the last one to close would wait for the disk
 
     def close(self) -> None:
-        """Let go of the file."""
         if self._held is not None:
             self._held.close()
 
@@ -55,7 +52,7 @@ class Store:
                 if not write:
                     yield connection
                     return
-                connection.execute(f"PRAGMA synchronous={'NORMAL' if self._forgetful else 'FULL'}")
+                connection.execute(f"PRAGMA synchronous={'NORMAL' if self.forgetful else 'FULL'}")
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield connection
@@ -74,16 +71,15 @@ class Store:
         uri = f"{self.path.as_uri()}?mode=rw"
         return sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
 
-    def _make(self, schema: str) -> None:
+    def _make(self) -> None:
         """Build it under another name, then put it in place whole; who comes second finds it there."""
-        building = self.path.with_name(f"{self.path.name}.{os.getpid()}.{threading.get_ident()}.new")
-        building.unlink(missing_ok=True)
-        os.close(os.open(building, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        building = building_name(self.path)
+        os.close(private_file(building))
         try:
             with closing(sqlite3.connect(building, isolation_level=None)) as connection:
-                journal = "WAL" if self._forgetful else "DELETE"  # leaves no file of its own behind
+                journal = "WAL" if self.forgetful else "DELETE"  # leaves no file of its own behind
                 connection.execute(f"PRAGMA journal_mode={journal}")
-                connection.executescript(f"BEGIN; {schema} PRAGMA user_version = {_VERSION}; COMMIT;")
+                connection.executescript(f"BEGIN; {self.schema} PRAGMA user_version = {_VERSION}; COMMIT;")
             os.link(building, self.path)
         except FileExistsError:
             pass

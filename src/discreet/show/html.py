@@ -20,9 +20,9 @@ from discreet.ledger.ledger import Ledger
 from discreet.parameters import quote
 from discreet.release.answer import Answer
 from discreet.release.plan import Plan
-from discreet.release.release import Cumulative, Histogram, Release, Releases
+from discreet.release.release import Cumulative, Histogram, Release, Releases, Vector
 from discreet.release.study import Study
-from discreet.show.figures.released_table import is_vector, triples
+from discreet.show.figures.released_table import triples
 
 _BOX = "font-family:system-ui,sans-serif;font-size:13px;line-height:1.5;color:inherit"
 _TABLE = "border-collapse:collapse;margin:4px 0;color:inherit;background:transparent"
@@ -93,7 +93,7 @@ def _answer(answer: Answer) -> Iterator[str]:
 
 
 def _release(release: Release) -> Iterator[str]:
-    if is_vector(release):
+    if isinstance(release, Vector):
         kind, names = _places(release)
         rows = [[name, *_written(*triple)] for name, triple in zip(names, triples(release), strict=True)]
         yield table([kind, release.statistic, "95 % interval"], rows)
@@ -113,7 +113,8 @@ def _statistics(releases: Mapping[str, Release]) -> str:
     rows = []
     for name, release in releases.items():
         numbers = triples(release)
-        rows.append([name, *([f"{len(numbers):,} numbers", ""] if is_vector(release) else _written(*numbers[0]))])
+        several = isinstance(release, Vector)
+        rows.append([name, *([f"{len(numbers):,} numbers", ""] if several else _written(*numbers[0]))])
     return table(["statistic", "released", "95 % interval"], rows)
 
 
@@ -152,7 +153,7 @@ def _written(value: Any, low: Any, high: Any) -> list[str]:
     return [rounded(value, reach), f"{rounded(low, reach)} to {rounded(high, reach)}"]
 
 
-def _places(release: Release) -> tuple[str, list[str]]:
+def _places(release: Vector) -> tuple[str, list[str]]:
     """What the numbers of a vector stand for: what it is called, and each."""
     match release:
         case Histogram():

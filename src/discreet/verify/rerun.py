@@ -58,9 +58,9 @@ class Watched(Exact[Any]):
     def map(self, function: Callable[[Any], Any]) -> Watched:
         return Watched(function(self._value), self._notes)
 
-    def reveal(self) -> Any:
-        self._notes.append(self._value)
-        return self._value
+    def reveal(self, of: Callable[[Any], Any] | None = None) -> Any:
+        self._notes.append(self._value if of is None else of(self._value))
+        return self._notes[-1]
 
 
 class _WatchedEngine:

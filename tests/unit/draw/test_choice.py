@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.draw import choice
-from discreet.draw.choice import choose, choose_reference, common_unit, survivors
+from discreet.draw.choice import choose, common_unit, survivors
+from discreet.draw.coin import below, exponential
 from discreet.errors import EngineFailed, InvalidParameter
-from scripted import Scripted
+from scripted import Scripted, flip
 
 WORD = 2**64
 FAR = 2**62
@@ -80,6 +81,17 @@ def test_only_distances_from_the_smallest_count_over_the_whole_of_int64():
         (first, [second + 1], False),
     ):
         assert survivors(ends, unit, entropy=Scripted([0, word], extra)).tolist() == [True, expected]
+
+
+def choose_reference(exponents: np.ndarray, unit: Fraction, *, entropy: Scripted) -> int:
+    """The same choice by exact coins, one after the other: the slow twin."""
+    smallest = int(exponents.min())
+    indices = [
+        index
+        for index, exponent in enumerate(exponents.tolist())
+        if flip(exponential(unit * (exponent - smallest)), entropy)
+    ]
+    return indices[below(len(indices), entropy)]
 
 
 def near_thresholds(exponents: list[int], unit: Fraction, generator: np.random.Generator) -> list[int]:

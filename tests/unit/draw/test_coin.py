@@ -9,9 +9,9 @@ from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.draw.coin import below, decide, exponential, flip, flips, logistic, threshold
+from discreet.draw.coin import below, decide, exponential, flips, logistic, threshold
 from discreet.errors import InvalidParameter
-from scripted import Scripted
+from scripted import Scripted, flip
 
 WORD = 2**64
 

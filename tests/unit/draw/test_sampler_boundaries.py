@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from discreet.draw.laplace import from_word, reference
+from discreet.draw.laplace import from_word
 from discreet.draw.vector import _constants, fill
 from scripted import Scripted
 
@@ -57,7 +57,9 @@ def fast(scale: Fraction, word: int, extra: list[int]) -> int:
 
 
 def slow(scale: Fraction, word: int, extra: list[int]) -> int:
-    return reference(scale, Scripted([word], extra + ANY))
+    entropy, first = Scripted([word], extra + ANY), np.empty(1, np.int64)
+    entropy.fill(first)
+    return from_word(scale, int(first[0]), entropy.more)
 
 
 @pytest.mark.parametrize("draw", [fast, slow])

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from unittest import mock
 
 import pytest
@@ -16,15 +17,21 @@ PASSED = Replay(checks=dict.fromkeys(CHECKS, True), sensitivities=(), neighbors=
 CERTIFIED = ["count(*)", "sum(age)", "avg(age)", "variance(pay)", "median(age)", "min(age)", "max(age)", "avg(well)"]
 
 
+@pytest.fixture(scope="module")
+def certificates():
+    """The rows of the report, each proved once."""
+    return [(name, relation, partial(lambda proof: proof, prove())) for name, relation, prove in report._certificates()]
+
+
 @pytest.fixture
-def quick():
+def quick(certificates):
     """Some subjects and controls, with fewer draws."""
     few = [
         replace(one, draws=100_000) for one in report.subjects() if one.statistic in ("count", "randomized_response")
     ]
     some = [one for one in report.controls() if one.draws <= 1_000]
     rows = [("sums of a column", "change-one", lambda: PASSED)]
-    made = {"subjects": few, "controls": some, "_replays": rows}
+    made = {"subjects": few, "controls": some, "_replays": rows, "_certificates": certificates}
     with mock.patch.multiple(report, **{name: mock.Mock(return_value=value) for name, value in made.items()}):
         yield
 
@@ -93,6 +100,9 @@ def test_control_a_replay_that_fails_and_a_certificate_that_is_refused_make_the_
     for name, (value, text) in wrong.items():
         for as_json in (False, True):
             lines = []
-            with mock.patch.object(report, name, mock.Mock(return_value=value)):
+            with (
+                mock.patch.object(report, name, mock.Mock(return_value=value)),
+                mock.patch.object(report, "subjects", list),
+            ):
                 assert not report.run(lines.append, as_json=as_json)
             assert as_json or any(text in line for line in lines)

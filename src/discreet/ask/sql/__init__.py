@@ -18,7 +18,7 @@ from discreet.ask.expression import Expression
 from discreet.ask.kinds import refused
 from discreet.ask.normal import normal
 from discreet.ask.policy import Policy
-from discreet.ask.query import Group, Query, assembled
+from discreet.ask.query import Group, Query
 from discreet.ask.scope import Scope, Typed
 from discreet.ask.sql import parser
 from discreet.ask.sql.aggregates import Aggregates
@@ -35,7 +35,7 @@ def parse(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Query:
     asked, known = select.table.name, policy.table
     if asked != known and (select.table.exact or asked.lower() != known.lower()):
         raise refused(f"there is no table {quote(asked)}; the study has one: FROM {name_in_sql(known)}")
-    return assembled(Selection(_reader(policy, schema, select.alias or asked), select).draft())
+    return Selection(_reader(policy, schema, select.alias or asked), select).query()
 
 
 def parse_condition(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Expression:

@@ -12,7 +12,7 @@ from discreet.ask.kinds import kind_of, refused
 from discreet.ask.query import Aggregate, Group, Quantiles
 from discreet.ask.sql.functions import AGGREGATES, ASKED, OTHER_AGGREGATES, QUANTILES
 from discreet.ask.sql.rows import Rows, argument
-from discreet.ask.sql.syntax import Call, Literal, Name, Node, Operation, walk
+from discreet.ask.sql.syntax import Call, Literal, Name, Node, walk
 from discreet.ask.sql.words import QUANTITIES
 from discreet.errors import InvalidParameter
 
@@ -92,7 +92,7 @@ def aggregating(node: Node) -> bool:
 def shares_of(node: Node) -> list[Fraction]:
     """The shares of a quantile, or of several, in written order."""
     match node:
-        case Operation("[]", parts):
+        case Call("[]", parts):
             return [share for part in parts for share in shares_of(part)]
         case Literal(Fraction() as share):
             return [share]

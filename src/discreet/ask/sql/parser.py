@@ -28,26 +28,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import chain
-from typing import Literal as Choice
 from typing import TypeVar, get_args
 
-from discreet.ask.expression import ArithmeticSign, ComparisonSign
+from discreet.ask.expression import ComparisonSign
 from discreet.ask.kinds import refused
+from discreet.ask.sql import words as lexicon
 from discreet.ask.sql.functions import PERCENTILES, TYPES
-from discreet.ask.sql.syntax import Call, Case, Cast, Item, Literal, Name, Node, Operation, Select, Type, walk
-from discreet.ask.sql.words import (
-    END,
-    JOIN,
-    NUMBER,
-    QUANTITIES,
-    QUOTED,
-    TEXT,
-    Word,
-    is_plain,
-    label,
-    refuse_words,
-    words_of,
-)
+from discreet.ask.sql.syntax import Call, Case, Cast, Item, Literal, Name, Node, Select, Type, walk
+from discreet.ask.sql.words import END, NUMBER, QUOTED, TEXT, Word, refuse_words
 from discreet.errors import InvalidParameter
 from discreet.parameters import exact_number, quote
 
@@ -61,19 +49,19 @@ MOST_ROWS = 10**12
 """A LIMIT above this is no limit."""
 
 _DEEP = "the question is nested too deeply; write it flatter"
-_ROWS = f"would release rows. {QUANTITIES}"
+_ROWS = f"would release rows. {lexicon.QUANTITIES}"
 _TABLES = {
-    ",": JOIN,
+    ",": lexicon.JOIN,
     ".": "a name with a schema is not in the language; write the name of the study's table alone",
     "(": "FROM takes the name of the study's table; the custodian can make a SELECT the study's source",
     TEXT: "FROM takes the name of the study's table, not a file or a text",
 }
 """What to write in place of other tables."""
 
-_COMPARISONS: dict[str, ComparisonSign] = {**{sign: sign for sign in get_args(ComparisonSign)}, "==": "=", "!=": "<>"}
+_COMPARISONS = {**{sign: sign for sign in get_args(ComparisonSign)}, "==": "=", "!=": "<>"}
 _RANGES = ("IN", "BETWEEN", "LIKE")
 _COMPARING = (*_COMPARISONS, *_RANGES, "IS", "ISNULL", "NOTNULL", "NOT")
-_SIGNS: dict[str, tuple[ArithmeticSign, int]] = {"+": ("+", 1), "-": ("-", 1), "*": ("*", 2), "/": ("/", 2)}
+_SIGNS = {"+": 1, "-": 1, "*": 2, "/": 2}
 """How strongly a sign binds."""
 
 
@@ -81,12 +69,14 @@ def select(text: object, columns: Iterable[str]) -> Select:
     """The syntax of a SELECT; names of columns are never refused as words of SQL."""
     if not isinstance(text, str):
         raise refused(f"a question must be a text, got {quote(text)}")
-    words = words_of(text)
+    words = lexicon.words_of(text)
     while words and words[-1].key == ";":
         words.pop()
     if not words or words[0].key != "SELECT":
         refuse_words(words[:1], columns)
-        raise refused(f"only SELECT can be asked, got {quote(words[0].value) if words else 'nothing'}. {QUANTITIES}")
+        raise refused(
+            f"only SELECT can be asked, got {quote(words[0].value) if words else 'nothing'}. {lexicon.QUANTITIES}"
+        )
     return _read(words, columns, "the shape is SELECT … FROM table WHERE … GROUP BY …", _Parser.select)
 
 
@@ -94,15 +84,15 @@ def item(text: object, columns: Iterable[str]) -> Item:
     """The syntax of one expression, perhaps with a name."""
     if not isinstance(text, str) or not text.strip():
         raise refused(f'an expression must be a text such as "age >= 65", got {quote(text)}')
-    return _read(words_of(text), columns, "one expression is needed here, such as age >= 65", _Parser.item)
+    return _read(lexicon.words_of(text), columns, "one expression is needed here, such as age >= 65", _Parser.item)
 
 
 def _read(words: Sequence[Word], columns: Iterable[str], shape: str, read: Callable[[_Parser], Read]) -> Read:
     refuse_words(words, columns)
     parser = _Parser(words, shape)
-    found = read(parser)
+    syntax = read(parser)
     parser.expect(END)
-    return found
+    return syntax
 
 
 class _Parser:
@@ -110,49 +100,54 @@ class _Parser:
 
     def __init__(self, words: Sequence[Word], shape: str) -> None:
         self.words, self.shape = [*words, Word(END, "", "")], shape
-        self.at = self.depth = 0
+        self.index = self.depth = 0
 
     @property
     def key(self) -> str:
-        return self.words[self.at].key
+        return self.words[self.index].key
 
     def take(self, *keys: str) -> bool:
         """Whether the next word is one of these; then it is passed."""
-        found = self.key in keys
-        self.at += found
-        return found
+        is_next = self.key in keys
+        self.index += is_next
+        return is_next
 
     def expect(self, *keys: str) -> None:
         for key in keys:
             if self.key != key:
                 raise self.out_of_place()
-            self.at += 1
+            self.index += 1
 
     def out_of_place(self) -> Exception:
-        word = quote(self.words[self.at].value) if self.key else "the end"
-        after = f" after {quote(self.words[self.at - 1].value)}" if self.at else ""
+        word = quote(self.words[self.index].value) if self.key else "the end"
+        after = f" after {quote(self.words[self.index - 1].value)}" if self.index else ""
         return refused(f"{word} is out of place{after}; {self.shape}")
 
     def several(self, read: Callable[[], Read]) -> tuple[Read, ...]:
         """One or more, with commas between."""
-        found = [read()]
+        nodes = [read()]
         while self.take(","):
-            found.append(read())
-        return tuple(found)
+            nodes.append(read())
+        return tuple(nodes)
+
+    def closed(self, read: Callable[[], Read], end: str = ")") -> Read:
+        node = read()
+        self.expect(end)
+        return node
 
     def is_name(self) -> bool:
-        return self.key == QUOTED or is_plain(self.words[self.at])
+        return self.key == QUOTED or lexicon.is_plain(self.words[self.index])
 
     def name(self) -> Word:
         if not self.is_name():
             raise self.out_of_place()
-        self.at += 1
-        return self.words[self.at - 1]
+        self.index += 1
+        return self.words[self.index - 1]
 
     def number(self) -> Fraction:
         self.expect(NUMBER)
         try:
-            return exact_number("a number", self.words[self.at - 1].value)
+            return exact_number("a number", self.words[self.index - 1].value)
         except InvalidParameter as error:
             raise refused(str(error)) from None
 
@@ -162,11 +157,9 @@ class _Parser:
         if not self.key:
             raise refused("FROM is missing; write FROM and the name of the study's table")
         self.expect("FROM")
-        if self.key in _TABLES:
-            raise refused(_TABLES[self.key])
+        self.refuse_table()
         table, alias = self.name(), self.alias()
-        if self.key in _TABLES:
-            raise refused(_TABLES[self.key])
+        self.refuse_table()
         return Select(
             items=items,
             table=Name(table.value, table.key == QUOTED, None),
@@ -178,6 +171,10 @@ class _Parser:
             limit=self.limit() if self.take("LIMIT") else None,
         )
 
+    def refuse_table(self) -> None:
+        if self.key in _TABLES:
+            raise refused(_TABLES[self.key])
+
     def by(self, key: str, read: Callable[[], Read]) -> tuple[Read, ...]:
         if not self.take(key):
             return ()
@@ -187,8 +184,8 @@ class _Parser:
     def item(self) -> Item:
         if self.take("*"):
             raise refused(f"SELECT * {_ROWS}")
-        start, node = self.at, self.truth()
-        written = node.name if isinstance(node, Name) else label(self.words[start : self.at])
+        start, node = self.index, self.truth()
+        written = node.name if isinstance(node, Name) else lexicon.label(self.words[start : self.index])
         return Item(node, self.alias(), written)
 
     def alias(self) -> str | None:
@@ -216,14 +213,12 @@ class _Parser:
             raise refused(_DEEP)
         return node
 
-    def junction(self, sign: Choice["and", "or"], read: Callable[[], Node]) -> Node:
+    def junction(self, sign: str, read: Callable[[], Node]) -> Node:
         parts = [read()]
         while self.take(sign.upper()):
             parts.append(read())
-        if len(parts) == 1:
-            return parts[0]
-        flat = (part.parts if isinstance(part, Operation) and part.sign == sign else (part,) for part in parts)
-        return Operation(sign, tuple(chain.from_iterable(flat)))
+        flat = [part.arguments if isinstance(part, Call) and part.name == sign else (part,) for part in parts]
+        return Call(sign, tuple(chain.from_iterable(flat))) if len(parts) > 1 else parts[0]
 
     def condition(self) -> Node:
         count = 0
@@ -233,50 +228,42 @@ class _Parser:
         if self.key in _COMPARING:
             raise refused("two comparisons in a row can be read in two ways; put one in parentheses")
         for _ in range(count):
-            node = Operation("not", (node,))
+            node = Call("not", (node,))
         return node
 
     def comparison(self) -> Node:
         part, key = self.sum(), self.key
         if self.take(*_COMPARISONS):
-            return Operation(_COMPARISONS[key], (part, self.sum()))
-        if self.take("ISNULL", "NOTNULL"):
-            node, negated = Operation("is null", (part,)), key == "NOTNULL"
-        elif self.take("IS"):
-            negated = self.take("NOT")
+            return Call(_COMPARISONS[key], (part, self.sum()))
+        is_null = self.take("ISNULL", "NOTNULL", "IS")
+        negated = key == "NOTNULL" or (key != "ISNULL" and self.take("NOT"))
+        if key == "IS":
             if self.key in ("TRUE", "FALSE"):
                 raise refused("IS is in the language with NULL only; write x = TRUE, or x IS NULL")
             self.expect("NULL")
-            node = Operation("is null", (part,))
-        else:
-            negated = self.take("NOT")
-            if not negated and key not in _RANGES:
-                return part
-            node = self.range(part)
-        return Operation("not", (node,)) if negated else node
+        if not is_null and not negated and key not in _RANGES:
+            return part
+        node = Call("is null", (part,)) if is_null else self.range(part)
+        return Call("not", (node,)) if negated else node
 
-    def range(self, part: Node) -> Operation:
+    def range(self, part: Node) -> Call:
         if self.take("IN"):
             self.expect("(")
             if self.key == ")":
                 raise refused("IN needs at least one value, as in IN ('a', 'b')")
-            choices = self.several(self.truth)
-            self.expect(")")
-            return Operation("in", (part, *choices))
+            return Call("in", (part, *self.closed(lambda: self.several(self.truth))))
         if self.take("BETWEEN"):
-            low = self.sum()
-            self.expect("AND")
-            return Operation("between", (part, low, self.sum()))
+            return Call("between", (part, self.closed(self.sum, "AND"), self.sum()))
         self.expect("LIKE")
-        return Operation("like", (part, self.sum()))
+        return Call("like", (part, self.sum()))
 
     def sum(self, least: int = 1) -> Node:
         """Parts with signs between that bind at least so strongly."""
         left = self.signed()
-        while self.key in _SIGNS and _SIGNS[self.key][1] >= least:
-            sign, strength = _SIGNS[self.key]
-            self.at += 1
-            left = Operation(sign, (left, self.sum(strength + 1)))
+        while _SIGNS.get(self.key, 0) >= least:
+            sign = self.key
+            self.index += 1
+            left = Call(sign, (left, self.sum(_SIGNS[sign] + 1)))
         return left
 
     def signed(self) -> Node:
@@ -293,7 +280,7 @@ class _Parser:
                 case Literal(Fraction() as value):
                     node = Literal(-value)
                 case _:
-                    node = Operation("-", (Literal(Fraction(0)), node))
+                    node = Call("-", (Literal(Fraction(0)), node))
         return node
 
     def type(self) -> Type:
@@ -305,7 +292,7 @@ class _Parser:
         return TYPES[key]
 
     def atom(self) -> Node:  # noqa: PLR0911 - one case for each kind of word
-        key, value = self.key, self.words[self.at].value
+        key, value = self.key, self.words[self.index].value
         if key == NUMBER:
             return Literal(self.number())
         if self.take(TEXT):
@@ -313,39 +300,27 @@ class _Parser:
         if self.take("TRUE", "FALSE", "NULL"):
             return Literal(None if key == "NULL" else key == "TRUE")
         if self.take("("):
-            node = self.truth()
-            self.expect(")")
-            return node
+            return self.closed(self.truth)
         if self.take("["):
-            parts = self.several(self.truth)
-            self.expect("]")
-            return Operation("[]", parts)
+            return Call("[]", self.closed(lambda: self.several(self.truth), "]"))
         if self.take("CASE"):
             return self.case()
         if self.take("CAST", "TRY_CAST"):
             self.expect("(")
-            node = self.truth()
-            self.expect("AS")
-            node = Cast(node, self.type())
-            self.expect(")")
-            return node
+            return Cast(self.closed(self.truth, "AS"), self.closed(self.type))
         return self.named()
 
     def case(self) -> Node:
         subject = None if self.key == "WHEN" else self.truth()
-        conditions: list[Node] = []
-        values: list[Node] = []
-        while self.key == "WHEN" or not conditions:
+        branches: list[tuple[Node, Node]] = []
+        while self.key == "WHEN" or not branches:
             self.expect("WHEN")
-            conditions.append(self.truth())
-            self.expect("THEN")
-            values.append(self.truth())
+            branches.append((self.closed(self.truth, "THEN"), self.truth()))
         otherwise = self.truth() if self.take("ELSE") else Literal(None)
         self.expect("END")
-        return Case(subject, tuple(conditions), tuple(values), otherwise)
+        return Case(subject, tuple(branches), otherwise)
 
     def named(self) -> Node:
-        """A column, a date, or a call."""
         word, table = self.name(), None
         if word.key in ("DATE", "TIMESTAMP") and self.key == TEXT:
             return Cast(self.atom(), TYPES[word.key])
@@ -377,14 +352,12 @@ class _Parser:
             if name != "COUNT" or arguments:
                 raise refused("FILTER is in the language with count(*) only; use avg(CASE WHEN … THEN x END)")
             self.expect("(", "WHERE")
-            name, arguments = "COUNT_IF", (self.truth(),)
-            self.expect(")")
+            name, arguments = "COUNT_IF", (self.closed(self.truth),)
         if self.take("WITHIN"):
             if name not in PERCENTILES or len(arguments) != 1:
                 raise refused(
                     "WITHIN GROUP is in the language with percentile_cont(0.5) only; or write quantile(x, 0.5)"
                 )
             self.expect("GROUP", "(", "ORDER", "BY")
-            name, arguments = "QUANTILE", (self.truth(), *arguments)
-            self.expect(")")
+            name, arguments = "QUANTILE", (self.closed(self.truth), *arguments)
         return Call(name, arguments)

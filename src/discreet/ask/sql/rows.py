@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,15 +10,17 @@ from typing import TypeVar, assert_never
 
 from discreet.ask import expression as row
 from discreet.ask.declared import read_date
-from discreet.ask.expression import ComparisonSign, Expression
+from discreet.ask.expression import ComparisonSign, Expression, Kind
 from discreet.ask.kinds import LONGEST_TEXT, kind_of, refused
 from discreet.ask.scope import Scope
 from discreet.ask.sql import functions
-from discreet.ask.sql.syntax import Call, Case, Cast, Literal, Name, Node, Operation, Type
+from discreet.ask.sql.syntax import Call, Case, Cast, Literal, Name, Node, Type
 from discreet.errors import InvalidParameter
-from discreet.parameters import quote
+from discreet.parameters import did_you_mean, quote
 
 Value = TypeVar("Value")
+
+_KINDS: dict[type, Kind] = {bool: "truth", str: "text", Fraction: "number"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,6 @@ class Rows:
     table: str
 
     def expression(self, node: Node) -> Expression:  # noqa: PLR0911, PLR0912 - one case for each class
-        """The expression that a node writes."""
         read = self.expression
         match node:
             case Name(name, exact, table):
@@ -38,76 +38,82 @@ class Rows:
                 return self.scope.column(name, exact=exact)
             case Literal(None):
                 raise refused("NULL has a kind only in CASE, COALESCE or CAST; to compare with it write IS NULL")
-            case Literal(bool() as truth):
-                return row.Constant(truth, "truth")
-            case Literal(str() as text):
-                return row.Constant(text, "text")
-            case Literal(number):
-                return row.Constant(number, "number")
-            case Operation("+" | "-" | "*" | "/" as sign, (left, right)):
+            case Literal(literal):
+                return row.Constant(literal, _KINDS[type(literal)])
+            case Call("+" | "-" | "*" | "/" as sign, (left, right)):
                 return row.Arithmetic(sign, read(left), read(right))
-            case Operation("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
+            case Call("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
                 return _compared(sign, read(left), read(right))
-            case Operation("between", (part, low, high)):
+            case Call("between", (part, low, high)):
                 value = read(part)
                 return row.Every((_compared(">=", value, read(low)), _compared("<=", value, read(high))))
-            case Operation("in", (part, *choices)):
-                return self._membership(read(part), choices)
-            case Operation("is null", (part,)):
+            case Call("in", (part, *nodes)):
+                return _membership(read(part), [*map(read, nodes)])
+            case Call("is null", (part,)):
                 return row.Missing(read(part))
-            case Operation("not", (part,)):
+            case Call("not", (part,)):
                 return row.Negation(read(part))
-            case Operation("and", parts):
-                return row.Every(tuple(map(read, parts)))
-            case Operation("or", parts):
-                return row.Some(tuple(map(read, parts)))
-            case Operation("like", (part, Literal(str() as pattern))):
+            case Call("and" | "or" as sign, parts):
+                return (row.Every if sign == "and" else row.Some)(tuple(map(read, parts)))
+            case Call("like", (part, Literal(str() as pattern))):
                 return row.Likeness(read(part), pattern)
-            case Operation("like"):
+            case Call("like"):
                 raise refused("LIKE takes a literal, as in name LIKE 'a%'")
-            case Operation():
+            case Call("[]"):
                 raise refused("a list is in the language as shares of quantiles only; for choices write IN ('a', 'b')")
             case Case():
                 return self._case(node)
             case Cast(part, to):
                 return self._cast(part, to)
+            case Call("ROUND", (_, _)):
+                raise refused("ROUND takes one number; for two decimals write ROUND(x * 100) / 100")
+            case Call(name) if name in functions.FUNCTIONS:
+                return row.Function(functions.FUNCTIONS[name], (read(argument(node)),))
+            case Call(name) if name in functions.PART_FUNCTIONS:
+                return row.Part(functions.PART_FUNCTIONS[name], read(argument(node)))
+            case Call("DATE_PART" | "DATEPART", (Literal(str() as part), date)):
+                return row.Part(_named(part, functions.PARTS), read(date))
+            case Call("DATE_TRUNC" | "DATETRUNC", (Literal(str() as unit), date)):
+                return row.Truncated(_named(unit, functions.UNITS), read(date))
+            case Call("WEEKDAY" | "DAYOFWEEK" | "DAY_OF_WEEK" | "DOW"):
+                return row.Part(_named("weekday", functions.PARTS), read(argument(node)))
+            case Call("COALESCE" | "IFNULL" | "NVL", parts):
+                return row.Coalesce(self._values(parts))
+            case Call("LEAST", parts):
+                return row.Function("least", tuple(map(read, parts)))
+            case Call("GREATEST", parts):
+                return row.Function("greatest", tuple(map(read, parts)))
+            case Call("SUBSTRING" | "SUBSTR", (text, first, *length)) if len(length) < 2:
+                rest = read(length[0]) if length else row.Constant(Fraction(LONGEST_TEXT), "number")
+                return row.Function("substring", (read(text), read(first), rest))
+            case Call("IF" | "IIF", (condition, value, *otherwise)) if len(otherwise) < 2:
+                return self._case(Case(None, ((condition, value),), *(otherwise or [Literal(None)])))
             case Call():
-                return self._call(node)
+                raise _unknown(node)
         assert_never(node)
 
     def check_table(self, table: str | None) -> None:
-        """Refuses another table before a column's name."""
         if table not in (None, self.table):
             raise refused(f"there is no table {quote(table)} here; leave it out before the column's name")
 
-    def _membership(self, part: Expression, nodes: Sequence[Node]) -> Expression:
-        choices = []
-        for node in nodes:
-            choice = _dated(part, self.expression(node))[1]
-            if not isinstance(choice, row.Constant):
-                raise refused("IN takes literals, as in IN ('a', 'b'); write x = y for a column")
-            choices.append(choice)
-        return row.Membership(part, tuple(choices))
-
     def _case(self, node: Case) -> Expression:
-        conditions = [self.expression(condition) for condition in node.conditions]
+        conditions = [self.expression(condition) for condition, _ in node.branches]
         if node.subject is not None:
             subject = self.expression(node.subject)
             conditions = [_compared("=", subject, condition) for condition in conditions]
-        *values, otherwise = self._values([*node.values, node.otherwise])
+        *values, otherwise = self._values([*(value for _, value in node.branches), node.otherwise])
         return row.Case(tuple(zip(conditions, values, strict=True)), otherwise)
 
     def _values(self, nodes: Sequence[Node]) -> tuple[Expression, ...]:
         """Values of one kind, which NULL takes on."""
-        values = [None if _is_null(node) else self.expression(node) for node in nodes]
-        known = next((value for value in values if value is not None), None)
-        if known is None:
+        values = [None if node == Literal(None) else self.expression(node) for node in nodes]
+        kinds = [kind_of(value) for value in values if value is not None][:1]
+        if not kinds:
             raise refused("CASE and COALESCE need a value that is not NULL")
-        kind = kind_of(known)
-        return tuple(row.Constant(None, kind) if value is None else value for value in values)
+        return tuple(row.Constant(None, *kinds) if value is None else value for value in values)
 
     def _cast(self, node: Node, to: Type) -> Expression:
-        if _is_null(node):
+        if node == Literal(None):
             return row.Constant(None, "number" if to == "integer" else "date" if to == "day" else to)
         part = self.expression(node)
         match to:
@@ -123,36 +129,8 @@ class Rows:
                 return _as_date(part)
         return row.Cast(part, to)
 
-    def _call(self, call: Call) -> Expression:  # noqa: PLR0911 - one case for each function
-        read = self.expression
-        match call.name, call.arguments:
-            case "ROUND", (_, _):
-                raise refused("ROUND takes one number; for two decimals write ROUND(x * 100) / 100")
-            case name, _ if name in functions.FUNCTIONS:
-                return row.Function(functions.FUNCTIONS[name], (read(argument(call)),))
-            case name, _ if name in functions.PART_FUNCTIONS:
-                return row.Part(functions.PART_FUNCTIONS[name], read(argument(call)))
-            case "DATE_PART" | "DATEPART", (Literal(str() as part), date):
-                return row.Part(_named(part, functions.PARTS), read(date))
-            case "DATE_TRUNC" | "DATETRUNC", (Literal(str() as unit), date):
-                return row.Truncated(_named(unit, functions.UNITS), read(date))
-            case "WEEKDAY" | "DAYOFWEEK" | "DAY_OF_WEEK" | "DOW", _:
-                return row.Part(_named("weekday", functions.PARTS), read(argument(call)))
-            case "COALESCE" | "IFNULL" | "NVL", parts:
-                return row.Coalesce(self._values(parts))
-            case (("LEAST" | "GREATEST"), parts):
-                return row.Function("least" if call.name == "LEAST" else "greatest", tuple(map(read, parts)))
-            case "SUBSTRING" | "SUBSTR", (text, first, *length) if len(length) < 2:
-                rest = read(length[0]) if length else row.Constant(Fraction(LONGEST_TEXT), "number")
-                return row.Function("substring", (read(text), read(first), rest))
-            case "IF" | "IIF", (condition, value, *otherwise) if len(otherwise) < 2:
-                values = (value, *(otherwise or [Literal(None)]))
-                return self._case(Case(None, (condition,), values[:1], values[1]))
-        raise _unknown(call)
-
 
 def argument(call: Call) -> Node:
-    """The one argument of a call."""
     if not call.arguments:
         raise refused(f"{call.name} needs one argument, got none")
     if len(call.arguments) > 1:
@@ -165,14 +143,9 @@ def _unknown(call: Call) -> Exception:
         return refused(f"{call.name} is not in the language here; aggregates stand in SELECT, HAVING and ORDER BY")
     if call.name in functions.USAGES:
         return refused(f"{call.name} is not in the language in this way; write {functions.USAGES[call.name]}")
-    offered = [*functions.OFFERED.split(", "), *functions.ASKED, "BIN"]
-    nearest = difflib.get_close_matches(call.name, offered, n=1, cutoff=0.7)
-    hint = f"did you mean {nearest[0]}?" if nearest else f"the functions are {functions.OFFERED}"
+    near = did_you_mean(call.name, [*functions.OFFERED.split(", "), *functions.ASKED, "BIN"], cutoff=0.7)
+    hint = near or f"the functions are {functions.OFFERED}"
     return refused(f"{quote(call.name)} is not in the language; {hint}")
-
-
-def _is_null(node: Node) -> bool:
-    return isinstance(node, Literal) and node.value is None
 
 
 def _as_date(part: Expression) -> Expression:
@@ -185,6 +158,14 @@ def _as_date(part: Expression) -> Expression:
     return row.Cast(part, "date")
 
 
+def _membership(part: Expression, values: Sequence[Expression]) -> Expression:
+    choices = [_dated(part, value)[1] for value in values]
+    constants = tuple(choice for choice in choices if isinstance(choice, row.Constant))
+    if len(constants) < len(choices):
+        raise refused("IN takes literals, as in IN ('a', 'b'); write x = y for a column")
+    return row.Membership(part, constants)
+
+
 def _compared(sign: ComparisonSign, left: Expression, right: Expression) -> Expression:
     return row.Comparison(sign, *_dated(left, right))
 
@@ -192,10 +173,10 @@ def _compared(sign: ComparisonSign, left: Expression, right: Expression) -> Expr
 def _dated(left: Expression, right: Expression) -> tuple[Expression, Expression]:
     """Both sides; a text literal beside a date is read as one."""
     kinds = kind_of(left), kind_of(right)
-    if kinds == ("date", "text") and isinstance(right, row.Constant):
-        return left, _as_date(right)
     if kinds == ("text", "date") and isinstance(left, row.Constant):
-        return _as_date(left), right
+        left = _as_date(left)
+    if kinds == ("date", "text") and isinstance(right, row.Constant):
+        right = _as_date(right)
     return left, right
 
 

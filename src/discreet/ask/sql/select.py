@@ -10,28 +10,18 @@ HAVING, ORDER BY, LIMIT   on released numbers
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from discreet.ask import query as queries
 from discreet.ask.expression import Expression
 from discreet.ask.kinds import kind_of, refuse_alike, refused
 from discreet.ask.normal import INVERSE, TRUE, decimal, normal
-from discreet.ask.query import (
-    Aggregate,
-    Combined,
-    Draft,
-    Group,
-    Named,
-    Number,
-    Output,
-    Quantiles,
-    Test,
-    aggregate_text,
-    group_text,
-)
+from discreet.ask.query import Aggregate, Combined, Group, Named, Number, Output, Quantiles, Query, Test, group_text
 from discreet.ask.sql.aggregates import Aggregates, aggregating, shares_of
 from discreet.ask.sql.functions import QUANTILES
-from discreet.ask.sql.syntax import Call, Item, Literal, Name, Node, Operation, Select
+from discreet.ask.sql.syntax import Call, Item, Literal, Name, Node, Select
 from discreet.ask.sql.words import QUANTITIES, name_in_sql
 from discreet.errors import QueryRefused
 from discreet.parameters import quote
@@ -42,36 +32,27 @@ _LARGEST = Fraction(10**300)
 
 @dataclass(slots=True)
 class Selection:
-    """One SELECT on its way to a query."""
-
     reader: Aggregates
     select: Select
     aggregates: list[Aggregate] = field(default_factory=list)
     groups: dict[str, Group] = field(default_factory=dict)
     outputs: list[tuple[str, Output]] = field(default_factory=list)
 
-    def draft(self) -> Draft:
-        """The query, not yet with private names."""
+    def query(self) -> Query:
         select = self.select
         for node in select.groups:
             self._add_group(self.reader.group(self._referred(node)))
         for item in select.items:
             self._item(item)
         having = None if select.having is None else self._test(select.having, negated=False)
-        order = [(self._sorted(node), descending) for node, descending in select.order]
+        order = tuple((self._sorted(node), descending) for node, descending in select.order)
         if not self.aggregates:
             raise refused("nothing is asked of the data; add count(*), or another aggregate")
         refuse_alike([name for name, _ in self.outputs])
         where = None if select.where is None else condition(self.reader, select.where)
-        return Draft(
-            outputs=self.outputs,
-            aggregates=self.aggregates,
-            groups=list(self.groups.values()),
-            where=None if where == TRUE else where,
-            having=having,
-            order=order,
-            limit=select.limit,
-        )
+        aggregates = tuple(("", aggregate) for aggregate in self.aggregates)
+        groups, where = tuple(self.groups.values()), None if where == TRUE else where
+        return queries.assembled(Query(aggregates, tuple(self.outputs), groups, where, having, order, select.limit))
 
     def _add_group(self, group: Group) -> Named:
         self.groups[group_text(group)] = group
@@ -88,23 +69,21 @@ class Selection:
         return node
 
     def _is_column(self, node: Node) -> bool:
-        """Whether a name is one of a declared column."""
-        try:
+        with suppress(QueryRefused):
             self.reader.rows.expression(node)
-        except QueryRefused:
-            return False
-        return True
+            return True
+        return False
 
     def _item(self, item: Item) -> None:
         """Adds the columns of the answer that an item of SELECT asks for."""
         match item.node:
-            case Call(name, (subject, Operation("[]") as several)) if name in QUANTILES:
+            case Call(name, (subject, Call("[]") as several)) if name in QUANTILES:
                 shares = shares_of(several)
                 quantiles = self.reader.quantiles(subject, shares)
                 self.aggregates.append(quantiles)
                 base = item.alias or (subject.name if isinstance(subject, Name) else "quantile")
                 for share in shares:
-                    text = aggregate_text(replace(quantiles, shares=(share,)))
+                    text = queries.aggregate_text(replace(quantiles, shares=(share,)))
                     self.outputs.append((f"{base}_{decimal(share * 100)}", Named(text)))
             case Call("HISTOGRAM", arguments):
                 self._histogram(item, arguments)
@@ -125,7 +104,7 @@ class Selection:
         label = subject.name if isinstance(subject, Name) else item.label
         self.outputs.append((item.alias or label, self._add_group(group)))
         self.aggregates.append(self.reader.rows.scope.count(None))
-        self.outputs.append(("count", Named(aggregate_text(self.aggregates[-1]))))
+        self.outputs.append(("count", Named(queries.aggregate_text(self.aggregates[-1]))))
 
     def _output(self, node: Node) -> Output:
         """A released number, a group's key, or arithmetic of released numbers."""
@@ -134,16 +113,16 @@ class Selection:
                 if abs(value) > _LARGEST:
                     raise refused("a number beside released ones must be at most 1e300 in size")
                 return Number(value)
-            case Operation("+" | "-" | "*" | "/" as sign, (left, right)):
+            case Call("+" | "-" | "*" | "/" as sign, (left, right)):
                 return Combined(sign, self._number(left), self._number(right))
         aggregate = self.reader.aggregate(node)
         if aggregate is not None:
             if isinstance(aggregate, Quantiles) and len(aggregate.shares) > 1:
                 raise refused("several quantiles at once stand alone in SELECT; here give one share")
             self.aggregates.append(aggregate)
-            return Named(aggregate_text(aggregate))
+            return Named(queries.aggregate_text(aggregate))
         if aggregating(node):
-            name = node.name if isinstance(node, Call) else "an expression"
+            name = node.name if isinstance(node, Call) and node.name.isupper() else "an expression"
             raise refused(f"{name} of a released number is not in the language; it has + - * /")
         return self._key(node)
 
@@ -187,36 +166,31 @@ class Selection:
 
     def _sorted(self, node: Node) -> Output:
         """What ORDER BY sorts by: a position, a column of the answer, or another output."""
-        match node:
-            case Literal(Fraction() as position):
-                return self.outputs[_index(position, len(self.outputs))][1]
+        if isinstance(node, Literal) and isinstance(node.value, Fraction):
+            return self.outputs[_index(node.value, len(self.outputs))][1]
         return self._earlier(node) or self._output(node)
 
     def _test(self, node: Node, *, negated: bool) -> Test:
         """A condition on released numbers; NOT goes into the comparisons."""
         match node:
-            case Operation("not", (part,)):
+            case Call("not", (part,)):
                 return self._test(part, negated=not negated)
-            case Operation("and" | "or" as sign, parts):
+            case Call("and" | "or" as sign, parts):
                 tests = tuple(self._test(part, negated=negated) for part in parts)
                 return Test("and" if (sign == "and") is not negated else "or", tests)
-            case Operation("between", (part, low, high)):
-                number = self._number(part)
-                above = Test("<" if negated else ">=", (number, self._number(low)))
-                return Test(
-                    "or" if negated else "and", (above, Test(">" if negated else "<=", (number, self._number(high))))
-                )
-            case Operation("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
+            case Call("between", (part, low, high)):
+                both = (Call(">=", (part, low)), Call("<=", (part, high)))
+                return self._test(Call("and", both), negated=negated)
+            case Call("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
                 return Test(INVERSE[sign] if negated else sign, (self._number(left), self._number(right)))
         raise refused("HAVING compares released numbers, as in HAVING count(*) > 100; for rows use WHERE")
 
 
 def condition(reader: Aggregates, node: Node) -> Expression:
-    """The condition on rows that a node writes."""
-    found = normal(reader.rows.expression(node))
-    if kind_of(found) != "truth":
-        raise refused(f"a condition is needed here, such as age >= 65, got a {kind_of(found)}")
-    return found
+    expression = normal(reader.rows.expression(node))
+    if kind_of(expression) != "truth":
+        raise refused(f"a condition is needed here, such as age >= 65, got a {kind_of(expression)}")
+    return expression
 
 
 def _index(position: Fraction, count: int) -> int:

@@ -8,9 +8,8 @@ from fractions import Fraction
 from typing import Literal as Choice
 from typing import TypeAlias
 
-from discreet.ask.expression import ArithmeticSign, ComparisonSign, Kind
+from discreet.ask.expression import Kind
 
-Sign: TypeAlias = ArithmeticSign | ComparisonSign | Choice["between", "in", "like", "is null", "not", "and", "or", "[]"]
 Type: TypeAlias = Kind | Choice["integer", "day"]
 """What CAST makes: a kind, a whole number, or a date without its time."""
 
@@ -26,21 +25,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A number, a text, TRUE, FALSE, or None for NULL."""
-
     value: Fraction | str | bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """Parts with a sign between. -x is 0 - x.
-
-    "not" and "is null" have one part; "between" has x, low and high; "in" has x and its choices; "and" and "or" have
-    two or more parts, none of which has the same sign; "[]" is a list.
-    """
-
-    sign: Sign
-    parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +33,22 @@ class Case:
     """CASE; with a subject, which is compared with each condition, or without."""
 
     subject: Node | None
-    conditions: tuple[Node, ...]
-    values: tuple[Node, ...]
+    branches: tuple[tuple[Node, Node], ...]
     otherwise: Node
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """CAST(part AS type), part::type, or DATE 'part'."""
-
     part: Node
     type: Type
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """NAME(argument, …), the name in capitals. Calls with words inside have plain names.
+    """A name with its arguments: of a function in capitals, of an operation a sign or small letters. -x is 0 - x.
 
+    "not" and "is null" have one argument; "between" has x, low and high; "in" has x and its choices; "and" and "or"
+    have two or more, none of which has the same sign; "[]" is a list. Calls with words inside have plain names:
     count(DISTINCT x) is COUNT DISTINCT(x), count(*) FILTER (WHERE x) is COUNT_IF(x), and
     percentile_cont(p) WITHIN GROUP (ORDER BY x) is QUANTILE(x, p).
     """
@@ -73,7 +57,7 @@ class Call:
     arguments: tuple[Node, ...]
 
 
-Node: TypeAlias = Name | Literal | Operation | Case | Cast | Call
+Node: TypeAlias = Name | Literal | Case | Cast | Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +85,11 @@ class Select:
 
 def walk(node: Node) -> Iterator[tuple[Node, int]]:
     """The node and all below it, each with its level from 1 on; without recursion, however deep."""
-    todo = [(node, 1)]
+    todo: list[tuple[object, int]] = [(node, 1)]
     while todo:
         above, level = todo.pop()
-        yield above, level
-        for field in above.__slots__:
-            value = getattr(above, field)
-            below = value if isinstance(value, tuple) else (value,)
-            todo += [(part, level + 1) for part in below if isinstance(part, Node)]
+        if isinstance(above, tuple):
+            todo += [(part, level) for part in above]
+        elif isinstance(above, Node):
+            yield above, level
+            todo += [(getattr(above, field), level + 1) for field in above.__slots__]

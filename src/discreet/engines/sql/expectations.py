@@ -9,29 +9,15 @@ refused by the name of what differs: be it its version, a setting, or a function
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from functools import reduce
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from sqlglot import exp
 
-from discreet.ask.expression import (
-    Arithmetic,
-    Cast,
-    Column,
-    Comparison,
-    Constant,
-    Every,
-    Expression,
-    Function,
-    Kind,
-    Likeness,
-    Missing,
-    Part,
-    Truncated,
-)
+from discreet.ask import expression as ask
+from discreet.ask.expression import Column, Expression, Kind
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid
 from discreet.engines.base import Cells, Measure, OnGrid, Present, Request, Rows, Schema, Squares, Total, Units
@@ -57,13 +43,17 @@ ROWS: Final[dict[str, tuple[Kind, list[Any]]]] = {
 """The known rows, column by column."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A request over the known rows, with a name and the known integers for each measure."""
+Expectations: TypeAlias = list[tuple[str, Measure, list[Any]]]
+"""What differs if an engine gives other integers for a measure than these."""
 
+
+class Question(NamedTuple):
     request: Request
-    names: tuple[str, ...]
-    answers: tuple[list[Any], ...]
+    expectations: Expectations
+
+
+def _question(expectations: Expectations, **more: Any) -> Question:
+    return Question(Request(tuple(measure for _, measure, _ in expectations), **more), expectations)
 
 
 def _column(name: str) -> Column:
@@ -71,23 +61,18 @@ def _column(name: str) -> Column:
 
 
 def _equal(left: Expression, value: int | str | datetime, kind: Kind) -> Rows:
-    return Rows(Comparison("=", left, Constant(Fraction(value) if isinstance(value, int) else value, kind)))
+    return Rows(ask.Comparison("=", left, ask.Constant(Fraction(value) if isinstance(value, int) else value, kind)))
 
 
 _REAL, _WHOLE, _NAME, _CELL, _MOMENT = map(_column, ("real", "whole", "name", "cell", "moment"))
-_ONE = Constant(Fraction(1), "number")
+_ONE = ask.Constant(Fraction(1), "number")
 _FIVE = ValueGrid(exponent=0, lower=-5, upper=5, exact=True)
 _HALVES = ValueGrid(exponent=-1, lower=-10, upper=10, exact=False)
 _WIDE = ValueGrid(exponent=0, lower=0, upper=2**42, exact=True)
 _CELLS = ValueGrid(exponent=0, lower=0, upper=2, exact=True)
 
 
-def _question(expectations: Sequence[tuple[str, Measure, list[Any]]], **more: Any) -> Question:
-    names, measures, answers = zip(*expectations, strict=True)
-    return Question(Request(measures, **more), names, answers)
-
-
-_SUMS: list[tuple[str, Measure, list[Any]]] = [
+_SUMS: Expectations = [
     ("NULL in a sum", Total(OnGrid(_column("empty"), _FIVE, None)), [0]),
     ("NULL in a sum that replaces it", Total(OnGrid(_column("empty"), _FIVE, 2)), [42]),
     ("NULL in a sum of squares", Squares(OnGrid(_column("empty"), _FIVE, 2)), [294]),
@@ -100,38 +85,38 @@ _SUMS: list[tuple[str, Measure, list[Any]]] = [
     ("integers beyond 32 bits in a sum", Total(OnGrid(_WHOLE, _WIDE, None)), [2**43 + 14]),
     ("integers beyond 64 bits in a sum", Squares(OnGrid(_WHOLE, _WIDE, None)), [2**85 + 98]),
 ]
-_VALUES: list[tuple[str, Measure, list[Any]]] = [
-    ("NULL and NaN", Rows(Missing(_REAL)), [2]),
-    ("division by zero", Rows(Missing(Arithmetic("/", _ONE, Arithmetic("-", _WHOLE, _WHOLE)))), [6]),
-    ("FLOOR", _equal(Function("floor", (_REAL,)), -3, "number"), [1]),
-    ("LEAST", _equal(Function("least", (_REAL, _WHOLE)), -1, "number"), [1]),
-    ("GREATEST", _equal(Function("greatest", (_REAL, _WHOLE)), 7, "number"), [2]),
+_VALUES: Expectations = [
+    ("NULL and NaN", Rows(ask.Missing(_REAL)), [2]),
+    ("division by zero", Rows(ask.Missing(ask.Arithmetic("/", _ONE, ask.Arithmetic("-", _WHOLE, _WHOLE)))), [6]),
+    ("FLOOR", _equal(ask.Function("floor", (_REAL,)), -3, "number"), [1]),
+    ("LEAST", _equal(ask.Function("least", (_REAL, _WHOLE)), -1, "number"), [1]),
+    ("GREATEST", _equal(ask.Function("greatest", (_REAL, _WHOLE)), 7, "number"), [2]),
     ("equality of texts", _equal(_NAME, "a", "text"), [1]),
-    ("order of texts", Rows(Comparison("<", _NAME, Constant("a", "text"))), [1]),
-    ("upper-case letters", _equal(Function("upper", (_NAME,)), "A", "text"), [2]),
-    ("spaces at the ends of texts", _equal(Function("trim", (_NAME,)), "a", "text"), [2]),
-    ("lengths of texts", _equal(Function("length", (_NAME,)), 1, "number"), [3]),
-    ("LIKE", Rows(Likeness(_NAME, "%_ ")), [1]),
-    ("texts as numbers", _equal(Cast(_CELL, "number"), 100_000, "number"), [1]),
-    ("texts that are no numbers", Rows(Missing(Cast(_CELL, "number"))), [4]),
-    ("texts that are no dates", Rows(Missing(Cast(_CELL, "date"))), [5]),
-    ("texts as truths", Rows(Cast(_CELL, "truth")), [1]),
-    ("numbers as texts", _equal(Cast(_WHOLE, "text"), "7", "text"), [2]),
-    ("dates as texts", _equal(Cast(_MOMENT, "text"), "1969-12-31", "text"), [2]),
-    ("weeks", _equal(Part("week", _MOMENT), 9, "number"), [2]),
-    ("weekdays", _equal(Part("weekday", _MOMENT), 3, "number"), [2]),
-    ("seconds", _equal(Part("second", _MOMENT), 59, "number"), [2]),
-    ("beginnings of months", _equal(Truncated("month", _MOMENT), datetime(2024, 2, 1), "date"), [2]),  # noqa: DTZ001
+    ("order of texts", Rows(ask.Comparison("<", _NAME, ask.Constant("a", "text"))), [1]),
+    ("upper-case letters", _equal(ask.Function("upper", (_NAME,)), "A", "text"), [2]),
+    ("spaces at the ends of texts", _equal(ask.Function("trim", (_NAME,)), "a", "text"), [2]),
+    ("lengths of texts", _equal(ask.Function("length", (_NAME,)), 1, "number"), [3]),
+    ("LIKE", Rows(ask.Likeness(_NAME, "%_ ")), [1]),
+    ("texts as numbers", _equal(ask.Cast(_CELL, "number"), 100_000, "number"), [1]),
+    ("texts that are no numbers", Rows(ask.Missing(ask.Cast(_CELL, "number"))), [4]),
+    ("texts that are no dates", Rows(ask.Missing(ask.Cast(_CELL, "date"))), [5]),
+    ("texts as truths", Rows(ask.Cast(_CELL, "truth")), [1]),
+    ("numbers as texts", _equal(ask.Cast(_WHOLE, "text"), "7", "text"), [2]),
+    ("dates as texts", _equal(ask.Cast(_MOMENT, "text"), "1969-12-31", "text"), [2]),
+    ("weeks", _equal(ask.Part("week", _MOMENT), 9, "number"), [2]),
+    ("weekdays", _equal(ask.Part("weekday", _MOMENT), 3, "number"), [2]),
+    ("seconds", _equal(ask.Part("second", _MOMENT), 59, "number"), [2]),
+    ("beginnings of months", _equal(ask.Truncated("month", _MOMENT), datetime(2024, 2, 1), "date"), [2]),  # noqa: DTZ001
 ]
 _BINS = Group("whole", _WHOLE, ("low", "high"), "other", (Fraction(-5), Fraction(5), Fraction(10**9)))
 """Groups that need no table of keys, which would take time to make."""
-_LIMITED: list[tuple[str, Measure, list[Any]]] = [
+_LIMITED: Expectations = [
     ("bins, and the hash that chooses rows", Rows(), [0, 1, 2]),
     ("distinct units", Units(), [0, 1, 1]),
     ("sums in groups", Total(OnGrid(_REAL, _FIVE, None)), [0, 8, 0]),
     ("cells", Cells(OnGrid(_REAL, _CELLS, None)), [[0, 0, 0], [0, 0, 1], [1, 0, 0]]),
 ]
-_NOBODY = Every((Missing(_MOMENT), Comparison("=", _MOMENT, _MOMENT)))
+_NOBODY = ask.Every((ask.Missing(_MOMENT), ask.Comparison("=", _MOMENT, _MOMENT)))
 
 QUESTIONS: Final[tuple[Question, ...]] = (
     _question(_SUMS + _VALUES),
@@ -141,7 +126,6 @@ QUESTIONS: Final[tuple[Question, ...]] = (
 
 
 def known_rows(dialect: Dialect) -> str:
-    """The known rows as a SELECT of constants."""
 
     def row(index: int) -> Tree:
         columns = []
@@ -170,7 +154,7 @@ def check(
         answers = run(statement(question.request, schema, dialect))
         differ = [
             name
-            for name, answer, expected in zip(question.names, answers, question.answers, strict=True)
+            for (name, _, expected), answer in zip(question.expectations, answers, strict=True)
             if [list(part) if hasattr(part, "tolist") else part for part in answer] != expected
         ]
         if differ:

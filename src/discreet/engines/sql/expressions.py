@@ -24,49 +24,14 @@ from typing import assert_never
 
 from sqlglot import exp
 
-from discreet.ask.expression import (
-    Arithmetic,
-    Case,
-    Cast,
-    Coalesce,
-    Column,
-    Comparison,
-    Constant,
-    Every,
-    Expression,
-    Function,
-    Kind,
-    Likeness,
-    Membership,
-    Missing,
-    Negation,
-    Part,
-    Reading,
-    Some,
-    Truncated,
-)
-from discreet.engines.base import Schema
-from discreet.engines.sql.dialect import Dialect, Word, plain
+from discreet.ask import expression as ask
+from discreet.ask.expression import Expression, Kind, Reading
+from discreet.engines.base import Schema, without_zone
+from discreet.engines.sql import trees as sql
+from discreet.engines.sql.dialect import Dialect, Word
 from discreet.engines.sql.duckdb import DUCKDB
-from discreet.engines.sql.patterns import DATE_PATTERN, NUMBER_PATTERN, Shape, date_shape
-from discreet.engines.sql.reading import is_integer, iso_date, plain_number
-from discreet.engines.sql.trees import (
-    Tree,
-    alias,
-    between,
-    call,
-    column,
-    joined,
-    missing,
-    negated,
-    outer,
-    paren,
-    present,
-    quoted,
-    select,
-    table,
-    when,
-)
+from discreet.engines.sql.patterns import DATE_PATTERN, MONTHS, NUMBER_PATTERN, PADDING, date_shape, marked_number
+from discreet.engines.sql.trees import Tree, alias, call, joined, paren, present, quoted, when
 from discreet.errors import InvalidParameter
 
 LARGEST, SMALLEST = Fraction(10**100), Fraction(1, 10**100)
@@ -78,10 +43,10 @@ TRUE_WORDS, FALSE_WORDS = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "
 
 FIRST, LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001
 _LONGEST = 10.0**6
-_COMPARISONS: dict[str, type[exp.Binary]] = {
+_OPERATORS: dict[str, type[exp.Binary]] = {
     "=": exp.EQ, "<>": exp.NEQ, "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE,
+    "+": exp.Add, "-": exp.Sub, "*": exp.Mul,
 }  # fmt: skip
-_ARITHMETIC: dict[str, type[exp.Binary]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +74,10 @@ class Translator:
 
     def term(self, expression: Expression) -> Term:
         """The expression as a tree; one expression is translated once."""
-        found = self.known.get(expression)
-        if found is None:
-            found = self.known[expression] = self._translate(expression)
-        return found
+        term = self.known.get(expression)
+        if term is None:
+            term = self.known[expression] = self._translate(expression)
+        return term
 
     def named(self, term: Term) -> Term:
         """The same value as a name that may be used many times."""
@@ -122,83 +87,93 @@ class Translator:
             self.layers.append({})
         name = self.names.setdefault(id(term.tree), f"v{len(self.names)}")
         self.layers[term.level][name] = term.tree
-        return Term(column(name), term.kind, term.level + 1)
+        return Term(sql.column(name), term.kind, term.level + 1)
 
     def source(self, name: str) -> Tree:
         """A column of the source as it is."""
         if name not in self.schema:
             raise InvalidParameter(f"the source must have the column {name!r}; it has {', '.join(self.schema)}")
-        return column(self.columns.setdefault(name, f"c{len(self.columns)}"))
+        return sql.column(self.columns.setdefault(name, f"c{len(self.columns)}"))
 
     def rows(self, source: str) -> Tree:
         """The columns of the source that are used, with all layers above them."""
-        columns = [alias(exp.Column(this=outer(name)), new) for name, new in self.columns.items()]
-        tree = select(columns or [alias(exp.Literal.number(1), "nothing")], table(source))
+        columns = [alias(exp.Column(this=sql.outer(name)), new) for name, new in self.columns.items()]
+        tree = sql.select(columns or [alias(sql.whole(1), "nothing")], sql.table(source))
         for index, layer in enumerate(self.layers):
             named = [alias(tree, name) for name, tree in layer.items()]
-            inner = exp.Subquery(this=tree, alias=exp.TableAlias(this=exp.Identifier(this=f"layer{index}")))
-            tree = exp.Select(expressions=[exp.Star(), *named], from_=exp.From(this=inner))
+            tree = sql.select([exp.Star(), *named], sql.subquery(tree, f"layer{index}"))
         return tree
 
     def column_of_numbers(self, expression: Expression) -> tuple[Tree, str] | None:
         """The column behind an expression that is one of numbers, with its type: for shorter ways to the same value."""
-        if not isinstance(expression, Column) or expression.kind != "number":
+        if not isinstance(expression, ask.Column) or expression.kind != "number":
             return None
         if expression.name not in self.schema or self.schema[expression.name].kind != "number":
             return None
         return self.source(expression.name), self.schema[expression.name].described
 
     def _translate(self, expression: Expression) -> Term:  # noqa: PLR0911, PLR0912 - one case for each class
+        dialect = self.dialect
         match expression:
-            case Column(name, kind, reading):
+            case ask.Column(name, kind, reading):
                 here = self._column(name)
                 return here if here.kind == kind else self._read(here, kind, reading or Reading())
-            case Constant(value, kind):
-                return Term(constant(value, kind, self.dialect), kind, 0)
-            case Arithmetic():
-                return self._arithmetic(expression)
-            case Comparison(sign, left, right):
-                operator = _COMPARISONS[sign]
-                text = self.term(left).kind == "text"
-                return self._of(
-                    (left, right),
-                    "truth",
-                    lambda a, b: operator(this=self.dialect.by_bytes(a) if text else paren(a), expression=paren(b)),
-                )
-            case Every(parts):
+            case ask.Constant(value, kind):
+                return Term(constant(value, kind, dialect), kind, 0)
+            case ask.Arithmetic("/", left, right):
+                return self._limited(self._of((left, right), "number", dialect.divided))
+            case ask.Arithmetic(sign, left, right):
+                operator = _OPERATORS[sign]
+                result = self._of((left, right), "number", lambda a, b: operator(this=paren(a), expression=paren(b)))
+                return self._limited(result)
+            case ask.Comparison(sign, left, right):
+                operator, comparable = _OPERATORS[sign], self._comparable(left)
+                return self._of((left, right), "truth", lambda a, b: operator(this=comparable(a), expression=paren(b)))
+            case ask.Every(parts):
                 return self._of(parts, "truth", lambda *trees: joined(exp.And, trees))
-            case Some(parts):
+            case ask.Some(parts):
                 return self._of(parts, "truth", lambda *trees: joined(exp.Or, trees))
-            case Negation(part):
-                return self._of((part,), "truth", negated)
-            case Membership(part, choices):
-                return self._membership(part, choices)
-            case Missing(part):
-                return self._of((part,), "truth", missing)
-            case Likeness(part, pattern):
-                return self._of((part,), "truth", lambda a: self.dialect.like(self.dialect.by_bytes(a), pattern))
-            case Case():
-                return self._case(expression)
-            case Coalesce(parts):
-                return self._of(parts, self.term(parts[0]).kind, lambda *trees: call("coalesce", *trees))
-            case Function():
+            case ask.Negation(part):
+                return self._of((part,), "truth", sql.negated)
+            case ask.Membership(part, ()):
+                return self._of((part,), "truth", lambda a: when([(present(a), exp.false())]))
+            case ask.Membership(part, choices):
+                comparable = self._comparable(part)
+                trees = [constant(choice.value, choice.kind, dialect) for choice in choices]
+                return self._of((part,), "truth", lambda a: exp.In(this=comparable(a), expressions=trees))
+            case ask.Missing(part):
+                return self._of((part,), "truth", sql.missing)
+            case ask.Likeness(part, pattern):
+                return self._of((part,), "truth", lambda a: dialect.like(dialect.by_bytes(a), pattern))
+            case ask.Case(branches, otherwise):
+                parts = (*(part for branch in branches for part in branch), otherwise)
+                return self._of(
+                    parts, None, lambda *trees: when(list(zip(trees[:-1:2], trees[1::2], strict=True)), trees[-1])
+                )
+            case ask.Coalesce(parts):
+                return self._of(parts, None, partial(call, "coalesce"))
+            case ask.Function():
                 return self._function(expression)
-            case Part(name, date):
-                return self._of_named(date, "number", lambda a: self.dialect.part(name, a))
-            case Truncated(unit, date):
-                return self._of_named(date, "date", lambda a: self.dialect.truncated(unit, a))
-            case Cast(part, kind):
+            case ask.Part(name, date):
+                return self._of_named(self.term(date), "number", partial(dialect.part, name))
+            case ask.Truncated(unit, date):
+                return self._of_named(self.term(date), "date", partial(dialect.truncated, unit))
+            case ask.Cast(part, kind):
                 return self._cast(self.term(part), kind)
             case _:
                 assert_never(expression)
 
-    def _of(self, parts: tuple[Expression, ...], kind: Kind, build: Callable[..., Tree]) -> Term:
+    def _of(self, parts: tuple[Expression, ...], kind: Kind | None, build: Callable[..., Tree]) -> Term:
+        """What is built of some parts; without a kind it is of that of the last."""
         terms = [self.term(part) for part in parts]
-        return Term(build(*(term.tree for term in terms)), kind, max(term.level for term in terms))
+        return Term(build(*(term.tree for term in terms)), kind or terms[-1].kind, max(term.level for term in terms))
 
-    def _of_named(self, part: Expression, kind: Kind, build: Callable[[Tree], Tree]) -> Term:
-        term = self.named(self.term(part))
+    def _of_named(self, term: Term, kind: Kind, build: Callable[[Tree], Tree]) -> Term:
+        term = self.named(term)
         return Term(build(term.tree), kind, term.level)
+
+    def _comparable(self, part: Expression) -> Callable[[Tree], Tree]:
+        return self.dialect.by_bytes if self.term(part).kind == "text" else paren
 
     def _column(self, name: str) -> Term:
         here = self.source(name)
@@ -220,28 +195,37 @@ class Translator:
     def _read(self, term: Term, kind: Kind, reading: Reading) -> Term:
         """A column's text as a value, by the declared marks and formats; what does not fit is missing."""
         if kind == "date" and reading.formats:
-            dates = [self._cast(self._iso(term, date_shape(format)), kind) for format in reading.formats]
+            dates = [self._cast(self._iso_date(term, written), kind) for written in reading.formats]
             return Term(call("coalesce", *(date.tree for date in dates)), kind, max(date.level for date in dates))
         if kind == "number" and (reading.thousands or reading.decimal != "."):
-            term = self.named(term)
-            term = Term(plain_number(term.tree, reading, self.dialect), "text", term.level)
+            term = self._of_named(term, "text", partial(self._plain_number, reading))
         term = self._cast(term, kind)
         if not reading.whole:
             return term
-        term = self.named(term)
-        return Term(when([(is_integer(term.tree, self.dialect), term.tree)]), kind, term.level)
+        return self._of_named(term, kind, lambda a: when([(exp.EQ(this=a, expression=self.dialect.floor(a)), a)]))
 
-    def _iso(self, term: Term, shape: Shape) -> Term:
-        term = self.named(term)
+    def _plain_number(self, reading: Reading, here: Tree) -> Tree:
+        """A number without its marks: 1234.5 of 1,234.50."""
+        tree = call("replace", here, quoted(reading.thousands), quoted("")) if reading.thousands else here
+        tree = call("replace", tree, quoted(reading.decimal), quoted("."))
+        return when([(self.dialect.matches(here, marked_number(reading.decimal, reading.thousands)), tree)])
+
+    def _iso_date(self, term: Term, written: str) -> Term:
+        """A date in a format as an ISO date: 2001-12-01 of 1/12/2001; names of months are matched in small letters."""
+        dialect, shape = self.dialect, date_shape(written)
         if shape.months:
-            term = self.named(Term(self.dialect.letters(term.tree, "lower"), "text", term.level))
-        return Term(iso_date(term.tree, shape, self.dialect), "text", term.level)
+            term = self._of_named(term, "text", partial(dialect.letters, case="lower"))
+        term = self.named(term)
+        tree = dialect.replaced(term.tree, shape.pattern, shape.template)
+        for number, month in enumerate(MONTHS if shape.months else (), 1):
+            tree = call("replace", tree, quoted(month), quoted(str(number)))
+        matched = dialect.matches(term.tree, shape.pattern)
+        return Term(when([(matched, dialect.replaced(tree, *PADDING))]), "text", term.level)
 
     def _dated(self, term: Term) -> Term:
         """A date in the years 1 to 9999, else missing; infinite ones are beyond."""
-        term = self.named(term)
         first, last = (constant(moment, "date", self.dialect) for moment in (FIRST, LAST))
-        return Term(when([(between(term.tree, first, last), term.tree)]), "date", term.level)
+        return self._of_named(term, "date", lambda a: when([(sql.between(a, first, last), a)]))
 
     def _limited(self, term: Term) -> Term:
         """A double within ±10¹⁰⁰, with what is below 10⁻¹⁰⁰ in size, and −0.0, as 0; NaN is missing.
@@ -253,7 +237,7 @@ class Translator:
         largest, smallest, nothing = real(float(LARGEST)), real(float(SMALLEST)), real(0.0)
         size = call("abs", here)
         branches = [
-            (between(size, smallest, largest), here),
+            (sql.between(size, smallest, largest), here),
             (exp.LT(this=size, expression=smallest), nothing),
             (self.dialect.is_nan(here), constant(None, "number", self.dialect)),
             (exp.GT(this=here, expression=nothing), largest),
@@ -261,45 +245,20 @@ class Translator:
         ]
         return Term(when(branches), "number", term.level)
 
-    def _arithmetic(self, expression: Arithmetic) -> Term:
-        def build(a: Tree, b: Tree) -> Tree:
-            if expression.sign == "/":
-                return self.dialect.divided(a, b)
-            return _ARITHMETIC[expression.sign](this=paren(a), expression=paren(b))
-
-        return self._limited(self._of((expression.left, expression.right), "number", build))
-
-    def _membership(self, part: Expression, choices: tuple[Constant, ...]) -> Term:
-        if not choices:
-            return self._of((part,), "truth", lambda a: when([(present(a), exp.false())]))
-        trees = [constant(choice.value, choice.kind, self.dialect) for choice in choices]
-        text = self.term(part).kind == "text"
-        return self._of(
-            (part,), "truth", lambda a: exp.In(this=self.dialect.by_bytes(a) if text else paren(a), expressions=trees)
-        )
-
-    def _case(self, expression: Case) -> Term:
-        terms = [(self.term(condition), self.term(value)) for condition, value in expression.branches]
-        otherwise = self.term(expression.otherwise)
-        level = max(otherwise.level, *(max(condition.level, value.level) for condition, value in terms))
-        tree = when([(condition.tree, value.tree) for condition, value in terms], otherwise.tree)
-        return Term(tree, otherwise.kind, level)
-
-    def _function(self, expression: Function) -> Term:  # noqa: PLR0911 - one case for each function
+    def _function(self, expression: ask.Function) -> Term:  # noqa: PLR0911 - one case for each function
         name, arguments, dialect = expression.name, expression.arguments, self.dialect
         match name:
             case "abs":
-                return self._of(arguments, "number", lambda a: call("abs", a))
+                return self._of(arguments, "number", partial(call, "abs"))
             case "floor":
-                return self._of_named(arguments[0], "number", dialect.floor)
+                return self._of_named(self.term(arguments[0]), "number", dialect.floor)
             case "ceil":  # −⌊−x⌋ + 0: not −0.0
                 less = self.named(self._of(arguments, "number", lambda a: exp.Neg(this=paren(a))))
                 turned = exp.Paren(this=exp.Neg(this=paren(dialect.floor(less.tree))))
                 return Term(exp.Add(this=turned, expression=dialect.real(0.0)), "number", less.level)
             case "round":
                 more = self._of(arguments, "number", lambda a: exp.Add(this=paren(a), expression=dialect.real(0.5)))
-                more = self.named(more)
-                return Term(dialect.floor(more.tree), "number", more.level)
+                return self._of_named(more, "number", dialect.floor)
             case "least" | "greatest":
                 terms = [self.named(self.term(argument)) for argument in arguments]
                 there = joined(exp.And, [present(term.tree) for term in terms])
@@ -307,58 +266,55 @@ class Translator:
                 tree = when([(there, call(name, *(term.tree for term in terms)))])
                 return Term(tree, "number", max(term.level for term in terms))
             case "lower" | "upper":
-                return self._of_named(arguments[0], "text", partial(dialect.letters, case=name))
+                return self._of_named(self.term(arguments[0]), "text", partial(dialect.letters, case=name))
             case "trim":
                 return self._of(arguments, "text", dialect.trim)
             case "length":
                 return self._of(arguments, "number", dialect.length)
             case "substring":
-                return self._substring(arguments)
+                text = self.term(arguments[0])
+                start, length = (self.named(self.term(argument)) for argument in arguments[1:])
+                one, nothing, most = map(dialect.real, (1.0, 0.0, _LONGEST))
+                inside = [sql.between(start.tree, one, most), sql.between(length.tree, nothing, most)]
+                tree = when([(joined(exp.And, inside), dialect.substring(text.tree, start.tree, length.tree))])
+                return Term(tree, "text", max(text.level, start.level, length.level))
             case _:
                 assert_never(name)
 
-    def _substring(self, arguments: tuple[Expression, ...]) -> Term:
-        source = self.term(arguments[0])
-        start, length = (self.named(self.term(argument)) for argument in arguments[1:])
-        real = self.dialect.real
-        inside = [between(start.tree, real(1.0), real(_LONGEST)), between(length.tree, real(0.0), real(_LONGEST))]
-        tree = when([(joined(exp.And, inside), self.dialect.substring(source.tree, start.tree, length.tree))])
-        return Term(tree, "text", max(source.level, start.level, length.level))
-
-    def _cast(self, term: Term, kind: Kind) -> Term:  # noqa: PLR0911 - one case for each pair of kinds
+    def _cast(self, term: Term, kind: Kind) -> Term:
         if term.kind == kind:
             return term
         term = self.named(term)
-        here, level, dialect = term.tree, term.level, self.dialect
+        here, dialect = term.tree, self.dialect
         match term.kind, kind:
             case "truth", "number":
-                return Term(when([(here, dialect.real(1.0)), (negated(here), dialect.real(0.0))]), kind, level)
+                tree = when([(here, dialect.real(1.0)), (sql.negated(here), dialect.real(0.0))])
             case "truth", "text":
-                return Term(when([(here, quoted("true")), (negated(here), quoted("false"))]), kind, level)
+                tree = when([(here, quoted("true")), (sql.negated(here), quoted("false"))])
             case "number", "truth":
-                return Term(exp.NEQ(this=here, expression=dialect.real(0.0)), kind, level)
+                tree = exp.NEQ(this=here, expression=dialect.real(0.0))
             case "number", "text":
-                return Term(when([(is_whole(here, dialect), digits(here, dialect))]), kind, level)
+                tree = when([(is_whole(here, dialect), digits(here, dialect))])
             case "text", "number":
-                plain = dialect.matches(here, NUMBER_PATTERN)
-                return self._limited(Term(when([(plain, dialect.number_of_text(here))]), kind, level))
+                tree = when([(dialect.matches(here, NUMBER_PATTERN), dialect.of_text(here, "double"))])
+                return self._limited(Term(tree, kind, term.level))
             case "text", "date":
-                plain = dialect.matches(here, DATE_PATTERN)
-                return self._dated(Term(when([(plain, dialect.moment_of_text(here))]), kind, level))
+                tree = when([(dialect.matches(here, DATE_PATTERN), dialect.of_text(here, "moment"))])
+                return self._dated(Term(tree, kind, term.level))
             case "text", "truth":
-                word = self.named(Term(dialect.trim(here), "text", level))
-                word = self.named(Term(dialect.by_bytes(dialect.letters(word.tree, "lower")), "text", word.level))
-                yes, no = ([quoted(one) for one in words] for words in (TRUE_WORDS, FALSE_WORDS))
-                branches = [
-                    (exp.In(this=word.tree, expressions=yes), exp.true()),
-                    (exp.In(this=word.tree, expressions=no), exp.false()),
-                ]
-                return Term(when(branches), kind, word.level)
+                term = self.named(Term(dialect.trim(here), "text", term.level))
+                term = self.named(Term(dialect.by_bytes(dialect.letters(term.tree, "lower")), "text", term.level))
+                words = ((TRUE_WORDS, exp.true()), (FALSE_WORDS, exp.false()))
+                tree = when(
+                    [(exp.In(this=term.tree, expressions=list(map(quoted, some))), truth) for some, truth in words]
+                )
             case "date", "text":
                 midnight = exp.EQ(this=here, expression=dialect.truncated("day", here))
-                return Term(when([(midnight, dialect.day_text(here))], dialect.second_text(here)), kind, level)
+                day, second = (dialect.moment_text(here, seconds=seconds) for seconds in (False, True))
+                tree = when([(midnight, day)], second)
             case _:
                 return Term(constant(None, kind, dialect), kind, 0)
+        return Term(tree, kind, term.level)
 
 
 def limited(number: Fraction) -> float:
@@ -375,7 +331,6 @@ def limited(number: Fraction) -> float:
 
 
 def constant(value: Fraction | str | datetime | bool | None, kind: Kind, dialect: Dialect = DUCKDB) -> Tree:
-    """A literal of the row language."""
     match value:
         case None:
             return dialect.cast(exp.Null(), TYPES[kind])
@@ -384,7 +339,7 @@ def constant(value: Fraction | str | datetime | bool | None, kind: Kind, dialect
         case str():
             return dialect.text(value)
         case datetime():
-            return dialect.cast(quoted(plain(value)), "moment")
+            return dialect.cast(quoted(without_zone(value).isoformat(" ")), "moment")
         case _:
             return dialect.real(limited(Fraction(value)))
 

@@ -43,29 +43,20 @@ class Facts:
 
     def name(self, measure: Measure) -> str:
         """The name of the integer that a row has for a measure."""
-        asked: OnGrid | Expression
-        match measure:
-            case Units():
-                return ""
-            case Rows(of):
-                if of is None:
-                    return ""
-                asked = of
-            case Total(value) | Present(value) | Cells(value) | Squares(value):
-                asked = value
-            case Product():
-                self.name(Present(measure.first))
-                return self.name(Present(measure.second))
-            case _:
-                assert_never(measure)
+        if isinstance(measure, Product):
+            self.name(Present(measure.first))
+            return self.name(Present(measure.second))
+        asked = None if isinstance(measure, Units) else measure.of if isinstance(measure, Rows) else measure.value
+        if asked is None:
+            return ""
         if asked not in self.names:
             name = self.names[asked] = f"f{len(self.names)}"
-            self.trees[name] = self._on_grid(asked, name) if isinstance(asked, OnGrid) else self._row(asked)
+            if isinstance(asked, OnGrid):
+                self.trees[name] = self._on_grid(asked, name)
+            else:
+                term = self.translator.term(asked)
+                self.trees[name] = when([(term.tree if term.kind == "truth" else present(term.tree), whole(1))])
         return self.names[asked]
-
-    def _row(self, of: Expression) -> Tree:
-        term = self.translator.term(of)
-        return when([(term.tree if term.kind == "truth" else present(term.tree), whole(1))])
 
     def _on_grid(self, value: OnGrid, name: str) -> Tree:
         """a = ⌊clamp(x)·2^(−e) + ½⌋ − lower, or missing; LEAST would skip what is missing."""
@@ -82,7 +73,7 @@ class Facts:
             lower = dialect.cast(whole(grid.lower), "long")
         else:
             # such bounds lie within the limits of numbers and such steps above them: the column itself will do
-            if behind is not None and behind[1] in dialect.doubles and -300 <= grid.exponent <= 100:
+            if behind is not None and dialect.is_double(behind[1]) and -300 <= grid.exponent <= 100:
                 here = behind[0]
                 there = negated(dialect.is_nan(here))
                 raw = dialect.counts_nan and self.only_sums
@@ -104,8 +95,7 @@ class Facts:
         tree = when([(there, point)])
         return tree if value.missing is None else call("coalesce", tree, whole(value.missing - grid.lower))
 
-    def aggregate(self, measure: Measure, unit: str | None) -> Tree:  # noqa: PLR0911 - one for each measure
-        """The aggregate of a measure over facts."""
+    def aggregate(self, measure: Measure, unit: str | None) -> Tree:  # noqa: PLR0911 - one case for each measure
         match measure:
             case Units() if unit is not None:
                 return exp.Count(this=exp.Distinct(expressions=[column("unit")]))
@@ -114,7 +104,10 @@ class Facts:
             case Rows():
                 return count(column(self.name(measure)))
             case Present(value):
-                return self._present(value, self.name(measure))
+                name = self.name(measure)
+                if name not in self.raw:
+                    return count(column(name))
+                return count() if value.missing is not None else self._known(name)
             case Total(value):
                 return self._sum(value, self.name(measure), 1)
             case Squares(value):
@@ -126,11 +119,8 @@ class Facts:
             case _:
                 assert_never(measure)
 
-    def _present(self, value: OnGrid, name: str) -> Tree:
-        if name not in self.raw:
-            return count(column(name))
-        if value.missing is not None:
-            return count()
+    def _known(self, name: str) -> Tree:
+        """How many values that are left in are neither NULL nor NaN."""
         return exp.Sub(this=count(column(self.raw[name])), expression=self._nan(name))
 
     def _nan(self, name: str) -> Tree:
@@ -152,7 +142,6 @@ class Facts:
         return total(self.translator.dialect.cast(points, sums) if sums is not None else points)
 
     def _sum(self, value: OnGrid, name: str, power: int) -> Tree:
-        """Σa or Σa²."""
         dialect, width = self.translator.dialect, value.grid.width
         here = column(name)
         if power == 2:
@@ -165,8 +154,7 @@ class Facts:
         points = exp.Sub(this=points, expression=taken_out)
         if value.missing is None:
             return points
-        known = exp.Paren(this=exp.Sub(this=count(column(self.raw[name])), expression=self._nan(name)))
-        unknown = dialect.cast(exp.Sub(this=count(), expression=known), "wide")
+        unknown = dialect.cast(exp.Sub(this=count(), expression=paren(self._known(name))), "wide")
         put_in = exp.Mul(this=unknown, expression=whole((value.missing - value.grid.lower) ** power))
         return joined(exp.Add, [points, put_in])
 

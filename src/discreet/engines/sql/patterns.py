@@ -6,7 +6,7 @@ matches is read; what does not is missing, and never an error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from discreet.ask.reading import tokens
 
@@ -23,8 +23,7 @@ MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", 
 _DIRECTIVES = {"%Y": "[0-9]{4}", "%b": "|".join(MONTHS), "%f": "[0-9]{1,6}"}
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """A format of dates: what matches it, and the ISO date made of its groups, with zeros to be taken away."""
 
     pattern: str

@@ -11,45 +11,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime, time
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from sqlglot import exp
 
 from discreet.ask.expression import Kind
 from discreet.ask.query import Group
-from discreet.engines.base import Cells, Measure, Product, Request, Schema, Units
+from discreet.engines.base import Cells, Measure, Product, Request, Schema, Units, without_zone
 from discreet.engines.integers import column as column_of
-from discreet.engines.sql.dialect import KEYS, SOURCE, Dialect
+from discreet.engines.sql import trees as sql
+from discreet.engines.sql.dialect import SOURCE, Dialect
 from discreet.engines.sql.duckdb import DUCKDB
 from discreet.engines.sql.expressions import Term, Translator, limited
-from discreet.engines.sql.limits import limited_facts, stored_before
 from discreet.engines.sql.measures import Facts
-from discreet.engines.sql.trees import (
-    Tree,
-    alias,
-    between,
-    call,
-    column,
-    encodable,
-    paren,
-    present,
-    select,
-    subquery,
-    total,
-    when,
-    whole,
-)
-from discreet.engines.sql.units import unit_value
+from discreet.engines.sql.trees import Tree, alias, call, column, present, select, subquery, when, whole
+from discreet.engines.sql.units import limited_facts, stored_before, unit_value
 from discreet.errors import EngineFailed, InvalidParameter
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
-__all__ = ["KEYS", "SOURCE", "Statement", "statement"]
 
 _ARROW: dict[Kind, str] = {"number": "double", "text": "string", "date": "timestamp[us]", "truth": "bool"}
 _FEW_BINS = 32
@@ -75,12 +57,11 @@ class Statement:
     stored: str | None
     """The SELECT whose rows must be stored by the name STORED before, if the statement cannot do so itself."""
 
-    def answer(self, *tables: pa.Table) -> list[Any]:
-        """For each measure, a list over all groups of integers, or of arrays for cells; 0 where there was no row."""
-        return self.answered(tables)
+    def answer(self, tables: Iterable[pa.Table]) -> list[Any]:
+        """For each measure, a list over all groups of integers, or of arrays for cells; 0 where there was no row.
 
-    def answered(self, tables: Iterable[pa.Table]) -> list[Any]:
-        """The same from the rows in parts, of which one is in memory at a time."""
+        The rows come in parts, of which one is in memory at a time.
+        """
         widths = [(m.value.grid.width + 1,) if isinstance(m, Cells) else () for m in self.measures]
         answers: list[NDArray[Any]] = [np.zeros((self.groups, *width), np.int64) for width in widths]
         for table in tables:
@@ -97,11 +78,10 @@ class Statement:
                     if values.dtype == object:
                         answers[index] = answers[index].astype(object)
                     answers[index][place[chosen]] = values[chosen]
-        return [list(one) if width else column_of(one) for one, width in zip(answers, widths, strict=True)]
+        return [list(cells) if width else column_of(cells) for cells, width in zip(answers, widths, strict=True)]
 
 
 def statement(request: Request, schema: Schema, dialect: Dialect = DUCKDB) -> Statement:
-    """The one statement that fetches what is requested."""
     return _Builder(request, schema, dialect).build()
 
 
@@ -137,10 +117,10 @@ class _Builder:
         else:
             # by the key's own value first, then its place: a join of groups instead of rows
             by = [f"k{index}" for index in range(len(request.groups))]
-            found = self._placed(_aggregated(facts, by, cells, aliases), ["level", *cells, *sums])
-            totals = [alias(total(column(name)), name) for name in sums]
+            groups = self._placed(_aggregated(facts, by, cells, aliases), ["level", *cells, *sums])
+            totals = [alias(sql.total(column(name)), name) for name in sums]
             by = ["place", "level", *cells]
-            tree = select([*by, *totals], subquery(found, "found"), by=by)
+            tree = select([*by, *totals], subquery(groups, "found"), by=by)
         return Statement(
             sql=tree.sql(self.dialect.name, copy=False),
             keys=self._key_table(),
@@ -174,7 +154,7 @@ class _Builder:
             raise InvalidParameter(f"the bins of {group.name!r} need numbers, and edges in order, one more than labels")
         named = self.translator.named(term).tree
         if len(group.keys) <= _FEW_BINS:
-            inside = between(named, self.dialect.real(edges[0]), self.dialect.real(edges[-1]))
+            inside = sql.between(named, self.dialect.real(edges[0]), self.dialect.real(edges[-1]))
             return when([(inside, self._bin(named, edges, 0, len(group.keys)))])
         # of equal edges the last opens a bin; what lies above the last edge is in none
         bins: dict[float, int | None] = {edge: position for position, edge in enumerate(edges[:-1])}
@@ -196,7 +176,10 @@ class _Builder:
         return when([(below, self._bin(here, edges, first, middle))], self._bin(here, edges, middle, last))
 
     def _declared(self, index: int, group: Group, term: Term) -> Tree:
-        keys = _key_values(group, term.kind)
+        keys: list[Any] = list(group.keys)
+        texts = term.kind == "text" and all(type(key) is str for key in keys)
+        if not (texts and sql.encodable("".join(keys))):  # thousands of names are looked at all at once
+            keys = [_key_value(key, term.kind, group.name) for key in keys]
         if len(set(keys)) < len(keys):
             raise InvalidParameter(f"the keys of {group.name!r} must differ from each other")
         behind = self.translator.column_of_numbers(group.of)
@@ -226,7 +209,7 @@ class _Builder:
                 position = call("coalesce", position, whole(len(group.keys)))
             position = self.dialect.cast(position, "long")
             if place is not None:
-                ahead = exp.Mul(this=paren(place), expression=whole(_size(group)))
+                ahead = exp.Mul(this=sql.paren(place), expression=whole(_size(group)))
                 position = exp.Add(this=ahead, expression=position)
             place = position
         placed = alias(self.dialect.cast(whole(0), "long") if place is None else place, "place")
@@ -245,8 +228,6 @@ class _Builder:
         """Declared keys side by side, each column with the places of its keys."""
         if not self.keys:
             return None
-        import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
         longest = max(len(keys) for _, keys, _ in self.keys.values())
         columns = {}
         for index, (kind, keys, places) in self.keys.items():
@@ -272,26 +253,19 @@ def _aggregated(facts: Tree, by: list[str], cells: list[str], aggregates: list[T
     return tree
 
 
-def _key_values(group: Group, kind: Kind) -> list[Any]:
-    """Declared keys as the values that rows must have."""
-    if kind == "text" and all(type(key) is str for key in group.keys) and encodable("".join(map(str, group.keys))):
-        return list(group.keys)  # thousands of names are looked at all at once
-    return [_key_value(key, kind, group.name) for key in group.keys]
-
-
 def _key_value(key: object, kind: Kind, name: str) -> Any:
     """A declared key as the value that a row must have."""
     match kind, key:
         case "truth", bool():
             return key
-        case "text", str() if encodable(key):
+        case "text", str() if sql.encodable(key):
             return key
         case "number", Fraction():
             return limited(key)
         case "number", int() | float() if not isinstance(key, bool) and math.isfinite(key):
             return limited(Fraction(key))
         case "date", datetime():
-            return key.astimezone(UTC).replace(tzinfo=None) if key.tzinfo else key
+            return without_zone(key)
         case "date", date():
             return datetime.combine(key, time())
         case _:
@@ -310,8 +284,6 @@ def _words(array: pa.Array) -> NDArray[Any]:
 
     Read from their buffers: Arrow's own way to numpy would import pandas.
     """
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-
     if not len(array):
         return np.empty(0, np.int64)
     here, buffer = slice(array.offset, array.offset + len(array)), array.buffers()[1]
@@ -325,7 +297,6 @@ def _words(array: pa.Array) -> NDArray[Any]:
 
 
 def _valid(array: pa.Array) -> NDArray[np.bool_]:
-    """Where an array has values."""
     if not array.null_count:
         return np.ones(len(array), bool)
     bits = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little")

@@ -21,7 +21,6 @@ _ALONE = (exp.Column, exp.Cast, exp.Literal, exp.Anonymous, exp.Paren, exp.Case,
 
 
 def whole(number: int) -> Tree:
-    """An integer."""
     return exp.Literal.number(number) if number >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-number)))
 
 
@@ -33,7 +32,6 @@ def quoted(value: str) -> Tree:
 
 
 def encodable(value: str) -> bool:
-    """Whether a text can be written in UTF-8."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -42,7 +40,6 @@ def encodable(value: str) -> bool:
 
 
 def column(name: str, table: str | None = None) -> Tree:
-    """A column by a name of ours."""
     return exp.Column(this=exp.Identifier(this=name), table=exp.Identifier(this=table) if table else None)
 
 
@@ -52,7 +49,6 @@ def outer(name: str) -> exp.Identifier:
 
 
 def alias(tree: Tree, name: str) -> Tree:
-    """A tree under a name of ours."""
     return exp.Alias(this=tree, alias=exp.Identifier(this=name))
 
 
@@ -61,23 +57,17 @@ def _type(name: str, dialect: str) -> exp.DataType:
     return exp.DataType.build(name, dialect=dialect)
 
 
-def cast(tree: Tree, name: str, dialect: str) -> Tree:
-    """CAST to a type by the name that a dialect has for it."""
-    return exp.Cast(this=tree, to=_type(name, dialect).copy())
-
-
-def try_cast(tree: Tree, name: str, dialect: str) -> Tree:
-    """TRY_CAST."""
-    return exp.TryCast(this=tree, to=_type(name, dialect).copy(), safe=True)
+def cast(tree: Tree, name: str, dialect: str, operator: type[exp.Cast] = exp.Cast) -> Tree:
+    """CAST, or TRY_CAST, to a type by the name that a dialect has for it."""
+    more = {"safe": True} if operator is exp.TryCast else {}
+    return operator(this=tree, to=_type(name, dialect).copy(), **more)
 
 
 def when(branches: Sequence[tuple[Tree, Tree]], otherwise: Tree | None = None) -> Tree:
-    """CASE WHEN … THEN … ELSE … END."""
     return exp.Case(ifs=[exp.If(this=condition, true=value) for condition, value in branches], default=otherwise)
 
 
 def call(name: str, *arguments: Tree) -> Tree:
-    """A function by its name."""
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
@@ -92,27 +82,22 @@ def joined(operator: type[exp.Binary], trees: Iterable[Tree]) -> Tree:
 
 
 def negated(tree: Tree) -> Tree:
-    """NOT."""
     return exp.Not(this=paren(tree))
 
 
 def missing(tree: Tree) -> Tree:
-    """IS NULL."""
     return exp.Is(this=paren(tree), expression=exp.Null())
 
 
 def present(tree: Tree) -> Tree:
-    """IS NOT NULL."""
     return exp.Not(this=missing(tree))
 
 
 def between(tree: Tree, low: Tree, high: Tree) -> Tree:
-    """low <= tree AND tree <= high."""
     return exp.Between(this=paren(tree), low=low, high=high)
 
 
 def count(tree: Tree | None = None) -> Tree:
-    """COUNT of a tree, or of rows."""
     return exp.Count(this=exp.Star() if tree is None else tree)
 
 
@@ -129,12 +114,10 @@ def ranked(function: str, by: Iterable[str], *order: Tree) -> Tree:
 
 
 def table(name: str) -> Tree:
-    """A table by a name of ours."""
     return exp.Table(this=exp.Identifier(this=name))
 
 
 def subquery(tree: Tree, name: str) -> Tree:
-    """A SELECT under a name of ours."""
     return exp.Subquery(this=tree, alias=exp.TableAlias(this=exp.Identifier(this=name)))
 
 
@@ -150,7 +133,7 @@ def select(
 ) -> exp.Select:
     """A SELECT; a text among its columns is the name of one."""
     return exp.Select(
-        expressions=[column(one) if isinstance(one, str) else one for one in columns],
+        expressions=[column(tree) if isinstance(tree, str) else tree for tree in columns],
         from_=exp.From(this=source),
         joins=list(joins),
         where=exp.Where(this=joined(exp.And, where)) if where else None,
@@ -166,11 +149,6 @@ def beside(kind: str, name: str, this: str, other: str) -> exp.Join:
     return exp.Join(this=table(other), kind=kind, on=on)
 
 
-def everything(source: Tree, *more: Tree) -> exp.Select:
-    """SELECT *, and more."""
-    return exp.Select(expressions=[exp.Star(), *more], from_=exp.From(this=source))
-
-
 def with_tables(tree: exp.Select, tables: dict[str, tuple[Tree, bool | None]]) -> exp.Select:
     """A SELECT with named SELECTs before it, each to be run once or not, or as the engine likes."""
     named = [
@@ -182,5 +160,4 @@ def with_tables(tree: exp.Select, tables: dict[str, tuple[Tree, bool | None]]) -
 
 
 def union(first: Tree, second: Tree) -> Tree:
-    """The rows of both."""
     return exp.Union(this=first, expression=second, distinct=False)

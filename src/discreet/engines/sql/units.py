@@ -1,41 +1,168 @@
-"""What names a unit: its value as it is in the source, and a text of it that every engine hashes alike."""
+"""Units in SQL: what names one, which of its rows count, and how many have each key.
+
+At most max_rows of a unit's rows count, in at most max_groups groups. A unit with more than max_rows rows keeps those
+with the smallest MD5 of "unit|group|facts|copy", where copy numbers the rows of the unit that are equal in all of that;
+of more than max_groups groups, those with the smallest MD5 of "unit|group", before its rows are counted. For keys that
+nobody could declare, a unit keeps those with the smallest MD5 of "unit|key". All are functions of the unit's own rows
+and nothing else, the same on every engine and in any order. Only units above a limit are sorted.
+
+The rows are read three times: to find the units above a limit, to take the others, to rank those. A source may be
+another one each time (a sample, a random number, a table that changes), so that it is read once, and its facts are
+stored: whatever that scan gave, no unit passes its limits.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from sqlglot import exp
 
-from discreet.engines.base import ColumnType
-from discreet.engines.sql.dialect import Dialect
-from discreet.engines.sql.expressions import FIRST, LAST, constant, digits
-from discreet.engines.sql.trees import Tree, between, call, present, quoted, when
+from discreet.ask.expression import Column
+from discreet.engines.base import ColumnType, Request, Schema
+from discreet.engines.sql import trees as sql
+from discreet.engines.sql.dialect import SOURCE, STORED, Dialect
+from discreet.engines.sql.expressions import FIRST, LAST, Translator, constant, digits, is_whole
+from discreet.engines.sql.trees import Tree, call, column, quoted, select, subquery, table, whole
+
+_MOST_ARGUMENTS = 90
+"""PostgreSQL's functions take a hundred."""
 
 
 def unit_value(here: Tree, column: ColumnType, dialect: Dialect) -> tuple[Tree, Tree]:
     """The value that names a unit, exactly as it is in the source, and the condition that there is one."""
     if column.kind == "text":
         text = dialect.text_column(here, column.described)
-        return text, present(text)
+        return text, sql.present(text)
     return here, dialect.named_unit(here, column)
 
 
-def unit_text(here: Tree, column: ColumnType, dialect: Dialect) -> Tree:
+def _unit_text(column: ColumnType, dialect: Dialect) -> Tree:
     """A text for the hash of a unit that every engine writes in the same way."""
+    here = sql.column("unit")
     match column.kind:
         case "text":
             return here
         case "truth":
-            return when([(here, quoted("1"))], quoted("0"))
+            return sql.when([(here, quoted("1"))], quoted("0"))
         case "date":
             moment = dialect.moment_column(here, column.described)
-            inside = between(moment, *(constant(end, "date", dialect) for end in (FIRST, LAST)))
-            return when([(inside, dialect.microseconds(moment))], quoted(""))
+            inside = sql.between(moment, *(constant(end, "date", dialect) for end in (FIRST, LAST)))
+            return sql.when([(inside, dialect.microseconds(moment))], quoted(""))
         case "number" if column.whole:
             return dialect.cast(here, "text")
         case "number":  # the whole part of those that 64 bits can hold
             number, _ = dialect.number_column(here, column.described)
             inside = exp.LT(this=call("abs", number), expression=dialect.real(2.0**63))
-            return when([(inside, digits(call("floor", number), dialect))], quoted(""))
+            return sql.when([(inside, digits(call("floor", number), dialect))], quoted(""))
         case _:
             assert_never(column.kind)
+
+
+def limited_facts(
+    request: Request, schema: Schema, dialect: Dialect, names: Sequence[str], facts: exp.Select
+) -> exp.Select:
+    """The rows of `facts` that count, with their unit, their group's place, and the facts of these names."""
+    columns = ["unit", "place", *names]
+    over: list[Tree] = []
+    if request.max_rows is not None:
+        over.append(exp.GT(this=sql.count(), expression=whole(request.max_rows)))
+    if request.max_groups is not None:
+        many = exp.GT(this=sql.count(), expression=whole(request.max_groups))
+        several = exp.NEQ(this=call("min", column("place")), expression=call("max", column("place")))
+        over.append(sql.joined(exp.And, [many, several]))
+    light, chosen = _apart(columns)
+    unit = _unit_text(schema[request.unit or ""], dialect)
+    place = dialect.cast(column("place"), "text")
+    if request.max_groups is not None:
+        rank = sql.ranked("dense_rank", ["unit"], _digest([unit, place], dialect), column("place"))
+        chosen = _first(request.max_groups, rank, subquery(chosen, "heavy_rows"), columns)
+    if request.max_rows is not None:
+        copy = sql.alias(sql.ranked("row_number", columns, column("unit")), "copy")
+        copies = select([*columns, copy], subquery(chosen, "chosen"))
+        facts_text = [call("coalesce", dialect.cast(column(name), "text"), quoted("")) for name in names]
+        hashed = _digest([unit, place, *facts_text, dialect.cast(column("copy"), "text")], dialect)
+        rank = sql.ranked("row_number", ["unit"], hashed)
+        chosen = _first(request.max_rows, rank, subquery(copies, "copies"), columns)
+    return _within_limits(columns, light, chosen, facts, sql.joined(exp.Or, over), dialect)
+
+
+def units_of_keys(of: Column, unit: str | None, limit: int, schema: Schema, dialect: Dialect) -> tuple[str, str | None]:
+    """The SELECT of all keys of a column, each with its number of units, and what must be stored before it.
+
+    A unit has at most `limit` keys.
+    A key is a text, or a whole number below 2⁵³ in size; anything else, and NULL, is none. Where each row is a unit, it
+    has one key at most.
+    """
+    translator = Translator(schema, dialect)
+    term = translator.term(of)
+    key = term.tree
+    if of.kind == "number":
+        here = translator.named(term).tree
+        key = sql.when([(is_whole(here, dialect), dialect.cast(here, "long"))])
+    values = {"key": key}
+    conditions: list[Tree] = []
+    if unit is not None:
+        values["unit"], there = unit_value(translator.source(unit), schema[unit], dialect)
+        conditions.append(there)
+    named = [sql.alias(tree, name) for name, tree in values.items()]
+    rows = select(named, subquery(translator.rows(SOURCE), "source"), where=conditions)
+    pairs = select(values, subquery(rows, "facts"), where=[sql.present(column("key"))], distinct=unit is not None)
+    stored = None
+    if unit is not None:
+        stored = pairs
+        light, chosen = _apart(["unit", "key"])
+        hashed = _digest([_unit_text(schema[unit], dialect), dialect.cast(column("key"), "text")], dialect)
+        rank = sql.ranked("row_number", ["unit"], hashed, column("key"))
+        chosen = _first(limit, rank, subquery(chosen, "over_limit"), ["unit", "key"])
+        many = exp.GT(this=sql.count(), expression=whole(limit))
+        pairs = _within_limits(["key"], light, chosen, pairs, many, dialect)
+    counted = select(["key", sql.alias(sql.count(), "units")], subquery(pairs, "pairs"), by=["key"])
+    return counted.sql(dialect.name, copy=False), stored_before(stored, dialect)
+
+
+def units_of(unit: str | None, schema: Schema, dialect: Dialect) -> str:
+    """The SELECT that counts units: rows, or the values of the unit column; rows without a unit are nobody's."""
+    if unit is None:
+        return select([sql.count()], table(SOURCE)).sql(dialect.name, copy=False)
+    translator = Translator(schema, dialect)
+    value, there = unit_value(translator.source(unit), schema[unit], dialect)
+    rows = subquery(translator.rows(SOURCE), "source")
+    values = select([sql.alias(value, "unit")], rows, where=[there], distinct=True)
+    return select([sql.count()], subquery(values, "units")).sql(dialect.name, copy=False)
+
+
+def stored_before(rows: exp.Select | None, dialect: Dialect) -> str | None:
+    """The SELECT whose rows must be stored by the name STORED before the statement, if it cannot do so itself."""
+    return None if rows is None or dialect.materializes else rows.sql(dialect.name, copy=False)
+
+
+def _apart(columns: Sequence[str]) -> tuple[exp.Select, exp.Select]:
+    """The stored rows of units that are not in the table `heavy`, and of those that are."""
+    names = [column(name, STORED) for name in columns]
+    light, heavy = (
+        select(names, table(STORED), joins=[sql.beside(kind, "unit", STORED, "heavy")]) for kind in ("ANTI", "SEMI")
+    )
+    return light, heavy
+
+
+def _within_limits(
+    columns: Sequence[str], light: Tree, chosen: Tree, rows: exp.Select, over: Tree, dialect: Dialect
+) -> exp.Select:
+    """The light rows and the chosen ones, with the tables that they are made of."""
+    heavy = select(["unit"], table(STORED), by=["unit"], having=over)
+    stored = {STORED: (rows, True)} if dialect.materializes else {}
+    both = select(columns, subquery(sql.union(light, chosen), "kept"))
+    return sql.with_tables(both, {**stored, "heavy": (heavy, None)})
+
+
+def _digest(parts: Sequence[Tree], dialect: Dialect) -> Tree:
+    """The MD5 of texts with | between them, in hexadecimal."""
+    while len(parts) > _MOST_ARGUMENTS:
+        parts = [call("concat_ws", quoted("|"), *parts[:_MOST_ARGUMENTS]), *parts[_MOST_ARGUMENTS:]]
+    return dialect.by_bytes(call("md5", call("concat_ws", quoted("|"), *parts)))
+
+
+def _first(limit: int, rank: Tree, rows: Tree, columns: Sequence[str]) -> exp.Select:
+    within = exp.LTE(this=column("rank"), expression=whole(limit))
+    return select(columns, subquery(select([*columns, sql.alias(rank, "rank")], rows), "ranked"), where=[within])

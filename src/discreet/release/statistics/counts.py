@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.ask.query import Count, CountUnits
-from discreet.calibrate.lemma import half_width
+from discreet.calibrate.grid import public_step
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines.array import Bins
 from discreet.engines.base import Measure, Rows, Units
 from discreet.release.design import Estimate, Line, Secret
-from discreet.release.mechanism import NoisyColumn, noisy_columns, noisy_counts, public_count, public_step
+from discreet.release.mechanism import NoisyColumn, noisy_columns, noisy_counts, public_count
 from discreet.release.statistics.grouped import around
-from discreet.release.statistics.spread import radius
+from discreet.release.statistics.spread import half_width, radius
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,12 +29,12 @@ import numpy as np
 
 from discreet.ask.query import Count
 from discreet.ask.statistics import moment
-from discreet.calibrate.grid import ValueGrid
+from discreet.calibrate.grid import ValueGrid, public_step
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Measure, OnGrid, Product, Rows, Squares, Total
 from discreet.engines.integers import Integers, roomy
 from discreet.release.design import Estimate, Line, Secret, on_grid
-from discreet.release.mechanism import NoisyColumn, noisy_columns, public_step
+from discreet.release.mechanism import NoisyColumn, noisy_columns
 from discreet.release.statistics.grouped import Matrix, Partition, Private, centred, centred_squares
 from discreet.release.statistics.moments import (
     MomentDesign,
@@ -126,7 +126,7 @@ class JointDesign:
         top, widest = 2 * max(self.units(terms)), 8 * max((column.grid.width for column in self.columns), default=1)
         found = []
         for measure in self.measures():
-            degree = {Total: 1, Squares: 2}.get(type(measure), 0)
+            degree = isinstance(measure, Total) + 2 * isinstance(measure, Squares)
             found.append((top, widest, 8)[sum(measure.powers) if isinstance(measure, Product) else degree])
         return found
 

@@ -235,9 +235,9 @@ class Private:
     def _slack(self, weights: Floats, confidence: float) -> Floats:
         """How much further a combination of discrete draws can reach than one of continuous draws."""
         slack = np.array([slack_of(total[0], confidence) for total in self.totals]) / self._units()
-        found: Floats = (np.abs(self.partition.mixed(weights)) * slack).max(axis=-1)
-        found = found + _FLOATS * np.abs(weights).max(axis=-1) * np.abs(self._sums()).max()
-        return found
+        lattice: Floats = (np.abs(self.partition.mixed(weights)) * slack).max(axis=-1)
+        rounding: Floats = np.abs(weights).max(axis=-1) * (_FLOATS * float(np.abs(self._sums()).max()))
+        return lattice + rounding
 
     def _table(self, confidence: float) -> tuple[Any, ...]:
         """What reaches are tabulated for."""

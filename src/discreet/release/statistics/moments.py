@@ -13,21 +13,20 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from discreet.ask.query import Moment
 from discreet.ask.statistics import moment
-from discreet.calibrate.grid import ValueGrid, value_grid
-from discreet.calibrate.lemma import half_width
+from discreet.calibrate.grid import ValueGrid, public_step, value_grid
 from discreet.calibrate.sensitivity import Terms
-from discreet.engines.base import Measure, Present, Squares, Total
+from discreet.engines.base import Measure, OnGrid, Present, Squares, Total
 from discreet.engines.integers import Integers, roomy
 from discreet.formats import readable
 from discreet.release.design import Estimate, Line, Secret, on_grid
-from discreet.release.mechanism import NoisyColumn, NoisySum, noisy_columns, public_count, public_step
+from discreet.release.mechanism import NoisyColumn, NoisySum, noisy_columns, public_count
 from discreet.release.statistics.grouped import (
     Lone,
     Partition,
@@ -37,7 +36,7 @@ from discreet.release.statistics.grouped import (
     centred_squares,
     pair,
 )
-from discreet.release.statistics.spread import combined_radius, radius
+from discreet.release.statistics.spread import combined_radius, half_width, radius
 
 SUM_BITS = 30
 SQUARE_BITS = 22
@@ -46,7 +45,7 @@ SQUARE_BITS = 22
 Interval = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MomentDesign:
     """Sum, mean, variance and std of one expression, out of one joint release."""
 
@@ -59,16 +58,16 @@ class MomentDesign:
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.wanted)
 
-    @property
+    @cached_property
     def squares(self) -> bool:
         return any(moment(statistic).base == "variance" for _, statistic in self.wanted)
 
-    @property
+    @cached_property
     def alone(self) -> bool:
         """Whether only the sum is wanted."""
         return all(moment(statistic).base == "sum" for _, statistic in self.wanted)
 
-    @property
+    @cached_property
     def grid(self) -> ValueGrid:
         """A function of what is declared."""
         bits = SQUARE_BITS if self.squares else SUM_BITS
@@ -79,9 +78,11 @@ class MomentDesign:
 
     def measures(self) -> tuple[Measure, ...]:
         """n, Σa and, if asked for, Σa²."""
-        value = on_grid(self.of.of, self.grid, self.of.missing)
-        found: tuple[Measure, ...] = (Present(value), Total(value))
-        return (*found, Squares(value)) if self.squares else found
+        return (Present(self._value), Total(self._value), Squares(self._value))[: 3 if self.squares else 2]
+
+    @cached_property
+    def _value(self) -> OnGrid:
+        return on_grid(self.of.of, self.grid, self.of.missing)
 
     def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
         """Scales of the sums, in grid units."""
@@ -100,41 +101,45 @@ class MomentDesign:
 
     def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
         """The widest that an interval can be; a std is taken of data whose std is a quarter of the range."""
+        scales = self.scales(terms, epsilon)
         return [
             moment_line(
                 name,
                 statistic,
-                self.noise(statistic, terms, epsilon),
+                self.noise(statistic, scales, terms, epsilon),
                 epsilon,
-                partial(planned_error, self.of, statistic, partial(self._reach, terms, epsilon, float(confidence))),
-                self._sum_noise(terms, epsilon) if moment(statistic).base == "sum" else (),
+                partial(planned_error, self.of, statistic, partial(self._reach, terms, scales, float(confidence))),
+                self._sum_noise(terms, scales) if moment(statistic).base == "sum" else (),
                 size,
             )
             for name, statistic in self.wanted
         ]
 
-    def noise(self, statistic: str, terms: Terms, epsilon: Fraction) -> tuple[Fraction, Fraction]:
+    def noise(
+        self, statistic: str, scales: list[Fraction], terms: Terms, epsilon: Fraction
+    ) -> tuple[Fraction, Fraction]:
         """The scale and the step of the noise that a statistic rests on: on a count, a sum or a sum of squares.
 
-        In the units of the data, before a division by the number of rows.
+        In the units of the data, before a division by the number of rows; `scales` are those of the sums.
         """
         at, power = {"count": (-1, 0), "variance": (1, 2)}.get(moment(statistic).base or "", (0, 1))
-        scale, width = self.scales(terms, epsilon)[at], self.grid.width
+        scale, width = scales[at], self.grid.width
         share = width ** (2 if at == 1 else 1) if terms.public or self.alone else self.partition(terms).units[at]
         unit = (width * self.grid.step) ** power / share
         return scale * unit, public_step(scale, epsilon, terms.touched) * unit
 
-    def _sum_noise(self, terms: Terms, epsilon: Fraction) -> tuple[Fraction, ...]:
+    def _sum_noise(self, terms: Terms, scales: list[Fraction]) -> tuple[Fraction, ...]:
         """The scales of the draws in a sum: each the scale of a released total times its weight in the sum."""
-        grid, scales = self.grid, self.scales(terms, epsilon)
+        grid = self.grid
         if terms.public or self.alone:
             return (scales[0] * grid.step,)
         return sum_noise(grid, self.partition(terms), scales)
 
-    def _reach(self, terms: Terms, epsilon: Fraction, level: float, base: str, deviation: bool, rows: int) -> float:
+    def _reach(
+        self, terms: Terms, scales: list[Fraction], level: float, base: str, deviation: bool, rows: int
+    ) -> float:
         """How far off a sum, mean or variance of so many rows can be; for a deviation, of data whose std is R/4."""
-        grid, scales = self.grid, self.scales(terms, epsilon)
-        step, size = float(grid.step), float(grid.width * grid.step)
+        grid, step, size = self.grid, float(self.grid.step), float(self.grid.width * self.grid.step)
         if len(scales) == 1:
             return half_width(scales[0], Fraction(level)) * step / (rows if base == "mean" else 1)
         if not terms.public:
@@ -156,9 +161,8 @@ class MomentDesign:
     def noisy(self, exact: Secret, terms: Terms, epsilon: Fraction) -> Lone | Known | Private:
         """The noisy sums of all groups."""
         grid = self.grid
-        totals = noisy_columns(
-            exact.map(lambda found: self.totals(found, terms)), self.scales(terms, epsilon), epsilon, terms.touched
-        )
+        sums = lambda found: self.totals(found, terms)  # noqa: E731
+        totals = noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, sums)
         n = public_count(exact.map(lambda found: int(found[0][0]))) if terms.public else 0
         if self.alone:
             return Lone(grid=grid, n=n, total=totals[0])
@@ -194,7 +198,8 @@ def planned_error(of: Moment, statistic: str, reach: Callable[[str, bool, int], 
     row, width = moment(statistic), float(of.upper - of.lower)
     deviation = row.base == "variance" and row.shape is not None
     at = width**2 / 16 if row.base == "variance" else float(of.lower) + width / 2
-    return reach(str(row.base), deviation, rows) * float(row.slope(at))
+    error = reach(str(row.base), deviation, rows)
+    return error if row.slope is None else error * float(row.slope(at))
 
 
 def largest(of: Moment) -> float:

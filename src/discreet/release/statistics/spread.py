@@ -14,11 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.calibrate.lemma import half_width
+from discreet.calibrate import lemma
 from discreet.release.mechanism import NoisySum
 
 _APART = 1.001
@@ -56,6 +57,10 @@ _FLOATS = 2.0**-50
 """More than what a product and a difference of floats are off, as a share of the numerator."""
 
 Floats = NDArray[np.float64]
+
+
+half_width = lru_cache(maxsize=512)(lemma.half_width)
+"""The same for a plan, for its rehearsal and for its release."""
 
 
 def radius(noisy: NoisySum, confidence: Fraction) -> int:

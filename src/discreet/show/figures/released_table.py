@@ -16,7 +16,7 @@ from discreet.ask.query import Group, Named
 from discreet.errors import one_line
 from discreet.formats import as_float, shown
 from discreet.release.answer import Answer
-from discreet.release.release import Release, Releases
+from discreet.release.release import Release, Releases, Vector
 
 Kind: TypeAlias = Literal["text", "bins", "number", "date"]
 
@@ -99,7 +99,7 @@ def of_release(release: Release) -> Table:
     note = f"intervals at 95 % · ε {shown(release.epsilon)} · {release.neighbors}"
     items = triples(release)
     labels = Keys(name="number", kind="text", labels=[str(at) for at in range(len(items))])
-    keys = (labels,) if is_vector(release) else ()
+    keys = (labels,) if isinstance(release, Vector) else ()
     column = Numbers(name=release.statistic, from_zero=release.statistic in ("count", "sum"), items=items)
     return Table(keys=keys, columns=(column,), note=f"{note} · {release.note}" if release.note else note, sorted=False)
 
@@ -114,14 +114,11 @@ def of_releases(releases: Releases) -> Table:
     return Table(keys=(), columns=tuple(columns), note=note, sorted=False)
 
 
-def is_vector(release: Release) -> bool:
-    return getattr(release.value, "ndim", 0) == 1
-
-
 def triples(release: Release) -> list[tuple[Any, Any, Any]]:
     """Each number of a release with the ends of its interval."""
-    columns = (release.value, *release.interval())
-    return list(zip(*(column.tolist() for column in columns), strict=True)) if is_vector(release) else [columns]
+    if not isinstance(release, Vector):
+        return [(release.value, *release.interval())]
+    return list(zip(*(column.tolist() for column in (release.value, *release.interval())), strict=True))
 
 
 def titled(name: str) -> str:

@@ -11,10 +11,11 @@ from discreet.ask import expression as ask
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.engines.base import Cells, ColumnType, OnGrid, Present, Request, Rows, Squares, Total, Units
+from discreet.engines.sql.dialect import KEYS, SOURCE
 from discreet.engines.sql.duckdb import DUCKDB
 from discreet.engines.sql.postgres import POSTGRESQL
 from discreet.engines.sql.spark import SPARK
-from discreet.engines.sql.statement import KEYS, SOURCE, statement
+from discreet.engines.sql.statement import statement
 from discreet.errors import InvalidParameter
 
 SCHEMA = {
@@ -32,7 +33,7 @@ def run(request, table):
     with duckdb.connect() as connection:
         connection.register(SOURCE, table)
         connection.register(KEYS, wanted.keys if wanted.keys is not None else pa.table({"k": [0]}))
-        return wanted.answer(connection.sql(wanted.sql).to_arrow_table())
+        return wanted.answer([connection.sql(wanted.sql).to_arrow_table()])
 
 
 def table(**columns):

@@ -1,0 +1,89 @@
+"""What the engines that speak SQL have in common: one statement for each request, whose rows come as Arrow tables.
+
+On PostgreSQL and Spark, `version` is a SHA-256 of the columns' names and types, of the number of rows, and of the sums
+of both halves of the MD5 of each row, in any order, over the columns that can be asked for. As every version it is for
+the custodian's ledger: whoever knows all rows but one could test guesses against it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, TypeVar
+
+import pyarrow as pa
+
+from discreet.ask.expression import Column
+from discreet.engines.base import Exact, Request, Schema, guarded
+from discreet.engines.sql.dialect import Dialect
+from discreet.engines.sql.statement import statement
+from discreet.engines.sql.units import units_of, units_of_keys
+from discreet.errors import one_line
+
+Result = TypeVar("Result")
+
+
+class SQLEngine:
+    dialect: ClassVar[Dialect]
+    public_size = True
+    _schema: Schema
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({one_line(', '.join(self._schema))})"
+
+    def schema(self) -> Schema:
+        return self._schema
+
+    def check(self) -> None:
+        """Nothing: PostgreSQL prepares each statement anew, and a frame of Spark has the plan of when it was opened."""
+
+    def units(self, unit: str | None) -> Exact[int]:
+        """How many rows there are, or how many values of the unit column; rows without a unit are nobody's."""
+        sql = units_of(unit, self._schema, self.dialect)
+        return Exact(self._run("units", sql, lambda tables: _first_row(tables)[0]))
+
+    def discover(self, column: Column, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
+        sql, stored = units_of_keys(column, unit, limit, self._schema, self.dialect)
+        return Exact(self._run("discover", sql, self._units_of_keys, stored=stored))
+
+    def fetch(self, request: Request) -> Exact[list[list[Any]]]:
+        wanted = statement(request, self._schema, self.dialect)
+        return Exact(self._run("fetch", wanted.sql, wanted.answer, wanted.keys, wanted.stored))
+
+    def _tables(
+        self, sql: str, keys: pa.Table | None, stored: str | None
+    ) -> AbstractContextManager[Iterator[pa.Table]]:
+        """The rows of a SELECT, in parts; `stored` is the SELECT whose rows must be stored before it."""
+        raise NotImplementedError
+
+    def _run(
+        self,
+        name: str,
+        sql: str,
+        take: Callable[[Iterator[pa.Table]], Result],
+        keys: pa.Table | None = None,
+        stored: str | None = None,
+    ) -> Result:
+        def work() -> Result:
+            with self._tables(sql, keys, stored) as tables:
+                return take(tables)
+
+        return self._guarded(name, work)
+
+    def _guarded(self, name: str, work: Callable[[], Result]) -> Result:
+        return guarded(type(self).__name__, name, work)
+
+    def _rows_hash(self, sql: str) -> str:
+        """A SHA-256 of the columns' names and types and of the integers that a SELECT makes of the rows."""
+        columns = [(name, column.described) for name, column in self._schema.items()]
+        return hashlib.sha256(repr((columns, self._run("version", sql, _first_row))).encode()).hexdigest()
+
+    def _units_of_keys(self, tables: Iterator[pa.Table]) -> dict[str | int, int]:
+        pairs = (zip(*(column.to_pylist() for column in table.columns), strict=True) for table in tables)
+        return {key: units for part in pairs for key, units in part}
+
+
+def _first_row(tables: Iterator[pa.Table]) -> list[int]:
+    [table] = tables
+    return [int(column[0].as_py() or 0) for column in table.columns]
