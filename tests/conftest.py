@@ -25,7 +25,9 @@ def pytest_collection_modifyitems(items) -> None:
     """Mark what needs PostgreSQL, also where it is one of two places."""
     for item in items:
         parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        if "postgres" in item.fixturenames or any(isinstance(value, str) and value == "postgresql" for value in parameters):
+        if "postgres" in item.fixturenames or any(
+            isinstance(value, str) and value == "postgresql" for value in parameters
+        ):
             item.add_marker("server")
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import combinations, product
 from typing import Any, TypeAlias
 
@@ -62,7 +62,7 @@ _ROUNDING = Fraction(21, 100)
 """The scale of a draw with the variance of rounding to whole numbers, 1/12, or a little more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class JointDesign:
     """Counts, sums, means and variances of one question, out of one joint release."""
 
@@ -77,13 +77,18 @@ class JointDesign:
     def names(self) -> tuple[str, ...]:
         return (*(name for name, _ in self.counts), *(name for column in self.columns for name in column.names))
 
-    @property
+    @cached_property
     def conditions(self) -> tuple[Count, ...]:
         """The counts that are attributes of their own."""
         found = (count for _, count in self.counts if count.of is not None and self._column_of(count) is None)
         return tuple(dict.fromkeys(found))
 
-    @property
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """R of each column, in steps of its grid."""
+        return tuple(column.grid.width for column in self.columns)
+
+    @cached_property
     def shape(self) -> Shape:
         """The cells of each attribute."""
         columns = ((3 if column.squares else 2, column.of.missing is None) for column in self.columns)
@@ -95,7 +100,7 @@ class JointDesign:
             (at for at, one in enumerate(self.columns) if one.of.of == count.of and one.of.missing is None), None
         )
 
-    @property
+    @cached_property
     def _values(self) -> tuple[OnGrid, ...]:
         return tuple(on_grid(column.of.of, column.grid, column.of.missing) for column in self.columns)
 
@@ -123,7 +128,7 @@ class JointDesign:
 
     def _factors(self, terms: Terms) -> list[int]:
         """For each measure the largest number that it is multiplied with in a total."""
-        top, widest = 2 * max(self.units(terms)), 8 * max((column.grid.width for column in self.columns), default=1)
+        top, widest = 2 * max(self.units(terms)), 8 * max(self.widths, default=1)
         found = []
         for measure in self.measures():
             degree = isinstance(measure, Total) + 2 * isinstance(measure, Squares)
@@ -139,7 +144,7 @@ class JointDesign:
             at += size
         holding = rest[at : at + len(self.conditions)]
         at += len(holding)
-        widths = [column.grid.width for column in self.columns]
+        widths = self.widths
         if terms.meets:
             for attributes, _ in self.families:
                 for index in attributes:
@@ -169,12 +174,12 @@ class JointDesign:
     def units(self, terms: Terms) -> tuple[int, ...]:
         """For each total what is worth one row."""
         found: list[int] = []
-        sizes = [column.grid.width ** (2 if column.squares else 1) for column in self.columns]
+        sizes = [width ** (size - 1) for width, (size, _) in zip(self.widths, self.shape, strict=False)]
         sizes += [1] * len(self.conditions)
         if terms.meets:
             for attributes, _ in self.families:
                 for index in attributes:
-                    width = self.columns[index].grid.width
+                    width = self.widths[index]
                     found += [2 * width, 8 * width**2] if self.columns[index].squares else [2 * width]
             return (*found, 1)
         for attributes, _ in self.families:
@@ -184,18 +189,7 @@ class JointDesign:
 
     def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
         """The scales of the totals, in their own units."""
-        if terms.meets:
-            found = []
-            for attributes, part in self.families:
-                for index in attributes:
-                    column = self.columns[index]
-                    found += terms.column(column.grid.width, column.squares, part)
-            parts = [(self.columns[index].squares, part) for attributes, part in self.families for index in attributes]
-            found.append(terms.shared_rows(parts))
-        else:
-            parts_of = [part for attributes, part in self.families for _ in range(cells_of(self.shape, attributes))]
-            found = [terms.family(unit, part) for unit, part in zip(self.units(terms), parts_of, strict=True)]
-        return [scale / epsilon for scale in found]
+        return [scale / epsilon for scale in _scales(self, terms)]
 
     def partitions(self, terms: Terms) -> tuple[list[Partition], list[Partition]]:
         """How the counts, and how the columns, follow from the totals."""
@@ -230,7 +224,7 @@ class JointDesign:
         for attributes, _ in self.families:
             for index in attributes:
                 column = self.columns[index]
-                plain = (centred_squares if column.squares else centred)(column.grid.width)
+                plain = (centred_squares if column.squares else centred)(self.widths[index])
                 own = (*range(at, at + len(plain.units) - 1), last)
                 matrix = np.zeros((len(plain.values), len(units)))
                 matrix[:, own] = plain.matrix
@@ -244,36 +238,38 @@ class JointDesign:
         """The largest errors that the noise makes at this confidence."""
         scales, units, (of_counts, of_columns) = self.scales(terms, epsilon), self.units(terms), self.partitions(terms)
         draws, level = [NoisyColumn(values=[0], step=1, scale=scale) for scale in scales], float(confidence)
+        delta, touched = Fraction(terms.steps), terms.touched
+        steps = [public_step(scale, epsilon, touched) for scale in scales]
+        ranges = [column.grid.width * column.grid.step for column in self.columns]
         found = []
         for (name, _), partition in zip(self.counts, of_counts, strict=True):
             reach = round(Private(grid=WHOLE, partition=partition, totals=draws).planned(level, "count", False, 1))
             first = _first(partition)
             line = Line(
                 name=name,
-                sensitivity=Fraction(terms.steps),
+                sensitivity=delta,
                 scale=scales[first] / units[first],
                 within=f"± {reach:,}",
                 reach=float(reach),
                 noise=(*_mixed(scales, units, partition.matrix[0]), _ROUNDING),
             )
             found.append(line)
-        for column, partition in zip(self.columns, of_columns, strict=True):
+        for column, width, partition in zip(self.columns, ranges, of_columns, strict=True):
             sums, first = Private(grid=column.grid, partition=partition, totals=draws), _first(partition)
-            delta, width = Fraction(terms.steps * units[first]), column.grid.width * column.grid.step
+            share = delta * units[first] / scales[first]
             for name, statistic in column.wanted:
                 base = moment(statistic).base
                 unit = width ** (2 if base == "variance" else 1) / units[first]
-                noise = scales[first] * unit, public_step(scales[first], epsilon, terms.touched) * unit
+                noise = scales[first] * unit, steps[first] * unit
                 reach_of = partial(planned_error, column.of, statistic, partial(sums.planned, level))
                 added = sum_noise(column.grid, partition, scales) if base == "sum" else ()
-                found.append(moment_line(name, statistic, noise, delta / scales[first], reach_of, added, size))
+                found.append(moment_line(name, statistic, noise, share, reach_of, added, size))
         return found
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
         """The joint release: noisy totals of all groups, from which everything follows at any confidence."""
-        totals = noisy_columns(
-            exact.map(lambda found: self.totals(found, terms)), self.scales(terms, epsilon), epsilon, terms.touched
-        )
+        sums_of = lambda found: self.totals(found, terms)  # noqa: E731
+        totals = noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, sums_of)
         of_counts, of_columns = self.partitions(terms)
         found: dict[str, Estimate] = {}
         for (name, _), partition in zip(self.counts, of_counts, strict=True):
@@ -283,6 +279,18 @@ class JointDesign:
             sums = Private(grid=column.grid, partition=partition, totals=totals)
             found |= {name: estimate_of(sums, statistic) for name, statistic in column.wanted}
         return found
+
+
+@lru_cache(maxsize=512)
+def _scales(design: JointDesign, terms: Terms) -> tuple[Fraction, ...]:
+    """At ε = 1."""
+    if not terms.meets:
+        parts = [part for attributes, part in design.families for _ in range(cells_of(design.shape, attributes))]
+        return tuple(terms.family(unit, part) for unit, part in zip(design.units(terms), parts, strict=True))
+    measured = [(index, part) for attributes, part in design.families for index in attributes]
+    columns = [(design.widths[index], design.columns[index].squares, part) for index, part in measured]
+    scales = [scale for column in columns for scale in terms.column(*column)]
+    return (*scales, terms.shared_rows([(squares, part) for _, squares, part in columns]))
 
 
 def _first(partition: Partition) -> int:
