@@ -36,14 +36,14 @@ class PlanTerms(TypedDict, total=False):
 
     epsilon: Epsilon | None
     """What the answer may cost."""
-    within: Number | None
-    """How near each number must be: the plan has the least ε for which all intervals are at most so wide."""
+    within: Number | Mapping[str, Number] | None
+    """How near each number must be, or those of some columns: the plan has the least ε for which all are."""
     confidence: Number
     """Of the intervals; 0.95 if it is not given."""
     simultaneous: bool
     """Whether all intervals hold together at this confidence, rather than each for itself."""
     weights: Mapping[str, Number] | None
-    """By column, how much of ε it has beside the others."""
+    """By column, how much its error weighs beside those of the others."""
     size: int | None
     """Rows of a group for which the plan shows errors."""
 

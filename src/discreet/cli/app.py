@@ -137,8 +137,9 @@ def plan(
         if as_json:
             terminal.say_json(terminal.plan_as_json(planned))
             return
-        if within is not None:
-            terminal.say(f"ε {float(planned.cost):.4g} gives ± {within} at {float(planned.confidence) * 100:g} %.")
+        if within:
+            errors = ", ".join(f"± {error} for {name}" if name else f"± {error}" for name, error in _errors(within))
+            terminal.say(f"ε {float(planned.cost):.4g} gives {errors} at {float(planned.confidence) * 100:g} %.")
         terminal.show_plan(planned)
         places = {"ledger": terminal.without_secrets(ledger), "anchor": anchor}
         others = {"confidence": confidence} if confidence != "0.95" else {}
@@ -284,11 +285,16 @@ def _study(place: str, ledger: str | None, anchor: str | None) -> Study:
     return watched(lambda: opened(place, ledger=where), "opening")
 
 
+def _errors(within: list[str]) -> list[tuple[str, str]]:
+    """The columns that errors are given for, or none, with the errors."""
+    return [(name, error) for name, _, error in (text.rpartition("=") for text in within)]
+
+
 def _planned(study: Study, sql: str, terms: dict[str, Any]) -> Plan:
-    from discreet.cli.outputs import weights_of
+    from discreet.cli.outputs import weights_of, within_of
     from discreet.cli.progress import watched
 
-    terms["weights"] = weights_of(terms.pop("weight") or ())
+    terms["weights"], terms["within"] = weights_of(terms.pop("weight") or ()), within_of(terms["within"])
     try:
         return watched(lambda: study.sql(sql, **terms), "planning")
     except InvalidParameter as error:

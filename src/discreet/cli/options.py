@@ -11,11 +11,14 @@ TYPER: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": Fa
 StudyFile = Annotated[str, typer.Argument(metavar="STUDY", help="The policy: study.toml.")]
 Question = Annotated[str, typer.Argument(metavar="SQL", help='As in "SELECT county, count(*) FROM t GROUP BY county".')]
 Epsilon = Annotated[str | None, typer.Option(help="What it may cost, such as 0.1 or 1/3.")]
-Within = Annotated[str | None, typer.Option(help="How near every number must be; the least ε for it is found.")]
+_NEAR = "Largest error that you accept, of all numbers or of a column; finds the smallest ε for it. Repeatable."
+Within = Annotated[list[str] | None, typer.Option(metavar="[NAME=]N", help=_NEAR)]
 Confidence = Annotated[str, typer.Option(help="How often an interval holds.")]
 Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")]
 Size = Annotated[int | None, typer.Option(help="Rows of a group that errors are shown for.")]
-Weight = Annotated[list[str] | None, typer.Option(metavar="NAME=N", help="A column's part of ε; repeatable.")]
+Weight = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=N", help="How much the error of a column weighs; repeatable.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LedgerPlace = Annotated[str | None, typer.Option("--ledger", help="A ledger elsewhere: a file, or postgresql://….")]
 Anchor = Annotated[str | None, typer.Option(help="The anchor of a ledger on PostgreSQL: a file on this machine.")]

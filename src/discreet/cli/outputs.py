@@ -82,6 +82,17 @@ def receipt(answer: Answer, study: Study, *, ledger: str, known: bool, saved: It
     return f"{spent} Saved {names}" if names else spent
 
 
+def within_of(texts: list[str] | None) -> str | dict[str, str] | None:
+    """The errors that are accepted: one for all numbers, or by column."""
+    if not texts:
+        return None
+    if len(texts) == 1 and "=" not in texts[0]:
+        return texts[0]
+    if any("=" not in text for text in texts):
+        raise InvalidParameter("--within must be one number, or be written as column=50 each time")
+    return {name: error for name, _, error in (text.rpartition("=") for text in texts)}
+
+
 def weights_of(texts: Iterable[str]) -> dict[str, str]:
     weights = {}
     for text in texts:

@@ -33,11 +33,9 @@ from discreet.engines.base import Cells, Exact, Request
 from discreet.errors import InvalidParameter, one_line
 from discreet.formats import as_finite, left_shown, shown, table_lines
 from discreet.ledger.questions import new_request_id
-from discreet.parameters import LARGEST, UNIT, exact, quote
 from discreet.release.answer import Answer
 from discreet.release.design import Line, items
 from discreet.release.discovery import told_with
-from discreet.release.mechanism import public_count
 from discreet.release.size import refuse_large, within_memory
 from discreet.release.split import Share, of_everybody, shared
 from discreet.release.statistics.counts import CountDesign
@@ -356,41 +354,6 @@ def plan_of(
         cells=cells,
         size=size,
     )
-
-
-def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan:
-    """The plan with the least ε whose intervals are all at most so wide to either side."""
-    target, size = exact("within", within), more.pop("size")
-
-    def at(units: int) -> Plan:
-        return plan_of(study, query, epsilon=units * UNIT, size=size, **more)
-
-    low, high = 0, int(LARGEST / UNIT)
-    sharpest = at(high)
-    for line in sharpest.lines:
-        if line.reach is None and not line.sized:
-            what = sharpest.titles()[line.name]
-            raise InvalidParameter(f"within works for what has a known error; {what} has none: give epsilon")
-    size = size or _public_size(study, query)
-    if any(line.reach is None for line in at(high).lines):
-        raise InvalidParameter("within needs size=, the number of rows that a group has at least: it is private here")
-
-    def near(units: int) -> bool:
-        return all(line.reach is not None and line.reach <= target for line in at(units).lines)
-
-    if not near(high):
-        raise InvalidParameter(f"within must be larger, got {quote(within)}: no ε gives that here")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if near(middle) else (middle, high)
-    return at(high)
-
-
-def _public_size(study: Study, query: Query) -> int | None:
-    """The number of units, where it is public and everybody is asked."""
-    if not (study.engine.public_size and of_everybody(study.policy, query)):
-        return None
-    return max(1, public_count(study.engine.units(study.policy.unit_column)))
 
 
 def plain_key(key: object) -> object:

@@ -2,7 +2,7 @@
 
 Counts of rows, sums, means and variances with a private number of rows are one joint design. Quantiles, extremes,
 counts of units and what rests on a public number of rows have shares of their own. How large the parts are is in
-`weights`; they are Fractions and add up to ε.
+`statistics.weights`; they are Fractions and add up to ε.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from discreet.release.statistics.counts import CountDesign, KnownCount
 from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.ranks import ExtremeDesign, QuantileDesign, refuse_unranked
-from discreet.release.weights import parted
+from discreet.release.statistics.weights import parted
 
 _HEAVIEST = Fraction(10**6)
 """Beyond that, a weight leaves nothing for the other columns."""
@@ -153,15 +153,19 @@ def shared(
 
 def _weighed(query: Query, weights: Mapping[str, Any]) -> dict[str, Fraction]:
     """The weights by private name."""
-    if not isinstance(weights, Mapping):
-        raise InvalidParameter(f'weights must be given by column, as in {{"people": 2}}, got {quote(weights)}')
+    weighed = by_number(query, "weights", weights)
+    if not all(1 / _HEAVIEST <= weight <= _HEAVIEST for weight in weighed.values()):
+        raise InvalidParameter("a weight must lie between 1/1000000 and 1000000")
+    return weighed
+
+
+def by_number(query: Query, what: str, given: Mapping[str, Any]) -> dict[str, Fraction]:
+    """What is given for columns of the answer, by the private names of their numbers."""
+    if not isinstance(given, Mapping):
+        raise InvalidParameter(f'{what} must be given by column, as in {{"people": 2}}, got {quote(given)}')
     keys = {group.name for group in query.groups}
     known = {n: out.name for n, out in query.outputs if isinstance(out, Named) and out.name not in keys}
-    for name in weights:
+    for name in given:
         if name not in known:
-            raise InvalidParameter(f"weights must be of released columns ({', '.join(known)}), got {quote(name)}")
-    found = {known[name]: exact("weight", value) for name, value in weights.items()}
-    for weight in found.values():
-        if not 1 / _HEAVIEST <= weight <= _HEAVIEST:
-            raise InvalidParameter("a weight must lie between 1/1000000 and 1000000")
-    return found
+            raise InvalidParameter(f"{what} must be of released columns ({', '.join(known)}), got {quote(name)}")
+    return {known[name]: exact(what.removesuffix("s"), value) for name, value in given.items()}

@@ -30,9 +30,12 @@ from discreet.errors import InvalidParameter, one_line
 from discreet.files.writer import Kept, kept_files, kept_source
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.refusals import foreign
-from discreet.parameters import UNIT, Epsilon, exact_confidence, exact_count, exact_epsilon, quote
+from discreet.parameters import LARGEST, UNIT, Epsilon, exact, exact_confidence, exact_count, exact_epsilon, quote
+from discreet.release.design import Line
 from discreet.release.discovery import Discovered, discovery, policy_with, recorded
-from discreet.release.plan import Plan, plan_of, plan_within
+from discreet.release.mechanism import public_count
+from discreet.release.plan import Plan, plan_of
+from discreet.release.split import by_number, of_everybody
 
 
 class Study(Askable[Plan]):
@@ -211,3 +214,46 @@ def _refuse_another_promise(policy: Policy, promise: Mapping[str, Any] | None) -
 def _total(epsilon: Fraction) -> Fraction:
     """A total as the ledger counts it."""
     return epsilon // UNIT * UNIT  # rounds down: never more than was promised
+
+
+def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan:
+    """The plan with the least ε whose errors are all at most so large, or those of the columns that are named."""
+    size = more.pop("size")
+    common = None if isinstance(within, Mapping) else exact("within", within)
+    targets = by_number(query, "within", within) if common is None else {}
+    if common is None and not targets:
+        raise InvalidParameter("within must name a column at least")
+
+    def aimed(plan: Plan) -> list[Line]:
+        return [line for line in plan.lines if common is not None or line.name in targets]
+
+    def at(units: int) -> Plan:
+        return plan_of(study, query, epsilon=units * UNIT, size=size, **more)
+
+    low, high = 0, int(LARGEST / UNIT)
+    sharpest = at(high)
+    for line in aimed(sharpest):
+        if line.reach is None and not line.sized:
+            what = sharpest.titles()[line.name]
+            raise InvalidParameter(f"within works for what has a known error; {what} has none: give epsilon")
+    size = size or _public_size(study, query)
+    if any(line.reach is None for line in aimed(at(high))):
+        raise InvalidParameter("within needs size=, the number of rows that a group has at least: it is private here")
+
+    def near(units: int) -> bool:
+        lines = aimed(at(units))
+        return all(line.reach is not None and line.reach <= (common or targets[line.name]) for line in lines)
+
+    if not near(high):
+        raise InvalidParameter(f"within must be larger, got {quote(within)}: no ε gives that here")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if near(middle) else (middle, high)
+    return at(high)
+
+
+def _public_size(study: Study, query: Query) -> int | None:
+    """The number of units, where it is public and everybody is asked."""
+    if not (study.engine.public_size and of_everybody(study.policy, query)):
+        return None
+    return max(1, public_count(study.engine.units(study.policy.unit_column)))

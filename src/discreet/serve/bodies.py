@@ -62,7 +62,7 @@ class Question(TypedDict):
         ]
     ]
     epsilon: NotRequired[Number]
-    within: NotRequired[Number]
+    within: NotRequired[Number | dict[str, Number]]
     confidence: NotRequired[Number]
     simultaneous: NotRequired[Annotated[bool, "true or false"]]
     size: NotRequired[Annotated[int, "a whole number", Words(minimum=1, maximum=10**18)]]

@@ -269,3 +269,33 @@ def test_a_request_cannot_take_the_name_of_a_discovery(tmp_path):
         with pytest.raises(InvalidParameter, match=r"must not begin with 'discreet\.'"):
             plan.release(request_id="discreet.discover")
         assert study.spent == 0
+
+
+def test_within_by_column_finds_the_least_epsilon_that_meets_all():
+    here = study(columns={"age": {"missing": 0}})
+    asked = select("count(*) AS people, avg(age) AS age", BY_PLACE)
+
+    def errors(plan):
+        return {plan.titles()[line.name]: line.reach for line in plan.lines}
+
+    plan = here.sql(asked, within={"people": 50, "age": "0.05"}, size=1000)
+    found = errors(plan)
+    assert found["people"] <= 50
+    assert found["age"] <= 0.05
+    less = errors(here.sql(asked, epsilon=plan.epsilon - Fraction(1, 10**9), size=1000))
+    assert less["people"] > 50 or less["age"] > 0.05
+    # a column that is not named may be as far off as it likes
+    assert here.sql(asked, within={"people": 50}).epsilon < plan.epsilon
+
+
+@pytest.mark.parametrize(
+    ("within", "sentence"),
+    [
+        ({}, "within must name a column"),
+        ({"nobody": 5}, "within must be of released columns"),
+        ({"people": "x"}, "within must be"),
+    ],
+)
+def test_a_wrong_within_by_column_is_refused(within, sentence):
+    with pytest.raises(InvalidParameter, match=sentence):
+        study().sql(select("count(*) AS people", BY_PLACE), within=within)

@@ -14,7 +14,7 @@ from discreet.engines.base import Present, Product, Rows, Squares, Total
 from discreet.engines.integers import Integers
 from discreet.release.statistics.families import JointDesign, fitted
 from discreet.release.statistics.moments import MomentDesign
-from discreet.release.weights import candidates, parted
+from discreet.release.statistics.weights import candidates, parted
 
 EPSILON = Fraction(2, 7)
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)

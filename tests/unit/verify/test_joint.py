@@ -1,0 +1,87 @@
+"""Certificates of joint designs: what the families of a question lose, said apart from the code that releases them."""
+
+from dataclasses import replace
+from fractions import Fraction
+from unittest import mock
+
+import pytest
+
+from discreet.errors import InvalidParameter
+from discreet.release.statistics.families import JointDesign
+from discreet.verify import certify
+from discreet.verify.loss import Part
+from discreet.verify.parts import parts_of_plan
+from studies import Paper, select, study_of
+
+ROWS = [{"place": "north", "level": 1, "age": 3, "pay": 2.0, "well": True}] * 5
+FULL = {"columns": {"age": {"missing": 0}, "pay": {"missing": 0}}}
+CASES = [
+    ("add-remove", {}, "count(*), avg(age)", "GROUP BY place", "families"),
+    ("add-remove", FULL, "avg(age), avg(pay)", "", "families"),
+    ("change-one", {}, "count(*), count(well), avg(age), avg(pay), stddev(age)", "GROUP BY place, level", "families"),
+    ("change-one", FULL, "count(*), avg(age), stddev(pay)", "WHERE well", "columns"),
+]
+
+
+def plan_of(neighbors, columns, asked, clauses, **more):
+    return study_of(ROWS, Paper(), neighbors=neighbors, **columns, **more).sql(select(asked, clauses), epsilon=1)
+
+
+@pytest.mark.parametrize(("neighbors", "columns", "asked", "clauses", "law"), CASES)
+@pytest.mark.parametrize("unit", [{}, {"unit": "who", "max_rows": 3}])
+def test_a_joint_question_loses_nearly_all_of_epsilon_and_not_more(neighbors, columns, asked, clauses, law, unit):
+    [part] = parts_of_plan(plan_of(neighbors, columns, asked, clauses, **unit))
+    assert part.law == law
+    assert Fraction(9, 10) < part.loss <= part.epsilon == 1
+    assert certify(plan_of(neighbors, columns, asked, clauses, **unit)).holds
+
+
+@pytest.mark.parametrize(("neighbors", "columns", "asked", "clauses", "law"), CASES)
+def test_half_of_the_noise_is_seen(neighbors, columns, asked, clauses, law):  # noqa: ARG001
+    real = JointDesign.scales
+
+    def halved(self, terms, epsilon):
+        return [scale / 2 for scale in real(self, terms, epsilon)]
+
+    plan = plan_of(neighbors, columns, asked, clauses)
+    with mock.patch.object(JointDesign, "scales", halved):
+        assert not certify(plan).holds
+
+
+@pytest.mark.parametrize(("neighbors", "columns", "asked", "clauses", "law"), CASES[:3])
+def test_parts_that_add_up_to_more_than_one_are_seen(neighbors, columns, asked, clauses, law):  # noqa: ARG001
+    plan = plan_of(neighbors, columns, asked, clauses)
+    [share] = plan.shares
+    (attributes, part), *rest = share.design.families
+    design = replace(share.design, families=((attributes, part * Fraction(65, 64)), *rest))
+    assert not certify(replace(plan, shares=(replace(share, design=design),))).holds
+
+
+def test_totals_that_a_row_moves_further_than_a_unit_are_refused():
+    plan = plan_of("add-remove", {}, "count(*), avg(age)", "GROUP BY place")
+    real = JointDesign.totals
+
+    def doubled(self, found, terms):
+        first, *others = real(self, found, terms)
+        return [[2 * total for total in first], *others]
+
+    with mock.patch.object(JointDesign, "totals", doubled), pytest.raises(InvalidParameter, match="moves the totals"):
+        parts_of_plan(plan)
+
+
+def test_the_loss_of_families_is_that_of_the_worst_cell_of_each():
+    """Two families of cells with units 4, 4, 1 and 1, 1: each at its largest unit over scale."""
+    facts = {"0.0": Fraction(4), "0.1": Fraction(4), "0.2": Fraction(1), "1.0": Fraction(1), "1.1": Fraction(1)}
+    scales = tuple(map(Fraction, (10, 8, 3, 5, 4)))
+    about = {"statistic": "x", "law": "families", "epsilon": Fraction(1), "facts": facts, "scales": scales}
+    part = Part(**about, steps=(Fraction(1),) * 5, neighbors="add-remove", cells=3)
+    assert part.loss == Fraction(4, 8) + Fraction(1, 4)
+    assert replace(part, neighbors="change-one", rows=2).loss == 4 * part.loss
+
+
+def test_the_loss_of_columns_is_that_of_a_row_that_comes_or_takes_another_s_place():
+    facts = {"0.width": Fraction(6), "0.squares": Fraction(0), "1.width": Fraction(2), "1.squares": Fraction(0)}
+    about = {"statistic": "x", "law": "columns", "epsilon": Fraction(1), "facts": facts, "neighbors": "change-one"}
+    part = Part(**about, scales=tuple(map(Fraction, (24, 8, 4))), steps=(Fraction(1),) * 3)
+    assert part.loss == max(Fraction(12, 24) + Fraction(4, 8), Fraction(6, 24) + Fraction(2, 8) + Fraction(1, 4))
+    assert replace(part, scales=tuple(map(Fraction, (24, 8, 1)))).loss == Fraction(6, 24) + Fraction(2, 8) + 1
