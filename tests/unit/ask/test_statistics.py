@@ -27,16 +27,16 @@ def toy() -> dict[str, Any]:
 def test_a_row_can_be_asked_for_in_sql_in_python_and_of_an_array(toy: dict[str, Any]) -> None:
     low, high = toy["its interval"]
     assert low <= toy["in SQL"] <= high
-    assert toy["in SQL"] == pytest.approx(2 * toy["its std"], rel=1e-2)
+    assert toy["in SQL"] == pytest.approx(2 * toy["its std"], rel=5e-2)
     assert toy["in Python the same"]
     assert "two_sigma(" in toy["text"]
     assert "SAMPLE" in toy["a sample"]
-    assert toy["as an array"] == pytest.approx(2 * np.std(np.arange(120) % 7), rel=1e-2)
+    assert toy["as an array"] == pytest.approx(2 * np.std(np.arange(120) % 7), rel=5e-2)
 
 
 def test_a_row_is_planned_with_its_own_error(toy: dict[str, Any]) -> None:
     twice, once = (float(re.sub(r"^± ([0-9.e-]+) .*", r"\1", text)) for text in toy["planned"])
-    assert twice == pytest.approx(2 * once, rel=1e-2)
+    assert twice == pytest.approx(2 * once, rel=5e-2)
 
 
 def test_a_row_is_offered_everywhere(toy: dict[str, Any]) -> None:

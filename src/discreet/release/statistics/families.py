@@ -19,7 +19,7 @@ Where a unit is replaced and there is one group, columns are centred instead, an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from itertools import combinations, product
@@ -215,9 +215,8 @@ class JointDesign:
 
     def _centred(self, terms: Terms, units: tuple[int, ...]) -> tuple[list[Partition], list[Partition]]:
         """Each column from its own totals and the number of rows, which is the last."""
-        scales = [
-            float(scale / unit / terms.rows) for scale, unit in zip(self.scales(terms, Fraction(1)), units, strict=True)
-        ]
+        of_one_row = self.scales(replace(terms, rows=1), Fraction(1))
+        scales = [float(scale / unit) for scale, unit in zip(of_one_row, units, strict=True)]
         last = len(units) - 1
         of_columns: dict[int, Partition] = {}
         at = 0
