@@ -11,7 +11,7 @@ import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -28,7 +28,7 @@ from pyarrow import parquet
 import discreet.files.answer_file  # noqa: F401 - so that every module that draws is there before draws are replaced
 from conforming import FIELDS, on_postgresql, on_spark
 from discreet import Policy, Study
-from discreet.engines import duckdb, postgres
+from discreet.engines.sql import engine
 from discreet.engines.sql.statement import Statement, statement
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter
 from discreet.release.plan import Plan
@@ -379,9 +379,7 @@ def _written_once() -> Iterator[None]:
             last[:] = key, statement(*request)
         return last[1]
 
-    with ExitStack() as stack:
-        for module in (duckdb, postgres):
-            stack.enter_context(mock.patch.object(module, "statement", remembered))
+    with mock.patch.object(engine, "statement", remembered):
         yield
 
 
