@@ -73,12 +73,13 @@ def spark():
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # for a JVM of minutes: compiling for speed, and collecting garbage in parallel, take longer than they save
-        **{
-            f"spark.{part}.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-            for part in ("driver", "executor")
-        },
+        # for a JVM of minutes and tables of a few rows, compiling takes longer than it saves
+        **dict.fromkeys(
+            ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"),
+            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        ),
         "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.adaptive.enabled": "false",
     }
     with pytest.MonkeyPatch.context() as environment, warnings.catch_warnings():

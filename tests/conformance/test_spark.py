@@ -69,12 +69,24 @@ def told(expression, rows):
     yield Rows(ask.Missing(expression)), values.count(None)
 
 
-@pytest.mark.parametrize("ansi", [True, False])
-def test_every_function_has_the_very_values_of_the_reference(spark, odd, ansi):
+USUAL = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+}
+"""Settings as Spark has them; where codegen is off, expressions are interpreted."""
+OTHER = {**USUAL, "spark.sql.ansi.enabled": "false", "spark.sql.parser.escapedStringLiterals": "true"}
+OTHER |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
+@pytest.mark.parametrize("configuration", [USUAL, OTHER], ids=["usual", "other"])
+def test_every_function_has_the_very_values_of_the_reference(spark, odd, configuration):
     engine, rows = odd
     pairs = [pair for expression in functions() for pair in told(expression, rows)]
-    spark.conf.set("spark.sql.ansi.enabled", ansi)
-    spark.conf.set("spark.sql.parser.escapedStringLiterals", not ansi)
+    before = {name: spark.conf.get(name) for name in configuration}
+    for name, value in configuration.items():
+        spark.conf.set(name, value)
     try:
         rest = iter(pairs)
         while batch := list(islice(rest, 200)):
@@ -82,8 +94,8 @@ def test_every_function_has_the_very_values_of_the_reference(spark, odd, ansi):
             for (measure, expected), got in zip(batch, found, strict=True):
                 assert got == [expected], measure
     finally:
-        spark.conf.unset("spark.sql.ansi.enabled")
-        spark.conf.unset("spark.sql.parser.escapedStringLiterals")
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
 @given(

@@ -132,7 +132,7 @@ class AgainstFractions(RuleBasedStateMachine):
                 assert self.ledger.remaining("s", analyst=analyst) == left
 
 
-@pytest.mark.parametrize(("database", "examples"), [("sqlite", 60), ("postgresql", 40)])
+@pytest.mark.parametrize(("database", "examples"), [("sqlite", 40), ("postgresql", 20)])
 def test_the_ledger_agrees_with_fractions(database, examples, tmp_path, request):
     """TRUST 21: stateful, both databases, to the last unit and one beyond, over restarts."""
     folders = itertools.count()

@@ -122,7 +122,7 @@ def test_the_largest_move_of_all_small_data_sets_is_the_sensitivity(name: str, r
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", BY_N)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_random_neighbours_stay_within_the_sensitivity(name: str, relation: str, data: st.DataObject) -> None:
     f, delta = BY_N[name]

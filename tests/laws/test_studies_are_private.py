@@ -8,7 +8,6 @@ them has more noise than the relation asks for.
 """
 
 import math
-from datetime import timedelta
 from fractions import Fraction
 from unittest import mock
 
@@ -146,8 +145,8 @@ def broken(ledger, policy, question, pair) -> list[str]:
 
 
 @settings(
-    max_examples=100,
-    deadline=timedelta(seconds=20),
+    max_examples=25,  # TRUST 46 has thousands
+    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(case=cases())

@@ -6,12 +6,14 @@ and, for some statistics, data of which a fifth is missing. Each assertion has a
 
     cell      one statistic, relation, n, ε and shape: fewer hits than 95 % would have. 20 to 250 runs, so that a
               coverage below 50 to 85 % is caught
-    together  the cells of a statistic and relation. At least 95 %; and where the interval is exact, at most 99 %.
-              3,000 runs catch a coverage below 92 % (noise a fifth larger than thought) or above 99.9 %
+    together  the cells of a statistic and relation. At least 95 %; and for histograms, at most 99 %.
+              3,000 runs catch a coverage below 92 % (noise a fifth larger than thought) or above 99.9 %, 720 runs one
+              below 87 %
 
-Exact: count, sum, mean, proportion, histogram (discrete noise of a scale near 1 reaches 97 or 98 %). At least nominal
-by design: joint variance (98 to 99.9 %), Bernstein's (96 to 100 %), brackets of quantiles (97 to 100 %), bands after
-isotonic regression and the cut at 0 and n (`test_tree_error` has them before it).
+Exact: count, sum, mean, proportion, histogram (discrete noise of a scale near 1 reaches 97 or 98 %); what the same
+designs release for many groups is held to 94 and 99.7 % in `test_study_coverage`. At least nominal by design: joint
+variance (98 to 99.9 %), Bernstein's (96 to 100 %), brackets of quantiles (97 to 100 %), bands after isotonic regression
+and the cut at 0 and n (`test_tree_error` has them before it).
 """
 
 import math
@@ -122,11 +124,7 @@ def of_truth(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 EXACT: dict[str, tuple[Callable[..., Any], Held, int]] = {
-    "count": (of_truth(discreet.count), holds(lambda x: true(x).sum()), 250),
-    "sum": (discreet.sum, holds(np.sum), 250),
-    "mean": (discreet.mean, holds(np.mean), 170),
-    "proportion": (of_truth(discreet.proportion), holds(lambda x: true(x).mean()), 170),
-    "histogram": (histogram, each_bin, 100),
+    "histogram": (histogram, each_bin, 50),
     "histogram, simultaneously": (histogram, over_all, 250),
     "two bins": (
         two_bins,
@@ -135,6 +133,10 @@ EXACT: dict[str, tuple[Callable[..., Any], Held, int]] = {
     ),
 }
 AT_LEAST: dict[str, tuple[Callable[..., Any], Held, int]] = {
+    "count": (of_truth(discreet.count), holds(lambda x: true(x).sum()), 60),
+    "sum": (discreet.sum, holds(np.sum), 60),
+    "mean": (discreet.mean, holds(np.mean), 60),
+    "proportion": (of_truth(discreet.proportion), holds(lambda x: true(x).mean()), 60),
     "variance": (discreet.variance, holds(np.var), 50),
     "std": (discreet.std, holds(np.std), 30),
     "median": (discreet.median, holds(partial(ranked, share=0.5)), 60),
