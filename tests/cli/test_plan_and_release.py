@@ -28,7 +28,7 @@ def test_a_plan_shows_price_error_and_fates_and_spends_nothing(study):
     lines = planned.out.splitlines()
     assert lines[0] == "3 rows · ε 0.2 of 1 (left after: 0.8) · change-one · up to 2 rows a patient"
     assert lines[1].split() == ["column", "Δ", "scale", "95", "%", "within"]
-    assert lines[2].split() == ["visits", "4", "40", "±", "120"]
+    assert lines[2].split() == ["visits", "4", "20", "±", "100"]
     assert "missing age: dropped · age outside 0–120: clamped · county not listed: dropped" in planned.out
     assert lines[-2] == "Nothing was spent. Release it with:"
     assert lines[-1] == f"discreet release study.toml '{QUESTION}' --epsilon 0.2"

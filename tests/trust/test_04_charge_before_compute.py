@@ -12,13 +12,12 @@ from unittest import mock
 import pytest
 
 from discreet import BudgetExceeded, EngineFailed, InvalidParameter
-from discreet.engines import duckdb
 from discreet.engines.duckdb import DuckDB
 from discreet.ledger.ledger import Grant
 from discreet.ledger.ledger import Ledger as Book
 from discreet.release import answer as answers
 from discreet.release import mechanism, plan, study
-from discreet.release.statistics import counts, moments
+from discreet.release.statistics import families
 from studies import select, study_of
 
 ROWS = [{"who": f"u{at % 4}", "place": "north", "age": at, "pay": 1.0, "well": True} for at in range(8)]
@@ -30,8 +29,7 @@ STEPS = [
     (plan, "Request"),
     (DuckDB, "fetch"),
     (DuckDB, "_run"),
-    (counts, "noisy_columns"),
-    (moments, "noisy_columns"),
+    (families, "noisy_columns"),
     (mechanism, "fill"),
     (mechanism, "choose"),
     (plan.json, "dumps"),
@@ -66,13 +64,13 @@ def failing(owner, name, *, before):
 def watched():
     """The statements that were run."""
     reads = []
-    real = duckdb._selected
+    real = DuckDB._tables
 
-    def queried(relation, sql, keys):
+    def queried(self, sql, *given):
         reads.append(sql)
-        return real(relation, sql, keys)
+        return real(self, sql, *given)
 
-    with mock.patch.object(duckdb, "_selected", queried):
+    with mock.patch.object(DuckDB, "_tables", queried):
         yield reads
 
 

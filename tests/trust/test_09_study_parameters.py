@@ -117,7 +117,8 @@ def test_bad_weights_are_refused(here, tmp_path, weights):
         {"epsilon": 1, "simultaneous": "yes"},
         {"epsilon": 1, "simultaneous": 1},
         {"within": 1},
-        {"within": "1e-30", "size": 10},
+        {"within": {}},
+        {"within": {"nothing": 1}},
     ],
     ids=str,
 )

@@ -37,8 +37,9 @@ def replay(units, kind, *, max_rows=LIMIT):
 
 
 def rows_counted(record) -> int:
-    [counts] = [events[0].secret for name, _, events in record.events if name == "CountDesign"]
-    return sum(counts)
+    """What is released of them, here without noise."""
+    [name] = [one["name"] for one in record.content["statistics"] if one["asked"] == "count(*)"]
+    return sum(record.content["numbers"][name]["value"])
 
 
 def loss(one, other) -> Fraction:

@@ -16,7 +16,7 @@ import pytest
 import discreet
 from discreet.release import mechanism
 from discreet.release.mechanism import NoisyColumn
-from discreet.release.statistics import counts, moments
+from discreet.release.statistics import counts, families, moments
 from studies import Paper, replayed, select, study_of
 
 EPSILON = Fraction(1, 2)
@@ -49,7 +49,9 @@ def same_integers():
             for at, one in enumerate(found)
         ]
 
-    with mock.patch.object(counts, "noisy_columns", columns), mock.patch.object(moments, "noisy_columns", columns):
+    with contextlib.ExitStack() as stack:
+        for module in (counts, families, moments):
+            stack.enter_context(mock.patch.object(module, "noisy_columns", columns))
         yield
 
 

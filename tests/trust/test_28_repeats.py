@@ -58,7 +58,7 @@ DIFFERENT = [
     ("SELECT count(*) FROM data WHERE age > 2.5 GROUP BY place", {}),
     ("SELECT count(age) FROM data GROUP BY place", {}),
     ("SELECT count(*), avg(age) FROM data GROUP BY place", {}),
-    ("SELECT count(*), avg(age) FROM data GROUP BY place", {"weights": {"count(*)": 2}}),
+    ("SELECT count(*), avg(age) FROM data GROUP BY place", {"weights": {"count(*)": 1000}}),
     ("SELECT count(*), avg(age) FROM data GROUP BY place", {"confidence": "0.9"}),
     ("SELECT count(*), avg(age) FROM data GROUP BY place", {"simultaneous": True}),
 ]

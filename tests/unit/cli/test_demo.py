@@ -29,7 +29,7 @@ def test_it_publishes_a_table_a_figure_a_report_and_their_records(made):
 
 def test_it_shows_the_plan_the_attacker_and_a_ledger_that_adds_up(made):
     folder, said = made
-    for part in ("Plan first", "visits  8    16     ± 48", "Then release", "An attacker", "100%", "The ledger"):
+    for part in ("Plan first", "visits  8    8      ± 40", "Then release", "An attacker", "100%", "The ledger"):
         assert part in said
     assert "ε 1.75 of 3 is spent, 1.25 is left" in said
     with open_study(folder / "study.toml") as study:
