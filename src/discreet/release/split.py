@@ -134,7 +134,7 @@ def shared(
         for design, _ in designs
         if design.weight
     )
-    measured, part, parts = parted(joint, terms[False], wishes, others) if others or joint else (None, Fraction(0), ())
+    families, part, parts = parted(joint, terms[False], wishes, others) if others or joint else ((), Fraction(0), ())
     left = iter(parts)
     shares = [
         Share(
@@ -144,8 +144,8 @@ def shared(
         )
         for design, public in designs
     ]
-    if measured is not None:
-        shares.append(Share(design=measured, epsilon=epsilon * part, terms=terms[False]))
+    if joint is not None:
+        shares.append(Share(design=replace(joint, families=families), epsilon=epsilon * part, terms=terms[False]))
     for share in shares:
         refuse_unranked(share.design, share.terms, share.epsilon)
     return tuple(shares)

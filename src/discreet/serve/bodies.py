@@ -62,7 +62,9 @@ class Question(TypedDict):
         ]
     ]
     epsilon: NotRequired[Number]
-    within: NotRequired[Number | dict[str, Number]]
+    within: NotRequired[
+        Annotated[Number | dict[str, Number], 'a number such as 0.5, or an object such as {"people": 50}']
+    ]
     confidence: NotRequired[Number]
     simultaneous: NotRequired[Annotated[bool, "true or false"]]
     size: NotRequired[Annotated[int, "a whole number", Words(minimum=1, maximum=10**18)]]

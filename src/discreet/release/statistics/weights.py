@@ -18,7 +18,7 @@ import numpy as np
 
 from discreet.ask.statistics import moment
 from discreet.calibrate.sensitivity import Terms
-from discreet.release.statistics.families import JointDesign
+from discreet.release.statistics.families import Family, JointDesign
 from discreet.release.statistics.grouped import Partition
 from discreet.release.statistics.spread import Floats
 
@@ -38,8 +38,8 @@ Units: TypeAlias = tuple[int, ...]
 @lru_cache(maxsize=512)
 def parted(
     design: JointDesign | None, terms: Terms, wishes: tuple[float, ...], others: tuple[float, ...]
-) -> tuple[JointDesign | None, Fraction, tuple[Fraction, ...]]:
-    """The design with its families, its part of ε, and the parts of other designs.
+) -> tuple[tuple[Family, ...], Fraction, tuple[Fraction, ...]]:
+    """The families of the design, its part of ε, and the parts of other designs.
 
     `wishes` are the weights of the numbers of the design, by its names. Another design has w if its error at a part p
     of ε weighs w/p².
@@ -47,8 +47,7 @@ def parted(
     slots = candidates(design, terms) if design is not None else ()
     best = _best(design, terms, wishes, others, slots)
     rest = tuple(Fraction(units, _STEPS) for units in best[len(slots) :])
-    joint = None if design is None else _measured(design, slots, best)
-    return joint, 1 - sum(rest, Fraction()), rest
+    return _families(slots, best), 1 - sum(rest, Fraction()), rest
 
 
 def candidates(design: JointDesign, terms: Terms) -> tuple[Attributes, ...]:
@@ -59,11 +58,11 @@ def candidates(design: JointDesign, terms: Terms) -> tuple[Attributes, ...]:
     return (*rows, *((index,) for index in range(len(design.shape))), *products)
 
 
-def _measured(design: JointDesign, slots: tuple[Attributes, ...], units: Units) -> JointDesign:
-    """The design with the families that have a part."""
+def _families(slots: tuple[Attributes, ...], units: Units) -> tuple[Family, ...]:
+    """The families that have a part."""
     joint = units[: len(slots)]
     families = ((slot, Fraction(part, sum(joint))) for slot, part in zip(slots, joint, strict=True) if part)
-    return replace(design, families=tuple(families))
+    return tuple(families)
 
 
 def _best(
@@ -84,7 +83,7 @@ def _best(
             return float("inf")
         found = sum(weight * (_STEPS / part) ** 2 for weight, part in zip(others, rest, strict=True))
         if design is not None:
-            partitions = _by_name(_measured(design, slots, units), terms)
+            partitions = _by_name(replace(design, families=_families(slots, units)), terms)
             variances = (_variance(*pair) for pair in zip(weights, partitions, strict=True))
             found += float(np.dot(wishes, list(variances))) * (_STEPS / sum(joint)) ** 2
         return found
