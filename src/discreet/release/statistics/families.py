@@ -18,6 +18,7 @@ Where a unit is replaced and there is one group, columns are centred instead, an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -184,7 +185,7 @@ class JointDesign:
             return (*found, 1)
         for attributes, _ in self.families:
             cells = [[sizes[index]] * self.shape[index][0] + [1] * self.shape[index][1] for index in attributes]
-            found += [int(np.prod(units, dtype=object)) for units in product(*cells)]
+            found += [math.prod(units) for units in product(*cells)]
         return tuple(found)
 
     def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
@@ -337,7 +338,7 @@ def _product_cells(
 
 def cells_of(shape: Shape, attributes: tuple[int, ...]) -> int:
     """The number of cells of a family."""
-    return int(np.prod([shape[index][0] + shape[index][1] for index in attributes], dtype=np.int64))
+    return math.prod(shape[index][0] + shape[index][1] for index in attributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +381,7 @@ def _margin(shape: Shape, size: int, attributes: tuple[int, ...], block: slice, 
     """The cells of some of the attributes of a family, as sums of its own."""
     sizes = [shape[index][0] + shape[index][1] for index in attributes]
     kept = [attributes.index(index) for index in common]
-    found = np.zeros((int(np.prod([sizes[at] for at in kept], dtype=np.int64)), size))
+    found = np.zeros((math.prod(sizes[at] for at in kept), size))
     for at, cell in enumerate(product(*map(range, sizes))):
         row = 0
         for position in kept:

@@ -23,7 +23,7 @@ from discreet.release.statistics.grouped import Partition
 from discreet.release.statistics.spread import Floats
 
 _STEPS = 64
-_STRIDES = (16, 8, 4, 2, 1)
+_STRIDES = (16, 4, 1)
 _BETTER = 1 - 1e-6
 """A step must make the sum so much smaller."""
 
@@ -127,12 +127,13 @@ def _descended(units: Units, error: Callable[[Units], float]) -> Units:
             moved = False
             for giver in range(len(units)):
                 for taker in range(len(units)):
-                    change = stride * ((np.arange(len(units)) == taker).astype(int) - (np.arange(len(units)) == giver))
-                    tried = tuple((np.array(units) + change).tolist())
-                    if giver == taker or min(tried) < 0:
+                    if giver == taker or units[giver] < stride:
                         continue
-                    if (now := error(tried)) < least * _BETTER:
-                        units, least, moved = tried, now, True
+                    tried = list(units)
+                    tried[giver] -= stride
+                    tried[taker] += stride
+                    if (now := error(tuple(tried))) < least * _BETTER:
+                        units, least, moved = tuple(tried), now, True
     return units
 
 
