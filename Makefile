@@ -15,7 +15,7 @@ demo: $(VENV)/.run
 # Spark has a process of its own, beside the others
 test: $(VENV)/.test
 	$(PYTEST) -m spark $$(grep -rl --include=*.py mark.spark tests/*/) -W ignore::FutureWarning -W ignore::ResourceWarning >$(VENV)/spark.txt 2>&1 & spark=$$!; \
-	$(PYTEST) -m "not spark" -n 2 --dist worksteal; others=$$?; \
+	$(PYTEST) -m "not spark" -n 3 --dist worksteal; others=$$?; \
 	wait $$spark; spark=$$?; cat $(VENV)/spark.txt; exit $$((others + spark))
 
 # The inner loop, within a minute: the unit tests of what computes, without servers

@@ -40,7 +40,7 @@ def opened(request):
     return in_memory if request.param == "duckdb" else on_postgresql(request.getfixturevalue("postgres"))
 
 
-quick = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @given(table=tables(), expression=st.sampled_from(sorted(KINDS)).flatmap(expressions), number=expressions("number"))

@@ -17,7 +17,7 @@ import pytest
 from discreet.ask.query import Count, Extreme, Moment, Named, Quantiles
 from studies import Paper, select, study_of, table_of
 
-QUESTIONS = 320
+QUESTIONS = 160
 LARGEST = 10**6
 LEVEL = "0.999999999"
 PLACES, LEVELS = ["north", "south", "west"], [1, 2]

@@ -24,6 +24,9 @@ from discreet.release.statistics.spread import Floats
 
 _STEPS = 64
 _STRIDES = (16, 4, 1)
+_DESCENTS = 2
+"""So many of the starts are gone on from, the best ones."""
+
 _BETTER = 1 - 1e-6
 """A step must make the sum so much smaller."""
 
@@ -88,7 +91,8 @@ def _best(
             found += float(np.dot(wishes, list(variances))) * (_STEPS / sum(joint)) ** 2
         return found
 
-    found = [_descended(_start(slots, len(others), chosen), error) for chosen in _choices(slots)]
+    starts = sorted((_start(slots, len(others), chosen) for chosen in _choices(slots)), key=error)
+    found = [_descended(start, error) for start in starts[:_DESCENTS]]
     return min(found, key=lambda units: (float(f"{error(units):.6g}"), units))
 
 
