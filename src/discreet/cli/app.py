@@ -138,7 +138,8 @@ def plan(
             terminal.say_json(terminal.plan_as_json(planned))
             return
         if within:
-            errors = ", ".join(f"± {error} for {name}" if name else f"± {error}" for name, error in _errors(within))
+            named = (text.rpartition("=") for text in within)
+            errors = ", ".join(f"± {error} for {name}" if name else f"± {error}" for name, _, error in named)
             terminal.say(f"ε {float(planned.cost):.4g} gives {errors} at {float(planned.confidence) * 100:g} %.")
         terminal.show_plan(planned)
         places = {"ledger": terminal.without_secrets(ledger), "anchor": anchor}
@@ -283,11 +284,6 @@ def _study(place: str, ledger: str | None, anchor: str | None) -> Study:
     remote = ledger is not None and "://" in ledger
     where = Ledger.open(ledger, anchor=anchor, study=Path(place).stem) if ledger is not None and remote else ledger
     return watched(lambda: opened(place, ledger=where), "opening")
-
-
-def _errors(within: list[str]) -> list[tuple[str, str]]:
-    """The columns that errors are given for, or none, with the errors."""
-    return [(name, error) for name, _, error in (text.rpartition("=") for text in within)]
 
 
 def _planned(study: Study, sql: str, terms: dict[str, Any]) -> Plan:

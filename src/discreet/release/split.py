@@ -50,11 +50,10 @@ def of_everybody(policy: Policy, query: Query) -> bool:
 
 
 def _designs(
-    policy: Policy, query: Query, cells: int, public_size: bool, each: bool
+    policy: Policy, query: Query, terms: Terms, public_size: bool, each: bool
 ) -> tuple[list[tuple[Design, bool]], JointDesign | None]:
     """The designs of a query, each with whether its number of rows is public; and what is measured jointly, if any."""
     whole = public_size and of_everybody(policy, query)
-    meets = policy.neighbors == "change-one" and cells == 1
     designs: list[tuple[Design, bool]] = []
     counts: list[tuple[str, Count]] = []
     moments: dict[Moment, list[tuple[str, str]]] = {}
@@ -73,7 +72,7 @@ def _designs(
                 moments.setdefault(_subject(one), []).append((name, statistic))
             case Quantiles():
                 names = (name,) if len(one.shares) == 1 else tuple(f"{name}.{at}" for at in range(len(one.shares)))
-                design = QuantileDesign(names=names, of=one, cells=cells)
+                design = QuantileDesign(names=names, of=one, cells=terms.cells)
                 designs.append((design, False))
             case Extreme():
                 designs.append((ExtremeDesign(name=name, of=one), False))
@@ -81,10 +80,10 @@ def _designs(
 
     def joins(design: MomentDesign) -> bool:
         """Where a row takes another's place, only columns that all rows have share the number of rows."""
-        return not meets or (design.of.missing is not None and not (whole and each))
+        return not terms.meets or (design.of.missing is not None and not (whole and each))
 
     joint = JointDesign(
-        counts=tuple((name, count) for name, count in counts if not meets or count.of is None),
+        counts=tuple((name, count) for name, count in counts if not terms.meets or count.of is None),
         columns=tuple(design for design in columns if joins(design)),
         families=(),
     )
@@ -127,7 +126,7 @@ def shared(
         )
         for public in (False, True)
     }
-    designs, joint = _designs(policy, query, cells, public_size, each)
+    designs, joint = _designs(policy, query, terms[False], public_size, each)
     wishes = tuple(float(inner.get(name, 1)) for name in (joint.names if joint is not None else ()))
     others = tuple(
         design.weight**3 * max((float(inner[name]) for name in design.names if name in inner), default=1.0)

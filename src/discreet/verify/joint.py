@@ -1,4 +1,4 @@
-"""The law of a joint design, and a check on rows that its totals obey it."""
+"""The law of a joint design, and a check on rows that the totals of moments obey theirs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Present, Product, Rows, Squares, Total
 from discreet.errors import InvalidParameter
 from discreet.release.statistics.families import JointDesign
+from discreet.release.statistics.moments import MomentDesign
 from discreet.verify.loss import Part
 
 _MOST_ROWS = 400
@@ -42,13 +43,16 @@ def _units(design: JointDesign, index: int) -> list[int]:
     return [*halves, 1] if column.of.missing is None else halves
 
 
-def require_joint_totals(design: JointDesign, part: Part) -> None:
-    """Refuse a design whose totals some row moves further, in units of their noise, than their law says."""
+def require_totals(design: MomentDesign | JointDesign, part: Part, *, known: bool = False) -> None:
+    """Refuse a design whose totals some row moves further, in units of their noise, than their law says.
+
+    `known` is whether the number of rows is public: then no row comes or goes.
+    """
     replaced = part.neighbors == "change-one"
-    terms = Terms(rows=part.rows, spread=part.spread, replaced=replaced, public=False, cells=part.cells)
-    columns = {measure.value: measure for measure in design.measures() if isinstance(measure, Present)}
+    terms = Terms(rows=part.rows, spread=part.spread, replaced=replaced, public=known, cells=part.cells)
+    columns = [measure.value for measure in design.measures() if isinstance(measure, Present)]
     choices: list[list[int | None]] = [
-        [0, 1, value.grid.width // 2, value.grid.width, *([] if value.missing is not None else [None])]
+        [*_points(value.grid.width, len(columns)), *([None] if value.missing is None and not known else [])]
         for value in columns
     ]
     conditions = [measure.of for measure in design.measures() if isinstance(measure, Rows) and measure.of is not None]
@@ -59,14 +63,19 @@ def require_joint_totals(design: JointDesign, part: Part) -> None:
         truth = dict(zip(conditions, held, strict=True))
         integers = [[_integer(measure, point, truth)] for measure in design.measures()]
         totals.append([column[0] for column in design.totals(integers, terms)])
-    nobody = [0] * len(part.scales)
     units = [scale * step for scale, step in zip(part.scales, part.steps, strict=True)]
-    others = [nobody, *(totals if terms.meets else [])]
+    others = [*([] if known else [[0] * len(units)]), *(totals if terms.meets else [])]
     worst = max(
         sum(abs(a - b) / unit for a, b, unit in zip(one, two, units, strict=True)) for one in totals for two in others
     )
     if worst * (part.rows if terms.meets else terms.factor) > part.loss:
         raise InvalidParameter(f"a row moves the totals of {part.statistic} by more than their law says")
+
+
+def _points(width: int, columns: int) -> list[int]:
+    """Values that are tried: many of one column, few of several."""
+    inner = [width // 2] if columns > 1 else [width - 1, *(width * eighths // 8 for eighths in range(9))]
+    return sorted({0, 1, *inner, width})
 
 
 def _integer(measure: Any, points: Mapping[Any, int | None], truths: Mapping[Any, int]) -> int:

@@ -20,7 +20,6 @@ from discreet import arrays
 from discreet.ask.query import Count, CountUnits
 from discreet.ask.statistics import STATISTICS
 from discreet.calibrate.grid import ValueGrid
-from discreet.calibrate.sensitivity import Terms
 from discreet.draw.coin import Logistic
 from discreet.engines.base import Cells, Exact, Present, Rows, Squares, Total, Units
 from discreet.engines.integers import column
@@ -38,7 +37,7 @@ from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.ranks import VALUE_PART, ExtremeDesign, QuantileDesign
 from discreet.release.statistics.response import randomized_response
-from discreet.verify.joint import joint_law, require_joint_totals
+from discreet.verify.joint import joint_law, require_totals
 from discreet.verify.loss import Part
 from discreet.verify.recorded import Draw, recorded, recording
 
@@ -109,11 +108,11 @@ def _parts(  # noqa: PLR0911 - one for each design
             known = any(draw.kind == "public" for draw in draws[1:2])
             part = _noisy(draws, about, _moment_law(design, known=known, meets=meets), _ends(design.grid))
             _opened(draws, everybody and each, about)
-            _require_totals(design, part, known=known, meets=meets)
+            require_totals(design, part, known=known)
             return [part]
         case JointDesign():
             part = _noisy(draws, about, *joint_law(design, about["neighbors"], about.get("cells", 1)))
-            require_joint_totals(design, part)
+            require_totals(design, part)
             return [part]
         case QuantileDesign():
             _require_measures(design, (Cells,), about)
@@ -142,23 +141,6 @@ def _require_measures(
     values = {measure.value for measure in measures if hasattr(measure, "value")}
     if tuple(map(type, measures)) != kinds or len(values) != 1 or values.pop().grid != design.grid:
         raise InvalidParameter(f"{about['statistic']} must be made of integers of one value, on the grid of its bounds")
-
-
-def _require_totals(design: MomentDesign, part: Part, *, known: bool, meets: bool) -> None:
-    """Refuse a design whose totals some value of a row moves further, in units of their noise, than their law says."""
-    replaced, width = part.neighbors == "change-one", design.grid.width
-    terms = Terms(rows=part.rows, spread=part.spread, replaced=replaced, public=known, cells=part.cells)
-    values = sorted({0, 1, width - 1, width, *(width * eighths // 8 for eighths in range(9))})
-    rows = [[[1], [a], [a * a]][: 3 if design.squares else 2] for a in values]
-    totals = [[column[0] for column in design.totals(row, terms)] for row in rows]
-    nobody = [] if known else [[0] * len(totals[0])]
-    moves = [
-        [a - b for a, b in zip(one, two, strict=True)] for one in totals for two in (totals if meets else []) + nobody
-    ]
-    units = [scale * step for scale, step in zip(part.scales, part.steps, strict=True)]
-    worst = max(sum(abs(move) / unit for move, unit in zip(row, units, strict=True)) for row in moves)
-    if worst * (part.rows if meets else terms.factor) > part.loss:
-        raise InvalidParameter(f"a row moves the totals of {part.statistic} by more than their law says")
 
 
 def _opened(draws: list[Draw], may: bool, about: About) -> bool:

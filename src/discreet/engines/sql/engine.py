@@ -8,6 +8,7 @@ the custodian's ledger: whoever knows all rows but one could test guesses agains
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, TypeVar
@@ -24,7 +25,7 @@ from discreet.errors import one_line
 Result = TypeVar("Result")
 
 
-class SQLEngine:
+class SQLEngine(ABC):
     dialect: ClassVar[Dialect]
     public_size = True
     _schema: Schema
@@ -35,7 +36,7 @@ class SQLEngine:
     def schema(self) -> Schema:
         return self._schema
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027 - most engines have nothing to check
         """Nothing: PostgreSQL prepares each statement anew, and a frame of Spark has the plan of when it was opened."""
 
     def units(self, unit: str | None) -> Exact[int]:
@@ -51,11 +52,11 @@ class SQLEngine:
         wanted = statement(request, self._schema, self.dialect)
         return Exact(self._run("fetch", wanted.sql, wanted.answer, wanted.keys, wanted.stored))
 
+    @abstractmethod
     def _tables(
         self, sql: str, keys: pa.Table | None, stored: str | None
     ) -> AbstractContextManager[Iterator[pa.Table]]:
         """The rows of a SELECT, in parts; `stored` is the SELECT whose rows must be stored before it."""
-        raise NotImplementedError
 
     def _run(
         self,

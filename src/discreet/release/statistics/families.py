@@ -19,7 +19,7 @@ Where a unit is replaced and there is one group, columns are centred instead, an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
@@ -32,9 +32,9 @@ from discreet.ask.query import Count
 from discreet.ask.statistics import moment
 from discreet.calibrate.grid import ValueGrid, public_step
 from discreet.calibrate.sensitivity import Terms
-from discreet.engines.base import Measure, OnGrid, Product, Rows, Squares, Total
+from discreet.engines.base import Measure, Product, Rows, Squares, Total
 from discreet.engines.integers import Integers, roomy
-from discreet.release.design import Estimate, Line, Secret, on_grid
+from discreet.release.design import Estimate, Line, Secret
 from discreet.release.mechanism import NoisyColumn, noisy_columns
 from discreet.release.statistics.grouped import Matrix, Partition, Private, centred, centred_squares
 from discreet.release.statistics.moments import (
@@ -101,10 +101,6 @@ class JointDesign:
             (at for at, one in enumerate(self.columns) if one.of.of == count.of and one.of.missing is None), None
         )
 
-    @cached_property
-    def _values(self) -> tuple[OnGrid, ...]:
-        return tuple(on_grid(column.of.of, column.grid, column.of.missing) for column in self.columns)
-
     def measures(self) -> tuple[Measure, ...]:
         """The number of rows, what each column needs, each condition, and the products of columns."""
         found: list[Measure] = [Rows()]
@@ -112,7 +108,7 @@ class JointDesign:
             found += column.measures()
         found += [Rows(count.of) for count in self.conditions]
         for first, second in self._products:
-            values = self._values[first], self._values[second]
+            values = self.columns[first].value, self.columns[second].value
             found += [Product(*values, powers) for powers in ((0, 0), (1, 0), (0, 1), (1, 1))]
         return tuple(found)
 
@@ -251,7 +247,7 @@ class JointDesign:
                 scale=scales[first] / units[first],
                 within=f"± {reach:,}",
                 reach=float(reach),
-                noise=(*_mixed(scales, units, partition.matrix[0]), _ROUNDING),
+                noise=(*_written(sum_noise(WHOLE, partition, scales)), _ROUNDING),
             )
             found.append(line)
         for column, width, partition in zip(self.columns, ranges, of_columns, strict=True):
@@ -309,10 +305,9 @@ def _whole_ends(sums: Private, confidence: Fraction) -> tuple[Any, Any]:
     return np.ceil(low).astype(np.int64), np.floor(high).astype(np.int64)
 
 
-def _mixed(scales: Sequence[Fraction], units: Sequence[int], weights: Sequence[float]) -> tuple[Fraction, ...]:
-    """The scales of the draws in a combination of totals."""
-    found = (scale / unit * abs(Fraction(weight)) for scale, unit, weight in zip(scales, units, weights, strict=True))
-    return tuple(scale.limit_denominator(10**9) for scale in found if scale > Fraction(1, 10**6))
+def _written(scales: Iterable[Fraction]) -> tuple[Fraction, ...]:
+    """The scales that matter, as short fractions."""
+    return tuple(scale.limit_denominator(10**9) for scale in scales if scale > Fraction(1, 10**6))
 
 
 def _product_cells(

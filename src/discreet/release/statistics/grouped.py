@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -93,15 +93,15 @@ def bernstein(width: int) -> Partition:
     return Partition((0, 1 / 2, 1), ((1, 0, 0), (0, 1, 0), (0, 0, 1)), (1, 1, 1), (width**2,) * 3)
 
 
-def centred(width: int, part: float = 1.0, rows: float = 2.0) -> Partition:
-    """The pair from Σ(u − ½) with this part of ε, and N with a scale of so many."""
-    return Partition((1, 0), ((1, 1 / 2), (-1, 1 / 2)), (1 / part, rows), (2 * width, 1))
+def centred(width: int) -> Partition:
+    """The pair from Σ(u − ½) and N."""
+    return Partition((1, 0), ((1, 1 / 2), (-1, 1 / 2)), (1, 2), (2 * width, 1))
 
 
-def centred_squares(width: int, part: float = 1.0, rows: float = 3.0) -> Partition:
-    """Bernstein's sums from Σ(u − ½) and Σ(u(1−u) − ⅛) with this part of ε, and N with a scale of so many."""
+def centred_squares(width: int) -> Partition:
+    """Bernstein's sums from Σ(u − ½), Σ(u(1−u) − ⅛) and N."""
     matrix = ((-1, -1, 3 / 8), (0, 2, 1 / 4), (1, -1, 3 / 8))
-    return Partition((0, 1 / 2, 1), matrix, (9 / 8 / part, 9 / 16 / part, rows), (2 * width, 8 * width**2, 1))
+    return Partition((0, 1 / 2, 1), matrix, (9 / 8, 9 / 16, 3), (2 * width, 8 * width**2, 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,7 @@ def around(centres: Sequence[int], reach: int, unit: float) -> tuple[Any, Any, A
     return tuple([(centre + end) * unit for centre in centres] for end in (0, -reach, reach))  # type: ignore[return-value]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Private:
     """Number, sum, mean and variance of the values of many groups, from the noisy totals of a partition."""
 
@@ -147,7 +147,7 @@ class Private:
 
     def value(self, statistic: str) -> Floats:
         """For all groups: count, sum, mean or variance, or the sample form variance+."""
-        sums, width, step = self._sums(), float(self.grid.width), float(self.grid.step)
+        sums, width, step = self._sums, float(self.grid.width), float(self.grid.step)
         size = sums.sum(axis=0)
         match statistic:
             case "count":
@@ -178,7 +178,7 @@ class Private:
                 width, half, lower = float(self.grid.width), 0.0 if self.grid.exact else 0.5, float(self.grid.lower)
                 ends = np.clip(low * width - half, 0, width), np.clip(high * width + half, 0, width)
                 return (lower + ends[0]) * step, (lower + ends[1]) * step
-        factor = _sample_factor(statistic, self._sums().sum(axis=0))
+        factor = _sample_factor(statistic, self._sums.sum(axis=0))
         low, high = self._variance_ends((1 + level) / 2)
         return low * factor, high * factor
 
@@ -201,10 +201,9 @@ class Private:
             case "sum":
                 return float(self.reach(self._sum_weights(), level)) * step
             case "mean":
-                reach = self._factor() * _mean_reaches(*self._table(level))
-                reach = reach + self._slack(_mean_weights(self.partition.values, _POINTS), level)
+                reach = self._mean_reach(level)
                 return max(_beyond(side, rows) for side in (reach, reach[::-1])) * width * step
-        reach = self._factor() * _variance_reaches(*self._table(level)) + self._slack(_variance_weights(), level)
+        reach = self._variance_reach(level)
         if deviation:
             u, quarter = np.linspace(0, 1, _POINTS), (_VARIANCES - 1) // 4  # v = 1/16
             return float(reach[u * (1 - u) >= 1 / 16, quarter].max()) / rows * (width * step) ** 2
@@ -213,6 +212,7 @@ class Private:
     def _units(self) -> Floats:
         return np.array(self.partition.units, np.float64)
 
+    @cached_property
     def _sums(self) -> Floats:
         """The sums of the partition, for all groups."""
         drawn = np.stack([np.array(total.values, np.float64) for total in self.totals])
@@ -236,29 +236,34 @@ class Private:
         """How much further a combination of discrete draws can reach than one of continuous draws."""
         slack = np.array([slack_of(total[0], confidence) for total in self.totals]) / self._units()
         lattice: Floats = (np.abs(self.partition.mixed(weights)) * slack).max(axis=-1)
-        rounding: Floats = np.abs(weights).max(axis=-1) * (_FLOATS * float(np.abs(self._sums()).max()))
+        rounding: Floats = np.abs(weights).max(axis=-1) * (_FLOATS * float(np.abs(self._sums).max()))
         return lattice + rounding
 
-    def _table(self, confidence: float) -> tuple[Any, ...]:
-        """What reaches are tabulated for."""
+    def _mean_reach(self, confidence: float) -> Floats:
+        """How far the noise of Σu − u·N reaches, for each u."""
         partition = self.partition
-        return partition.values, partition.matrix, partition.scales, confidence
+        table = _mean_reaches(partition.values, partition.matrix, partition.scales, confidence)
+        return self._factor() * table + self._slack(_mean_weights(partition.values, _POINTS), confidence)
+
+    def _variance_reach(self, confidence: float) -> Floats:
+        """How far the noise of Σ(uᵢ−u)² − v·N reaches, for each u and v."""
+        table = _variance_reaches(self.partition.matrix, self.partition.scales, confidence)
+        return self._factor() * table + self._slack(_variance_weights(), confidence)
 
     def _shares(self, confidence: float) -> Ends:
         """The u for which Σu − u·N is within its noise."""
-        sums, one = self._sums(), self.totals[0]
+        sums, one = self._sums, self.totals[0]
         small = len(self.totals) == 2 and all(total.step == 1 and total.scale == one.scale for total in self.totals)
         if small and one.scale <= SMALL_SCALE:
             reach = _small_reaches(self.partition, float(one.scale), confidence)
         else:
-            reach = self._factor() * _mean_reaches(*self._table(confidence))
-            reach = reach + self._slack(_mean_weights(self.partition.values, _POINTS), confidence)
+            reach = self._mean_reach(confidence)
         return edges(self._part(sums), sums.sum(axis=0), np.linspace(0, 1, reach.size), reach[None, :])
 
     def _variance_ends(self, confidence: float) -> Ends:
         """First the u at half of the error, then for each of them the v at the other half."""
         low, high = self._shares(confidence)
-        sums, blocks = self._sums(), (slice(at, at + _BLOCK) for at in range(0, len(low), _BLOCK))
+        sums, blocks = self._sums, (slice(at, at + _BLOCK) for at in range(0, len(low), _BLOCK))
         ends = [self._variances(sums, block, low, high, confidence) for block in blocks]
         lows, highs = (np.concatenate(side) for side in zip(*ends, strict=True))
         width, half = float(self.grid.width * self.grid.step), 0.0 if self.grid.exact else float(self.grid.step) / 2
@@ -272,8 +277,7 @@ class Private:
         known = u * u * b0 + (u * u - u) * b1 + (1 - u) ** 2 * b2
         at = np.minimum((u * (_POINTS - 1)).astype(np.int64), _POINTS - 2)
         part = (u * (_POINTS - 1) - at)[..., None]
-        table = self._factor() * _variance_reaches(*self._table(confidence))
-        table = table + self._slack(_variance_weights(), confidence)
+        table = self._variance_reach(confidence)
         reach = table[at] * (1 - part) + table[at + 1] * part
         size = np.broadcast_to(b0 + b1 + b2, u.shape)
         v = np.linspace(0, 0.25, _VARIANCES)
@@ -367,7 +371,7 @@ def _mean_reaches(values: tuple[float, ...], matrix: Matrix, scales: tuple[float
 
 
 @lru_cache(maxsize=64)
-def _variance_reaches(_: tuple[float, ...], matrix: Matrix, scales: tuple[float, ...], confidence: float) -> Floats:
+def _variance_reaches(matrix: Matrix, scales: tuple[float, ...], confidence: float) -> Floats:
     if len(scales) <= 3:
         return combined_radius(_variance_weights() @ np.array(matrix) * np.array(scales), confidence) * _WIDER
     # a quarter of the points either way: between them it is nearly linear, and not above that

@@ -78,10 +78,11 @@ class MomentDesign:
 
     def measures(self) -> tuple[Measure, ...]:
         """n, Σa and, if asked for, Σa²."""
-        return (Present(self._value), Total(self._value), Squares(self._value))[: 3 if self.squares else 2]
+        return (Present(self.value), Total(self.value), Squares(self.value))[: 3 if self.squares else 2]
 
     @cached_property
-    def _value(self) -> OnGrid:
+    def value(self) -> OnGrid:
+        """The column on its grid."""
         return on_grid(self.of.of, self.grid, self.of.missing)
 
     def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
@@ -100,7 +101,7 @@ class MomentDesign:
         return (centred if terms.meets else pair)(self.grid.width)
 
     def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
-        """The widest that an interval can be; a std is taken of data whose std is a quarter of the range."""
+        """The largest errors that the noise makes; of a std, on data whose std is a quarter of the range."""
         scales = self.scales(terms, epsilon)
         return [
             moment_line(

@@ -64,8 +64,7 @@ def candidates(design: JointDesign, terms: Terms) -> tuple[Attributes, ...]:
 def _families(slots: tuple[Attributes, ...], units: Units) -> tuple[Family, ...]:
     """The families that have a part."""
     joint = units[: len(slots)]
-    families = ((slot, Fraction(part, sum(joint))) for slot, part in zip(slots, joint, strict=True) if part)
-    return tuple(families)
+    return tuple((slot, Fraction(part, sum(joint))) for slot, part in zip(slots, joint, strict=True) if part)
 
 
 def _best(
