@@ -37,6 +37,9 @@ _FEW = 3
 _LEAST = 0.04
 """Smaller weights, of many, count as this share of the largest."""
 
+_LEAST_OF_MANY = 1e-4
+"""The same where weights occur many times."""
+
 _DIGITS = 14.0
 """Integrals are cut, and their nodes near enough, where what is left out is e^(−this)."""
 
@@ -83,9 +86,14 @@ def slack_of(noisy: NoisySum, confidence: float) -> float:
     return noisy.step * (lattice + 0.5) if noisy.step > 1 else lattice
 
 
-def combined_radius(weights: Floats, confidence: float) -> Floats:
-    """For each row of weights the t with P(|Σ wᵢYᵢ| ≤ t) = confidence, or a hair more."""
+def combined_radius(weights: Floats, confidence: float, times: Floats | None = None) -> Floats:
+    """For each row of weights the t with P(|Σ wᵢYᵢ| ≤ t) = confidence, or a hair more.
+
+    With `times`, each weight stands for so many independent variables.
+    """
     sizes = np.abs(np.asarray(weights, np.float64))
+    if times is not None:
+        return _tilted_radius(sizes, confidence, times)
     sizes = sizes[..., np.flatnonzero(sizes.reshape(-1, sizes.shape[-1]).any(axis=0))]
     if sizes.shape[-1] == 0:
         return np.zeros(sizes.shape[:-1])
@@ -115,7 +123,7 @@ def _closed_radius(weights: Floats, confidence: float) -> Floats:
     return reach
 
 
-def _tilted_radius(weights: Floats, confidence: float) -> Floats:
+def _tilted_radius(weights: Floats, confidence: float, times: Floats | None = None) -> Floats:
     """Of more weights, whose closed form cancels, by the integral along s = c + iθ, by the midpoint rule:
 
         P(S > t) = (1/π) ∫₀^∞ Re e^(−st) M(s)/s dθ,    M(s) = Π 1/(1 − wᵢ²s²),    0 < c < 1/max w
@@ -124,27 +132,35 @@ def _tilted_radius(weights: Floats, confidence: float) -> Floats:
     are enlarged, which can only widen the interval: then M falls fast.
     """  # noqa: D400, D415 - a formula follows
     sizes = weights.reshape(-1, weights.shape[-1])
-    found = [_some_radii(sizes[start : start + _ROWS], confidence) for start in range(0, len(sizes), _ROWS)]
+    blocks = (sizes[start : start + _ROWS] for start in range(0, len(sizes), _ROWS))
+    found = [_some_radii(block, confidence, np.ones(sizes.shape[-1]) if times is None else times) for block in blocks]
     return np.concatenate(found).reshape(weights.shape[:-1])
 
 
-def _some_radii(sizes: Floats, confidence: float) -> Floats:
+def _some_radii(sizes: Floats, confidence: float, times: Floats) -> Floats:
     top = sizes.max(axis=-1)
-    squares = np.maximum(sizes / np.where(top > 0, top, 1.0)[:, None], _LEAST) ** 2
+    smallest = _LEAST if (times == 1).all() else _LEAST_OF_MANY
+    squares = np.maximum(sizes / np.where(top > 0, top, 1.0)[:, None], smallest) ** 2
     squares[top == 0] = 1.0
     aim = math.log1p(-confidence) - math.log(2)
-    reach = np.sqrt(2 * squares.sum(axis=-1)) * max(0.7, math.sqrt(-aim))
+    reach = np.sqrt(2 * squares @ times) * max(0.7, math.sqrt(-aim))
     for _ in range(_STEPS):
-        tilt = _tilt(squares, reach)
+        tilt = _tilt(squares, reach, times)
         width = 2 * math.pi / np.maximum(reach + _DIGITS / tilt, _DIGITS / (1 - tilt))
-        nodes = math.ceil(float((_last(squares, tilt) / width).max()))
+        nodes = math.ceil(float((_last(squares, tilt, times) / width).max()))
         s = tilt[:, None] + 1j * (np.arange(nodes) + 0.5) * width[:, None]
         heights = np.exp((tilt * reach)[:, None] - s * reach[:, None])
-        along = s * s
-        for column in squares.T:
-            heights /= 1 - column[:, None] * along
+        along, first = s * s, np.zeros_like(tilt)
+        for column, many in zip(squares.T, times, strict=True):
+            factor = 1 - column[:, None] * along
+            if many == 1:
+                heights /= factor
+            else:  # beside M(c), which may be beyond floats
+                least = 1 - column * tilt**2
+                heights *= np.exp(-many * np.log(factor / least[:, None]))
+                first -= many * np.log(least)
         tail, density = ((part.real.sum(axis=-1) * width / math.pi) for part in (heights / s, heights))
-        moved = (np.log(tail) - tilt * reach - aim) * tail / density
+        moved = (np.log(tail) + first - tilt * reach - aim) * tail / density
         reach = np.maximum(reach + moved, reach / 3)
         if np.all(np.abs(moved) <= _CLOSE * reach):
             break
@@ -152,22 +168,22 @@ def _some_radii(sizes: Floats, confidence: float) -> Floats:
     return found
 
 
-def _tilt(squares: Floats, reach: Floats) -> Floats:
+def _tilt(squares: Floats, reach: Floats, times: Floats) -> Floats:
     """The c between 0 and 1 with (ln M)′(c) = t, or nearly."""
     low, high = np.zeros_like(reach), np.ones_like(reach)
     for _ in range(20):
         middle = (low + high) / 2
-        beyond = (2 * squares * middle[:, None] / (1 - squares * (middle**2)[:, None])).sum(axis=-1) > reach
+        beyond = (2 * squares * middle[:, None] / (1 - squares * (middle**2)[:, None])) @ times > reach
         low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
-    return np.clip((low + high) / 2, 0.05, 1 - 1e-4)
+    return np.clip((low + high) / 2, np.minimum(0.05, 1 / np.sqrt(2 * squares @ times)), 1 - 1e-4)
 
 
-def _last(squares: Floats, tilt: Floats) -> Floats:
+def _last(squares: Floats, tilt: Floats, times: Floats) -> Floats:
     """The θ beyond which M(c + iθ) is nothing beside M(c)."""
-    last, first = np.ones_like(tilt), np.prod(1 - squares * (tilt**2)[:, None], axis=-1)
+    last, first = np.minimum(1, 1 / np.sqrt(squares @ times)), np.log(1 - squares * (tilt**2)[:, None]) @ times
     while True:
-        there = np.abs(np.prod(1 - squares * ((tilt + 1j * last) ** 2)[:, None], axis=-1))
-        small = there > math.exp(_DIGITS) * first
+        there = np.log(np.abs(1 - squares * ((tilt + 1j * last) ** 2)[:, None])) @ times
+        small = there > _DIGITS + first
         if small.all():
             return last
         last = np.where(small, last, last * 1.3)

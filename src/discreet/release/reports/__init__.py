@@ -1,0 +1,12 @@
+"""Whole reports: many tables out of few measured sets of cells, so that none pays for another.
+
+axes         a column with its cells, and the levels of a hierarchy
+allocation   which sets of columns are measured, and with which part of ε
+fit          all tables from the noisy cells, exactly, so that they agree
+noise        how far the noise of a table can reach
+design       the integers of a report, and their noise
+tables       what is asked, as combinations of cells
+plan         what a report costs and how near it will be; its release
+report       the released tables, and their files
+rows         rows that reproduce the tables
+"""

@@ -1,0 +1,171 @@
+"""Which sets of columns a report measures, and with which part of ε.
+
+A set is a level of each axis: its cells are those of the table with these columns. Sets whose parts of ε add up to 1
+cost ε together. With p_A the part of a set, n its cells, and B a part of tables (`axes`),
+
+    V_B = Σ over sets A ≥ B of p_A²·Π n(B)/n(A)             what all sets together tell of B
+    variance of a table C = 2Δ²/ε² · Σ over B ≤ C of spread(C, B)/V_B
+
+The parts minimise the sum of the variances of all tables, each times its weight, or the largest of them. A set that
+holds several tables can be better than all of them: it is among the candidates. The sum is not convex, so several
+starts go downhill by θ_A ← θ_A·√(−∂/∂θ_A), which are all equal where it is least.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations, product
+from typing import TypeAlias
+
+import numpy as np
+
+from discreet.release.reports.axes import Axis, Floats, Levels
+
+Measured: TypeAlias = tuple[tuple[Levels, Fraction], ...]
+"""Sets with their parts of ε, which add up to at most 1."""
+
+MOST_CELLS = 10**7
+"""Of all measured sets together."""
+
+_ALL = 1024
+"""Up to so many sets, each is a candidate."""
+
+_UNION = 30_000
+"""Beyond that, unions of two tables are candidates up to so many cells."""
+
+_STARTS, _WORK = (24, 400), 3 * 10**6
+"""Descents at first: fewer where each is more work."""
+
+_ROUNDS = ((8, 60), (1, 150), (1, 400))
+"""How many descents go on after so many steps."""
+
+_LEAST = 1e-3
+"""Smaller parts are not worth a set."""
+
+_GRAIN = 4096
+"""Parts are multiples of 1/4096."""
+
+_SHARPNESS = 8
+"""The norm that stands for the largest variance."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A column of a table, as far as its variance matters."""
+
+    levels: Levels
+    spreads: tuple[tuple[float, ...], ...]
+    """For each axis the sums of squares of its weights on each part."""
+    weight: float = 1.0
+
+
+@lru_cache(maxsize=64)
+def allocated(
+    axes: tuple[Axis, ...], targets: tuple[Target, ...], halves: frozenset[int], *, known: bool, largest: bool = False
+) -> Measured:
+    """The sets to measure, with their parts of ε; `halves` are axes over which a row spreads.
+
+    With `known` the number of rows is public. With `largest` the parts minimise the largest variance.
+    """
+    sets = _candidates(axes, targets, halves)
+    parts = sorted({part for target in targets for part in product(*(range(level + 1) for level in target.levels))})
+    if known and len(parts) > 1:
+        parts = [part for part in parts if any(part)]
+    told = tells(axes, parts, sets)
+    wanted = np.array([[_spread(target, part) for part in parts] for target in targets])
+    wanted *= np.array([[target.weight] for target in targets])
+    used = np.flatnonzero(told.any(axis=0))
+    shares = _starts(used.size, int(np.clip(_WORK // told.size, *_STARTS)))
+    for many, steps in _ROUNDS:
+        shares = _descended(wanted, told[:, used], shares, steps, largest)[:many]
+        kept = (shares > (_LEAST if many == 1 else 1e-9)).any(axis=0)
+        used, shares = used[kept], shares[:, kept] / shares[:, kept].sum(axis=1, keepdims=True)
+    counts = np.floor(shares[0] * _GRAIN).astype(int)
+    last = np.argsort(counts - shares[0] * _GRAIN)[: _GRAIN - counts.sum()]
+    counts[last] += 1  # their sum is 1
+    return tuple((sets[index], Fraction(int(count), _GRAIN)) for index, count in zip(used, counts, strict=True))
+
+
+def variance(axes: tuple[Axis, ...], target: Target, measured: Measured, *, known: bool) -> float:
+    """The variance of a column of a table at Δ = ε = 1."""
+    parts = [part for part in product(*(range(level + 1) for level in target.levels)) if any(part) or not known]
+    if not parts:
+        return 0.0
+    shares = np.array([float(part) for _, part in measured])
+    told = tells(axes, parts, [levels for levels, _ in measured]) @ shares**2
+    return 2 * float(np.array([_spread(target, part) for part in parts]) @ (1 / told))
+
+
+def cells_of(axes: tuple[Axis, ...], levels: Levels) -> int:
+    """The number of cells of a set."""
+    return math.prod(axis.sizes[level] for axis, level in zip(axes, levels, strict=True))
+
+
+def below(part: Levels, levels: Levels) -> bool:
+    """Whether a set tells of a part."""
+    return all(low <= high for low, high in zip(part, levels, strict=True))
+
+
+def tells(axes: tuple[Axis, ...], parts: Sequence[Levels], sets: Sequence[Levels]) -> Floats:
+    """For each part what each set tells of it, at a part of ε of 1."""
+    inner, outer = np.array(parts, np.int64), np.array(sets, np.int64)
+    found = np.ones((len(parts), len(sets)))
+    for index, axis in enumerate(axes):
+        sizes, low, high = np.array(axis.sizes, np.float64), inner[:, index, None], outer[None, :, index]
+        found *= np.where(low <= high, sizes[low] / sizes[high], 0.0)
+    return found
+
+
+def _spread(target: Target, part: Levels) -> float:
+    if not below(part, target.levels):
+        return 0.0
+    return math.prod(spreads[level] for spreads, level in zip(target.spreads, part, strict=True))
+
+
+def _candidates(axes: tuple[Axis, ...], targets: tuple[Target, ...], halves: frozenset[int]) -> list[Levels]:
+    """The sets that may be measured."""
+    tables = list(dict.fromkeys(target.levels for target in targets))
+    tops = [max(levels) for levels in zip(*tables, strict=True)]
+    if math.prod(top + 1 for top in tops) <= _ALL:
+        found = set(product(*(range(top + 1) for top in tops)))
+    else:
+        found = {part for table in tables for part in product(*(range(level + 1) for level in table))}
+        unions = {tuple(map(max, first, second)) for first, second in combinations(tables, 2)}
+        found |= {union for union in unions if cells_of(axes, union) <= _UNION}
+    few = [levels for levels in found if sum(levels[index] > 0 for index in halves) <= 2]
+    return sorted(levels for levels in few if levels in tables or cells_of(axes, levels) <= MOST_CELLS // 4)
+
+
+def _starts(sets: int, many: int) -> Floats:
+    """Where descents begin: all sets alike, and many that favour some, by fractions of multiples of √2."""
+    spread = np.modf(np.outer(np.arange(many), np.arange(1, sets + 1) ** 2) * 2**0.5)[0]
+    found = spread ** np.where(np.arange(many) % 2, 4, 16)[:, None] + 1e-4
+    found[0] = 1.0
+    found[1, -1] = 10.0 * sets  # the set that holds all others, if it is one
+    return found / found.sum(axis=1, keepdims=True)
+
+
+def _descended(wanted: Floats, told: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
+    """The shares that descents end at, the best first."""
+    for _ in range(steps):
+        precise = shares**2 @ told.T
+        slope = (_pull(wanted, precise, largest) / precise**2) @ told * shares
+        downhill = (slope / slope.max(axis=1, keepdims=True)) ** (0.5 / _SHARPNESS if largest else 0.5)
+        shares = np.maximum(shares * downhill, 1e-12)
+        shares /= shares.sum(axis=1, keepdims=True)
+    variances = (1 / (shares**2 @ told.T)) @ wanted.T
+    order = np.argsort(variances.max(axis=1) if largest else variances.sum(axis=1))
+    return shares[order]
+
+
+def _pull(wanted: Floats, precise: Floats, largest: bool) -> Floats:
+    """How much each part weighs in the slope."""
+    if not largest:
+        return np.broadcast_to(wanted.sum(axis=0), precise.shape)
+    variances = (1 / precise) @ wanted.T
+    found: Floats = (variances / variances.max(axis=1, keepdims=True)) ** (_SHARPNESS - 1) @ wanted
+    return found

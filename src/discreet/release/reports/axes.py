@@ -1,0 +1,164 @@
+"""The columns of a report: each an axis with cells, of which every row is in exactly one, or spreads over them.
+
+An axis has levels: none (one cell, all rows), its cells, and for a hierarchy the parents between the two. A table has a
+level of each axis. It is a sum of parts that are independent of each other [ResidualPlanner, Xiao et al. 2023]: along
+one axis
+
+    y_c = Σ over levels b ≤ c of lift(centre_b(sums of y on level b))
+    centre_b   y_j − g_j·(sum of the siblings of j)        what level b tells beyond the one above
+    lift       value of the parent · g_j                   g_j ≥ 0 add up to 1 among siblings
+
+whatever the g are. They are 1/siblings, or near it with a common denominator, so that everything stays in integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Levels: TypeAlias = tuple[int, ...]
+"""For each axis a level: of a table, of a measured set, or of a part of both."""
+
+Floats = NDArray[np.float64]
+
+_PARTS = 2**20
+"""The denominator of shares of siblings that are not alike in number."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A column of a report."""
+
+    sizes: tuple[int, ...]
+    """The cells of each level, the first of which has one."""
+    parents: tuple[tuple[int, ...], ...] = ()
+    """From the third level on, for each cell the one above it."""
+
+    @cached_property
+    def levels(self) -> int:
+        """The finest level."""
+        return len(self.sizes) - 1
+
+    def above(self, level: int) -> NDArray[np.int64]:
+        """For each cell of a level the one above it."""
+        if level == 1:
+            return np.zeros(self.sizes[1], np.int64)
+        return np.array(self.parents[level - 2], np.int64)
+
+    def ancestors(self, level: int, top: int) -> NDArray[np.int64]:
+        """For each cell of a level the one that holds it on a coarser level."""
+        found = np.arange(self.sizes[level])
+        for step in range(level, top, -1):
+            found = self.above(step)[found]
+        return found
+
+    def shares(self, level: int) -> tuple[NDArray[np.int64], int]:
+        """For each cell of a level its share among its siblings, and the denominator of all of them."""
+        above = self.above(level)
+        siblings = np.bincount(above, minlength=self.sizes[level - 1])
+        if (siblings == siblings[0]).all():
+            return np.ones(len(above), np.int64), int(siblings[0])
+        first = np.searchsorted(np.sort(above), above)
+        order = np.empty(len(above), np.int64)
+        order[np.argsort(above, kind="stable")] = np.arange(len(above))
+        rank, many = order - first, siblings[above]
+        return _PARTS // many + (rank < _PARTS % many), _PARTS
+
+    def summed(self, cells: NDArray[Any], axis: int, level: int, top: int) -> NDArray[Any]:
+        """Cells of a level, along this axis of an array, added up to a coarser one."""
+        if level == top:
+            return cells
+        if top == 0:
+            return cells.sum(axis=axis, keepdims=True)
+        ancestors = self.ancestors(level, top)
+        shape = list(cells.shape)
+        shape[axis] = self.sizes[top]
+        found = np.zeros(shape, cells.dtype)
+        np.add.at(np.moveaxis(found, axis, 0), ancestors, np.moveaxis(cells, axis, 0))
+        return found
+
+    def centred(self, cells: NDArray[Any], axis: int, level: int) -> NDArray[Any]:
+        """What cells of a level tell beyond the level above, times the denominator of its shares."""
+        if level == 0:
+            return cells
+        shares, parts = self.shares(level)
+        above = self.summed(cells, axis, level, level - 1)
+        return parts * cells - _along(shares, axis, cells.ndim) * np.take(above, self.above(level), axis)
+
+    def lifted(self, cells: NDArray[Any], axis: int, level: int, bottom: int) -> NDArray[Any]:
+        """Values of a level handed down to a finer one, times the denominators of the shares on the way."""
+        for step in range(level + 1, bottom + 1):
+            shares, _ = self.shares(step)
+            cells = _along(shares, axis, cells.ndim) * np.take(cells, self.above(step), axis)
+        return cells
+
+    def denominators(self, level: int) -> list[int]:
+        """Those of the shares of all levels down to this one."""
+        return [self.shares(step)[1] for step in range(1, level + 1)]
+
+    def kinds(self, level: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each cell of a level the number of its kind, and one cell of each kind.
+
+        Cells are alike if they and their ancestors have as many siblings.
+        """
+        if level < 2:
+            return np.zeros(self.sizes[level], np.int64), np.zeros(1, np.int64)
+        steps = range(1, level + 1)
+        siblings = [np.bincount(self.above(step))[self.above(step)[self.ancestors(level, step)]] for step in steps]
+        _, first, number = np.unique(np.stack(siblings, axis=1), axis=0, return_index=True, return_inverse=True)
+        return number.reshape(-1), first
+
+    def spreads(self, level: int) -> Floats:
+        """For a cell of this level the sum of squares of its weights on each part, in the mean over all cells."""
+        number, cells = self.kinds(level)
+        found = np.zeros((len(cells), self.levels + 1))
+        for kind, cell in enumerate(cells):
+            for part in range(level + 1):
+                many, weights = self.weights(level, self.unit(level, int(cell)), part)
+                found[kind, part] = many @ weights[:, part] ** 2
+        return np.bincount(number) @ found / len(number)
+
+    def unit(self, level: int, cell: int) -> Floats:
+        """The combination of the cells of a level that is one of them."""
+        found = np.zeros(self.sizes[level])
+        found[cell] = 1.0
+        return found
+
+    def weights(self, level: int, query: Floats, measured: int) -> tuple[Floats, Floats]:
+        """The weights that a combination of the cells of a level has on the parts of the cells of a measured level.
+
+        Measured cells that have the same weights count as one: how many there are, and for each kind its weights on
+        all parts up to the measured level. `query` may have more columns, of several combinations.
+        """
+        found = np.zeros((self.sizes[measured], measured + 1, *query.shape[1:]))
+        for part in range(min(measured, level) + 1):
+            handed = query
+            for step in range(level, part, -1):
+                handed = self._mean(handed, step)
+            if part:
+                handed = handed - self._mean(handed, part)[self.above(part)]
+            found[:, part] = handed[self.ancestors(measured, part)]
+        if query.ndim > 1:
+            return np.ones(len(found)), found
+        if measured < 2:  # the last column tells all
+            _, first, many = np.unique(found[:, -1], return_index=True, return_counts=True)
+        else:
+            _, first, many = np.unique(found, axis=0, return_index=True, return_counts=True)
+        return many.astype(np.float64), found[first]
+
+    def _mean(self, query: Floats, level: int) -> Floats:
+        """A combination of the cells of a level on the level above: by the shares that are handed down."""
+        shares, parts = self.shares(level)
+        found = np.zeros((self.sizes[level - 1], *query.shape[1:]))
+        np.add.at(found, self.above(level), query * _along(shares / parts, 0, query.ndim))
+        return found
+
+
+def _along(values: NDArray[Any], axis: int, dimensions: int) -> NDArray[Any]:
+    shape = [1] * dimensions
+    shape[axis] = -1
+    return values.reshape(shape)

@@ -1,0 +1,94 @@
+"""All tables of a report from its noisy cells, exactly: integers over a common denominator, so that they agree.
+
+What several sets tell of a part (`axes`) is averaged with weights near the inverse of its variances, multiples of 2⁻¹⁶
+that add up to 1. Any such weights give estimates without bias, and tables that agree with each other and with their
+totals, whatever the noise was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.release.reports.allocation import Measured, below, tells
+from discreet.release.reports.axes import Axis, Levels
+
+GRAIN = 2**16
+"""The denominator of weights."""
+
+_ROOM = 2**62
+
+
+def averages(axes: tuple[Axis, ...], measured: Measured, part: Levels) -> list[int]:
+    """The weights of all sets in what is known of a part."""
+    precise = tells(axes, [part], [levels for levels, _ in measured])[0]
+    precise *= np.array([float(share) for _, share in measured]) ** 2
+    found = np.floor(precise / precise.sum() * GRAIN).astype(int)
+    found[found.argmax()] += GRAIN - found.sum()
+    return [int(weight) for weight in found]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """Tables from noisy cells."""
+
+    axes: tuple[Axis, ...]
+    measured: Measured
+    cells: Mapping[Levels, NDArray[Any]]
+    """The noisy cells of each set, an array with an axis for each column."""
+    unit: int
+    """What counts as one row in them."""
+    known: int | None
+    """The number of rows, where it is public."""
+
+    def table(self, levels: Levels) -> tuple[NDArray[Any], int]:
+        """The cells of a table as numerators and their common denominator."""
+        steps = [axis.denominators(level) for axis, level in zip(self.axes, levels, strict=True)]
+        found: Any = 0
+        for part in product(*(range(level + 1) for level in levels)):
+            cells = self._part(part)
+            for index, (axis, low, high) in enumerate(zip(self.axes, part, levels, strict=True)):
+                cells = axis.lifted(cells, index, low, high)
+                cells = cells * math.prod(steps[index][: max(low - 1, 0)])
+            found = found + cells
+        return found, GRAIN * self.unit * math.prod(math.prod(step) for step in steps)
+
+    @cached_property
+    def _parts(self) -> dict[Levels, NDArray[Any]]:
+        return {}
+
+    @cached_property
+    def _exact(self) -> Any:
+        """The type of integers that everything fits into."""
+        largest = max(max(abs(int(cells.max())), abs(int(cells.min()))) * cells.size for cells in self.cells.values())
+        steps = math.prod(math.prod(axis.denominators(axis.levels)) for axis in self.axes)
+        room = max(largest, (self.known or 0) * self.unit) * GRAIN * steps * 2 ** (2 * len(self.axes) + 1)
+        return np.int64 if room < _ROOM else object
+
+    def _part(self, part: Levels) -> NDArray[Any]:
+        """What all sets tell of a part, times the denominators of its centres."""
+        if part not in self._parts:
+            self._parts[part] = self._averaged(part)
+        return self._parts[part]
+
+    def _averaged(self, part: Levels) -> NDArray[Any]:
+        if self.known is not None and not any(part):
+            return np.array(GRAIN * self.unit * self.known, self._exact).reshape([1] * len(self.axes))
+        found: Any = 0
+        for (levels, _), weight in zip(self.measured, averages(self.axes, self.measured, part), strict=True):
+            if weight == 0 or not below(part, levels):
+                continue
+            cells = self.cells[levels].astype(self._exact)
+            for index, (axis, high, low) in enumerate(zip(self.axes, levels, part, strict=True)):
+                cells = axis.summed(cells, index, high, low)
+            found = found + weight * cells
+        for index, (axis, low) in enumerate(zip(self.axes, part, strict=True)):
+            found = axis.centred(found, index, low)
+        return np.asarray(found)

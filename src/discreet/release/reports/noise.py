@@ -1,0 +1,87 @@
+"""How far the noise of a table can reach: the law of a combination of all draws of a report, which is public.
+
+A cell of a table is a combination of the noisy cells of all sets. By symmetry few weights differ, so that a law of
+thousands of draws has a short list of weights with how often each occurs. This is post-processing: floats may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+
+from discreet.release.reports.allocation import Measured
+from discreet.release.reports.axes import Axis, Floats
+from discreet.release.reports.fit import GRAIN, averages
+from discreet.release.statistics.spread import combined_radius
+
+Question: TypeAlias = Sequence[tuple[int, Floats]]
+"""For each axis a level and a combination of its cells; of one axis there may be several, side by side."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noise:
+    """The noise of a report."""
+
+    axes: tuple[Axis, ...]
+    measured: Measured
+    scales: tuple[float, ...]
+    """For each set the scale of a continuous draw with the variance of its own, in rows."""
+    slacks: tuple[float, ...]
+    """For each set how much further than such a draw its own can reach."""
+    known: bool
+    """Whether the number of rows is public."""
+
+    def reach(self, question: Question, confidence: float) -> Floats:
+        """How far the noise of each combination reaches."""
+        times, weights, slack = self._law(question)
+        if not weights.size:
+            return np.zeros(1)
+        return combined_radius(weights.T, confidence, times) + slack
+
+    def variance(self, question: Question) -> Floats:
+        """The variance of each combination."""
+        times, weights, _ = self._law(question)
+        found: Floats = 2 * times @ weights**2
+        return found
+
+    def _law(self, question: Question) -> tuple[Floats, Floats, Floats]:
+        """How often each weight occurs, the weights of each combination, and what lattices add."""
+        times, weights, slacks = [], [], []
+        for index, (levels, _) in enumerate(self.measured):
+            many, found = np.ones(1), {(): np.ones((1, 1))}
+            for (level, query), axis, measured in zip(question, self.axes, levels, strict=True):
+                count, own = axis.weights(level, query, measured)
+                own = own.reshape(*own.shape[:2], -1)
+                many = np.outer(many, count).ravel()
+                found = {
+                    (*part, step): (before[:, None] * own[:, step]).reshape(len(many), -1)
+                    for part, before in found.items()
+                    for step in range(min(level, measured) + 1)
+                }
+            total = sum(self._averages[part][index] / GRAIN * before for part, before in self._told(found))
+            if isinstance(total, int):
+                continue
+            used = np.abs(total).max(axis=1) > 1e-12
+            times.append(many[used])
+            weights.append(total[used] * self.scales[index])
+            slacks.append(np.abs(total).max(axis=0, initial=0.0) * self.slacks[index])
+        if not times:
+            return np.zeros(0), np.zeros((0, 1)), np.zeros(1)
+        return np.concatenate(times), np.concatenate(weights), np.max(slacks, axis=0)
+
+    def _told(self, parts: dict[tuple[int, ...], Floats]) -> list[tuple[tuple[int, ...], Floats]]:
+        """The parts of which the sets tell, rather than the number of rows."""
+        return [(part, weights) for part, weights in parts.items() if any(part) or not self.known]
+
+    @cached_property
+    def _averages(self) -> dict[tuple[int, ...], list[int]]:
+        tops = [range(max(levels) + 1) for levels in zip(*(levels for levels, _ in self.measured), strict=True)]
+        return {part: averages(self.axes, self.measured, part) for part in product(*tops) if self._measurable(part)}
+
+    def _measurable(self, part: tuple[int, ...]) -> bool:
+        return any(all(low <= high for low, high in zip(part, levels, strict=True)) for levels, _ in self.measured)
