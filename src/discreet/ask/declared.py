@@ -5,6 +5,7 @@
     bins        edges of groups of a number: [0, 18, 65, 120] is 0 ≤ x < 18, 18 ≤ x < 65, 65 ≤ x ≤ 120
     precision   a step coarser than the one that the bounds give
     missing     "drop", or the value that a missing one counts as where the column itself is aggregated or grouped by
+    parent      the column that the keys belong to, as a state is that of a county: a column of the same file of keys
     other       the label of one more group for all values that are not keys; without it they are dropped
     type        "integer", "number", "text", "date" or "truth": how a text is read; with format, decimal, thousands
                 (see `ask.reading`). Without it the bounds, bins or keys tell the kind, or the type in the source
@@ -54,6 +55,9 @@ class Declared:
     keys_from: str | None = field(init=False)
     """The range or file that the keys were written as, or "discover"."""
     bins: tuple[Fraction, ...] | None = None
+    parent: str | None = None
+    parents: tuple[str, ...] = field(init=False)
+    """For each key the one of the parent's that it belongs to."""
     precision: Fraction | None = None
     missing: Key | None = "drop"
     """What a missing value counts as; None drops it."""
@@ -71,6 +75,8 @@ class Declared:
             keys, written = _keys(self.keys, name, folder or Path())
             put(self, "keys", keys)
             put(self, "keys_from", written)
+        with at("parent"):
+            put(self, "parents", () if self.parent is None else _parents(self.parent, keys, written, folder or Path()))
         for option, read in _READERS.items():
             value = getattr(self, option)
             if value is not None or option == "missing":
@@ -223,6 +229,20 @@ def _keys(keys: object, name: str, folder: Path) -> tuple[tuple[Key, ...] | None
     if len(keys) > MOST_KEYS:
         raise InvalidParameter(f"keys must be at most 10^7, got {len(keys):,}")
     return _distinct(tuple(map(_key, keys))), None
+
+
+def _parents(parent: object, keys: tuple[Key, ...] | None, written: str | None, folder: Path) -> tuple[str, ...]:
+    """For each key of a file what another column of the file says."""
+    file = (written or "").partition("#")[0]
+    if not isinstance(parent, str) or not parent or keys is None or not Path(file).suffix:
+        raise InvalidParameter(
+            'it names a column of the file of keys, as in keys = "counties.csv#county"; declare both'
+        )
+    table = (written or "").partition("#")[2].rpartition(".")[0]
+    found = tuple(keys_in(f"{file}#{table}.{parent}" if table else f"{file}#{parent}", parent, folder, MOST_KEYS))
+    if len(found) != len(keys):
+        raise InvalidParameter(f"each key must have one {quote(parent)}, got {len(found):,} for {len(keys):,} keys")
+    return found
 
 
 def _key(value: object) -> Key:

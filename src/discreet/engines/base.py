@@ -150,6 +150,8 @@ class Request:
     """The column that names the unit, or None: each row is a unit."""
     max_rows: int | None = None
     max_groups: int | None = None
+    sets: tuple[tuple[int, ...], ...] | None = None
+    """Sets of groups, by their numbers in rising order: then the combinations of each set, one set after the other."""
 
 
 class Engine(Protocol):

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -84,14 +85,11 @@ class Answer:
     def rows(self) -> list[dict[str, Item]]:
         """The rows of the answer: for each column a value and the ends of its interval."""
         numbers, keys = self.record["numbers"], self.record["keys"]
-        cells = math.prod(len(column) for column in keys.values())
         table = []
-        for cell in range(cells):
-            known: dict[str, Item] = {}
-            rest = cell
-            for name in reversed(keys):
-                rest, at = divmod(rest, len(keys[name]))
-                known[name] = (keys[name][at],) * 3
+        for cell, row in enumerate(
+            zip(*keys.values(), strict=True) if self.record.get("nested") else product(*keys.values())
+        ):
+            known: dict[str, Item] = {name: (key,) * 3 for name, key in zip(keys, row, strict=True)}
             known.update({name: (n["value"][cell], n["low"][cell], n["high"][cell]) for name, n in numbers.items()})
             table.append(known)
         table = [row for row in table if self.query.having is None or _holds(self.query.having, row)]

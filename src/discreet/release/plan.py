@@ -197,7 +197,7 @@ class Plan:
         policy = self.study.policy
         return {
             "discreet": 1,
-            "software": f"discreet {_installed('discreet')}",
+            "software": software(),
             "study": self.study.name,
             "neighbors": policy.neighbors,
             "unit": policy.unit,
@@ -306,6 +306,11 @@ class Plan:
             if isinstance(one, Moment) and reach[name] >= largest(one):
                 found.append(f"warning: the noise of {titles[name]} is larger than its bounds at {self.size:,} rows")
         return found
+
+
+def software() -> str:
+    """What makes releases, with its version."""
+    return f"discreet {_installed('discreet')}"
 
 
 def _json(record: dict[str, Any]) -> bytes:

@@ -69,14 +69,14 @@ def _designs(
                 counts.append((name, one if isinstance(one, Count) else Count()))
             case Moment():
                 statistic = one.statistic + ("+" if one.sample else "")
-                moments.setdefault(_subject(one), []).append((name, statistic))
+                moments.setdefault(subject(one), []).append((name, statistic))
             case Quantiles():
                 names = (name,) if len(one.shares) == 1 else tuple(f"{name}.{at}" for at in range(len(one.shares)))
                 design = QuantileDesign(names=names, of=one, cells=terms.cells)
                 designs.append((design, False))
             case Extreme():
                 designs.append((ExtremeDesign(name=name, of=one), False))
-    columns = [MomentDesign(wanted=tuple(wanted), of=subject) for subject, wanted in moments.items()]
+    columns = [MomentDesign(wanted=tuple(wanted), of=of) for of, wanted in moments.items()]
 
     def joins(design: MomentDesign) -> bool:
         """Where a row takes another's place, only columns that all rows have share the number of rows."""
@@ -96,7 +96,7 @@ def _designs(
     return [*designs, *single, *lone], joint if joint.names else None
 
 
-def _subject(one: Moment) -> Moment:
+def subject(one: Moment) -> Moment:
     """What moments must share to be joined."""
     return Moment(
         statistic="mean",
@@ -109,23 +109,25 @@ def _subject(one: Moment) -> Moment:
     )
 
 
+def terms_of(policy: Policy, cells: int, *, public: bool = False) -> Terms:
+    """What one unit may do in an answer of so many groups."""
+    rows = 1 if policy.unit_column is None or policy.max_rows is None else policy.max_rows
+    return Terms(
+        rows=rows,
+        spread=min(rows, policy.max_groups or rows),
+        replaced=policy.neighbors == "change-one",
+        public=public,
+        cells=cells,
+    )
+
+
 def shared(
     policy: Policy, query: Query, cells: int, epsilon: Fraction, weights: Mapping[str, Any], *, public_size: bool
 ) -> tuple[Share, ...]:
     """Each design with its exact share of ε; they add up to ε. `public_size` is that of the engine."""
     inner = _weighed(query, weights)
     each = policy.unit_column is None
-    rows = 1 if each or policy.max_rows is None else policy.max_rows
-    terms = {
-        public: Terms(
-            rows=rows,
-            spread=min(rows, policy.max_groups or rows),
-            replaced=policy.neighbors == "change-one",
-            public=public,
-            cells=cells,
-        )
-        for public in (False, True)
-    }
+    terms = {public: terms_of(policy, cells, public=public) for public in (False, True)}
     designs, joint = _designs(policy, query, terms[False], public_size, each)
     wishes = tuple(float(inner.get(name, 1)) for name in (joint.names if joint is not None else ()))
     others = tuple(

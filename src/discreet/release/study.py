@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from discreet import views
 from discreet.ask.policy import Policy
@@ -36,6 +36,9 @@ from discreet.release.discovery import Discovered, discovery, policy_with, recor
 from discreet.release.mechanism import public_count
 from discreet.release.plan import Plan, plan_of
 from discreet.release.split import by_number, of_everybody
+
+if TYPE_CHECKING:
+    from discreet.release.reports.plan import ReportPlan
 
 
 class Study(Askable[Plan]):
@@ -112,6 +115,23 @@ class Study(Askable[Plan]):
         Give `epsilon=`, what it may cost, or `within=`, how near it must be; the rest of `PlanTerms` as wanted.
         """
         return self._plan(parse(text, self.policy, self.schema), **terms)
+
+    def report(self, tables: Mapping[str, str], **terms: Any) -> ReportPlan:
+        """The plan of a whole report: tables by name, each a question in SQL, that are measured together.
+
+        Give `epsilon=`, what all tables may cost together, or `within=`, how near each number must be, for all tables
+        or by table; `weights=` by table, how much its errors weigh; `confidence=`, `simultaneous=`, `size=`, the rows
+        of a group for which errors of means are shown; `title=`; `integers=True` for counts that are whole.
+
+        All tables agree with each other. Nothing is read, nothing is spent.
+        """
+        from discreet.release.reports.plan import report_plan
+
+        if not isinstance(tables, Mapping) or not all(isinstance(name, str) for name in tables):
+            raise InvalidParameter('tables must be given by name, as in {"by_county": "SELECT …"}')
+        return report_plan(
+            self, {name: parse(text, self.policy, self.schema) for name, text in tables.items()}, **terms
+        )
 
     def close(self) -> None:
         """Close the ledger."""

@@ -25,7 +25,7 @@ from discreet.ask.query import Group
 from discreet.engines.base import Cells, Measure, Product, Request, Schema, Units, without_zone
 from discreet.engines.integers import column as column_of
 from discreet.engines.sql import trees as sql
-from discreet.engines.sql.dialect import SOURCE, Dialect
+from discreet.engines.sql.dialect import SOURCE, Dialect, Word
 from discreet.engines.sql.duckdb import DUCKDB
 from discreet.engines.sql.expressions import Term, Translator, limited
 from discreet.engines.sql.measures import Facts
@@ -110,26 +110,61 @@ class _Builder:
         stored: exp.Select | None = None
         if self.limits:
             stored = self._placed(facts, rows)
-            within = limited_facts(request, self.schema, self.dialect, list(self.facts.trees), stored)
-            tree = _aggregated(within, ["place"], cells, aliases)
+            positions = self._positions if request.sets is not None else []
+            within = limited_facts(request, self.schema, self.dialect, [*self.facts.trees, *positions], stored)
+            tree = _aggregated(within, positions or ["place"], cells, aliases)
         elif self.asof or Units() in request.measures:
-            tree = _aggregated(self._placed(facts, rows), ["place"], cells, aliases)
+            by = ["place"] if request.sets is None else self._positions
+            tree = _aggregated(self._placed(facts, rows), by, cells, aliases)
         else:
             # by the key's own value first, then its place: a join of groups instead of rows
             by = [f"k{index}" for index in range(len(request.groups))]
             groups = self._placed(_aggregated(facts, by, cells, aliases), ["level", *cells, *sums])
-            totals = [alias(sql.total(column(name)), name) for name in sums]
             by = ["place", "level", *cells]
-            tree = select([*by, *totals], subquery(groups, "found"), by=by)
+            tree = (
+                groups if request.sets is not None else select([*by, *_totals(sums)], subquery(groups, "found"), by=by)
+            )
+        if request.sets is not None:
+            tree = self._crossed(tree, request.sets, sums)
         return Statement(
             sql=tree.sql(self.dialect.name, copy=False),
             keys=self._key_table(),
             measures=request.measures,
             facts=tuple(names),
             cells=tuple(cells),
-            groups=math.prod(map(_size, request.groups)),
+            groups=sum(self._cells(chosen) for chosen in request.sets or [range(len(request.groups))]),
             stored=stored_before(stored, self.dialect),
         )
+
+    @property
+    def _positions(self) -> list[str]:
+        """The names of the columns with the position of each group's key among its keys."""
+        return [f"c{index}" for index in range(len(self.request.groups))]
+
+    def _cells(self, chosen: Iterable[int]) -> int:
+        return math.prod(_size(self.request.groups[index]) for index in chosen)
+
+    def _crossed(self, tree: exp.Select, sets: tuple[tuple[int, ...], ...], sums: list[str]) -> exp.Select:
+        """Rows of all combinations of groups added up to those of each set, with their places one after the other."""
+        positions = self._positions
+        flags = [
+            exp.Mul(this=call("grouping", column(name)), expression=whole(2**index))
+            for index, name in enumerate(positions)
+        ]
+        bits = sql.joined(exp.Add, [whole(0), *flags])
+        rows = select([*positions, alias(bits, "bits"), *_totals(sums)], subquery(tree, "combinations"))
+        tuples = [exp.Tuple(expressions=[column(positions[index]) for index in chosen]) for chosen in sets]
+        rows.set("group", exp.Group(expressions=[exp.GroupingSets(expressions=tuples)]))
+        branches, first = [], 0
+        for chosen in sets:
+            missing = sum(2**index for index in range(len(positions)) if index not in chosen)
+            place: Tree = self.dialect.cast(whole(first), "long")
+            for at, index in enumerate(chosen):
+                weight = whole(self._cells(chosen[at + 1 :]))
+                place = exp.Add(this=place, expression=exp.Mul(this=column(positions[index]), expression=weight))
+            branches.append((exp.EQ(this=column("bits"), expression=whole(missing)), place))
+            first += self._cells(chosen)
+        return select([alias(when(branches), "place"), alias(whole(0), "level"), *sums], subquery(rows, "crossed"))
 
     def _select_facts(self) -> exp.Select:
         """One row for each row of the source that WHERE keeps: its unit, the values of its group columns, its facts."""
@@ -198,6 +233,8 @@ class _Builder:
         """The facts, each with the place of its group among all groups; rows of undeclared groups go where declared."""
         place: Tree | None = None
         joins, conditions = [], []
+        positions: list[Tree] = []
+        word: Word = "long" if self._cells(range(len(self.request.groups))) < 2**62 else "wide"
         for index, group in enumerate(self.request.groups):
             position: Tree = column(f"k{index}", "facts")
             if index in self.keys:
@@ -207,13 +244,16 @@ class _Builder:
                 conditions.append(present(position))
             else:
                 position = call("coalesce", position, whole(len(group.keys)))
-            position = self.dialect.cast(position, "long")
+            positions.append(alias(self.dialect.cast(position, "long"), f"c{index}"))
+            position = self.dialect.cast(position, word)
             if place is not None:
                 ahead = exp.Mul(this=sql.paren(place), expression=whole(_size(group)))
                 position = exp.Add(this=ahead, expression=position)
             place = position
-        placed = alias(self.dialect.cast(whole(0), "long") if place is None else place, "place")
-        return select([*names, placed], subquery(facts, "facts"), joins=joins, where=conditions)
+        placed = [alias(self.dialect.cast(whole(0), "long") if place is None else place, "place")]
+        if self.request.sets is not None:
+            placed = [*positions, *(placed if self.limits else [])]
+        return select([*names, *placed], subquery(facts, "facts"), joins=joins, where=conditions)
 
     def _join(self, index: int, group: Group) -> exp.Join:
         key, position = f"k{index}", f"p{index}"
@@ -235,6 +275,10 @@ class _Builder:
             columns[f"k{index}"] = pa.array([*keys, *padding], pa.type_for_alias(kind))
             columns[f"p{index}"] = pa.array([*places, *padding], pa.int32())
         return pa.table(columns)
+
+
+def _totals(sums: list[str]) -> list[Tree]:
+    return [alias(sql.total(column(name)), name) for name in sums]
 
 
 def _aggregated(facts: Tree, by: list[str], cells: list[str], aggregates: list[Tree]) -> exp.Select:

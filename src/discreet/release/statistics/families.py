@@ -156,7 +156,7 @@ class JointDesign:
                 first, second = attributes
                 both, missing = rest[at : at + 4], (self.shape[first][1], self.shape[second][1])
                 pair_of_widths = widths[first], widths[second]
-                yield from _product_cells(rows, numbers[first], numbers[second], both, pair_of_widths, missing)
+                yield from product_cells(rows, numbers[first], numbers[second], both, pair_of_widths, missing)
                 at += 4
             elif attributes[0] < len(self.columns):
                 [index] = attributes
@@ -310,7 +310,7 @@ def _written(scales: Iterable[Fraction]) -> tuple[Fraction, ...]:
     return tuple(scale.limit_denominator(10**9) for scale in scales if scale > Fraction(1, 10**6))
 
 
-def _product_cells(
+def product_cells(
     rows: Any, first: list[Any], second: list[Any], both: list[Any], size: tuple[int, int], missing: tuple[bool, bool]
 ) -> Iterator[Any]:
     """The cells of a product of halves: u, 1−u and no value of the first by those of the second."""

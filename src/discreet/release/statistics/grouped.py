@@ -156,7 +156,7 @@ class Private:
             case "sum":
                 total: Floats = self._sum_weights() @ sums * step
                 return total
-        u = _share(self._part(sums), size)
+        u = share_of(self._part(sums), size)
         if statistic == "mean":
             means: Floats = (float(self.grid.lower) + u * width) * step
             return means
@@ -202,12 +202,12 @@ class Private:
                 return float(self.reach(self._sum_weights(), level)) * step
             case "mean":
                 reach = self._mean_reach(level)
-                return max(_beyond(side, rows) for side in (reach, reach[::-1])) * width * step
+                return max(beyond(side, rows) for side in (reach, reach[::-1])) * width * step
         reach = self._variance_reach(level)
         if deviation:
             u, quarter = np.linspace(0, 1, _POINTS), (_VARIANCES - 1) // 4  # v = 1/16
             return float(reach[u * (1 - u) >= 1 / 16, quarter].max()) / rows * (width * step) ** 2
-        return max(_beyond(side, rows, 1 / 4) for side in reach) * (width * step) ** 2
+        return max(beyond(side, rows, 1 / 4) for side in reach) * (width * step) ** 2
 
     def _units(self) -> Floats:
         return np.array(self.partition.units, np.float64)
@@ -324,7 +324,7 @@ def _crossed(heights: Floats, fallen: NDArray[np.bool_], points: Floats) -> Floa
     return found
 
 
-def _share(part: Floats, whole: Floats) -> Floats:
+def share_of(part: Floats, whole: Floats) -> Floats:
     """The share, the middle where the noise has swallowed everybody."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(whole > 0, np.clip(part / whole, 0.0, 1.0), 0.5)
@@ -336,7 +336,7 @@ def _sample_factor(statistic: str, size: Floats) -> Floats:
     return count / (count - 1) if statistic.endswith("+") else np.ones_like(count)
 
 
-def _beyond(reach: Floats, rows: int, last: float = 1.0) -> float:
+def beyond(reach: Floats, rows: int, last: float = 1.0) -> float:
     """The t at which t·N is the reach at t, the reaches being those between 0 and `last`."""
     points = np.linspace(0, last, reach.size)
     over = np.flatnonzero(points * rows >= reach)

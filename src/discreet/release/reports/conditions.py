@@ -1,0 +1,156 @@
+"""Which cells of a group column a condition admits: decided from the declared keys, never from rows.
+
+A cell of a key is admitted or not. The last cell, of rows that have none of the keys, holds many values and missing
+ones: it is admitted or not only if the condition is the same for all of them. A condition that some rows of a cell
+fulfil and others do not says nothing of cells.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.ask.expression import (
+    Coalesce,
+    Comparison,
+    Constant,
+    Every,
+    Expression,
+    Membership,
+    Missing,
+    Negation,
+    Some,
+)
+from discreet.ask.kinds import kind_of
+from discreet.ask.query import Group
+from discreet.release.reports.axes import Floats
+
+_SIGNS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+class _Undecided(Exception):
+    """Some rows of the cell fulfil the condition and others do not."""
+
+
+def operands(condition: Expression) -> set[Expression]:
+    """What a condition is about: the expressions that it compares."""
+    match condition:
+        case Every(parts) | Some(parts):
+            return set().union(*map(operands, parts))
+        case Negation(part) if kind_of(part) == "truth" and not isinstance(part, Missing):
+            return operands(part)
+        case Comparison(_, left, right):
+            return {side for side in (left, right) if not isinstance(side, Constant)}
+        case Membership(part) | Missing(part) | Negation(Missing(part)):
+            return {part}
+    return {condition}
+
+
+def admitted(condition: Expression, of: Expression, group: Group) -> Floats | None:
+    """For each cell of a group column 1 or 0; None where the condition does not decide."""
+    try:
+        cells = [_Cell(of, group, index, key).holds(condition) is True for index, key in enumerate(group.keys)]
+        if group.other is None:  # every row has one of the keys
+            return np.array(cells, np.float64)
+        if group.edges is None:
+            rest = [_Cell(of, group, len(cells), None).holds(condition)]
+        else:  # below the first edge, and above the last
+            rest = [_Cell(of, group, index, "").holds(condition) for index in (-1, len(cells))]
+    except _Undecided:
+        return None
+    return None if True in rest else np.array([*cells, False], np.float64)
+
+
+class _Cell:
+    """The rows of one cell; a key of None stands for all values that are none of the keys, and for missing."""
+
+    def __init__(self, of: Expression, group: Group, index: int, key: object) -> None:
+        self.of, self.group, self.index, self.key = of, group, index, key
+        filled = isinstance(group.of, Coalesce) and group.of != of
+        self.maybe_missing = filled and group.edges is None and key == group.of.parts[-1].value  # type: ignore[union-attr]
+        self.undecided_bin = filled and group.edges is not None
+
+    def holds(self, condition: Expression) -> bool | None:
+        """True, False, or None for neither: missing, or false for some and missing for others."""
+        match condition:
+            case Every(parts):
+                values = [self.holds(part) for part in parts]
+                return False if False in values else None if None in values else True
+            case Some(parts):
+                values = [self.holds(part) for part in parts]
+                return True if True in values else None if None in values else False
+            case Negation(Missing(part)) if part == self.of:
+                return not self._missing()
+            case Negation(part):
+                return self._negated(part)
+            case Missing(part) if part == self.of:
+                return self._missing()
+            case Comparison(sign, left, Constant(value)) if left == self.of and value is not None:
+                return self._compared(sign, value)
+            case Comparison(sign, Constant(value), right) if right == self.of and value is not None:
+                return self._compared(_FLIPPED.get(sign, sign), value)
+            case Membership(part, choices) if part == self.of and all(choice.value is not None for choice in choices):
+                found = [self._compared("=", choice.value) for choice in choices]
+                return True if True in found else None if None in found else False
+            case _ if condition == self.of and self.group.edges is None:
+                return self._compared("=", True)
+        raise _Undecided
+
+    def _negated(self, part: Expression) -> bool | None:
+        if self.key is None or self.maybe_missing or self.group.edges is not None:
+            if self.holds(part) is True:
+                return False
+            raise _Undecided  # false for some values, missing for others
+        value = self.holds(part)
+        return None if value is None else not value
+
+    def _missing(self) -> bool:
+        if self.key is None or self.maybe_missing or self.undecided_bin:
+            raise _Undecided
+        return False
+
+    def _compared(self, sign: str, value: object) -> bool | None:
+        if self.undecided_bin:
+            raise _Undecided
+        if self.group.edges is not None:
+            return self._bin_compared(sign, value)
+        if self.key is None:  # neither of the keys, or missing
+            if sign == "=" and value in self.group.keys:
+                return None
+            raise _Undecided
+        holds = _SIGNS[sign](self.key, value)
+        if self.maybe_missing:
+            if holds:
+                raise _Undecided
+            return None
+        return holds
+
+    def _bin_compared(self, sign: str, value: object) -> bool | None:
+        if not isinstance(value, Fraction):
+            raise _Undecided
+        edges = [-math.inf, *(self.group.edges or ()), math.inf]
+        low, high, last = edges[self.index + 1], edges[self.index + 2], self.index == len(edges) - 4
+        above, below = low >= value, high < value or (high == value and not last)
+        match sign:
+            case ">=" if above or below:
+                return above
+            case "<" if above or below:
+                return below
+            case ">" if low > value or high <= value:
+                return low > value
+            case "<=" if low > value or below or (last and high <= value):
+                return low <= value
+        raise _Undecided

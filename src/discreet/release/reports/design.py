@@ -1,0 +1,197 @@
+"""The integers of a report, and their noise: every measured set is a family of cells (`calibrate.sensitivity`).
+
+A row is in one cell of each set, or spreads over the halves of its numbers there. So a set has the sensitivity of a
+count, whatever its size is, and sets whose parts of ε add up to 1 cost ε together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.ask.query import Group
+from discreet.calibrate.sensitivity import Terms
+from discreet.engines.base import Measure, Product, Rows
+from discreet.engines.integers import Integers
+from discreet.release.design import Secret
+from discreet.release.mechanism import NoisyColumn, noisy_columns
+from discreet.release.reports.allocation import Measured, cells_of
+from discreet.release.reports.axes import Axis, Levels
+from discreet.release.reports.fit import Fit
+from discreet.release.reports.noise import Noise
+from discreet.release.reports.tables import Attribute
+from discreet.release.statistics.families import product_cells
+from discreet.release.statistics.moments import pair_totals
+from discreet.release.statistics.spread import continuous_scale, slack_of
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportDesign:
+    """The measured sets of a report."""
+
+    attributes: tuple[Attribute, ...]
+    measured: Measured
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        return tuple(attribute.axis for attribute in self.attributes)
+
+    @cached_property
+    def _grouped(self) -> list[int]:
+        """The axes that are groups."""
+        return [index for index, one in enumerate(self.attributes) if one.group is not None]
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups, as an engine counts by them."""
+        return tuple(group for one in self.attributes if (group := one.group) is not None)
+
+    def sets(self) -> tuple[tuple[int, ...], ...]:
+        """For each measured set the numbers of its groups, each set of groups once."""
+        return tuple(dict.fromkeys(self._groups_of(levels) for levels, _ in self.measured))
+
+    def _groups_of(self, levels: Levels) -> tuple[int, ...]:
+        return tuple(number for number, index in enumerate(self._grouped) if levels[index])
+
+    def _numbers_of(self, levels: Levels) -> tuple[int, ...]:
+        """The axes of halves in a set."""
+        return tuple(
+            i for i, (one, level) in enumerate(zip(self.attributes, levels, strict=True)) if level and one.number
+        )
+
+    @cached_property
+    def _pairs(self) -> list[tuple[int, int]]:
+        """The axes whose halves are multiplied in some set."""
+        pairs = [numbers for levels, _ in self.measured for numbers in combinations(self._numbers_of(levels), 2)]
+        return list(dict.fromkeys(pairs))
+
+    @cached_property
+    def _singles(self) -> list[int]:
+        return sorted({index for levels, _ in self.measured for index in self._numbers_of(levels)})
+
+    def measures(self) -> tuple[Measure, ...]:
+        """The number of rows, n and Σa of each number, and the products of two."""
+        found: list[Measure] = [Rows()]
+        for index in self._singles:
+            found += self._number(index).measures()
+        for first, second in self._pairs:
+            values = self._number(first).value, self._number(second).value
+            found += [Product(*values, powers) for powers in ((0, 0), (1, 0), (0, 1), (1, 1))]
+        return tuple(found)
+
+    def _number(self, index: int) -> Any:
+        return self.attributes[index].number
+
+    def _width(self, index: int) -> int:
+        number = self.attributes[index].number
+        return 1 if number is None else number.grid.width
+
+    def _missing(self, index: int) -> bool:
+        return self._number(index).of.missing is None
+
+    @cached_property
+    def unit(self) -> int:
+        """What counts as one row in cells of all sets that are brought to one unit."""
+        return math.prod(map(self._width, range(len(self.attributes))))
+
+    def units(self, levels: Levels) -> list[int]:
+        """For each column of a set, that is each combination of halves, what is worth one row."""
+        cells = [[self._width(i)] * 2 + [1] * self._missing(i) for i in self._numbers_of(levels)]
+        return [math.prod(units) for units in product(*cells)]
+
+    def totals(self, found: Sequence[Sequence[int]]) -> list[Integers]:
+        """The columns of all sets from the measures, which are a list over the cells of all sets of groups."""
+        starts, first = {}, 0
+        for chosen in self.sets():
+            shape = [self.axes[self._grouped[number]].sizes[-1] for number in chosen]
+            starts[chosen] = slice(first, first + math.prod(shape)), shape
+            first += math.prod(shape)
+        measures = [np.asarray(column.array if isinstance(column, Integers) else list(column)) for column in found]
+        if self._singles:
+            measures = [column.astype(object) for column in measures]
+        columns = []
+        for levels, _ in self.measured:
+            chosen = self._groups_of(levels)
+            here, shape = starts[chosen]
+            for cells in self._columns(levels, [column[here] for column in measures]):
+                columns.append(Integers(self._coarser(levels, chosen, cells.reshape(shape)).reshape(-1)))
+        return columns
+
+    def _columns(self, levels: Levels, found: list[Array]) -> Iterator[Array]:
+        """The columns of one set from the measures of its groups."""
+        rows, numbers = found[0], self._numbers_of(levels)
+        of = {index: found[1 + 2 * at : 3 + 2 * at] for at, index in enumerate(self._singles)}
+        if not numbers:
+            yield rows
+        elif len(numbers) == 1:
+            [index] = numbers
+            present, total = of[index]
+            yield from pair_totals(present, total, self._width(index))
+            if self._missing(index):
+                yield rows - present
+        else:
+            first, second = numbers
+            at = 1 + 2 * len(self._singles) + 4 * self._pairs.index((first, second))
+            widths, missing = (self._width(first), self._width(second)), (self._missing(first), self._missing(second))
+            yield from product_cells(rows, of[first], of[second], found[at : at + 4], widths, missing)
+
+    def _coarser(self, levels: Levels, chosen: tuple[int, ...], cells: Array) -> Array:
+        """Cells of the finest levels added up to those of a set."""
+        for at, number in enumerate(chosen):
+            axis, level = self.axes[self._grouped[number]], levels[self._grouped[number]]
+            cells = axis.summed(cells, at, axis.levels, level)
+        return cells
+
+    def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
+        """The scale of each column, in its own units."""
+        return [terms.family(unit, part) / epsilon for levels, part in self.measured for unit in self.units(levels)]
+
+    def noisy(self, exact: Secret, terms: Terms, epsilon: Fraction) -> list[NoisyColumn]:
+        """The columns of all sets with their noise."""
+        return noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, self.totals)
+
+    def fit(self, columns: Sequence[NoisyColumn], known: int | None) -> Fit:
+        """All tables that follow from the noisy columns."""
+        cells, left = {}, iter(columns)
+        for levels, _ in self.measured:
+            units, numbers = self.units(levels), self._numbers_of(levels)
+            shape = [axis.sizes[level] for axis, level in zip(self.axes, levels, strict=True)]
+            parts = [_scaled(next(left).values, self.unit // unit) for unit in units]
+            grouped = [size for index, size in enumerate(shape) if index not in numbers]
+            table = np.stack(parts).reshape([*(self.axes[i].sizes[1] for i in numbers), *grouped])
+            cells[levels] = np.moveaxis(table, range(len(numbers)), numbers)
+        return Fit(axes=self.axes, measured=self.measured, cells=cells, unit=self.unit, known=known)
+
+    def noise(self, columns: Sequence[NoisyColumn], confidence: float, *, known: bool) -> Noise:
+        """The law of the noise of all tables."""
+        scales, slacks, left = [], [], iter(columns)
+        for levels, _ in self.measured:
+            draws = [(next(left)[0], unit) for unit in self.units(levels)]
+            scales.append(max(continuous_scale(draw) / unit for draw, unit in draws))
+            slacks.append(max(slack_of(draw, confidence) / unit for draw, unit in draws))
+        return Noise(axes=self.axes, measured=self.measured, scales=tuple(scales), slacks=tuple(slacks), known=known)
+
+    @property
+    def cells(self) -> int:
+        """The number of noisy cells."""
+        return sum(cells_of(self.axes, levels) for levels, _ in self.measured)
+
+
+def _scaled(values: Sequence[int], factor: int) -> Array:
+    """Integers times a factor; Python's own where 64 bits are not enough."""
+    array = values.array if isinstance(values, Integers) else np.array(list(values), object)
+    if factor == 1 and array.dtype == np.int64:
+        return array
+    found: Array = array.astype(object) * factor
+    small = all(abs(int(value)) < 2**62 for value in found.ravel()) if factor == 1 else False
+    return found.astype(np.int64) if small else found

@@ -1,0 +1,424 @@
+"""What a report costs and how near its tables will be, before anything is read; and its release.
+
+    plan = study.report({"by_county": "SELECT county, count(*) FROM visits GROUP BY county", …}, epsilon=1)
+    report = plan.release()
+    report["by_county"]
+
+One spend, one scan, one entry in the ledger. Which sets are measured is decided from what is asked alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from discreet import views
+from discreet.ask.query import Named, Query, canonical, texts
+from discreet.ask.scope import Scope
+from discreet.calibrate.sensitivity import Terms
+from discreet.engines.base import Request
+from discreet.errors import InvalidParameter, QueryRefused, one_line
+from discreet.formats import left_shown, readable, shown, table_lines
+from discreet.ledger.questions import new_request_id
+from discreet.parameters import LARGEST, UNIT, exact, exact_confidence, exact_count, exact_epsilon, quote
+from discreet.release.mechanism import NoisyColumn, public_count
+from discreet.release.plan import plan_of, software
+from discreet.release.reports.allocation import MOST_CELLS, Measured, allocated
+from discreet.release.reports.axes import Axis
+from discreet.release.reports.design import ReportDesign
+from discreet.release.reports.report import Report, kinds, mean_reaches, reaches
+from discreet.release.reports.tables import Asked, Number, Table, asked
+from discreet.release.size import MOST_NUMBERS, within_memory
+from discreet.release.split import terms_of
+from discreet.release.statistics.grouped import beyond
+
+if TYPE_CHECKING:
+    from discreet.release.study import Study
+
+ENTRY = "discreet.report."
+"""With which the request ids of reports begin, so that a ledger finds them."""
+
+_MOST_TABLES = 500
+_LEAST_DOUBT = Fraction(1, 10**12)
+"""Of one interval: 1 − confidence must be a float with some digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportLine:
+    """What a plan says of one number of a table."""
+
+    table: str
+    column: str
+    cells: int
+    reach: float
+    """The half-width of its intervals; of a mean, in groups of `rows` rows."""
+    alone: float
+    """The same if each table were asked alone, with its share of ε."""
+    rows: int | None
+
+    @property
+    def within(self) -> str:
+        return self._text(self.reach)
+
+    @property
+    def one_by_one(self) -> str:
+        return self._text(self.alone)
+
+    def _text(self, reach: float) -> str:
+        at = "" if self.rows is None else f" at {self.rows:,} rows"
+        return f"± {readable(reach, 3)}{at}"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReportPlan:
+    """Tables with one price; frozen, so what is shown is what is released."""
+
+    study: Study
+    title: str
+    asked: Asked
+    measured: Measured
+    epsilon: Fraction
+    confidence: Fraction
+    simultaneous: bool
+    size: int
+    """Rows of a group for which errors of means are shown."""
+    integers: bool = False
+    """Whether counts are those of rows that reproduce the tables."""
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        return self.asked.axes
+
+    @cached_property
+    def design(self) -> ReportDesign:
+        """What is measured."""
+        return ReportDesign(attributes=self.asked.attributes, measured=self.measured)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """What one unit may do in it."""
+        return terms_of(self.study.policy, self.design.cells)
+
+    @property
+    def known(self) -> bool:
+        """Whether the number of rows is public."""
+        return rows_known(self.study, self.asked)
+
+    @cached_property
+    def level(self) -> Fraction:
+        """The confidence of each single interval."""
+        if not self.simultaneous:
+            return self.confidence
+        return 1 - (1 - self.confidence) / sum(line.cells for line in self._sizes)
+
+    @property
+    def _sizes(self) -> list[ReportLine]:
+        return [
+            ReportLine(table.name, self._title(table, number), self._rows(table), 0.0, 0.0, None)
+            for table in self.asked.tables
+            for number in table.numbers
+        ]
+
+    def _rows(self, table: Table) -> int:
+        return math.prod(map(len, table.rows(self.axes).values()))
+
+    def _title(self, table: Table, number: Number) -> str:
+        named = {output.name: name for name, output in reversed(table.query.outputs) if isinstance(output, Named)}
+        return named.get(number.name, texts(table.query)[number.name])
+
+    def table_of(self, name: str) -> Table:
+        return next(table for table in self.asked.tables if table.name == name)
+
+    @cached_property
+    def lines(self) -> list[ReportLine]:
+        """The errors of all tables, together and one by one."""
+        weights = sum((table.weight for table in self.asked.tables), Fraction())
+        found = []
+        for table in self.asked.tables:
+            share = self.epsilon * table.weight / weights
+            share = max(share // UNIT, 1) * UNIT
+            alone = plan_of(self.study, table.query, epsilon=share, confidence=self.level, size=self.size)
+            errors = {line.name: line.reach or math.inf for line in alone.lines}
+            for number in table.numbers:
+                line = ReportLine(
+                    table=table.name,
+                    column=self._title(table, number),
+                    cells=self._rows(table),
+                    reach=self.reach(table, number),
+                    alone=errors[number.name],
+                    rows=self.size if number.statistic == "mean" else None,
+                )
+                found.append(line)
+        return found
+
+    def reach(self, table: Table, number: Number) -> float:
+        """The half-width of the intervals of a number, where it is largest."""
+        level = float(self.level)
+        draws = [NoisyColumn(values=[0], step=1, scale=scale) for scale in self._scales]
+        noise = self.design.noise(draws, level, known=self.known)
+        if number.statistic != "mean" or number.of is None:
+            return float(reaches(table, self.axes, number, noise, level).max(initial=0.0))
+        width, found = float(number.of.upper - number.of.lower), 0.0
+        for _, cell in kinds(table, self.axes):
+            reach = mean_reaches(table, self.axes, number, noise, level, cell)
+            found = max(found, *(beyond(side, self.size) * width for side in (reach, reach[::-1])))
+        return found
+
+    @cached_property
+    def _scales(self) -> list[Fraction]:
+        return self.design.scales(self.terms, self.epsilon)
+
+    def rounding(self, number: Number) -> float:
+        """Half a step of the grid of a mean, as a share of its range."""
+        half = None if number.attribute is None else self.asked.attributes[number.attribute].number
+        return 0.0 if half is None or half.grid.exact else 0.5 / half.grid.width
+
+    @cached_property
+    def canonical(self) -> str:
+        """The one text of what will be released: the order and the names of tables do not matter."""
+        policy = self.study.policy
+        promise = [policy.neighbors, policy.unit, policy.max_rows, policy.max_groups]
+        questions = sorted({canonical(table.query) for table in self.asked.tables})
+        sets = [[list(levels), str(part * self.epsilon)] for levels, part in self.measured]
+        head = f"REPORT of {len(questions)} tables: {'; '.join(questions)}"
+        return json.dumps([head[:_HEAD], questions, promise, sets], ensure_ascii=False, separators=(",", ":"))
+
+    def release(self, *, request_id: str | None = None, analyst: str | None = None) -> Report:
+        """Spend ε, then read once, draw and record; asked again, what was recorded, free."""
+        study, ledger = self.study, self.study.ledger
+        entry = ENTRY + (request_id if request_id is not None else new_request_id())
+        rest = self._rest()
+        grant = ledger.spend(
+            entry, self.canonical, self.epsilon, study=study.name, analyst=analyst, data_version=study.version
+        )
+        with within_memory():
+            content = ledger.record(grant, self._answered(rest)) if grant.answer is None else grant.answer
+            remaining = ledger.remaining(study.name, analyst=analyst)
+            return Report(content, self, remaining, entry)
+
+    def _answered(self, rest: dict[str, Any]) -> bytes:
+        """Read, draw, and write down everything that may be known."""
+        policy, design = self.study.policy, self.design
+        secret = self.study.engine.fetch(
+            Request(
+                measures=design.measures(),
+                groups=design.groups,
+                where=self.asked.where,
+                unit=policy.unit_column,
+                max_rows=policy.max_rows,
+                max_groups=policy.max_groups,
+                sets=design.sets(),
+            )
+        )
+        rows = public_count(self.study.engine.units(policy.unit_column)) if self.known else None
+        columns, left = design.noisy(secret, self.terms, self.epsilon), 0
+        sets = []
+        for levels, part in self.measured:
+            many = len(design.units(levels))
+            drawn = columns[left : left + many]
+            left += many
+            written = [{"scale": str(one.scale), "step": one.step, "values": list(one.values)} for one in drawn]
+            sets.append({"levels": list(levels), "epsilon": str(part * self.epsilon), "columns": written})
+        return json.dumps({**rest, "rows": rows, "sets": sets}, ensure_ascii=False, separators=(",", ":")).encode()
+
+    def _rest(self) -> dict[str, Any]:
+        """The record without its numbers."""
+        policy = self.study.policy
+        return {
+            "discreet": 1,
+            "software": software(),
+            "study": self.study.name,
+            "neighbors": policy.neighbors,
+            "unit": policy.unit,
+            "max_rows": policy.max_rows,
+            "max_groups": policy.max_groups,
+            "epsilon": str(self.epsilon),
+            "delta": "0",
+            "data_version": policy.version,
+            "report": self.title,
+            "tables": {table.name: canonical(table.query) for table in self.asked.tables},
+            "axes": [list(axis.sizes) for axis in self.axes],
+        }
+
+    def told_of(self, table: Table) -> dict[str, Any]:
+        """What a reader needs to judge one table."""
+        statistics = [
+            {"name": number.name, "asked": texts(table.query)[number.name], "reach": self.reach(table, number)}
+            for number in table.numbers
+        ]
+        return {
+            "confidence": str(self.confidence),
+            "simultaneous": self.simultaneous,
+            "question": canonical(table.query),
+            "statistics": statistics,
+        }
+
+    def checked(self) -> ReportPlan:
+        """The plan itself, if it can be released: what would fail after the spend is refused here."""
+        if 1 - self.level < _LEAST_DOUBT:
+            raise InvalidParameter("confidence is too near to 1 for so many intervals that hold all together: lower it")
+        if self.design.cells > min(MOST_CELLS, MOST_NUMBERS):
+            raise QueryRefused(
+                f"a report measures at most {MOST_CELLS:,} cells, and this one needs {self.design.cells:,}: "
+                "leave out the largest table; nothing was spent"
+            )
+        with suppress(ArithmeticError, ValueError):
+            _ = self.lines
+            return self
+        raise InvalidParameter("these bounds, epsilon and confidence give numbers that cannot be written down")
+
+    @property
+    def table(self) -> list[list[str]]:
+        """The errors as text, below their headings."""
+        percent = f"{float(self.confidence) * 100:g} %{', all together' if self.simultaneous else ''}"
+        many = {table.name: len(table.numbers) for table in self.asked.tables}
+        rows = [
+            [
+                line.table if many[line.table] == 1 else f"{line.table}: {line.column}",
+                f"{line.cells:,}",
+                line.within,
+                line.one_by_one,
+            ]
+            for line in self.lines
+        ]
+        return [["table", "rows", f"error ({percent})", "one by one"], *rows]
+
+    @property
+    def summary(self) -> str:
+        """The size of the report, its price, and what is measured, in one line."""
+        policy, left = self.study.policy, self.study.remaining
+        after = (
+            f"{left_shown(left - self.epsilon)} left after"
+            if left >= self.epsilon
+            else f"only {left_shown(left)} is left"
+        )
+        tables, sets = len(self.asked.tables), len(self.measured)
+        return (
+            f"{tables} {'table' if tables == 1 else 'tables'} · ε {shown(self.epsilon)} of {shown(policy.epsilon)} for all "
+            f"together ({after}) · {sets} {'set is' if sets == 1 else 'sets are'} measured"
+        )
+
+    def _repr_html_(self) -> str:
+        return views.html(self)
+
+    def __repr__(self) -> str:
+        headings, *rows = self.table
+        unit = "row" if self.study.policy.unit == "row" else self.study.policy.unit
+        return "\n".join(
+            [
+                one_line(self.summary),
+                *table_lines(headings, rows),
+                one_line(
+                    f"All tables agree: every {unit} counts in all of them alike. Nothing was read, nothing is spent."
+                ),
+            ]
+        )
+
+
+_HEAD = 2_000
+"""Characters of what a list of entries shows of a report."""
+
+
+def rows_known(study: Study, tables: Asked) -> bool:
+    """Whether the number of rows is public: everybody is replaced, never left out."""
+    policy = study.policy
+    alike = policy.neighbors == "change-one" and policy.unit_column is None and tables.where is None
+    return alike and study.engine.public_size
+
+
+def report_plan(
+    study: Study,
+    queries: Mapping[str, Query],
+    *,
+    title: str = "Report",
+    epsilon: Any = None,
+    within: Any = None,
+    confidence: Any = "0.95",
+    simultaneous: bool = False,
+    weights: Mapping[str, Any] | None = None,
+    size: Any = 1000,
+    integers: bool = False,
+) -> ReportPlan:
+    """The plan of a report: at ε, or with the least ε whose errors are all within what is asked."""
+    if (epsilon is None) == (within is None):
+        raise InvalidParameter("a report takes either epsilon or within: what it may cost, or how near it must be")
+    if not queries or len(queries) > _MOST_TABLES:
+        raise InvalidParameter(f"a report has between 1 and {_MOST_TABLES} tables, got {len(queries)}")
+    for name, given in (("simultaneous", simultaneous), ("integers", integers)):
+        if not isinstance(given, bool):
+            raise InvalidParameter(f"{name} must be True or False, got {quote(given)}")
+    weighed = _by_table("weights", weights or {}, queries)
+    tables = asked(queries, weighed, Scope(study.policy, study.schema))
+    plan = ReportPlan(
+        study=study,
+        title=one_line(str(title))[:200],
+        asked=tables,
+        measured=(),
+        epsilon=UNIT,
+        confidence=exact_confidence(confidence),
+        simultaneous=simultaneous,
+        size=exact_count("size", size),
+        integers=integers,
+    )
+    if epsilon is not None:
+        amount = exact_epsilon(epsilon)
+        return replace(plan, epsilon=amount, measured=_measured(plan, {})).checked()
+    common = None if isinstance(within, Mapping) else exact("within", within)
+    targets = dict.fromkeys(queries, common) if common is not None else _by_table("within", within, queries)
+    return _within(plan, {name: float(target) for name, target in targets.items() if target is not None})
+
+
+def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> Measured:
+    """The sets to measure: for the least sum of variances, or for the least ε that reaches all targets."""
+    axes, wanted = plan.axes, []
+    for table in plan.asked.tables:
+        for number in table.numbers:
+            target = table.target(axes, number)
+            if targets:
+                aim = targets.get(table.name, math.inf)
+                width = 1.0 if number.of is None else float(number.of.upper - number.of.lower)
+                aim *= (
+                    plan.size / width if number.statistic == "mean" else 1 / (width if number.statistic == "sum" else 1)
+                )
+                target = replace(target, weight=max(aim**-2, 1e-12))
+            else:
+                target = replace(target, weight=float(table.weight) / len(table.numbers))
+            wanted.append(target)
+    return allocated(
+        axes, tuple(wanted), plan.asked.halves, known=rows_known(plan.study, plan.asked), largest=bool(targets)
+    )
+
+
+def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
+    measured = _measured(plan, targets)
+
+    def near(units: int) -> bool:
+        at = replace(plan, measured=measured, epsilon=units * UNIT)
+        tables = [table for table in at.asked.tables if table.name in targets]
+        return all(at.reach(table, number) <= targets[table.name] for table in tables for number in table.numbers)
+
+    low, high = 0, 2**20
+    while high * UNIT < LARGEST and not near(high):
+        low, high = high, high * 4
+    high = min(high, int(LARGEST / UNIT))
+    if not near(high):
+        raise InvalidParameter("within must be larger: no ε gives that here")
+    while high - low > max(1, high // 10**4):  # to four digits
+        middle = (low + high) // 2
+        low, high = (low, middle) if near(middle) else (middle, high)
+    return replace(plan, measured=measured, epsilon=high * UNIT).checked()
+
+
+def _by_table(what: str, given: Mapping[str, Any], queries: Mapping[str, Query]) -> dict[str, Fraction]:
+    if not isinstance(given, Mapping):
+        raise InvalidParameter(f'{what} must be given by table, as in {{"by_county": 2}}, got {quote(given)}')
+    for name in given:
+        if name not in queries:
+            raise InvalidParameter(f"{what} must be of tables of the report ({', '.join(queries)}), got {quote(name)}")
+    return {name: exact(what.removesuffix("s"), value) for name, value in given.items()}

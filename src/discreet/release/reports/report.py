@@ -1,0 +1,225 @@
+"""The released tables of a report: what follows from the noisy cells that the ledger keeps, and from nothing else.
+
+All tables are combinations of the same cells, so that they agree: the same row sums from every table. They are
+estimates without bias, which may be negative or no whole numbers. With `integers` they are tables of rows that
+reproduce them (`rows`), which are counts that are whole and not negative.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import views
+from discreet.errors import InvalidParameter, one_line
+from discreet.formats import as_finite, left_shown, shown
+from discreet.parameters import quote
+from discreet.release.answer import Answer
+from discreet.release.mechanism import NoisyColumn
+from discreet.release.plan import plain_key
+from discreet.release.reports.axes import Floats
+from discreet.release.reports.fit import Fit
+from discreet.release.reports.noise import Noise
+from discreet.release.reports.tables import Number, Table
+from discreet.release.statistics.grouped import edges, share_of
+
+if TYPE_CHECKING:
+    from discreet.release.reports.plan import ReportPlan
+
+POINTS = 65
+"""Of a share in [0, 1], at which the reach of the noise of a mean is taken."""
+
+WIDER = 1 + 1e-3
+"""Linear between the points, a reach is too small by less than this."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report:
+    """Tables that were released together."""
+
+    content: bytes
+    """What the ledger keeps, as JSON."""
+    plan: ReportPlan
+    remaining: Fraction
+    entry: str
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """Everything a reader needs: ε, unit, neighbours, and the noisy integers of all measured sets."""
+        found: dict[str, Any] = json.loads(self.content)
+        return found
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The ε that was spent for all tables together, exactly."""
+        return Fraction(self.record["epsilon"])
+
+    @cached_property
+    def tables(self) -> Mapping[str, Answer]:
+        """The tables by name."""
+        return {table.name: self._answer(table) for table in self.plan.asked.tables}
+
+    def __getitem__(self, name: str) -> Answer:
+        """One table."""
+        if name not in self.tables:
+            raise InvalidParameter(f"the report has no table {quote(name)}; it has {', '.join(self.tables)}")
+        return self.tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    @cached_property
+    def columns(self) -> list[NoisyColumn]:
+        """The noisy integers."""
+        return [
+            NoisyColumn(values=column["values"], step=column["step"], scale=Fraction(column["scale"]))
+            for measured in self.record["sets"]
+            for column in measured["columns"]
+        ]
+
+    @cached_property
+    def fit(self) -> Fit:
+        """What follows from the noisy integers, exactly."""
+        return self.plan.design.fit(self.columns, self.record["rows"])
+
+    def counts(self, name: str, number: str | None = None) -> tuple[NDArray[Any], int]:
+        """A count of a table exactly: numerators, with an axis for each group column, and their denominator."""
+        table = self.plan.table_of(name)
+        chosen = next(one for one in table.numbers if one.statistic == "count" and number in (None, one.name))
+        cells, denominator = self.fit.table(table.levels(self.plan.axes, chosen))
+        return reduced(cells, table, self.plan.axes, chosen, chosen.weights), denominator
+
+    def rows(self) -> Any:
+        """Rows that reproduce the counts of all tables, as a table of Arrow; they keep nothing else."""
+        from discreet.release.reports.rows import synthetic
+
+        return synthetic(self)
+
+    def _answer(self, table: Table) -> Answer:
+        numbers = {}
+        for number in table.numbers:
+            three = self._numbers(table, number)
+            value, low, high = ([as_finite(item) for item in column.ravel().tolist()] for column in three)
+            numbers[number.name] = {"value": value, "low": low, "high": high}
+        keys = {name: list(map(plain_key, names)) for name, names in table.keys(self.plan.axes).items()}
+        nested = {"nested": True} if table.nested else {}
+        content = {**self._told(table), **nested, "keys": keys, "numbers": numbers}
+        return Answer(
+            content=json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode(),
+            query=table.query,
+            remaining=self.remaining,
+            entry=self.entry,
+            kept=self.plan.study.kept,
+        )
+
+    def _told(self, table: Table) -> dict[str, Any]:
+        """The record of one table."""
+        known = {name: value for name, value in self.record.items() if name not in ("sets", "tables", "axes", "rows")}
+        return {**known, **self.plan.told_of(table)}
+
+    def _numbers(self, table: Table, number: Number) -> tuple[Floats, Floats, Floats]:
+        """The numbers of a table and the ends of their intervals, with an axis for each group column."""
+        plan, axes = self.plan, self.plan.axes
+        level = float(plan.level)
+        noise = plan.design.noise(self.columns, level, known=self.record["rows"] is not None)
+        cells, denominator = self.fit.table(table.levels(axes, number))
+        weigh = lambda weights: _float(reduced(cells, table, axes, number, weights), denominator)  # noqa: E731
+        value = weigh(number.weights)
+        if number.statistic != "mean":
+            reach = reaches(table, axes, number, noise, level)
+            return value, value - reach, value + reach
+        size, of = weigh(number.present), number.of
+        if of is None:  # a mean is of something
+            raise TypeError("a mean needs a number")
+        low, high = np.empty_like(value), np.empty_like(value)
+        for mask, cell in kinds(table, axes):
+            reach = mean_reaches(table, axes, number, noise, level, cell)
+            ends = edges(value[mask], size[mask], np.linspace(0, 1, POINTS), reach[None, :])
+            low[mask], high[mask] = ends
+        lower, width = float(of.lower), float(of.upper - of.lower)
+        half = plan.rounding(number)
+        share = share_of(value, size)
+        lows, highs = np.clip(low - half, 0, 1), np.clip(high + half, 0, 1)
+        return lower + share * width, lower + lows * width, lower + highs * width
+
+    def save(self, folder: Any, *, force: bool = False) -> list[Any]:
+        """Write all tables as CSV and Parquet, one HTML page and the record into a folder; their paths come back."""
+        from discreet.show.tables import save
+
+        return save(self, folder, force=force)
+
+    def _repr_html_(self) -> str:
+        return views.html(self)
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{name} ({len(answer)})" for name, answer in self.tables.items())
+        left = f"ε {shown(self.epsilon)} spent, {left_shown(self.remaining)} left"
+        return one_line(f"Report({self.plan.title}: {names} · {left} · {self.record['neighbors']})")
+
+
+def reduced(cells: NDArray[Any], table: Table, axes: Any, number: Number, weights: tuple[float, ...]) -> NDArray[Any]:
+    """A combination of the cells of a table: an axis for each axis of groups, in their order, with the rows shown."""
+    rows, levels = table.rows(axes), table.levels(axes, number)
+    for index, level in enumerate(levels):
+        mask = table.mask(axes, index, level)
+        factor = np.ones(1) if mask is None else mask
+        if index == number.attribute:
+            factor = factor * np.array(weights or [1.0])
+        if factor.size > 1:
+            exact = factor.astype(np.int64) if (factor == np.rint(factor)).all() else factor
+            shape = [-1 if at == index else 1 for at in range(len(axes))]
+            cells = cells * (exact if cells.dtype != object else exact.astype(object)).reshape(shape)
+        if index not in rows:
+            cells = cells.sum(axis=index, keepdims=True)
+        elif level > table.finest[index]:
+            cells = axes[index].summed(cells, index, level, table.finest[index])
+    kept = sorted(rows)
+    cells = cells.reshape([cells.shape[index] for index in kept])
+    cells = cells.transpose([kept.index(index) for index in rows])
+    return cells[np.ix_(*rows.values())] if rows else cells
+
+
+def kinds(table: Table, axes: Any) -> Iterator[tuple[NDArray[np.bool_], list[int]]]:
+    """The rows of a table by the law of their noise, each with the cells of one of them."""
+    rows = table.rows(axes)
+    numbered = [axes[index].kinds(level)[0][rows[index]] for index, level in table.finest.items()]
+    firsts = [np.unique(number, return_index=True) for number in numbered]
+    for chosen in product(*(zip(*first, strict=True) for first in firsts)):
+        mask = np.ones(tuple(map(len, numbered)), bool)
+        for at, (number, (kind, _)) in enumerate(zip(numbered, chosen, strict=True)):
+            mask &= (number == kind).reshape([-1 if at == other else 1 for other in range(len(numbered))])
+        yield mask, [int(cells[at]) for cells, (_, at) in zip(rows.values(), chosen, strict=True)]
+
+
+def reaches(table: Table, axes: Any, number: Number, noise: Noise, level: float) -> Floats:
+    """How far the noise of a count or a sum reaches, in each row of a table."""
+    weights = np.array(number.weights) if number.weights else None
+    found = np.zeros(tuple(map(len, table.rows(axes).values())))
+    for mask, cell in kinds(table, axes):
+        found[mask] = noise.reach(table.question(axes, number, weights, cell), level)[0]
+    return found
+
+
+def mean_reaches(table: Table, axes: Any, number: Number, noise: Noise, level: float, cell: list[int]) -> Floats:
+    """How far the noise of Σu − z·N reaches, for each z, in rows that are like one of them."""
+    z = np.linspace(0, 1, POINTS)
+    weights = np.array(number.weights)[:, None] - np.array(number.present)[:, None] * z
+    return noise.reach(table.question(axes, number, weights, cell), level) * WIDER
+
+
+def _float(numerators: NDArray[Any], denominator: int) -> Floats:
+    """Quotients of integers as floats, each from the exact quotient where integers are Python's own."""
+    if numerators.dtype == object:
+        return np.array([number / denominator for number in numerators.ravel()]).reshape(numerators.shape)
+    return np.asarray(numerators / denominator, np.float64)
