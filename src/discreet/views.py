@@ -30,3 +30,9 @@ def budget(ledger: object, **options: Any) -> Any:
 def planned(plan: object, **options: Any) -> Any:
     """The error of a plan against ε as a chart of altair."""
     return import_module("discreet.show.figures.accuracy").planned(plan, **options)
+
+
+def saved(report: object, folder: object, **options: Any) -> list[Any]:
+    """The tables of a report as files, with a page."""
+    found: list[Any] = import_module("discreet.show.tables").save(report, folder, **options)
+    return found

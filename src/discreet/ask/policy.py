@@ -41,7 +41,9 @@ _NEEDED = {
     "epsilon": 'epsilon = "1"',
     "columns": "[columns] and under it age = { bounds = [0, 120] }",
 }
-_COLUMN_KEYS = tuple(["type", "format", "decimal", "thousands", "bounds", "keys", "parent", "bins", "precision", "missing", "other"])
+_COLUMN_KEYS = (
+    *("type", "format", "decimal", "thousands", "bounds", "keys", "parent", "bins", "precision", "missing", "other"),
+)
 
 _ENDINGS = (
     ".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".orc",

@@ -146,7 +146,7 @@ def _starts(sets: int, many: int) -> Floats:
     found = spread ** np.where(np.arange(many) % 2, 4, 16)[:, None] + 1e-4
     found[0] = 1.0
     found[1, -1] = 10.0 * sets  # the set that holds all others, if it is one
-    return found / found.sum(axis=1, keepdims=True)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def _descended(wanted: Floats, told: Floats, shares: Floats, steps: int, largest: bool) -> Floats:

@@ -73,7 +73,7 @@ class Axis:
         if level == top:
             return cells
         if top == 0:
-            return cells.sum(axis=axis, keepdims=True)
+            return np.asarray(cells.sum(axis=axis, keepdims=True))
         ancestors = self.ancestors(level, top)
         shape = list(cells.shape)
         shape[axis] = self.sizes[top]
@@ -87,7 +87,8 @@ class Axis:
             return cells
         shares, parts = self.shares(level)
         above = self.summed(cells, axis, level, level - 1)
-        return parts * cells - _along(shares, axis, cells.ndim) * np.take(above, self.above(level), axis)
+        own: NDArray[Any] = _along(shares, axis, cells.ndim) * np.take(above, self.above(level), axis)
+        return np.asarray(parts * cells - own)
 
     def lifted(self, cells: NDArray[Any], axis: int, level: int, bottom: int) -> NDArray[Any]:
         """Values of a level handed down to a finer one, times the denominators of the shares on the way."""

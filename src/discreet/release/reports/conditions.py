@@ -83,7 +83,7 @@ class _Cell:
         self.maybe_missing = filled and group.edges is None and key == group.of.parts[-1].value  # type: ignore[union-attr]
         self.undecided_bin = filled and group.edges is not None
 
-    def holds(self, condition: Expression) -> bool | None:
+    def holds(self, condition: Expression) -> bool | None:  # noqa: PLR0911 - a row of a table each
         """True, False, or None for neither: missing, or false for some and missing for others."""
         match condition:
             case Every(parts):
@@ -141,16 +141,12 @@ class _Cell:
     def _bin_compared(self, sign: str, value: object) -> bool | None:
         if not isinstance(value, Fraction):
             raise _Undecided
-        edges = [-math.inf, *(self.group.edges or ()), math.inf]
+        edges: list[Any] = [-math.inf, *(self.group.edges or ()), math.inf]
         low, high, last = edges[self.index + 1], edges[self.index + 2], self.index == len(edges) - 4
         above, below = low >= value, high < value or (high == value and not last)
         match sign:
-            case ">=" if above or below:
-                return above
-            case "<" if above or below:
-                return below
-            case ">" if low > value or high <= value:
-                return low > value
-            case "<=" if low > value or below or (last and high <= value):
-                return low <= value
+            case ">=" | "<" if above or below:
+                return bool(above if sign == ">=" else below)
+            case ">" | "<=" if low > value or high <= value:
+                return bool(low > value) == (sign == ">")
         raise _Undecided

@@ -44,6 +44,7 @@ class ReportDesign:
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
+        """The axes of all attributes."""
         return tuple(attribute.axis for attribute in self.attributes)
 
     @cached_property
@@ -123,8 +124,8 @@ class ReportDesign:
         for levels, _ in self.measured:
             chosen = self._groups_of(levels)
             here, shape = starts[chosen]
-            for cells in self._columns(levels, [column[here] for column in measures]):
-                columns.append(Integers(self._coarser(levels, chosen, cells.reshape(shape)).reshape(-1)))
+            own = self._columns(levels, [column[here] for column in measures])
+            columns += [Integers(self._coarser(levels, chosen, cells.reshape(shape)).reshape(-1)) for cells in own]
         return columns
 
     def _columns(self, levels: Levels, found: list[Array]) -> Iterator[Array]:

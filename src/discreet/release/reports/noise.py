@@ -51,9 +51,12 @@ class Noise:
 
     def _law(self, question: Question) -> tuple[Floats, Floats, Floats]:
         """How often each weight occurs, the weights of each combination, and what lattices add."""
-        times, weights, slacks = [], [], []
+        times: list[Floats] = []
+        weights: list[Floats] = []
+        slacks: list[Floats] = []
         for index, (levels, _) in enumerate(self.measured):
-            many, found = np.ones(1), {(): np.ones((1, 1))}
+            many: Floats = np.ones(1)
+            found: dict[tuple[int, ...], Floats] = {(): np.ones((1, 1))}
             for (level, query), axis, measured in zip(question, self.axes, levels, strict=True):
                 count, own = axis.weights(level, query, measured)
                 own = own.reshape(*own.shape[:2], -1)
@@ -63,9 +66,9 @@ class Noise:
                     for part, before in found.items()
                     for step in range(min(level, measured) + 1)
                 }
-            total = sum(self._averages[part][index] / GRAIN * before for part, before in self._told(found))
-            if isinstance(total, int):
-                continue
+            total = np.zeros((len(many), 1))
+            for part, before in self._told(found):
+                total = total + self._averages[part][index] / GRAIN * before
             used = np.abs(total).max(axis=1) > 1e-12
             times.append(many[used])
             weights.append(total[used] * self.scales[index])

@@ -64,10 +64,12 @@ class ReportLine:
 
     @property
     def within(self) -> str:
+        """The error as a reader sees it."""
         return self._text(self.reach)
 
     @property
     def one_by_one(self) -> str:
+        """The error if each table were asked alone."""
         return self._text(self.alone)
 
     def _text(self, reach: float) -> str:
@@ -93,6 +95,7 @@ class ReportPlan:
 
     @property
     def axes(self) -> tuple[Axis, ...]:
+        """The columns of all tables."""
         return self.asked.axes
 
     @cached_property
@@ -133,6 +136,7 @@ class ReportPlan:
         return named.get(number.name, texts(table.query)[number.name])
 
     def table_of(self, name: str) -> Table:
+        """A table by its name."""
         return next(table for table in self.asked.tables if table.name == name)
 
     @cached_property
@@ -298,11 +302,10 @@ class ReportPlan:
             if left >= self.epsilon
             else f"only {left_shown(left)} is left"
         )
-        tables, sets = len(self.asked.tables), len(self.measured)
-        return (
-            f"{tables} {'table' if tables == 1 else 'tables'} · ε {shown(self.epsilon)} of {shown(policy.epsilon)} for all "
-            f"together ({after}) · {sets} {'set is' if sets == 1 else 'sets are'} measured"
-        )
+        many, sets = len(self.asked.tables), len(self.measured)
+        tables = f"{many} {'table' if many == 1 else 'tables'}"
+        price = f"ε {shown(self.epsilon)} of {shown(policy.epsilon)} for all together ({after})"
+        return f"{tables} · {price} · {sets} {'set is' if sets == 1 else 'sets are'} measured"
 
     def _repr_html_(self) -> str:
         return views.html(self)

@@ -134,7 +134,10 @@ class Report:
         level = float(plan.level)
         noise = plan.design.noise(self.columns, level, known=self.record["rows"] is not None)
         cells, denominator = self.fit.table(table.levels(axes, number))
-        weigh = lambda weights: _float(reduced(cells, table, axes, number, weights), denominator)  # noqa: E731
+
+        def weigh(weights: tuple[float, ...]) -> Floats:
+            return _float(reduced(cells, table, axes, number, weights), denominator)
+
         value = weigh(number.weights)
         if number.statistic != "mean":
             reach = reaches(table, axes, number, noise, level)
@@ -155,9 +158,7 @@ class Report:
 
     def save(self, folder: Any, *, force: bool = False) -> list[Any]:
         """Write all tables as CSV and Parquet, one HTML page and the record into a folder; their paths come back."""
-        from discreet.show.tables import save
-
-        return save(self, folder, force=force)
+        return views.saved(self, folder, force=force)
 
     def _repr_html_(self) -> str:
         return views.html(self)

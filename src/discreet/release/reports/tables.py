@@ -10,7 +10,7 @@ their conditions are of group columns: these choose cells.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -188,6 +188,7 @@ class Asked:
 
     @property
     def axes(self) -> tuple[Axis, ...]:
+        """The axes of all attributes."""
         return tuple(attribute.axis for attribute in self.attributes)
 
     @property
@@ -200,7 +201,7 @@ def asked(queries: Mapping[str, Query], weights: Mapping[str, Fraction], scope: 
     """The tables of these queries."""
     conditions = {query.where for query in queries.values()}
     common = next(iter(conditions)) if len(conditions) == 1 else None
-    reader = _Reader(scope, [group for query in queries.values() for group in query.groups])
+    reader = _Reader(scope, queries.values())
     tables = [
         reader.table(name, query, weights.get(name, Fraction(1)), None if len(conditions) == 1 else query.where)
         for name, query in queries.items()
@@ -232,9 +233,13 @@ def _divided(attribute: Attribute, masks: list[Floats]) -> Attribute:
 class _Reader:
     """Collects the attributes of all tables."""
 
-    def __init__(self, scope: Scope, groups: list[Group]) -> None:
+    def __init__(self, scope: Scope, queries: Collection[Query]) -> None:
+        groups = [group for query in queries for group in query.groups]
+        moments = [one for query in queries for _, one in query.aggregates if isinstance(one, Moment)]
         self.scope = scope
         self.attributes: dict[str, Attribute] = {}
+        self.halves = {one.of: subject(one) for one in moments if one.missing is None and kind_of(one.of) != "truth"}
+        """Numbers that are halved, and may be missing."""
         self.parents = {
             declared.parent: group
             for group in groups
@@ -261,6 +266,8 @@ class _Reader:
         match aggregate:
             case Count(of=None):
                 return Number(name, "count", None)
+            case Count(of=of) if of in self.halves:
+                return Number(name, "count", (index := self._half(self.halves[of])), self._weights(index, 1.0, 1.0))
             case Count(of=of) if of is not None:
                 index = self._truth(of if kind_of(of) == "truth" else Negation(Missing(of)))
                 return Number(name, "count", index, self._weights(index, 0.0, 1.0))

@@ -1,0 +1,132 @@
+"""Rows that reproduce the tables of a report: whole, not negative, and agreeing with each other.
+
+The cells of the full table x ≥ 0 are fitted to all measured sets by least squares,
+
+    minimise Σ over sets A of p_A²·|sums of x over A − y_A|²,    x ≥ 0
+
+by accelerated projected gradients, and rounded to whole numbers by S_j = x_1 + … + x_j:  k_j = ⌊S_j + ½⌋ − ⌊S_{j−1} + ½⌋.
+The rows keep the counts of the tables of the report and nothing else: not how columns relate beyond these tables. This
+is post-processing of released numbers: floats may be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidParameter
+from discreet.release.plan import plain_key
+from discreet.release.reports.axes import Axis, Floats, Levels
+
+if TYPE_CHECKING:
+    from discreet.release.reports.report import Report
+
+MOST_CELLS = 2_000_000
+"""Of the full table, which is in memory several times."""
+
+_STEPS = 3000
+_WORK = 4 * 10**9
+"""Cells that are visited at most: of larger tables the steps are fewer."""
+
+
+def whole_cells(report: Report) -> tuple[NDArray[np.int64], list[int]]:
+    """The whole cells of the full table, and the axes that it has: all that are groups."""
+    plan = report.plan
+    grouped = [index for index, one in enumerate(plan.asked.attributes) if one.group is not None]
+    axes = [plan.axes[index] for index in grouped]
+    refuse_large(axes)
+    sets: dict[Levels, tuple[Floats, float]] = {}
+    for levels, part in plan.measured:
+        cells = np.asarray(report.fit.cells[levels], np.float64) / plan.design.unit
+        halves = tuple(index for index in range(len(plan.axes)) if index not in grouped)
+        own = tuple(levels[index] for index in grouped)
+        if own in sets:
+            before, weight = sets[own]
+            more = float(part) ** 2 / math.prod(plan.axes[index].sizes[levels[index]] for index in halves)
+            sets[own] = (before * weight + cells.sum(axis=halves) * more) / (weight + more), weight + more
+        else:
+            weight = float(part) ** 2 / math.prod(plan.axes[index].sizes[levels[index]] for index in halves)
+            sets[own] = cells.sum(axis=halves), weight
+    return _rounded(_fitted(axes, sets)), grouped
+
+
+def refuse_large(axes: list[Axis]) -> None:
+    """Refuse a full table that does not fit into memory."""
+    cells = math.prod(axis.sizes[-1] for axis in axes)
+    if cells > MOST_CELLS:
+        raise InvalidParameter(
+            f"rows need a full table of {cells:,} cells, and there may be {MOST_CELLS:,}: "
+            "report fewer columns, or leave rows and integers out"
+        )
+
+
+def synthetic(report: Report) -> Any:
+    """The rows as a table of Arrow: a column for each group column, missing where a row has none of its keys."""
+    import pyarrow as pa
+
+    cells, grouped = whole_cells(report)
+    filled = np.flatnonzero(cells.ravel())
+    repeated = np.repeat(filled, cells.ravel()[filled])
+    places = np.unravel_index(repeated, cells.shape)
+    columns = {}
+    for index, cell in zip(grouped, places, strict=True):
+        group = report.plan.asked.attributes[index].group
+        keys = [] if group is None else [plain_key(key) for key in group.keys]
+        label = report.plan.labels[index]
+        columns[report.plan.column_names[index]] = pa.array([*keys, label]).take(pa.array(cell))
+    return pa.table(columns)
+
+
+def _fitted(axes: list[Axis], sets: dict[Levels, tuple[Floats, float]]) -> Floats:
+    """The cells that are nearest to all sets."""
+    shape = tuple(axis.sizes[-1] for axis in axes)
+    maps = [(_sums(axes, levels), cells, weight) for levels, (cells, weight) in sets.items()]
+    step = 1 / sum(weight * _fold(axes, levels) for levels, (_, weight) in sets.items())
+    total = max(float(next(iter(sets.values()))[0].sum()), 0.0)
+    x = y = np.full(shape, total / math.prod(shape))
+    speed = 1.0
+    for _ in range(min(_STEPS, max(50, _WORK // (x.size * (len(maps) + 1))))):
+        slope = np.zeros(shape)
+        for (down, up), cells, weight in maps:
+            slope += up(weight * (down(y) - cells))
+        new = np.maximum(y - step * slope, 0.0)
+        faster = (1 + math.sqrt(1 + 4 * speed**2)) / 2
+        y = new + (speed - 1) / faster * (new - x)
+        if np.abs(new - x).max() < 1e-4:
+            x = new
+            break
+        x, speed = new, faster
+    return x
+
+
+def _sums(axes: list[Axis], levels: Levels) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
+    """The sums of the full table over a set, and what hands values of the set back to all cells."""
+
+    def down(cells: Floats) -> Floats:
+        for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
+            cells = axis.summed(cells, index, axis.levels, level)
+        return cells
+
+    def up(cells: Floats) -> Floats:
+        for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
+            if level:
+                cells = cells if level == axis.levels else np.take(cells, axis.ancestors(axis.levels, level), index)
+        return cells
+
+    return down, up
+
+
+def _fold(axes: list[Axis], levels: Levels) -> float:
+    """The most cells that are added up to one of a set."""
+    return math.prod(
+        int(np.bincount(axis.ancestors(axis.levels, level)).max()) for axis, level in zip(axes, levels, strict=True)
+    )
+
+
+def _rounded(cells: Floats) -> NDArray[np.int64]:
+    sums = np.floor(np.cumsum(cells.ravel()) + 0.5).astype(np.int64)
+    return np.diff(sums, prepend=0).reshape(cells.shape)
