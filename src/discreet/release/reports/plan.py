@@ -33,6 +33,7 @@ from discreet.release.reports.allocation import MOST_CELLS, Measured, allocated
 from discreet.release.reports.axes import Axis
 from discreet.release.reports.design import ReportDesign
 from discreet.release.reports.report import Report, kinds, mean_reaches, reaches
+from discreet.release.reports.rows import refuse_large
 from discreet.release.reports.tables import Asked, Number, Table, asked
 from discreet.release.size import MOST_NUMBERS, within_memory
 from discreet.release.split import terms_of
@@ -272,6 +273,8 @@ class ReportPlan:
                 f"a report measures at most {MOST_CELLS:,} cells, and this one needs {self.design.cells:,}: "
                 "leave out the largest table; nothing was spent"
             )
+        if self.integers:
+            refuse_large([one.axis for one in self.asked.attributes if one.group is not None])
         with suppress(ArithmeticError, ValueError):
             _ = self.lines
             return self

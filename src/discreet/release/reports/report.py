@@ -28,6 +28,7 @@ from discreet.release.plan import plain_key
 from discreet.release.reports.axes import Floats
 from discreet.release.reports.fit import Fit
 from discreet.release.reports.noise import Noise
+from discreet.release.reports.rows import synthetic, whole_cells
 from discreet.release.reports.tables import Number, Table
 from discreet.release.statistics.grouped import edges, share_of
 
@@ -100,10 +101,13 @@ class Report:
         cells, denominator = self.fit.table(table.levels(self.plan.axes, chosen))
         return reduced(cells, table, self.plan.axes, chosen, chosen.weights), denominator
 
+    @cached_property
+    def whole_cells(self) -> tuple[NDArray[np.int64], list[int]]:
+        """The full table of rows that reproduce all tables, and the axes that it has."""
+        return whole_cells(self)
+
     def rows(self) -> Any:
         """Rows that reproduce the counts of all tables, as a table of Arrow; they keep nothing else."""
-        from discreet.release.reports.rows import synthetic
-
         return synthetic(self)
 
     def _answer(self, table: Table) -> Answer:
@@ -128,7 +132,7 @@ class Report:
         known = {name: value for name, value in self.record.items() if name not in ("sets", "tables", "axes", "rows")}
         return {**known, **self.plan.told_of(table)}
 
-    def _numbers(self, table: Table, number: Number) -> tuple[Floats, Floats, Floats]:
+    def _numbers(self, table: Table, number: Number) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """The numbers of a table and the ends of their intervals, with an axis for each group column."""
         plan, axes = self.plan, self.plan.axes
         level = float(plan.level)
@@ -141,7 +145,11 @@ class Report:
         value = weigh(number.weights)
         if number.statistic != "mean":
             reach = reaches(table, axes, number, noise, level)
-            return value, value - reach, value + reach
+            low, high = value - reach, value + reach
+            if plan.integers and number.statistic == "count" and number.attribute not in plan.asked.halves:
+                whole = self._whole(table, number)
+                return whole, np.minimum(np.floor(low), whole), np.maximum(np.ceil(high), whole)
+            return value, low, high
         size, of = weigh(number.present), number.of
         if of is None:  # a mean is of something
             raise TypeError("a mean needs a number")
@@ -155,6 +163,15 @@ class Report:
         share = share_of(value, size)
         lows, highs = np.clip(low - half, 0, 1), np.clip(high + half, 0, 1)
         return lower + share * width, lower + lows * width, lower + highs * width
+
+    def _whole(self, table: Table, number: Number) -> NDArray[np.int64]:
+        """A count of a table from the rows that reproduce all tables."""
+        cells, grouped = self.whole_cells
+        levels = table.levels(self.plan.axes, number)
+        for at, index in enumerate(grouped):
+            cells = self.plan.axes[index].summed(cells, at, self.plan.axes[index].levels, levels[index])
+        sizes = [cells.shape[grouped.index(i)] if i in grouped else 1 for i in range(len(self.plan.axes))]
+        return reduced(cells.reshape(sizes), table, self.plan.axes, number, number.weights)
 
     def save(self, folder: Any, *, force: bool = False) -> list[Any]:
         """Write all tables as CSV and Parquet, one HTML page and the record into a folder; their paths come back."""

@@ -4,15 +4,15 @@ The cells of the full table x ≥ 0 are fitted to all measured sets by least squ
 
     minimise Σ over sets A of p_A²·|sums of x over A − y_A|²,    x ≥ 0
 
-by accelerated projected gradients, and rounded to whole numbers by S_j = x_1 + … + x_j:  k_j = ⌊S_j + ½⌋ − ⌊S_{j−1} + ½⌋.
-The rows keep the counts of the tables of the report and nothing else: not how columns relate beyond these tables. This
-is post-processing of released numbers: floats may be.
+by accelerated projected gradients, and rounded by k_j = ⌊S_j + ½⌋ − ⌊S_{j−1} + ½⌋ with S_j = x_1 + … + x_j. The rows
+keep the counts of the tables of the report and nothing else: not how columns relate beyond these tables. This is
+post-processing of released numbers: floats may be.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,7 @@ MOST_CELLS = 2_000_000
 """Of the full table, which is in memory several times."""
 
 _STEPS = 3000
+_TURNS = 400
 _WORK = 4 * 10**9
 """Cells that are visited at most: of larger tables the steps are fewer."""
 
@@ -51,7 +52,11 @@ def whole_cells(report: Report) -> tuple[NDArray[np.int64], list[int]]:
         else:
             weight = float(part) ** 2 / math.prod(plan.axes[index].sizes[levels[index]] for index in halves)
             sets[own] = cells.sum(axis=halves), weight
-    return _rounded(_fitted(axes, sets)), grouped
+    tables = {
+        tuple(table.levels(plan.axes, one)[i] for i in grouped) for table in plan.asked.tables for one in table.numbers
+    }
+    tables.add((0,) * len(axes))
+    return _rounded(axes, tables, _fitted(axes, sets)), grouped
 
 
 def refuse_large(axes: list[Axis]) -> None:
@@ -68,16 +73,14 @@ def synthetic(report: Report) -> Any:
     """The rows as a table of Arrow: a column for each group column, missing where a row has none of its keys."""
     import pyarrow as pa
 
-    cells, grouped = whole_cells(report)
+    cells, grouped = report.whole_cells
     filled = np.flatnonzero(cells.ravel())
     repeated = np.repeat(filled, cells.ravel()[filled])
     places = np.unravel_index(repeated, cells.shape)
     columns = {}
     for index, cell in zip(grouped, places, strict=True):
-        group = report.plan.asked.attributes[index].group
-        keys = [] if group is None else [plain_key(key) for key in group.keys]
-        label = report.plan.labels[index]
-        columns[report.plan.column_names[index]] = pa.array([*keys, label]).take(pa.array(cell))
+        name, labels = report.plan.asked.labels(index)
+        columns[name] = pa.array([None if key is None else plain_key(key) for key in labels]).take(pa.array(cell))
     return pa.table(columns)
 
 
@@ -96,7 +99,7 @@ def _fitted(axes: list[Axis], sets: dict[Levels, tuple[Floats, float]]) -> Float
         new = np.maximum(y - step * slope, 0.0)
         faster = (1 + math.sqrt(1 + 4 * speed**2)) / 2
         y = new + (speed - 1) / faster * (new - x)
-        if np.abs(new - x).max() < 1e-4:
+        if np.abs(new - x).max() < 1e-7:
             x = new
             break
         x, speed = new, faster
@@ -127,6 +130,22 @@ def _fold(axes: list[Axis], levels: Levels) -> float:
     )
 
 
-def _rounded(cells: Floats) -> NDArray[np.int64]:
-    sums = np.floor(np.cumsum(cells.ravel()) + 0.5).astype(np.int64)
-    return np.diff(sums, prepend=0).reshape(cells.shape)
+def _rounded(axes: list[Axis], levels: Iterable[Levels], cells: Floats) -> NDArray[np.int64]:
+    """Whole cells with nearly the same sums over all sets.
+
+    After the first rounding, cells are moved by 1 where that brings the sums nearer, some of the best at a time.
+    """
+    rounded = np.diff(np.floor(np.cumsum(cells.ravel()) + 0.5).astype(np.int64), prepend=0).reshape(cells.shape)
+    maps = [_sums(axes, chosen) for chosen in levels]
+    for _ in range(_TURNS):
+        gap, pull = rounded - cells, np.zeros(cells.shape)
+        for down, up in maps:
+            pull += up(down(gap))
+        gain = np.abs(pull) - len(maps) / 2
+        gain[(rounded == 0) & (pull > 0)] = 0.0
+        many = int((gain > 0).sum())
+        if not many:
+            break
+        some = np.argsort(gain.ravel())[-max(1, many // 200) :]
+        rounded.ravel()[some] -= np.sign(pull.ravel()[some]).astype(np.int64)
+    return rounded

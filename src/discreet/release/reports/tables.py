@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from discreet.ask.expression import Case, Coalesce, Column, Constant, Every, Expression, Missing, Negation
 from discreet.ask.kinds import kind_of, refused
 from discreet.ask.normal import text
-from discreet.ask.query import Aggregate, Count, Group, Moment, Query, aggregate_text, group_text
+from discreet.ask.query import Aggregate, Count, Group, Moment, Named, Query, aggregate_text, group_text
 from discreet.ask.scope import Scope
 from discreet.release.reports.allocation import Target
 from discreet.release.reports.axes import Axis, Floats, Levels
@@ -190,6 +190,21 @@ class Asked:
     def axes(self) -> tuple[Axis, ...]:
         """The axes of all attributes."""
         return tuple(attribute.axis for attribute in self.attributes)
+
+    def labels(self, index: int) -> tuple[str, list[object]]:
+        """What an axis of groups is called, and its finest cells; None for rows that have none of the keys."""
+        attribute = self.attributes[index]
+        keys: list[object] = [] if attribute.group is None else [*attribute.group.keys]
+        name, rest = f"column_{index + 1}", None
+        for table in self.tables:
+            for group, own in zip(table.query.groups, table.groups, strict=True):
+                if own == (index, attribute.axis.levels):
+                    names = [title for title, output in table.query.outputs if output == Named(group.name)]
+                    name, rest = (names or [name])[0], group.other
+                    break
+        if name.startswith("column_") and attribute.group is not None:
+            name = text(attribute.group.of)
+        return name, keys if attribute.complete else [*keys, rest]
 
     @property
     def halves(self) -> frozenset[int]:
