@@ -135,9 +135,10 @@ def _rounded(axes: list[Axis], levels: Iterable[Levels], cells: Floats) -> NDArr
 
     After the first rounding, cells are moved by 1 where that brings the sums nearer, some of the best at a time.
     """
-    rounded = np.diff(np.floor(np.cumsum(cells.ravel()) + 0.5).astype(np.int64), prepend=0).reshape(cells.shape)
+    sums = np.floor(np.cumsum(cells.ravel()) + 0.5).astype(np.int64)
+    rounded: NDArray[np.int64] = np.diff(sums, prepend=sums[:1] * 0).reshape(cells.shape)
     maps = [_sums(axes, chosen) for chosen in levels]
-    for _ in range(_TURNS):
+    for turn in range(_TURNS):
         gap, pull = rounded - cells, np.zeros(cells.shape)
         for down, up in maps:
             pull += up(down(gap))
@@ -146,6 +147,7 @@ def _rounded(axes: list[Axis], levels: Iterable[Levels], cells: Floats) -> NDArr
         many = int((gain > 0).sum())
         if not many:
             break
-        some = np.argsort(gain.ravel())[-max(1, many // 200) :]
+        batch = max(1, int(many / 100 * (1 - turn / _TURNS) ** 3))
+        some = np.argpartition(gain.ravel(), -batch)[-batch:]
         rounded.ravel()[some] -= np.sign(pull.ravel()[some]).astype(np.int64)
     return rounded
