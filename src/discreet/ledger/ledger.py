@@ -35,7 +35,7 @@ from discreet.ledger.anchor import Head
 from discreet.ledger.book import Book, Page, entries_of
 from discreet.ledger.chain import COLUMNS, Entry, checked, in_epsilon, question_of, readable
 from discreet.ledger.refusals import require_text
-from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VERSION
+from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, REQUESTS, STUDY, VERSION
 from discreet.parameters import charge, exact_epsilon, quote
 
 _QUERY = 1_000_000
@@ -289,6 +289,16 @@ class Ledger:
         with self._book.database.reading() as connection:
             row = connection.execute(select(ENTRY).where(*wanted)).first()
         return None if row is None else checked(self._book.id, Entry(**row._mapping))
+
+    def requests(self, study: str, beginning: str) -> list[Entry]:
+        """The spends of a study whose request ids begin like this, in their order, without their answers."""
+        last = beginning[:-1] + chr(ord(beginning[-1]) + 1)
+        wanted = select(*(ENTRY.c[name] for name in COLUMNS if name != "answer")).where(ENTRY.c.study == study)
+        with self._book.database.reading() as connection:
+            named = ENTRY.c.request_id if connection.dialect.name == "sqlite" else ENTRY.c.request_id.collate("C")
+            wanted = wanted.where(named.between(beginning, last), ENTRY.c.kind == "spend", REQUESTS)
+            rows = connection.execute(wanted.order_by(ENTRY.c.number)).all()
+        return [checked(self._book.id, Entry(**row._mapping)) for row in rows]
 
     def _refuse_twice(self, request_id: str, *, study: str) -> None:
         """Refuse a ledger that has spent for a request id twice: counted without its index, which may be damaged."""

@@ -45,11 +45,15 @@ from discreet.release.statistics.moments import MomentDesign, largest
 _installed = lru_cache(version)
 """Reading the metadata of a package takes milliseconds."""
 
+REPORTS = "discreet.report."
+"""With which the request ids of reports begin, so that a ledger finds them."""
+
 _LEAST_DOUBT = Fraction(1, 10**12)
 """Of one interval: 1 − confidence must be a float with some digits."""
 
 if TYPE_CHECKING:
     from discreet.files.answer_file import AnswerFile
+    from discreet.release.reports.report import Report
     from discreet.release.study import Study
 
 
@@ -68,6 +72,8 @@ class Plan:
     """Rows of the answer, before HAVING and LIMIT."""
     size: int | None = None
     """Rows of a group that the plan shows errors for; only for display."""
+    reported: Report | None = None
+    """The report of which this is a table: then it is answered from there, free."""
 
     @cached_property
     def level(self) -> Fraction:
@@ -79,11 +85,13 @@ class Plan:
     @property
     def cost(self) -> Fraction:
         """What a release spends: ε, or nothing where all that is asked for is public."""
-        return self.epsilon if any(share.epsilon for share in self.shares) else Fraction(0)
+        return self.epsilon if any(share.epsilon for share in self.shares) and self.reported is None else Fraction(0)
 
     @cached_property
     def lines(self) -> list[Line]:
         """Δ, scale and error of each aggregate."""
+        if self.reported is not None:
+            return self.reported.plan.table_lines(self.size)
         return [
             line
             for share in self.shares
@@ -110,6 +118,8 @@ class Plan:
         With `to` the answer is a Parquet file of any number of rows, of which the ledger keeps the SHA-256 alone.
         """
         study = self.study
+        if self.reported is not None and to is None:
+            return self.reported["table"]
         if isinstance(request_id, str) and request_id.startswith("discreet."):
             raise InvalidParameter("request_id must not begin with 'discreet.': such names are kept for discoveries")
         if sum((share.epsilon for share in self.shares), Fraction()) != self.cost:
@@ -279,6 +289,8 @@ class Plan:
     def notes(self) -> list[str]:
         """What happens to values that are missing, out of bounds or not among the keys, and to lines of text."""
         found: dict[str, None] = {}
+        if self.reported is not None:
+            found[f"answered from the report {self.reported.plan.title!r}, which was released before: free"] = None
         for _, one in self.query.aggregates:
             if isinstance(one, Moment | Quantiles | Extreme) and kind_of(one.of) == "number":
                 what = one.of.name if isinstance(one.of, Column) else "an expression"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
@@ -34,7 +35,7 @@ from discreet.parameters import LARGEST, UNIT, Epsilon, exact, exact_confidence,
 from discreet.release.design import Line
 from discreet.release.discovery import Discovered, discovery, policy_with, recorded
 from discreet.release.mechanism import public_count
-from discreet.release.plan import Plan, plan_of
+from discreet.release.plan import REPORTS, Plan, plan_of
 from discreet.release.split import by_number, of_everybody
 
 if TYPE_CHECKING:
@@ -183,8 +184,10 @@ class Study(Askable[Plan]):
             "size": None if size is None else exact_count("size", size),
         }
         if within is not None:
-            return plan_within(self, query, within=within, **more).checked()
-        return plan_of(self, query, epsilon=exact_epsilon(epsilon), **more).checked()
+            plan = plan_within(self, query, within=within, **more)
+        else:
+            plan = plan_of(self, query, epsilon=exact_epsilon(epsilon), **more)
+        return _reported(plan.checked())
 
 
 def open(path: str | PathLike[str], *, ledger: str | PathLike[str] | Ledger | None = None) -> Study:
@@ -270,6 +273,15 @@ def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan
         middle = (low + high) // 2
         low, high = (low, middle) if near(middle) else (middle, high)
     return at(high)
+
+
+def _reported(plan: Plan) -> Plan:
+    """The plan, answered from a report that has its table, if there is one."""
+    if not plan.cost or not plan.study.ledger.requests(plan.study.name, REPORTS):
+        return plan
+    from discreet.release.reports.earlier import reported
+
+    return replace(plan, reported=reported(plan))
 
 
 def _public_size(study: Study, query: Query) -> int | None:

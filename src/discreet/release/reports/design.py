@@ -67,7 +67,7 @@ class ReportDesign:
     def _numbers_of(self, levels: Levels) -> tuple[int, ...]:
         """The axes of halves in a set."""
         return tuple(
-            i for i, (one, level) in enumerate(zip(self.attributes, levels, strict=True)) if level and one.number
+            i for i, (one, level) in enumerate(zip(self.attributes, levels, strict=True)) if level and one.half
         )
 
     @cached_property
@@ -94,11 +94,10 @@ class ReportDesign:
         return self.attributes[index].number
 
     def _width(self, index: int) -> int:
-        number = self.attributes[index].number
-        return 1 if number is None else number.grid.width
+        return self.attributes[index].width
 
     def _missing(self, index: int) -> bool:
-        return self._number(index).of.missing is None
+        return self.axes[index].sizes[1] > 2
 
     @cached_property
     def unit(self) -> int:

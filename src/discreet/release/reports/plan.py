@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from discreet import views
+from discreet.ask import normal
 from discreet.ask.query import Named, Query, canonical, texts
 from discreet.ask.scope import Scope
 from discreet.calibrate.sensitivity import Terms
@@ -27,8 +28,9 @@ from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.formats import left_shown, readable, shown, table_lines
 from discreet.ledger.questions import new_request_id
 from discreet.parameters import LARGEST, UNIT, exact, exact_confidence, exact_count, exact_epsilon, quote
+from discreet.release.design import Line
 from discreet.release.mechanism import NoisyColumn, public_count
-from discreet.release.plan import plan_of, software
+from discreet.release.plan import REPORTS, plan_of, software
 from discreet.release.reports.allocation import MOST_CELLS, Measured, allocated
 from discreet.release.reports.axes import Axis
 from discreet.release.reports.design import ReportDesign
@@ -41,9 +43,6 @@ from discreet.release.statistics.grouped import beyond
 
 if TYPE_CHECKING:
     from discreet.release.study import Study
-
-ENTRY = "discreet.report."
-"""With which the request ids of reports begin, so that a ledger finds them."""
 
 _MOST_TABLES = 500
 _LEAST_DOUBT = Fraction(1, 10**12)
@@ -162,6 +161,20 @@ class ReportPlan:
                 found.append(line)
         return found
 
+    def table_lines(self, size: int | None) -> list[Line]:
+        """What a plan says of the only table, where it is answered from a report."""
+        [table], delta = self.asked.tables, Fraction(self.terms.factor)
+        found = []
+        for number in table.numbers:
+            reach, mean = self.reach(table, number), number.statistic == "mean"
+            line = ReportLine("", "", 1, reach, reach, self.size if mean else None)
+            scale = Fraction(reach).limit_denominator(1000) / 3
+            known = None if mean and size is None else reach
+            found.append(
+                Line(name=number.name, sensitivity=delta, scale=scale, within=line.within, reach=known, sized=True)
+            )
+        return found
+
     def reach(self, table: Table, number: Number) -> float:
         """The half-width of the intervals of a number, where it is largest."""
         level = float(self.level)
@@ -191,13 +204,14 @@ class ReportPlan:
         promise = [policy.neighbors, policy.unit, policy.max_rows, policy.max_groups]
         questions = sorted({canonical(table.query) for table in self.asked.tables})
         sets = [[list(levels), str(part * self.epsilon)] for levels, part in self.measured]
+        axes = [[name for name in one.names if name] for one in self.asked.attributes]
         head = f"REPORT of {len(questions)} tables: {'; '.join(questions)}"
-        return json.dumps([head[:_HEAD], questions, promise, sets], ensure_ascii=False, separators=(",", ":"))
+        return json.dumps([head[:_HEAD], questions, promise, axes, sets], ensure_ascii=False, separators=(",", ":"))
 
     def release(self, *, request_id: str | None = None, analyst: str | None = None) -> Report:
         """Spend ε, then read once, draw and record; asked again, what was recorded, free."""
         study, ledger = self.study, self.study.ledger
-        entry = ENTRY + (request_id if request_id is not None else new_request_id())
+        entry = REPORTS + (request_id if request_id is not None else new_request_id())
         rest = self._rest()
         grant = ledger.spend(
             entry, self.canonical, self.epsilon, study=study.name, analyst=analyst, data_version=study.version
@@ -248,7 +262,11 @@ class ReportPlan:
             "data_version": policy.version,
             "report": self.title,
             "tables": {table.name: canonical(table.query) for table in self.asked.tables},
-            "axes": [list(axis.sizes) for axis in self.axes],
+            "where": None if self.asked.where is None else normal.canonical(self.asked.where),
+            "axes": [
+                {"names": one.names, "cells": one.axis.sizes, "parents": one.axis.parents, "width": one.width}
+                for one in self.asked.attributes
+            ],
         }
 
     def told_of(self, table: Table) -> dict[str, Any]:

@@ -129,7 +129,11 @@ class Report:
 
     def _told(self, table: Table) -> dict[str, Any]:
         """The record of one table."""
-        known = {name: value for name, value in self.record.items() if name not in ("sets", "tables", "axes", "rows")}
+        known = {
+            name: value
+            for name, value in self.record.items()
+            if name not in ("sets", "tables", "axes", "rows", "where")
+        }
         return {**known, **self.plan.told_of(table)}
 
     def _numbers(self, table: Table, number: Number) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

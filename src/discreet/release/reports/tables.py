@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.ask.expression import Case, Coalesce, Column, Constant, Every, Expression, Missing, Negation
 from discreet.ask.kinds import kind_of, refused
-from discreet.ask.normal import text
+from discreet.ask.normal import canonical, text
 from discreet.ask.query import Aggregate, Count, Group, Moment, Named, Query, aggregate_text, group_text
 from discreet.ask.scope import Scope
 from discreet.release.reports.allocation import Target
@@ -38,10 +38,19 @@ class Attribute:
     """A column of a report: an axis, and what its cells are."""
 
     axis: Axis
+    names: tuple[str, ...]
+    """For each level the one text of what it is; empty for one that nobody asked for."""
     group: Group | None = None
     """A group with its last cell, or a condition."""
     number: MomentDesign | None = None
     """The number whose halves are the cells."""
+    width: int = 1
+    """Of the grid of a number: what is worth one row in its halves."""
+
+    @property
+    def half(self) -> bool:
+        """Whether a row spreads over its cells."""
+        return self.width > 1
 
     @property
     def complete(self) -> bool:
@@ -209,7 +218,7 @@ class Asked:
     @property
     def halves(self) -> frozenset[int]:
         """The axes over which a row spreads."""
-        return frozenset(index for index, one in enumerate(self.attributes) if one.number is not None)
+        return frozenset(index for index, one in enumerate(self.attributes) if one.half)
 
 
 def asked(queries: Mapping[str, Query], weights: Mapping[str, Fraction], scope: Scope) -> Asked:
@@ -242,7 +251,8 @@ def _divided(attribute: Attribute, masks: list[Floats]) -> Attribute:
     parts = int(parents.max()) + 1
     if parts == axis.sizes[1]:
         return attribute
-    return replace(attribute, axis=Axis((1, parts, axis.sizes[1]), (tuple(parents.tolist()),)))
+    divided = Axis((1, parts, axis.sizes[1]), (tuple(parents.tolist()),))
+    return replace(attribute, axis=divided, names=("", "", attribute.names[1]))
 
 
 class _Reader:
@@ -310,8 +320,8 @@ class _Reader:
             return self._parent(group, self.parents[group.of.name])
         complete = is_complete(group.of)
         whole = replace(group, name="", other=None if complete else REST)
-        axis = Axis((1, len(group.keys) + (not complete)))
-        return self._index(group_text(whole), Attribute(axis, group=whole)), 0
+        axis, name = Axis((1, len(group.keys) + (not complete))), group_text(whole)
+        return self._index(name, Attribute(axis, ("", name), group=whole)), 0
 
     def _parent(self, group: Group, child: Group) -> tuple[int, int]:
         """The axis of the children of a group column, with a level for it."""
@@ -327,17 +337,17 @@ class _Reader:
         if attribute.axis.levels == 1:
             above = (*(keys.index(parent) for parent in parents), len(keys))
             axis = Axis((1, len(keys) + 1, len(parents) + 1), (above,))
-            self.attributes[name] = replace(attribute, axis=axis)
+            own = group_text(replace(group, name="", other=REST))
+            self.attributes[name] = replace(attribute, axis=axis, names=("", own, name))
         return index, 1
 
     def _truth(self, of: Expression) -> int:
         return self._group(Group("", of, (False, True)))[0]
 
     def _half(self, of: Moment) -> int:
-        cells = 2 + (of.missing is None)
-        return self._index(
-            aggregate_text(of), Attribute(Axis((1, cells)), number=MomentDesign(wanted=(("", "mean"),), of=of))
-        )
+        name, number = aggregate_text(of), MomentDesign(wanted=(("", "mean"),), of=of)
+        axis = Axis((1, 2 + (of.missing is None)))
+        return self._index(name, Attribute(axis, ("", name), number=number, width=number.grid.width))
 
     def _index(self, name: str, attribute: Attribute) -> int:
         self.attributes.setdefault(name, attribute)
@@ -381,3 +391,28 @@ def _conjuncts(where: Expression | None) -> Iterator[Expression]:
             yield from _conjuncts(part)
     elif where is not None:
         yield where
+
+
+def among(query: Query, scope: Scope, attributes: tuple[Attribute, ...], where: str | None) -> Table | None:
+    """A question as a table of a report that has these attributes; None if it asks for others."""
+    common = query.where is not None and canonical(query.where) == where
+    reader = _Reader(scope, [query])
+    table = reader.table("", query, Fraction(1), None if common else query.where)
+    if where is not None and not common:
+        return None
+    levels = {name: (i, level) for i, one in enumerate(attributes) for level, name in enumerate(one.names) if name}
+    if not all(name in levels for name in reader.attributes):
+        return None
+    local, places = list(reader.attributes.values()), [levels[name] for name in reader.attributes]
+    masks = {}
+    for index, mask in table.masks.items():
+        here, level = places[index]
+        masks[here] = mask[attributes[here].axis.ancestors(attributes[here].axis.levels, level)]
+    numbers = [n if n.attribute is None else replace(n, attribute=places[n.attribute][0]) for n in table.numbers]
+    return replace(
+        table,
+        groups=tuple(levels[local[index].names[level or -1]] for index, level in table.groups),
+        masks=masks,
+        numbers=tuple(numbers),
+        complete={places[index][0]: complete for index, complete in table.complete.items()},
+    )

@@ -1,0 +1,77 @@
+"""Tables that were released in a report before: asked alone, they are free.
+
+A question is answered from a report of the same data version if it is one of the tables of the report, and if the
+report had no smaller ε than what the question may cost.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from discreet.ask.query import Query, canonical
+from discreet.ask.scope import Scope
+from discreet.release.plan import REPORTS
+from discreet.release.reports.axes import Axis
+from discreet.release.reports.plan import ReportPlan
+from discreet.release.reports.report import Report
+from discreet.release.reports.tables import Asked, Attribute, among
+
+if TYPE_CHECKING:
+    from discreet.ledger.chain import Entry
+    from discreet.release.plan import Plan
+    from discreet.release.study import Study
+
+
+def reported(plan: Plan) -> Report | None:
+    """The report that has the table of a plan, the last one if there are several; None if there is none."""
+    study, question = plan.study, canonical(plan.query)
+    entries = [entry for entry in study.ledger.requests(study.name, REPORTS) if _holds(entry, question, plan)]
+    version = study.version if entries else ""
+    for entry in reversed(entries):
+        content = study.ledger.answer(study=study.name, request_id=str(entry.request_id))
+        if entry.data_version == version and content is not None:
+            report = _report(study, json.loads(content), content, plan, str(entry.request_id))
+            if report is not None:
+                return report
+    return None
+
+
+def _holds(entry: Entry, question: str, plan: Plan) -> bool:
+    """Whether a report has a question, at no smaller ε, under the same promise."""
+    _, questions, promise, *_ = json.loads(entry.query or '["", [], []]')
+    policy = plan.study.policy
+    same = promise == [policy.neighbors, policy.unit, policy.max_rows, policy.max_groups]
+    return same and question in questions and Fraction(entry.epsilon or 0) >= plan.epsilon
+
+
+def _report(study: Study, record: dict[str, Any], content: bytes, plan: Plan, entry: str) -> Report | None:
+    """The report with the table of a plan alone."""
+    attributes = tuple(
+        Attribute(Axis(tuple(one["cells"]), tuple(map(tuple, one["parents"]))), tuple(one["names"]), width=one["width"])
+        for one in record["axes"]
+    )
+    table = _table(plan.query, study, attributes, record["where"])
+    if table is None:
+        return None
+    measured = tuple(
+        (tuple(one["levels"]), Fraction(one["epsilon"]) / Fraction(record["epsilon"])) for one in record["sets"]
+    )
+    alone = ReportPlan(
+        study=study,
+        title=record["report"],
+        asked=Asked(attributes, (table,), None),
+        measured=measured,
+        epsilon=Fraction(record["epsilon"]),
+        confidence=plan.confidence,
+        simultaneous=plan.simultaneous,
+        size=plan.size or 1000,
+    )
+    return Report(content, alone, study.remaining, entry)
+
+
+def _table(query: Query, study: Study, attributes: tuple[Attribute, ...], where: str | None) -> Any:
+    table = among(query, Scope(study.policy, study.schema), attributes, where)
+    return None if table is None else replace(table, name="table")
