@@ -281,7 +281,8 @@ def _reported(plan: Plan) -> Plan:
         return plan
     from discreet.release.reports.earlier import reported
 
-    return replace(plan, reported=reported(plan))
+    found = reported(plan)
+    return plan if found is None else replace(plan, reported=found, cells=found.plan.lines[0].cells)
 
 
 def _public_size(study: Study, query: Query) -> int | None:

@@ -192,11 +192,6 @@ class ReportPlan:
     def _scales(self) -> list[Fraction]:
         return self.design.scales(self.terms, self.epsilon)
 
-    def rounding(self, number: Number) -> float:
-        """Half a step of the grid of a mean, as a share of its range."""
-        half = None if number.attribute is None else self.asked.attributes[number.attribute].number
-        return 0.0 if half is None or half.grid.exact else 0.5 / half.grid.width
-
     @cached_property
     def canonical(self) -> str:
         """The one text of what will be released: the order and the names of tables do not matter."""

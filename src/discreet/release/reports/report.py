@@ -163,7 +163,7 @@ class Report:
             ends = edges(value[mask], size[mask], np.linspace(0, 1, POINTS), reach[None, :])
             low[mask], high[mask] = ends
         lower, width = float(of.lower), float(of.upper - of.lower)
-        half = plan.rounding(number)
+        half = number.rounding
         share = share_of(value, size)
         lows, highs = np.clip(low - half, 0, 1), np.clip(high + half, 0, 1)
         return lower + share * width, lower + lows * width, lower + highs * width

@@ -72,6 +72,8 @@ class Number:
     present: tuple[float, ...] = ()
     """Of the cells, in the denominator of a mean."""
     of: Moment | None = None
+    rounding: float = 0.0
+    """Half a step of the grid of a mean, as a share of its range."""
 
 
 @dataclass(frozen=True)
@@ -303,7 +305,9 @@ class _Reader:
                 if statistic == "sum":
                     ends = float(aggregate.upper), float(aggregate.lower)
                 weights, present = self._weights(index, *ends), self._weights(index, 1.0, 1.0)
-                return Number(name, statistic, index, weights, present, aggregate)
+                number = list(self.attributes.values())[index].number
+                rounding = 0.0 if number is None or number.grid.exact else 0.5 / number.grid.width
+                return Number(name, statistic, index, weights, present, aggregate, rounding)
         raise refused(
             f"{table}: a report has counts, sums and means, which are measured together; "
             f"ask {aggregate_text(aggregate).partition('(')[0]} alone"
