@@ -327,9 +327,16 @@ def groups(draw: st.DrawFn, name: str) -> Group:
 def requests(draw: st.DrawFn) -> Request:
     unit = draw(st.sampled_from([None, "person", "name", "day", "flag", "zoned"]))
     limits = st.one_of(st.none(), st.integers(1, 3))
+    wanted = tuple(draw(st.lists(measures(), min_size=1, max_size=3)))
+    by = tuple(draw(groups(f"g{index}")) for index in range(draw(st.integers(0, 2))))
+    sets = None
+    if not any(isinstance(measure, Cells | Units) for measure in wanted):
+        chosen = [tuple(at) for size in range(len(by) + 1) for at in itertools.combinations(range(len(by)), size)]
+        sets = draw(st.one_of(st.none(), st.lists(st.sampled_from(chosen), min_size=1, unique=True).map(tuple)))
     return Request(
-        measures=tuple(draw(st.lists(measures(), min_size=1, max_size=3))),
-        groups=tuple(draw(groups(f"g{index}")) for index in range(draw(st.integers(0, 2)))),
+        measures=wanted,
+        groups=by,
+        sets=sets,
         where=draw(st.one_of(st.none(), expressions("truth"))),
         unit=unit,
         max_rows=draw(limits) if unit else None,

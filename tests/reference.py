@@ -405,10 +405,16 @@ def fetch(request: Request, rows: Sequence[Row]) -> list[list[Any]]:
             by_unit[row[request.unit]].append((place, row))
         placed = [one for unit, its in by_unit.items() for one in kept(request, unit_text(unit), its)]
     places = [place for place, *_ in enumerate(product(*(range(size(group)) for group in groups)))]
-    return [
+    found = [
         [value(measure, [row for at, row in placed if at == place], request) for place in places]
         for measure in request.measures
     ]
+    if request.sets is None:
+        return found
+    shape = [size(group) for group in groups]
+    full = [np.array(column, object).reshape(shape) for column in found]
+    others = [tuple(at for at in range(len(groups)) if at not in chosen) for chosen in request.sets]
+    return [[n for other in others for n in np.ravel(table.sum(axis=other)).tolist()] for table in full]
 
 
 def kept(request: Request, unit: str, rows: list[tuple[int, Row]]) -> list[tuple[int, Row]]:

@@ -111,7 +111,8 @@ class _Builder:
         if self.limits:
             stored = self._placed(facts, rows)
             positions = self._positions if request.sets is not None else []
-            within = limited_facts(request, self.schema, self.dialect, [*self.facts.trees, *positions], stored)
+            hashed = list(self.facts.trees)
+            within = limited_facts(request, self.schema, self.dialect, hashed, stored, positions)
             tree = _aggregated(within, positions or ["place"], cells, aliases)
         elif self.asof or Units() in request.measures:
             by = ["place"] if request.sets is None else self._positions
@@ -146,18 +147,18 @@ class _Builder:
 
     def _crossed(self, tree: exp.Select, sets: tuple[tuple[int, ...], ...], sums: list[str]) -> exp.Select:
         """Rows of all combinations of groups added up to those of each set, with their places one after the other."""
-        positions = self._positions
+        positions = {index: self._positions[index] for index in sorted({index for chosen in sets for index in chosen})}
         flags = [
             exp.Mul(this=call("grouping", column(name)), expression=whole(2**index))
-            for index, name in enumerate(positions)
+            for index, name in positions.items()
         ]
         bits = sql.joined(exp.Add, [whole(0), *flags])
-        rows = select([*positions, alias(bits, "bits"), *_totals(sums)], subquery(tree, "combinations"))
+        rows = select([*positions.values(), alias(bits, "bits"), *_totals(sums)], subquery(tree, "combinations"))
         tuples = [exp.Tuple(expressions=[column(positions[index]) for index in chosen]) for chosen in sets]
         rows.set("group", exp.Group(expressions=[exp.GroupingSets(expressions=tuples)]))
         branches, first = [], 0
         for chosen in sets:
-            missing = sum(2**index for index in range(len(positions)) if index not in chosen)
+            missing = sum(2**index for index in positions if index not in chosen)
             place: Tree = self.dialect.cast(whole(first), "long")
             for at, index in enumerate(chosen):
                 weight = whole(self._cells(chosen[at + 1 :]))

@@ -60,10 +60,18 @@ def _unit_text(column: ColumnType, dialect: Dialect) -> Tree:
 
 
 def limited_facts(
-    request: Request, schema: Schema, dialect: Dialect, names: Sequence[str], facts: exp.Select
+    request: Request,
+    schema: Schema,
+    dialect: Dialect,
+    names: Sequence[str],
+    facts: exp.Select,
+    positions: Sequence[str] = (),
 ) -> exp.Select:
-    """The rows of `facts` that count, with their unit, their group's place, and the facts of these names."""
-    columns = ["unit", "place", *names]
+    """The rows of `facts` that count, with their unit, their group's place, and the facts of these names.
+
+    `positions` are columns that follow from the place, and come along.
+    """
+    columns = ["unit", "place", *names, *positions]
     over: list[Tree] = []
     if request.max_rows is not None:
         over.append(exp.GT(this=sql.count(), expression=whole(request.max_rows)))
