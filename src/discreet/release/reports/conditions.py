@@ -66,12 +66,18 @@ def admitted(condition: Expression, of: Expression, group: Group) -> Floats | No
         if group.other is None:  # every row has one of the keys
             return np.array(cells, np.float64)
         if group.edges is None:
-            rest = [_Cell(of, group, len(cells), None).holds(condition)]
-        else:  # below the first edge, and above the last
-            rest = [_Cell(of, group, index, "").holds(condition) for index in (-1, len(cells))]
+            last = _Cell(of, group, len(cells), None)
+            rest = last.holds(condition) is True
+            if rest and not last.only_missing:
+                return None
+        else:  # below the first edge, and above the last; and missing
+            outside = [_Cell(of, group, index, "").holds(condition) for index in (-1, len(cells))]
+            if True in outside:
+                return None
+            rest = False
     except _Undecided:
         return None
-    return None if True in rest else np.array([*cells, False], np.float64)
+    return np.array([*cells, rest], np.float64)
 
 
 class _Cell:
@@ -82,6 +88,7 @@ class _Cell:
         filled = isinstance(group.of, Coalesce) and group.of != of
         self.maybe_missing = filled and group.edges is None and key == group.of.parts[-1].value  # type: ignore[union-attr]
         self.undecided_bin = filled and group.edges is not None
+        self.only_missing = key is None and set(group.keys) == {False, True}
 
     def holds(self, condition: Expression) -> bool | None:  # noqa: PLR0911 - a row of a table each
         """True, False, or None for neither: missing, or false for some and missing for others."""
@@ -110,7 +117,7 @@ class _Cell:
         raise _Undecided
 
     def _negated(self, part: Expression) -> bool | None:
-        if self.key is None or self.maybe_missing or self.group.edges is not None:
+        if (self.key is None and not self.only_missing) or self.maybe_missing or self.group.edges is not None:
             if self.holds(part) is True:
                 return False
             raise _Undecided  # false for some values, missing for others
@@ -118,6 +125,8 @@ class _Cell:
         return None if value is None else not value
 
     def _missing(self) -> bool:
+        if self.only_missing:
+            return True
         if self.key is None or self.maybe_missing or self.undecided_bin:
             raise _Undecided
         return False
@@ -128,7 +137,7 @@ class _Cell:
         if self.group.edges is not None:
             return self._bin_compared(sign, value)
         if self.key is None:  # neither of the keys, or missing
-            if sign == "=" and value in self.group.keys:
+            if self.only_missing or (sign == "=" and value in self.group.keys):
                 return None
             raise _Undecided
         holds = _SIGNS[sign](self.key, value)
@@ -144,9 +153,10 @@ class _Cell:
         edges: list[Any] = [-math.inf, *(self.group.edges or ()), math.inf]
         low, high, last = edges[self.index + 1], edges[self.index + 2], self.index == len(edges) - 4
         above, below = low >= value, high < value or (high == value and not last)
+        beyond = low > value or (low == value and self.index == len(edges) - 3)  # above the last edge
         match sign:
             case ">=" | "<" if above or below:
                 return bool(above if sign == ">=" else below)
-            case ">" | "<=" if low > value or high <= value:
-                return bool(low > value) == (sign == ">")
+            case ">" | "<=" if beyond or high <= value:
+                return bool(beyond) == (sign == ">")
         raise _Undecided

@@ -40,7 +40,7 @@ class Noise:
         """How far the noise of each combination reaches."""
         times, weights, slack = self._law(question)
         if not weights.size:
-            return np.zeros(1)
+            return np.zeros(weights.shape[1])
         return combined_radius(weights.T, confidence, times) + slack
 
     def variance(self, question: Question) -> Floats:
@@ -54,6 +54,7 @@ class Noise:
         times: list[Floats] = []
         weights: list[Floats] = []
         slacks: list[Floats] = []
+        combinations = max(query[0].size for _, query in question)
         for index, (levels, _) in enumerate(self.measured):
             many: Floats = np.ones(1)
             found: dict[tuple[int, ...], Floats] = {(): np.ones((1, 1))}
@@ -66,7 +67,7 @@ class Noise:
                     for part, before in found.items()
                     for step in range(min(level, measured) + 1)
                 }
-            total = np.zeros((len(many), 1))
+            total = np.zeros((len(many), combinations))
             for part, before in self._told(found):
                 total = total + self._averages[part][index] / GRAIN * before
             used = np.abs(total).max(axis=1) > 1e-12
@@ -74,7 +75,7 @@ class Noise:
             weights.append(total[used] * self.scales[index])
             slacks.append(np.abs(total).max(axis=0, initial=0.0) * self.slacks[index])
         if not times:
-            return np.zeros(0), np.zeros((0, 1)), np.zeros(1)
+            return np.zeros(0), np.zeros((0, combinations)), np.zeros(combinations)
         return np.concatenate(times), np.concatenate(weights), np.max(slacks, axis=0)
 
     def _told(self, parts: dict[tuple[int, ...], Floats]) -> list[tuple[tuple[int, ...], Floats]]:

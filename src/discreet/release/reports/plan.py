@@ -396,7 +396,7 @@ def report_plan(
 def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> Measured:
     """The sets to measure: for the least sum of variances, or for the least ε that reaches all targets."""
     axes, wanted = plan.axes, []
-    for table in plan.asked.tables:
+    for table in sorted(plan.asked.tables, key=lambda table: canonical(table.query)):
         for number in table.numbers:
             target = table.target(axes, number)
             if targets:

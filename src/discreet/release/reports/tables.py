@@ -11,6 +11,7 @@ their conditions are of group columns: these choose cells.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -21,7 +22,9 @@ from discreet.ask.expression import Case, Coalesce, Column, Constant, Every, Exp
 from discreet.ask.kinds import kind_of, refused
 from discreet.ask.normal import canonical, text
 from discreet.ask.query import Aggregate, Count, Group, Moment, Named, Query, aggregate_text, group_text
+from discreet.ask.query import canonical as question_text
 from discreet.ask.scope import Scope
+from discreet.errors import QueryRefused
 from discreet.release.reports.allocation import Target
 from discreet.release.reports.axes import Axis, Floats, Levels
 from discreet.release.reports.conditions import admitted, operands
@@ -227,11 +230,13 @@ def asked(queries: Mapping[str, Query], weights: Mapping[str, Fraction], scope: 
     """The tables of these queries."""
     conditions = {query.where for query in queries.values()}
     common = next(iter(conditions)) if len(conditions) == 1 else None
-    reader = _Reader(scope, queries.values())
-    tables = [
-        reader.table(name, query, weights.get(name, Fraction(1)), None if len(conditions) == 1 else query.where)
-        for name, query in queries.items()
-    ]
+    ordered = sorted(queries.items(), key=lambda named: question_text(named[1]))  # in whatever order they are asked
+    reader = _Reader(scope, [query for _, query in ordered])
+    found = {
+        name: reader.table(name, query, weights.get(name, Fraction(1)), None if len(conditions) == 1 else query.where)
+        for name, query in ordered
+    }
+    tables = [found[name] for name in queries]
     attributes = [
         _divided(attribute, [table.masks[index] for table in tables if index in table.masks])
         for index, attribute in enumerate(reader.attributes.values())
@@ -363,7 +368,7 @@ class _Reader:
             [of] = columns
             index, level = self._group(self.scope.group(of))
             attribute = list(self.attributes.values())[index]
-            group = attribute.group if level == 0 else self.scope.group(of)
+            group = attribute.group if level == 0 else replace(self.scope.group(of), other=REST)
             cells = None if group is None else admitted(condition, of, group)
             if cells is not None:
                 axis = attribute.axis
@@ -401,10 +406,11 @@ def among(query: Query, scope: Scope, attributes: tuple[Attribute, ...], where: 
     """A question as a table of a report that has these attributes; None if it asks for others."""
     common = query.where is not None and canonical(query.where) == where
     reader = _Reader(scope, [query])
+    levels = {name: (i, level) for i, one in enumerate(attributes) for level, name in enumerate(one.names) if name}
+    reader.halves |= dict(_halves(query, scope, levels))
     table = reader.table("", query, Fraction(1), None if common else query.where)
     if where is not None and not common:
         return None
-    levels = {name: (i, level) for i, one in enumerate(attributes) for level, name in enumerate(one.names) if name}
     if not all(name in levels for name in reader.attributes):
         return None
     local, places = list(reader.attributes.values()), [levels[name] for name in reader.attributes]
@@ -420,3 +426,13 @@ def among(query: Query, scope: Scope, attributes: tuple[Attribute, ...], where: 
         numbers=tuple(numbers),
         complete={places[index][0]: complete for index, complete in table.complete.items()},
     )
+
+
+def _halves(query: Query, scope: Scope, known: Collection[str]) -> Iterator[tuple[Expression, Moment]]:
+    """Numbers whose values a question counts, and that the report has the halves of."""
+    for _, one in query.aggregates:
+        if isinstance(one, Count) and one.of is not None and kind_of(one.of) == "number":
+            with suppress(QueryRefused):
+                mean = scope.moment("mean", one.of)
+                if isinstance(mean, Moment) and aggregate_text(subject(mean)) in known:
+                    yield one.of, subject(mean)

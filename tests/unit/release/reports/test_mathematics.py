@@ -171,7 +171,7 @@ HALF = (2, 18, 50, 2)
     [
         ((9, 7, 5, 2, 6, 2), lambda axes: ways(axes, 1, 2), 14.8, 19.8),
         ((2, 18, 50), lambda axes: ways(axes, 0, 1, 2), 6.3, 7.5),
-        (HALF, lambda _: [*(t + (0,) for t in SIX), *(t + (1,) for t in FOUR)], 6.45, 8.5),
+        (HALF, lambda _: [*((*t, 0) for t in SIX), *((*t, 1) for t in FOUR)], 6.45, 8.5),
         ((2, 2, 7, 20, 8, 4), lambda axes: ways(axes, 0, 1, 2, 3), 21.4, 36),
         ((2,) * 8, lambda axes: ways(axes, 3), 8.01, 8.01),
     ],
