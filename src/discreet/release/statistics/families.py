@@ -28,6 +28,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from discreet.ask.kinds import kind_of
 from discreet.ask.query import Count
 from discreet.ask.statistics import moment
 from discreet.calibrate.grid import ValueGrid, public_step
@@ -96,7 +97,7 @@ class JointDesign:
         return (*columns, *((1, True) for _ in self.conditions))
 
     def _column_of(self, count: Count) -> int | None:
-        """The column whose values are counted, if it is one."""
+        """The column whose values are counted, or of which the truths are, if it is one."""
         return next(
             (at for at, one in enumerate(self.columns) if one.of.of == count.of and one.of.missing is None), None
         )
@@ -203,8 +204,12 @@ class JointDesign:
             column = self._column_of(count)
             if count.of is None:
                 row = fit.rows
-            elif column is not None:
-                row = tuple(np.sum(fit.cells[column], axis=0).tolist())
+            elif column is not None:  # Σu of a truth are the rows for which it holds
+                truth = kind_of(count.of) == "truth"
+                [row] = _tuples(
+                    np.array([of_columns[column].values if truth else [1.0] * self.shape[column][0]])
+                    @ fit.cells[column]
+                )
             else:
                 [row] = fit.cells[len(self.columns) + self.conditions.index(count)]
             of_counts.append(Partition((1.0,), (row,), fit.scales, units))
