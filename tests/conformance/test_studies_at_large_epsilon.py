@@ -17,7 +17,7 @@ import pytest
 from discreet.ask.query import Count, Extreme, Moment, Named, Quantiles
 from studies import Paper, select, study_of, table_of
 
-QUESTIONS = 160
+QUESTIONS = 120
 LARGEST = 10**6
 LEVEL = "0.999999999"
 PLACES, LEVELS = ["north", "south", "west"], [1, 2]
@@ -106,7 +106,7 @@ def questions():
     for _ in range(QUESTIONS):
         asked = []
         numbers, truths = rng.sample(NUMBERS, 2), rng.sample(TRUTHS, 1)
-        for _ in range(rng.randint(1, 6)):
+        for _ in range(rng.randint(1, 4)):
             number = rng.choice(numbers)
             kind = rng.randrange(10)
             if kind == 0:
