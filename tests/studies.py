@@ -109,6 +109,9 @@ class Paper(Ledger):
     def answer(self, **_: Any) -> None:
         return None
 
+    def requests(self, *_: Any) -> list[Any]:
+        return []
+
     def promise(self, *_: Any) -> dict[str, Any]:
         return {}
 

@@ -87,7 +87,7 @@ def _designs(
         columns=tuple(design for design in columns if joins(design)),
         families=(),
     )
-    if len(joint.shape) + any(count.of is None for _, count in joint.counts) < 2:
+    if len(joint.columns) + len(joint.counts) < 2:
         joint = replace(joint, counts=(), columns=())
     single = [(CountDesign(name=name, of=count), False) for name, count in counts if name not in joint.names]
     lone = [

@@ -10,7 +10,7 @@ first opened, with the policy's total ε, and from then on that total stands: a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from discreet import views
 from discreet.ask.policy import Policy
-from discreet.ask.query import Query
+from discreet.ask.query import Moment, Query
 from discreet.ask.questions import Askable, Asked, PlanTerms, build
 from discreet.ask.scope import check_schema
 from discreet.ask.siblings import siblings
@@ -259,9 +259,11 @@ def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan
         if line.reach is None and not line.sized:
             what = sharpest.titles()[line.name]
             raise InvalidParameter(f"within works for what has a known error; {what} has none: give epsilon")
-    size = size or _public_size(study, query)
+    size = size or _public_size(study, query, {line.name for line in aimed(sharpest)})
     if any(line.reach is None for line in aimed(at(high))):
-        raise InvalidParameter("within needs size=, the number of rows that a group has at least: it is private here")
+        raise InvalidParameter(
+            "within needs size=, the number of rows with a value that a group has at least: it is private here"
+        )
 
     def near(units: int) -> bool:
         lines = aimed(at(units))
@@ -285,8 +287,9 @@ def _reported(plan: Plan) -> Plan:
     return plan if found is None else replace(plan, reported=found, cells=found.plan.lines[0].cells)
 
 
-def _public_size(study: Study, query: Query) -> int | None:
-    """The number of units, where it is public and everybody is asked."""
-    if not (study.engine.public_size and of_everybody(study.policy, query)):
+def _public_size(study: Study, query: Query, names: Collection[str]) -> int | None:
+    """The number of units, where it is public, everybody is asked and has what these numbers are of."""
+    dropped = any(name in names and isinstance(one, Moment) and one.missing is None for name, one in query.aggregates)
+    if dropped or not (study.engine.public_size and of_everybody(study.policy, query)):
         return None
     return max(1, public_count(study.engine.units(study.policy.unit_column)))

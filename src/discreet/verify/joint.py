@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from itertools import islice, product
+from itertools import product
 from typing import Any
 
 from discreet.calibrate.sensitivity import Terms
@@ -51,16 +51,15 @@ def require_totals(design: MomentDesign | JointDesign, part: Part, *, known: boo
     replaced = part.neighbors == "change-one"
     terms = Terms(rows=part.rows, spread=part.spread, replaced=replaced, public=known, cells=part.cells)
     columns = [measure.value for measure in design.measures() if isinstance(measure, Present)]
-    choices: list[list[int | None]] = [
+    choices: list[list[Any]] = [
         [*_points(value.grid.width, len(columns)), *([None] if value.missing is None and not known else [])]
         for value in columns
     ]
     conditions = [measure.of for measure in design.measures() if isinstance(measure, Rows) and measure.of is not None]
-    rows = islice(product(product(*choices), product((0, 1), repeat=len(conditions))), _MOST_ROWS)
     totals = []
-    for values, held in rows:
-        point = dict(zip(columns, values, strict=True))
-        truth = dict(zip(conditions, held, strict=True))
+    for row in _rows([*choices, *([0, 1] for _ in conditions)]):
+        point = dict(zip(columns, row, strict=False))
+        truth = dict(zip(conditions, row[len(columns) :], strict=True))
         integers = [[_integer(measure, point, truth)] for measure in design.measures()]
         totals.append([column[0] for column in design.totals(integers, terms)])
     units = [scale * step for scale, step in zip(part.scales, part.steps, strict=True)]
@@ -70,6 +69,23 @@ def require_totals(design: MomentDesign | JointDesign, part: Part, *, known: boo
     )
     if worst * (part.rows if terms.meets else terms.factor) > part.loss:
         raise InvalidParameter(f"a row moves the totals of {part.statistic} by more than their law says")
+
+
+def _rows(choices: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Rows of one choice for each column: all of them, or those alike in all columns and some from all over."""
+    size = math.prod(map(len, choices))
+    if size <= _MOST_ROWS:
+        yield from product(*choices)
+        return
+    for at in range(max(map(len, choices))):
+        yield tuple(some[min(at, len(some) - 1)] for some in choices)
+    stride = next(step for step in range(size * 5 // 8, size) if math.gcd(step, size) == 1)
+    for number in range(0, _MOST_ROWS * stride, stride):
+        row, rest = [], number % size
+        for some in choices:
+            rest, at = divmod(rest, len(some))
+            row.append(some[at])
+        yield tuple(row)
 
 
 def _points(width: int, columns: int) -> list[int]:

@@ -149,14 +149,18 @@ def test_within_finds_the_least_epsilon_for_a_count(within):
 
 def test_within_for_a_mean_takes_the_public_number_of_units_or_a_size():
     here = study()
-    plan = here.sql(select("avg(age)"), within="0.5")
-    assert plan.size == 50
+    full = study(columns={"age": {"missing": 0}}).sql(select("count(*), avg(age) AS m"), within={"m": "0.5"})
+    assert full.size == 50
+    assert full.lines[1].reach == pytest.approx(0.5, rel=1e-6)
+    plan = here.sql(select("avg(age)"), within="0.5", size=50)
     assert plan.lines[0].reach == pytest.approx(0.5, rel=1e-6)
     sized = here.sql(select("avg(age)", BY_PLACE), within="0.5", size=100)
     # twice the rows, but a row that leaves a group enters another: ln 20 · 2 instead of 4.74, but for the lattice
     assert plan.epsilon / 2 < sized.epsilon < plan.epsilon / 2 * Fraction(133, 100)
     with pytest.raises(InvalidParameter, match="within needs size="):
         here.sql(select("avg(age)", BY_PLACE), within="0.5")
+    with pytest.raises(InvalidParameter, match="within needs size="):  # of 50 rows, fewer may have an age
+        here.sql(select("avg(age)"), within="0.5")
     with pytest.raises(InvalidParameter, match="m has none: give epsilon"):
         here.sql(select("median(age) AS m"), within="0.5")
 

@@ -69,6 +69,22 @@ def test_totals_that_a_row_moves_further_than_a_unit_are_refused():
         parts_of_plan(plan)
 
 
+def test_of_many_columns_any_total_that_a_row_moves_further_is_seen():
+    """The rows that are tried are not only those in which the first columns are at their lower bounds."""
+    asked = "count(*), avg(age), avg(pay), avg(age + pay), avg(age - pay), avg(2 * age), avg(2 * pay)"
+    plan = plan_of("add-remove", FULL, asked, "GROUP BY place")
+    design, terms = next((one.design, one.terms) for one in plan.shares if isinstance(one.design, JointDesign))
+    real = JointDesign.totals
+    for at in range(0, len(design.units(terms)), 5):
+
+        def tripled(self, found, terms, at=at):
+            totals = list(real(self, found, terms))
+            return [*totals[:at], [3 * total for total in totals[at]], *totals[at + 1 :]]
+
+        with mock.patch.object(JointDesign, "totals", tripled), pytest.raises(InvalidParameter, match="moves the tot"):
+            parts_of_plan(plan)
+
+
 def test_the_loss_of_families_is_that_of_the_worst_cell_of_each():
     """Two families of cells with units 4, 4, 1 and 1, 1: each at its largest unit over scale."""
     facts = {"0.0": Fraction(4), "0.1": Fraction(4), "0.2": Fraction(1), "1.0": Fraction(1), "1.1": Fraction(1)}

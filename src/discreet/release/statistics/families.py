@@ -23,11 +23,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from itertools import combinations, product
+from itertools import pairwise, product
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from discreet.ask.kinds import kind_of
 from discreet.ask.query import Count
 from discreet.ask.statistics import moment
 from discreet.calibrate.grid import ValueGrid, public_step
@@ -96,7 +97,7 @@ class JointDesign:
         return (*columns, *((1, True) for _ in self.conditions))
 
     def _column_of(self, count: Count) -> int | None:
-        """The column whose values are counted, if it is one."""
+        """The column whose values are counted, or of which the truths are, if it is one."""
         return next(
             (at for at, one in enumerate(self.columns) if one.of.of == count.of and one.of.missing is None), None
         )
@@ -203,8 +204,12 @@ class JointDesign:
             column = self._column_of(count)
             if count.of is None:
                 row = fit.rows
-            elif column is not None:
-                row = tuple(np.sum(fit.cells[column], axis=0).tolist())
+            elif column is not None:  # Σu of a truth are the rows for which it holds
+                truth = kind_of(count.of) == "truth"
+                [row] = _tuples(
+                    np.array([of_columns[column].values if truth else [1.0] * self.shape[column][0]])
+                    @ fit.cells[column]
+                )
             else:
                 [row] = fit.cells[len(self.columns) + self.conditions.index(count)]
             of_counts.append(Partition((1.0,), (row,), fit.scales, units))
@@ -300,9 +305,9 @@ def _whole(counts: Floats) -> Any:
 
 
 def _whole_ends(sums: Private, confidence: Fraction) -> tuple[Any, Any]:
-    """The whole numbers within the ends."""
-    low, high = sums.ends("count", confidence)
-    return np.ceil(low).astype(np.int64), np.floor(high).astype(np.int64)
+    """The whole numbers within the ends, and the count itself, which may be the only one."""
+    count, (low, high) = _whole(sums.value("count")), sums.ends("count", confidence)
+    return np.minimum(np.ceil(low).astype(np.int64), count), np.maximum(np.floor(high).astype(np.int64), count)
 
 
 def _written(scales: Iterable[Fraction]) -> tuple[Fraction, ...]:
@@ -355,10 +360,10 @@ def fitted(shape: Shape, families: tuple[Family, ...]) -> Fit:
         size = blocks[-1][1].stop
     scales = np.concatenate([np.full(cells_of(shape, attributes), float(1 / part)) for attributes, part in families])
     margin = partial(_margin, shape, size)
-    gaps = [
+    gaps = [  # what follows from these, as of three families that are alike, is left out
         margin(*one, common) - margin(*two, common)
-        for one, two in combinations(blocks, 2)
-        for common in [tuple(index for index in one[0] if index in two[0])]
+        for common in [(), *((index,) for index in range(len(shape)))]
+        for one, two in pairwise(block for block in blocks if {*common} <= {*block[0]})
     ]
     fit = np.eye(size)
     if gaps:

@@ -166,21 +166,25 @@ class Private:
         return variances
 
     def ends(self, statistic: str, confidence: Fraction) -> Ends:
-        """The ends of their intervals, before any cut but that of a mean or variance to what is possible."""
-        level, step = float(confidence), float(self.grid.step)
+        """The ends of their intervals, before any cut but that of a mean or variance to what is possible.
+
+        A mean or variance that was cut lies in its interval, too, however little its group says of it.
+        """
+        value, level, step = self.value(statistic), float(confidence), float(self.grid.step)
         match statistic:
             case "count" | "sum":
                 weights = np.ones(len(self.partition.values)) if statistic == "count" else self._sum_weights() * step
-                value, reach = self.value(statistic), self.reach(weights, level).item()
+                reach = self.reach(weights, level).item()
                 return value - reach, value + reach
             case "mean":  # half a step wider for the grid's rounding
                 low, high = self._shares(level)
                 width, half, lower = float(self.grid.width), 0.0 if self.grid.exact else 0.5, float(self.grid.lower)
                 ends = np.clip(low * width - half, 0, width), np.clip(high * width + half, 0, width)
-                return (lower + ends[0]) * step, (lower + ends[1]) * step
-        factor = _sample_factor(statistic, self._sums.sum(axis=0))
-        low, high = self._variance_ends((1 + level) / 2)
-        return low * factor, high * factor
+                low, high = (lower + ends[0]) * step, (lower + ends[1]) * step
+            case _:
+                factor = _sample_factor(statistic, self._sums.sum(axis=0))
+                low, high = (end * factor for end in self._variance_ends((1 + level) / 2))
+        return np.minimum(low, value), np.maximum(high, value)
 
     def reach(self, weights: Floats, confidence: float) -> Floats:
         """How far the noise of a combination of the sums reaches."""

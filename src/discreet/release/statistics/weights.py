@@ -1,7 +1,8 @@
 """How much of ε each family, and each other design, of a question gets.
 
 With parts p of ε that add up to 1, the sum over all numbers of weight · variance/(variance alone at ε) is made small
-over multiples of 1/64: families and designs pass sixty-fourths to each other for as long as that helps. The result
+over multiples of 1/64 (finer ones where there are more than sixteen): families and designs pass these to each other
+for as long as that helps, and of many not longer than a plan can wait. The result
 depends on what is asked for and on nothing else, and a difference in rounding between two machines does not decide it.
 """
 
@@ -22,10 +23,15 @@ from discreet.release.statistics.families import Family, JointDesign
 from discreet.release.statistics.grouped import Partition
 from discreet.release.statistics.spread import Floats
 
-_STEPS = 64
+_STEPS, _PARTS = 64, 16
+"""ε is parted into so many steps, and so many more for each further sixteen parts."""
+
 _STRIDES = (16, 4, 1)
 _DESCENTS = 2
 """So many of the starts are gone on from, the best ones."""
+
+_EFFORT = 20_000
+"""So many exchanges, divided by the number of parts, are tried from each start."""
 
 _BETTER = 1 - 1e-6
 """A step must make the sum so much smaller."""
@@ -35,7 +41,7 @@ _MEANS, _VARIANCE = (0.2, 0.5, 0.8), 0.05
 
 Attributes: TypeAlias = tuple[int, ...]
 Units: TypeAlias = tuple[int, ...]
-"""Parts of ε in sixty-fourths: of families, then of other designs."""
+"""Parts of ε in steps: of families, then of other designs."""
 
 
 @lru_cache(maxsize=512)
@@ -49,7 +55,7 @@ def parted(
     """
     slots = candidates(design, terms) if design is not None else ()
     best = _best(design, terms, wishes, others, slots)
-    rest = tuple(Fraction(units, _STEPS) for units in best[len(slots) :])
+    rest = tuple(Fraction(units, sum(best)) for units in best[len(slots) :])
     return _families(slots, best), 1 - sum(rest, Fraction()), rest
 
 
@@ -79,15 +85,15 @@ def _best(
     weights = [] if design is None else _wanted(design, terms)
 
     def error(units: Units) -> float:
-        joint, rest = units[: len(slots)], units[len(slots) :]
+        joint, rest, steps = units[: len(slots)], units[len(slots) :], sum(units)
         covered = {index for slot, part in zip(slots, joint, strict=True) if part for index in slot}
         if not all(rest) or (design is not None and (not any(joint) or len(covered) < len(design.shape))):
             return float("inf")
-        found = sum(weight * (_STEPS / part) ** 2 for weight, part in zip(others, rest, strict=True))
+        found = sum(weight * (steps / part) ** 2 for weight, part in zip(others, rest, strict=True))
         if design is not None:
             partitions = _by_name(replace(design, families=_families(slots, units)), terms)
             variances = (_variance(*pair) for pair in zip(weights, partitions, strict=True))
-            found += float(np.dot(wishes, list(variances))) * (_STEPS / sum(joint)) ** 2
+            found += float(np.dot(wishes, list(variances))) * (steps / sum(joint)) ** 2
         return found
 
     starts = sorted((_start(slots, len(others), chosen) for chosen in _choices(slots)), key=error)
@@ -116,14 +122,15 @@ def _choices(slots: tuple[Attributes, ...]) -> Iterator[list[int]]:
 def _start(slots: tuple[Attributes, ...], others: int, chosen: list[int]) -> Units:
     """Equal parts for some families and for the other designs."""
     active = [*chosen, *range(len(slots), len(slots) + others)]
-    ends = [_STEPS * position // len(active) for position in range(len(active) + 1)]
+    steps = _STEPS * -(-len(active) // _PARTS)
+    ends = [steps * position // len(active) for position in range(len(active) + 1)]
     sizes = dict(zip(active, (after - before for before, after in pairwise(ends)), strict=True))
     return tuple(sizes.get(index, 0) for index in range(len(slots) + others))
 
 
 def _descended(units: Units, error: Callable[[Units], float]) -> Units:
-    """Parts that no exchange between two of them improves."""
-    least = error(units)
+    """Parts that no exchange between two of them improves, or the best of the exchanges that there is time for."""
+    least, tries = error(units), _EFFORT // len(units)
     for stride in _STRIDES:
         moved = True
         while moved:
@@ -132,6 +139,9 @@ def _descended(units: Units, error: Callable[[Units], float]) -> Units:
                 for taker in range(len(units)):
                     if giver == taker or units[giver] < stride:
                         continue
+                    if not tries:
+                        return units
+                    tries -= 1
                     tried = list(units)
                     tried[giver] -= stride
                     tried[taker] += stride

@@ -204,3 +204,13 @@ def test_parts_add_up_to_one(others):
         assert part + sum(rest) == 1
         assert sum(share for _, share in families) == 1
         assert {index for attributes, _ in families for index in attributes} == set(range(len(design.shape)))
+
+
+def test_so_many_numbers_that_none_would_have_a_sixty_fourth_are_parted_all_the_same():
+    """As many as are asked for at once over HTTP, in a bounded number of exchanges."""
+    conditions = tuple((f"k{at}", Count(Column(f"well{at}", "truth"))) for at in range(70))
+    design = JointDesign(counts=conditions, columns=(), families=())
+    families, part, rest = parted(design, terms_of(replaced=False, cells=3), (1.0,) * 70, (1.0,) * 30)
+    assert part + sum(rest) == sum(share for _, share in families) == 1
+    assert min(*rest, *(part * share for _, share in families)) >= Fraction(1, 200)
+    assert {attributes for attributes, _ in families} >= {(at,) for at in range(70)}
