@@ -24,7 +24,7 @@ def test_a_plan_is_shown_as_a_table_with_its_price_and_its_errors():
         "3 rows · ε 0.2 of 1,000,000 (left after: 999,999.8) · change-one · up to 4 rows a who",
         "column    Δ   scale  95 % within",
         "visits    8   40     ± 200",
-        "avg(age)  80  400    ± 1.08 at 1,000 rows, ± 0.119 at 10,000 rows",
+        "avg(age)  80  400    ± 1.09 at 1,000 rows, ± 0.118 at 10,000 rows",
         "missing age: dropped · age outside 0–10: clamped · place not listed: dropped",
         "Nothing was read, nothing is spent.",
     ]

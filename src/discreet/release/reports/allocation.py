@@ -40,6 +40,9 @@ _UNION = 30_000
 _STARTS, _WORK = (24, 400), 3 * 10**6
 """Descents at first: fewer where each is more work."""
 
+_BLOCK = 250_000
+"""Products of matrices are so small that they take one thread: several wait for each other on a busy machine."""
+
 _ROUNDS = ((8, 60), (1, 150), (1, 400))
 """How many descents go on after so many steps."""
 
@@ -151,15 +154,22 @@ def _starts(sets: int, many: int) -> Floats:
 
 def _descended(wanted: Floats, told: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
     """The shares that descents end at, the best first."""
+    many = max(1, _BLOCK // told.size)
+    blocks = [shares[first : first + many] for first in range(0, len(shares), many)]
+    shares = np.concatenate([_downhill(wanted, told, block, steps, largest) for block in blocks])
+    variances = (1 / (shares**2 @ told.T)) @ wanted.T
+    order = np.argsort(variances.max(axis=1) if largest else variances.sum(axis=1))
+    return shares[order]
+
+
+def _downhill(wanted: Floats, told: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
     for _ in range(steps):
         precise = shares**2 @ told.T
         slope = (_pull(wanted, precise, largest) / precise**2) @ told * shares
         downhill = (slope / slope.max(axis=1, keepdims=True)) ** (0.5 / _SHARPNESS if largest else 0.5)
         shares = np.maximum(shares * downhill, 1e-12)
         shares /= shares.sum(axis=1, keepdims=True)
-    variances = (1 / (shares**2 @ told.T)) @ wanted.T
-    order = np.argsort(variances.max(axis=1) if largest else variances.sum(axis=1))
-    return shares[order]
+    return shares
 
 
 def _pull(wanted: Floats, precise: Floats, largest: bool) -> Floats:

@@ -23,7 +23,7 @@ from discreet.ask import normal
 from discreet.ask.query import Named, Query, canonical, texts
 from discreet.ask.scope import Scope
 from discreet.calibrate.sensitivity import Terms
-from discreet.engines.base import Request
+from discreet.engines.base import Exact, Request
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.formats import left_shown, readable, shown, table_lines
 from discreet.ledger.questions import new_request_id
@@ -34,12 +34,13 @@ from discreet.release.plan import REPORTS, plan_of, software
 from discreet.release.reports.allocation import MOST_CELLS, Measured, allocated
 from discreet.release.reports.axes import Axis
 from discreet.release.reports.design import ReportDesign
+from discreet.release.reports.noise import Noise
 from discreet.release.reports.report import Report, kinds, mean_reaches, reaches
 from discreet.release.reports.rows import refuse_large
 from discreet.release.reports.tables import Asked, Number, Table, asked
 from discreet.release.size import MOST_NUMBERS, within_memory
 from discreet.release.split import terms_of
-from discreet.release.statistics.grouped import beyond
+from discreet.release.statistics.grouped import mean_error
 
 if TYPE_CHECKING:
     from discreet.release.study import Study
@@ -177,20 +178,20 @@ class ReportPlan:
 
     def reach(self, table: Table, number: Number) -> float:
         """The half-width of the intervals of a number, where it is largest."""
-        level = float(self.level)
-        draws = [NoisyColumn(values=[0], step=1, scale=scale) for scale in self._scales]
-        noise = self.design.noise(draws, level, known=self.known)
+        level, noise = float(self.level), self._noise
         if number.statistic != "mean" or number.of is None:
             return float(reaches(table, self.axes, number, noise, level).max(initial=0.0))
-        width, found = float(number.of.upper - number.of.lower), 0.0
+        width, found, doubled = float(number.of.upper - number.of.lower), 0.0, max(2 * level - 1, level / 2)
         for _, cell in kinds(table, self.axes):
-            reach = mean_reaches(table, self.axes, number, noise, level, cell)
-            found = max(found, *(beyond(side, self.size) * width for side in (reach, reach[::-1])))
+            near, far = (mean_reaches(table, self.axes, number, noise, one, cell) for one in (doubled, level))
+            found = max(found, mean_error(near, far, doubled, level, self.size) * width)
         return found
 
     @cached_property
-    def _scales(self) -> list[Fraction]:
-        return self.design.scales(self.terms, self.epsilon)
+    def _noise(self) -> Noise:
+        scales = self.design.scales(self.terms, self.epsilon)
+        draws = [NoisyColumn(values=[0], step=1, scale=scale) for scale in scales]
+        return self.design.noise(draws, float(self.level), known=self.known)
 
     @cached_property
     def canonical(self) -> str:
@@ -216,10 +217,10 @@ class ReportPlan:
             remaining = ledger.remaining(study.name, analyst=analyst)
             return Report(content, self, remaining, entry)
 
-    def _answered(self, rest: dict[str, Any]) -> bytes:
-        """Read, draw, and write down everything that may be known."""
+    def fetched(self) -> Exact[list[list[Any]]]:
+        """Everything that is read: the integers of all sets."""
         policy, design = self.study.policy, self.design
-        secret = self.study.engine.fetch(
+        return self.study.engine.fetch(
             Request(
                 measures=design.measures(),
                 groups=design.groups,
@@ -230,6 +231,10 @@ class ReportPlan:
                 sets=design.sets(),
             )
         )
+
+    def _answered(self, rest: dict[str, Any]) -> bytes:
+        """Read, draw, and write down everything that may be known."""
+        policy, design, secret = self.study.policy, self.design, self.fetched()
         rows = public_count(self.study.engine.units(policy.unit_column)) if self.known else None
         columns, left = design.noisy(secret, self.terms, self.epsilon), 0
         sets = []

@@ -94,6 +94,10 @@ class Report:
         """What follows from the noisy integers, exactly."""
         return self.plan.design.fit(self.columns, self.record["rows"])
 
+    @cached_property
+    def _noise(self) -> Noise:
+        return self.plan.design.noise(self.columns, float(self.plan.level), known=self.record["rows"] is not None)
+
     def counts(self, name: str, number: str | None = None) -> tuple[NDArray[Any], int]:
         """A count of a table exactly: numerators, with an axis for each group column, and their denominator."""
         table = self.plan.table_of(name)
@@ -139,8 +143,7 @@ class Report:
     def _numbers(self, table: Table, number: Number) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """The numbers of a table and the ends of their intervals, with an axis for each group column."""
         plan, axes = self.plan, self.plan.axes
-        level = float(plan.level)
-        noise = plan.design.noise(self.columns, level, known=self.record["rows"] is not None)
+        level, noise = float(plan.level), self._noise
         cells, denominator = self.fit.table(table.levels(axes, number))
 
         def weigh(weights: tuple[float, ...]) -> Floats:

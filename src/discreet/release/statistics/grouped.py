@@ -48,6 +48,9 @@ Ends: TypeAlias = tuple[Floats, Floats]
 _POINTS, _VARIANCES, _MEANS = 129, 33, 17
 """Points of a share in [0, 1], of a variance in [0, 1/4], and of the interval of a mean for that of a variance."""
 
+_ERRORS = 2049
+"""True shares at which an error is looked for."""
+
 _FINE_POINTS = 257
 """Points of a share where draws are small, and reaches are not smooth."""
 
@@ -205,13 +208,15 @@ class Private:
             case "sum":
                 return float(self.reach(self._sum_weights(), level)) * step
             case "mean":
-                reach = self._mean_reach(level)
-                return max(beyond(side, rows) for side in (reach, reach[::-1])) * width * step
+                doubled = max(2 * level - 1, level / 2)
+                return (
+                    mean_error(self._mean_reach(doubled), self._mean_reach(level), doubled, level, rows) * width * step
+                )
         reach = self._variance_reach(level)
         if deviation:
             u, quarter = np.linspace(0, 1, _POINTS), (_VARIANCES - 1) // 4  # v = 1/16
             return float(reach[u * (1 - u) >= 1 / 16, quarter].max()) / rows * (width * step) ** 2
-        return max(beyond(side, rows, 1 / 4) for side in reach) * (width * step) ** 2
+        return max(_beyond(side, rows, 1 / 4) for side in reach) * (width * step) ** 2
 
     def _units(self) -> Floats:
         return np.array(self.partition.units, np.float64)
@@ -340,7 +345,33 @@ def _sample_factor(statistic: str, size: Floats) -> Floats:
     return count / (count - 1) if statistic.endswith("+") else np.ones_like(count)
 
 
-def beyond(reach: Floats, rows: int, last: float = 1.0) -> float:
+def mean_error(near: Floats, far: Floats, level: float, confidence: float, rows: int) -> float:
+    """The error that a share of so many rows exceeds with a chance of 1 − confidence, where that is most likely.
+
+    An estimate z is off by t to either side with half the chance that the noise of Σu − z·N exceeds t·N; beyond 0 and 1
+    there is no estimate. `near` and `far` are reaches at a lower level and at the confidence, between which, and
+    beyond, the chance falls exponentially.
+    """
+    points, true = np.linspace(0, 1, far.size), np.linspace(0, 1, _ERRORS)
+    rate = math.log((1 - level) / (1 - confidence))
+
+    def missed(error: float) -> float:
+        total = np.zeros_like(true)
+        for z in (true + error, true - error):
+            low, high = (np.interp(z, points, reach) for reach in (near, far))
+            spread = np.maximum(high - low, 1e-12 * high + 1e-300)
+            chance = (1 - level) * np.exp(np.clip(-rate * (error * rows - low) / spread, -700, 0.7))
+            total += np.where((z >= 0) & (z <= 1), np.minimum(chance, 1.0) / 2, 0.0)
+        return float(total.max())
+
+    first, last = 0.0, 1.0
+    for _ in range(40):
+        middle = (first + last) / 2
+        first, last = (first, middle) if missed(middle) <= 1 - confidence else (middle, last)
+    return last
+
+
+def _beyond(reach: Floats, rows: int, last: float = 1.0) -> float:
     """The t at which t·N is the reach at t, the reaches being those between 0 and `last`."""
     points = np.linspace(0, last, reach.size)
     over = np.flatnonzero(points * rows >= reach)
