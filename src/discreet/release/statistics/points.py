@@ -1,4 +1,4 @@
-"""Which cells of a fine grid a quantile is chosen among first: points about a noise scale apart, the others handicapped.
+"""Which cells of a fine grid a quantile is chosen among first: points a noise scale apart; the others have a handicap.
 
 Permute-and-flip among all cells of a fine grid errs by one noise scale (1/rate ranks) on average; among points that are
 one to two and a half scales apart it errs by 0.85 of one, because the nearest point always survives and few others do.
@@ -49,10 +49,9 @@ class Points:
         """Which cells of the grid are points."""
         return _among(self, cells)
 
-    def weight(self, cells: int) -> Fraction:
+    def weight(self, cells: int) -> int:
         """How many cells without handicaps would make gross errors as likely: Σ e^(handicap − own handicap)."""
-        points = int(np.count_nonzero(self.among(cells)))
-        return points * upper_bound(lambda: ball(self.handicap).exp()) + cells - points
+        return _weight(self, cells)
 
 
 def spread_points(lower: int, cells: int, spacing: Fraction, *, closer: bool) -> Points | None:
@@ -66,6 +65,12 @@ WORST_WEIGHT = 11
 
 With at least 2⁵ points of at most 2²¹ cells: 33/32·e^(0.7·(b+3))/2^b + 1 for b ≤ 16.
 """
+
+
+@lru_cache(maxsize=256)
+def _weight(points: Points, cells: int) -> int:
+    number = int(np.count_nonzero(points.among(cells)))
+    return math.ceil(number * upper_bound(lambda: ball(points.handicap).exp())) + cells - number
 
 
 @lru_cache(maxsize=16)

@@ -4,10 +4,10 @@ A quantile q is searched at rank r = q·N (N the number of records) among the K 
 a rate of ε over the range of the gaps (`Terms.ranks`) per rank. P(rank error ≥ T) ≤ K/2·e^(−rate·T), whatever the data.
 A bracket of two choices before it at r ∓ T, T = ln(K/β)/rate, holds the quantile with probability 1 − β; as T grows
 with ln K, it is chosen on a coarser grid. How wide the bracket is, or without one a public n·ε, tells how far apart the
-points are that the value is chosen among first (`points`). Quantiles of one expression share ε in equal parts, and each
-spends a quarter of its part on its bracket. Minimum and maximum aim at the s-th record from the end with unequal rates, s = ⌈ln K/0.7ε⌉: no
-private method can find the last one. A cell is a grid point with everything that is rounded to it, so ties are no
-problem.
+points are that the value is chosen among first (`points`, with the K that counts then). Quantiles of one expression
+share ε in equal parts, and each spends a quarter of its part on its bracket. Minimum and maximum aim at the s-th record
+from the end with unequal rates, s = ⌈ln K/0.7ε⌉: no private method can find the last one. A cell is a grid point with
+everything that is rounded to it, so ties are no problem.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ brackets 2⁹, those of minimum and maximum 2⁵."""
 
 _CELLS_PER_ROW = 8
 """Points of the grid per row and ε: a column with a density of 36 over its range, such as lognormal values with bounds
-that are a hundred times the median, still has more than one cell in a noise scale."""
+that are a hundred times the median, has a cell or so in a noise scale."""
 
 _SPACING = Fraction(3, 2)
-"""Points of a choice are at most so many noise scales apart, where a bracket tells how many values these span: then
-one to three where the density is twice that of the bracket, and the error is least from 1 to 2.5 (see `points`)."""
+"""Points of a choice are this many noise scales apart, or down to half of it, where a bracket tells how wide these are:
+so they are three apart at most where the density is up to twice that of the bracket (see `points`)."""
 
 VALUE_PART = Fraction(3, 4)
 """Of a quantile's ε, what its value gets where a bracket is released with it; each end gets half of the rest."""
@@ -61,7 +61,7 @@ _ALL_CELLS = 24
 """Grids of quantiles are so coarse that all groups together have about 2²⁴ cells at most."""
 
 _LEAST_STRENGTH = 64
-"""From this n·ε on the points are chosen by it; with less the noise spans much of the bounds, and all cells are alike."""
+"""From this n·ε on it decides on the points; with less, the noise spans much of the bounds, and all cells are alike."""
 
 _USUAL_DOUBT = Fraction(1, 20)
 
@@ -106,14 +106,14 @@ class QuantileDesign:
         if self.bracketed:  # which spreads the points, so that only their worst is known before
             return float(rank_error(cells if grid.exact else WORST_WEIGHT * cells, rate, miss))
         points = self._points(rate)
-        return float(rank_error(cells if points is None else math.ceil(points.weight(cells)), rate, miss))
+        return float(rank_error(cells if points is None else points.weight(cells), rate, miss))
 
     def _points(self, rate: Fraction) -> Points | None:
         """The points of a choice without a bracket: two for each noise scale, if values spread over all the bounds."""
-        grid, strength = self.grid, self.rows_epsilon or 0
+        grid, strength = self.grid, self.rows_epsilon or Fraction(0)
         if grid.exact or strength < _LEAST_STRENGTH:
             return None
-        spacing = grid.width / strength * _sharpness(rate)
+        spacing = Fraction(grid.width) / strength * _sharpness(rate)
         return spread_points(grid.lower, grid.width + 1, spacing, closer=True)
 
     def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
