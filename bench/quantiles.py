@@ -20,7 +20,7 @@ from bench.peers import CANDIDATES, OpenDP
 SIZES = (100, 1_000, 10_000)
 EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(10))
 NUMBERS = (256, 1_024, 4_096, 16_384)
-DATA_SETS, RUNS = 40, 50
+DATA_SETS, RUNS = 30, 30
 
 COLUMNS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "beta(2, 5)": lambda rng, n: rng.beta(2, 5, n),
