@@ -75,8 +75,8 @@ class OpenDP:
         variance = self.variance()
         return None if variance is None else lambda: math.sqrt(max(variance(), 0.0))
 
-    def quantile(self, q: float) -> Answer:
-        points = [(index + 0.5) / CANDIDATES for index in range(CANDIDATES)]
+    def quantile(self, q: float, candidates: int = CANDIDATES) -> Answer:
+        points = [(index + 0.5) / candidates for index in range(candidates)]
         scale = (2 if self.public_size else 2 * max(q, 1 - q)) / self.epsilon * (1 + 1e-9)
         choice = self.dp.m.make_private_quantile(
             *self.reals, self.dp.max_divergence(), candidates=points, alpha=q, scale=scale

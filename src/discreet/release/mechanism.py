@@ -26,6 +26,7 @@ from discreet.draw.coin import Chance, flips
 from discreet.draw.vector import beyond_int64, draw_one, fill
 from discreet.engines.base import Exact
 from discreet.engines.integers import Integers, near
+from discreet.release.statistics.points import Points
 from discreet.release.statistics.tree import Tree
 from discreet.release.tape import drawn, on_tape
 
@@ -127,15 +128,18 @@ def choose_cell(
     over: Fraction,
     under: Fraction,
     beyond: bool = False,
+    points: Points | None = None,
 ) -> int:
     """The index of a cell near rank r = share·N + offset, by permute-and-flip.
 
     With c₍ records before a cell and c₎ up to its end, a cell that begins after rank r costs over·(c₍ − r), one that
     ends before it under·(r − c₎), and one that holds it nothing. With `beyond` there is an empty cell before all others
     (it has the index 0), which holds all ranks below 0, and one after all others, which holds all ranks above N.
+    With `points` every cell that is not one of them costs their handicap more, whatever the data.
     """
     unit, above, below = common_unit(over, under)
     shared = math.lcm(share.denominator, offset.denominator)
+    handicap = 0 if points is None else math.ceil(points.handicap / (unit / shared))
 
     def draw() -> int:
         exact = counts.reveal()
@@ -147,9 +151,12 @@ def choose_cell(
         if beyond:  # a rank below 0 lies before everybody, one above N after everybody
             begun[0] = ended[-1] = 0
         gaps = np.maximum(begun, ended)
-        return choose(np.maximum(gaps, 0, out=gaps), unit / shared)
+        np.maximum(gaps, 0, out=gaps)
+        if points is not None:
+            gaps += np.where(points.among(exact.size), 0, handicap)
+        return choose(gaps, unit / shared)
 
-    return int(drawn(draw, "choice", share, offset, over, under, beyond))
+    return int(drawn(draw, "choice", share, offset, over, under, beyond, points))
 
 
 def textbook(

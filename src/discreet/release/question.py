@@ -287,7 +287,13 @@ def of_tree(ask: Question, design: TreeDesign, estimate: Estimate, step: Fractio
 
 def chosen(ask: Question, share: Fraction, bracket: Fraction | None) -> Release:
     """One quantile, and a bracket around it at this confidence, or none."""
-    design = QuantileDesign(names=(ask.statistic,), of=ask.quantiles(share), cells=1, bracketed=bracket is not None)
+    design = QuantileDesign(
+        names=(ask.statistic,),
+        of=ask.quantiles(share),
+        cells=1,
+        bracketed=bracket is not None,
+        rows_epsilon=len(ask.data) * ask.epsilon if ask.neighbors == "change-one" else None,
+    )
     rate = design.rate(share, ask.terms, ask.epsilon)
     error = "" if bracket is not None else f"within {design.rank_error(rate):,.0f} ranks, 95 %"
     found = ask.estimates(design, confidence=bracket or USUAL)[ask.statistic]

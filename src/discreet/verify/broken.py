@@ -1,7 +1,8 @@
 """Mechanisms that break their claim, each in a way that was seen in the field: an audit that misses one is no audit.
 
-Each is right but for one line. They take `size`, so that millions of draws are cheap, and draw from our own entropy.
-Textbook noise on floats is also the naive twin that attacks are tried on. Nothing here protects anybody.
+Each is right but for one line, or one parameter of the code that releases. They take `size`, so that millions of draws
+are cheap, and draw from our own entropy. Textbook noise on floats is also the naive twin that attacks are tried on.
+Nothing here protects anybody.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from discreet.draw.coin import flips
 from discreet.draw.entropy import keystream
 from discreet.draw.vector import fill
+from discreet.verify.subjects import joint_question
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +41,7 @@ class Control:
 
 def controls() -> list[Control]:
     """All of them."""
-    five = [5] * 20
+    five, rows, whole = [5] * 20, [(0, 0)] * 4, Fraction(1)
     wide = Fraction(10)  # values are declared to lie in [0, 10]
     # name, mechanism, a data set, its neighbour, draws
     table: list[tuple[str, Callable[..., Any], Any, Any, int]] = [
@@ -50,6 +53,8 @@ def controls() -> list[Control]:
         ("NaN comes through", _noisy(_float_sum, wide), [1.0, 2.0], [1.0, math.nan], 100_000),
         ("a row raises", _noisy(lambda x: sum(10 // value for value in x), wide), [1, 2], [1, 0], 1_000),
         ("a group without rows is left out", _observed_groups, [0, 1], [0, 0], 1_000),
+        ("a joint question at half its noise", _joint(epsilon=Fraction(2)), rows, [*rows, (10, 10)], 20_000),
+        ("a joint question, a part forgotten", _joint(parts=(whole, whole)), rows, [*rows, (10, 10)], 20_000),
     ]
     return [
         Control(name=name, mechanism=mechanism, x=x, x_neighbor=other, draws=draws)
@@ -110,6 +115,11 @@ def _raw_count(x: list[int], size: int) -> Floats:
 
 def _float_sum(x: list[float]) -> float:
     return float(np.clip(np.array(x), 0, 10).sum())  # which lets NaN through
+
+
+_joint = partial(joint_question, "add-remove")
+"""The number of rows and the product of two columns, by the code that releases; given parts that add up to more than ε,
+each has its noise as if the other cost nothing."""
 
 
 def _observed_groups(x: list[int], size: int) -> NDArray[np.int64]:

@@ -41,7 +41,7 @@ class Draw:
 
     def rates(self) -> tuple[Fraction, Fraction, Fraction]:
         """Of a choice its share, and what it pays for each rank beyond its aim and short of it."""
-        share, offset, over, under, _ = self.terms
+        share, offset, over, under, *_ = self.terms
         _, above, below = common_unit(over, under)
         if [note.law for note in self.notes] != ["choice"]:
             raise InvalidParameter("a draw of a choice must be one exact choice")

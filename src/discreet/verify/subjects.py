@@ -2,7 +2,8 @@
 
 Designs of a study release many groups at once, each with noise of its own: groups that all hold the same true integers
 are so many draws of one release. `x` is then those integers, and its neighbor what one unit can make of them at worst.
-Quantiles, minimum and maximum are released one by one.
+A joint question is about rows: `x` lists them, and its totals are those of its design. Quantiles, minimum and maximum
+are released one by one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,11 @@ from discreet import arrays
 from discreet.ask.expression import Column
 from discreet.ask.query import Count, Moment
 from discreet.calibrate.sensitivity import Terms
-from discreet.engines.base import Exact
+from discreet.engines.base import Exact, OnGrid, Product, Total
 from discreet.release.design import Released, items
 from discreet.release.laplace_mechanism import laplace_mechanism
 from discreet.release.statistics.counts import CountDesign
+from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.response import randomized_response
 
@@ -46,7 +48,7 @@ class Subject:
 def subjects() -> list[Subject]:
     """All statistics, each on a pair of neighbours that shows much of ε."""
     change, remove = "change-one", "add-remove"
-    many, ages = 1_000_000, [0, 3, 5, 5, 9] * 2
+    many, ages, rows = 1_000_000, [0, 3, 5, 5, 9] * 2, [(0, 0)] * 4
     median, ninth = _array("median", change, 1, confidence=None), _array("quantile", remove, 1, "0.9", confidence=None)
     return [
         Subject("count", change, _counts(change, 1), [40], [41], many, least=0.9),
@@ -62,17 +64,24 @@ def subjects() -> list[Subject]:
         Subject("max", remove, _array("max", remove, 10), ages, [*ages, 10], 8_000),
         Subject("proportion", remove, _moments("mean", remove, top=1), [2, 1], [3, 2], 50_000, 2**13),
         Subject("histogram", change, _counts(change, 3), [5, 3, 2], [4, 4, 2], many, least=0.9),
+        Subject("joint question", remove, joint_question(remove), rows, [*rows, (10, 10)], 50_000, 2**13, least=0.4),
+        Subject(
+            "joint question", change, joint_question(change), rows, [*rows[1:], (10, 10)], 50_000, 2**13, least=0.5
+        ),
         Subject("randomized_response", change, _response, 0, 1, many, least=0.9),
         Subject("laplace_mechanism", change, _algorithm, 0, 1, many, least=0.9),
         Subject("laplace_mechanism on floats", change, _algorithm, 0.0, 1.0, many, least=0.9),
     ]
 
 
-def _released(design: Released, totals: list[Any], neighbors: str, cells: int) -> NDArray[Any]:
+def _released(
+    design: Released, totals: list[Any], neighbors: str, cells: int, epsilon: Fraction = EPSILON
+) -> NDArray[Any]:
     """The released values of groups with these totals, of which each measure has a column."""
     terms = Terms(rows=1, spread=1, replaced=neighbors == "change-one", public=False, cells=cells)
-    [released] = items(design, Exact(totals), terms, EPSILON, _LEVEL).values()
-    return np.array([value for value, _, _ in released])
+    released = items(design, Exact(totals), terms, epsilon, _LEVEL).values()
+    columns = [np.array([value for value, _, _ in groups]) for groups in released]
+    return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
 def _counts(neighbors: str, cells: int) -> Callable[..., Any]:
@@ -83,10 +92,47 @@ def _counts(neighbors: str, cells: int) -> Callable[..., Any]:
 
 def _moments(asked: Literal["sum", "mean", "variance", "std"], neighbors: str, top: int = 10) -> Callable[..., Any]:
     """A statistic of whole numbers from 0 to 10, or of truths; x is n, Σa and, for squares, Σa²."""
-    ends: dict[str, Any] = {"lower": Fraction(0), "upper": Fraction(top)}
-    of = Moment(statistic="mean", of=Column("x", "number"), whole=True, missing=None, **ends)
-    design = MomentDesign(wanted=(("m", asked),), of=of)
+    design = MomentDesign(wanted=(("m", asked),), of=_bounded("x", top, missing=None))
     return lambda x, size: _released(design, [[number] * size for number in x], neighbors, 1)
+
+
+def _bounded(name: str, top: int, missing: Fraction | None) -> Moment:
+    return Moment("mean", Column(name, "number"), Fraction(0), Fraction(top), whole=True, missing=missing)
+
+
+def joint_question(
+    neighbors: str, *, epsilon: Fraction = EPSILON, parts: tuple[Fraction, Fraction] = (Fraction(1, 4), Fraction(3, 4))
+) -> Callable[..., Any]:
+    """count(*), avg(x), avg(y) of rows (x, y) from 0 to 10: the number of rows, and the product of both columns.
+
+    In place of the product, under change-one, both columns are centred. The parts are those of ε.
+    """
+    columns = tuple(
+        MomentDesign(wanted=((f"avg({name})", "mean"),), of=_bounded(name, 10, missing=Fraction(0))) for name in "xy"
+    )
+    attributes = ((0,), (1,)) if neighbors == "change-one" else ((), (0, 1))
+    families = tuple(zip(attributes, parts, strict=True))
+    design = JointDesign(counts=(("count(*)", Count()),), columns=columns, families=families)
+
+    def release(x: list[tuple[int, int]], size: int) -> NDArray[Any]:
+        totals = [[_total(measure, x)] * size for measure in design.measures()]
+        return _released(design, totals, neighbors, 1, epsilon)
+
+    return release
+
+
+def _total(measure: Any, rows: list[tuple[int, int]]) -> int:
+    """What rows (x, y) without missing values add up to in a measure."""
+
+    def column(value: OnGrid) -> list[int]:
+        return [row["xy".index(cast(Column, value.of).name)] for row in rows]
+
+    match measure:
+        case Total(value):
+            return sum(column(value))
+        case Product(first, second, (power, other)):
+            return sum(x**power * y**other for x, y in zip(column(first), column(second), strict=True))
+    return len(rows)
 
 
 def _array(statistic: str, neighbors: str, top: int, *more: Any, **given: Any) -> Callable[[list[int]], Any]:

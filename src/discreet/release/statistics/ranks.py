@@ -2,11 +2,12 @@
 
 A quantile q is searched at rank r = q·N (N the number of records) among the K points of a grid by permute-and-flip, at
 a rate of ε over the range of the gaps (`Terms.ranks`) per rank. P(rank error ≥ T) ≤ K/2·e^(−rate·T), whatever the data.
-A bracket of two more choices at r ∓ T, T = ln(K/β)/rate, holds the quantile with probability 1 − β; as T grows with
-ln K, it is chosen on a coarser grid. Quantiles of one expression share ε in equal parts, and each spends a quarter of
-its part on its bracket. Minimum and maximum aim at the s-th record from the end with unequal rates, s = ⌈ln K/0.7ε⌉: no
-private method can find the last one. A cell is a grid point with everything that is rounded to it, so ties are no
-problem.
+A bracket of two choices before it at r ∓ T, T = ln(K/β)/rate, holds the quantile with probability 1 − β; as T grows
+with ln K, it is chosen on a coarser grid. How wide the bracket is, or without one a public n·ε, tells how far apart the
+points are that the value is chosen among first (`points`, with the K that counts then). Quantiles of one expression
+share ε in equal parts, and each spends a quarter of its part on its bracket. Minimum and maximum aim at the s-th record
+from the end with unequal rates, s = ⌈ln K/0.7ε⌉: no private method can find the last one. A cell is a grid point with
+everything that is rounded to it, so ties are no problem.
 """
 
 from __future__ import annotations
@@ -29,11 +30,21 @@ from discreet.engines.base import Cells, Exact, Measure
 from discreet.errors import InvalidParameter
 from discreet.release.design import Estimate, Item, Line, Secret, on_grid
 from discreet.release.mechanism import choose_cell
+from discreet.release.statistics.points import WORST_WEIGHT, Points, spread_points
 
-CELL_BITS = 16
+CELL_BITS, MOST_CELL_BITS = 16, 18
 BRACKET_BITS = 9
 EXTREME_BITS = 5
-"""Grids of quantiles have about 2¹⁶ points, those of their brackets 2⁹, those of minimum and maximum 2⁵."""
+"""Grids of quantiles have about 2¹⁶ points, or up to 2¹⁸ where a public number of rows asks for more; those of their
+brackets 2⁹, those of minimum and maximum 2⁵."""
+
+_CELLS_PER_ROW = 8
+"""Points of the grid per row and ε: a column with a density of 36 over its range, such as lognormal values with bounds
+that are a hundred times the median, has a cell or so in a noise scale."""
+
+_SPACING = Fraction(3, 2)
+"""Points of a choice are this many noise scales apart, or down to half of it, where a bracket tells how wide these are:
+so they are three apart at most where the density is up to twice that of the bracket (see `points`)."""
 
 VALUE_PART = Fraction(3, 4)
 """Of a quantile's ε, what its value gets where a bracket is released with it; each end gets half of the rest."""
@@ -49,6 +60,9 @@ _FINEST_SHARE, _SMALLEST_RATE = 10**6, Fraction(1, 10**10)
 _ALL_CELLS = 24
 """Grids of quantiles are so coarse that all groups together have about 2²⁴ cells at most."""
 
+_LEAST_STRENGTH = 64
+"""From this n·ε on it decides on the points; with less, the noise spans much of the bounds, and all cells are alike."""
+
 _USUAL_DOUBT = Fraction(1, 20)
 
 Counts = Exact[NDArray[np.int64]]
@@ -63,6 +77,8 @@ class QuantileDesign:
     cells: int
     """Groups of the answer, which decide how fine the grid can be."""
     bracketed: bool = True
+    rows_epsilon: Fraction | None = None
+    """n·ε, where it is public that n rows or fewer count."""
 
     @property
     def weight(self) -> int:
@@ -70,8 +86,10 @@ class QuantileDesign:
 
     @property
     def grid(self) -> ValueGrid:
-        """A function of the declared bounds and of the number of groups."""
-        bits = max(BRACKET_BITS, min(CELL_BITS, _ALL_CELLS - (self.cells - 1).bit_length()))
+        """A function of the declared bounds, of the number of groups, and of n·ε where that is public."""
+        wanted = int(_CELLS_PER_ROW * (self.rows_epsilon or 0)).bit_length()
+        finest = min(max(CELL_BITS, wanted), MOST_CELL_BITS)
+        bits = max(BRACKET_BITS, min(finest, _ALL_CELLS - (self.cells - 1).bit_length()))
         return value_grid((self.of.lower, self.of.upper), bits=bits, whole=self.of.whole)
 
     def measures(self) -> tuple[Measure, ...]:
@@ -84,7 +102,19 @@ class QuantileDesign:
 
     def rank_error(self, rate: Fraction, miss: Fraction = _USUAL_DOUBT) -> float:
         """How many ranks a value is off at most, but for a chance."""
-        return float(rank_error(self.grid.width + 1, rate, miss))
+        grid, cells = self.grid, self.grid.width + 1
+        if self.bracketed:  # which spreads the points, so that only their worst is known before
+            return float(rank_error(cells if grid.exact else WORST_WEIGHT * cells, rate, miss))
+        points = self._points(rate)
+        return float(rank_error(cells if points is None else points.weight(cells), rate, miss))
+
+    def _points(self, rate: Fraction) -> Points | None:
+        """The points of a choice without a bracket: two for each noise scale, if values spread over all the bounds."""
+        grid, strength = self.grid, self.rows_epsilon or Fraction(0)
+        if grid.exact or strength < _LEAST_STRENGTH:
+            return None
+        spacing = Fraction(grid.width) / strength * _sharpness(rate)
+        return spread_points(grid.lower, grid.width + 1, spacing, closer=True)
 
     def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
         """Known in ranks; how far that is in values, only the data knows."""
@@ -117,14 +147,16 @@ class QuantileDesign:
         return found
 
     def _chosen(self, counts: Counts, share: Fraction, rate: Fraction, confidence: Fraction) -> Item:
-        grid = self.grid
-        value, low, high = find(counts, grid, share, rate) * grid.step, *self._bounds()
-        if self.bracketed:
+        grid, (low, high) = self.grid, self._bounds()
+        if not self.bracketed:
+            points = self._points(rate)
+        else:
             gathered, coarse = coarser(counts, grid)
             first, last = find_bracket(gathered, coarse, share, rate * END_RATE, confidence)
+            points = None if grid.exact else _points_within(first, last, coarse, grid, rate, confidence)
             half = Fraction(0) if coarse.exact else (coarse.step + (0 if grid.exact else grid.step)) / 2
             low, high = max(first * coarse.step - half, low), min(last * coarse.step + half, high)
-            value = min(max(value, low), high)
+        value = min(max(find(counts, grid, share, rate, points) * grid.step, low), high)
         return int(value) if grid.exact else float(value), float(low), float(high)
 
     def _bounds(self) -> tuple[Fraction, Fraction]:
@@ -218,22 +250,46 @@ def rank_error(cells: int, rate: Fraction, miss: Fraction) -> Fraction:
     return Fraction(math.ceil(exact * 4), 4)
 
 
-def find(counts: Counts, grid: ValueGrid, share: Fraction, rate: Fraction) -> int:
+def find(counts: Counts, grid: ValueGrid, share: Fraction, rate: Fraction, points: Points | None = None) -> int:
     """The grid point chosen for a quantile, at this rate per rank."""
-    return grid.lower + choose_cell(counts, share=share, offset=Fraction(0), over=rate, under=rate)
+    return grid.lower + choose_cell(counts, share=share, offset=Fraction(0), over=rate, under=rate, points=points)
 
 
 def find_bracket(
     counts: Counts, grid: ValueGrid, share: Fraction, rate: Fraction, confidence: Fraction
 ) -> tuple[int, int]:
     """Two grid points between which the quantile lies at this confidence, each chosen at this rate."""
-    reach = rank_error(grid.width + 3, rate, (1 - confidence) / 2)
+    reach = _bracket_reach(grid, rate, confidence)
     # the ends may lie below or above everybody: two more cells, which hold nobody
     low, high = (
         grid.lower - 1 + choose_cell(counts, share=share, offset=offset, over=rate, under=rate, beyond=True)
         for offset in (-reach, reach)
     )
     return max(low, grid.lower), min(high, grid.upper)
+
+
+def _bracket_reach(grid: ValueGrid, rate: Fraction, confidence: Fraction) -> Fraction:
+    """T: how many ranks the ends of a bracket aim beside the quantile."""
+    return rank_error(grid.width + 3, rate, (1 - confidence) / 2)
+
+
+def _points_within(
+    first: int, last: int, coarse: ValueGrid, grid: ValueGrid, rate: Fraction, confidence: Fraction
+) -> Points | None:
+    """The points for the value in a released bracket, whose 2T ranks tell what a noise scale of 1/rate ranks spans.
+
+    A bracket that ends at the bounds may hold fewer ranks: it tells nothing, and all cells are alike.
+    """
+    if first <= coarse.lower or last >= coarse.upper:
+        return None
+    scales = 2 * _bracket_reach(coarse, rate * END_RATE, confidence) * rate
+    span = (last - first) * coarse.step / grid.step
+    return spread_points(grid.lower, grid.width + 1, _SPACING * span / scales * _sharpness(rate), closer=False)
+
+
+def _sharpness(rate: Fraction) -> Fraction:
+    """What points are closer by where the noise is below a rank: several are to lie between two records."""
+    return min(Fraction(1), 1 / (2 * rate))
 
 
 def records_beyond(grid: ValueGrid, epsilon: Fraction) -> int:
