@@ -79,7 +79,7 @@ def allocated(
     if known and len(parts) > 1:
         parts = [part for part in parts if any(part)]
     told = tells(axes, parts, sets)
-    wanted = np.array([[_spread(target, part) for part in parts] for target in targets])
+    wanted = np.array([[_spread(target, part) for part in parts] for target in targets], np.float64)
     wanted *= np.array([[target.weight] for target in targets])
     used = np.flatnonzero(told.any(axis=0))
     shares = _starts(used.size, int(np.clip(_WORK // told.size, *_STARTS)))

@@ -54,7 +54,7 @@ class Noise:
         times: list[Floats] = []
         weights: list[Floats] = []
         slacks: list[Floats] = []
-        combinations = max(query[0].size for _, query in question)
+        combinations = max((query[0].size for _, query in question), default=1)
         for index, (levels, _) in enumerate(self.measured):
             many: Floats = np.ones(1)
             found: dict[tuple[int, ...], Floats] = {(): np.ones((1, 1))}

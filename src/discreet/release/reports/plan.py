@@ -291,6 +291,8 @@ class ReportPlan:
                 f"a report measures at most {MOST_CELLS:,} cells, and this one needs {self.design.cells:,}: "
                 "leave out the largest table; nothing was spent"
             )
+        if self.known and not self.axes:
+            raise InvalidParameter("all that is asked for is public here, the number of rows: ask for it alone, free")
         if self.integers:
             refuse_large([one.axis for one in self.asked.attributes if one.group is not None])
         with suppress(ArithmeticError, ValueError):
