@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from discreet import views
 from discreet.ask import normal
 from discreet.ask.query import Named, Query, canonical, texts
+from discreet.ask.reportfile import rows_file
 from discreet.ask.scope import Scope
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Exact, Request
@@ -93,6 +94,8 @@ class ReportPlan:
     """Rows of a group for which errors of means are shown."""
     integers: bool = False
     """Whether counts are those of rows that reproduce the tables."""
+    rows: str | None = None
+    """The file of such rows that is saved with the tables."""
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -370,6 +373,7 @@ def report_plan(
     weights: Mapping[str, Any] | None = None,
     size: Any = 1000,
     integers: bool = False,
+    rows: Any = None,
 ) -> ReportPlan:
     """The plan of a report: at ε, or with the least ε whose errors are all within what is asked."""
     if (epsilon is None) == (within is None):
@@ -391,6 +395,7 @@ def report_plan(
         simultaneous=simultaneous,
         size=exact_count("size", size),
         integers=integers,
+        rows=None if rows is None else rows_file(rows),
     )
     if epsilon is not None:
         amount = exact_epsilon(epsilon)
