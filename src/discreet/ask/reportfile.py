@@ -54,7 +54,7 @@ class ReportFile:
         """The report in a TOML file."""
         path = Path(path)
         with at(path.name):
-            absent = "docs/how-to/tables-together.md shows how to write one"
+            absent = "docs/how-to/publish-a-report.md shows how to write one"
             options = toml_in(path, what="a report", absent=absent, known=_KEYS, needed=_NEEDED)
             with at("study"):
                 study = path.parent / exact_text(f"write {_NEEDED['study']}", options.pop("study"))

@@ -178,6 +178,7 @@ def release(
         outputs.refuse_taken(output or (), force=force, kept=opened.kept)
         planned = _planned(opened, sql, {**terms, "confidence": confidence})
         known = request_id is not None and opened.ledger.entry(request_id, study=opened.name) is not None
+        known = known or not planned.cost  # it is public, or a table of a report
     answer = released(opened, planned.release, request_id=request_id, analyst=analyst)
     saved = outputs.saved(answer, output or (), force=force)
     if as_json:
@@ -223,7 +224,7 @@ def noise(
 def figure(
     name: Annotated[str | None, typer.Argument(help="Without it: which there are.")] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help=".svg .png .html .json.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="For slide, error, response.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="For slide, error, response, together.")] = None,
     sensitivity: Annotated[str | None, typer.Option(help="For slide.")] = None,
     scale: Annotated[list[str] | None, typer.Option(help="For densities; repeatable.")] = None,
     law: Annotated[str | None, typer.Option(help="For slide: continuous or discrete.")] = None,

@@ -52,15 +52,15 @@ def release(
     """Spend ε once, then write all tables as CSV and Parquet, a page and the record. Asked again, it is free."""
     from discreet.cli import outputs, terminal
     from discreet.cli.progress import released, spending_nothing
-    from discreet.release.reports.plan import ENTRY
+    from discreet.release.plan import REPORTS
     from discreet.show.tables import refuse_taken
 
     with spending_nothing():
         planned = _planned(report, ledger, anchor)
         refuse_taken(planned, output, force=force)
         study = planned.study
-        known = request_id is not None and study.ledger.entry(ENTRY + request_id, study=study.name) is not None
-    tables = released(study, planned.release, request_id=request_id, analyst=analyst, kind=ENTRY)
+        known = request_id is not None and study.ledger.entry(REPORTS + request_id, study=study.name) is not None
+    tables = released(study, planned.release, request_id=request_id, analyst=analyst, kind=REPORTS)
     files = _saved(tables, output, force)
     if as_json:
         named = {name: terminal.answer_as_json(answer)["columns"] for name, answer in tables.tables.items()}

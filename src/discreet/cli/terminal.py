@@ -81,7 +81,7 @@ def show_report_plan(plan: ReportPlan) -> None:
     say(plan.summary)
     _show_table(headings, rows, right=(1,))
     say(measured_text(plan), style="dim")
-    say("All tables agree with each other.", style="dim")
+    say(plan.agreement, style="dim")
     say(*[budgets(plan.study.name, plan.study.siblings)] if plan.study.siblings else [], style="yellow")
 
 

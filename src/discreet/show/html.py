@@ -100,7 +100,7 @@ def _report_plan(plan: ReportPlan) -> Iterator[str]:
     yield line(plan.summary, quiet=False)
     yield table(headings, rows, most=None)
     yield line(measured_text(plan))
-    yield line(repr(plan).splitlines()[-1])
+    yield line(f"{plan.agreement} Nothing was read, nothing is spent.")
 
 
 def _report(report: Report) -> Iterator[str]:

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote as in_address
 
-from discreet.ask.normal import decimal
+from discreet.ask.expression import Column
+from discreet.ask.normal import decimal, text
 from discreet.errors import InvalidParameter, printable
 from discreet.files.writer import free, new_file, refuse_kept, write
 from discreet.formats import MOST_ROWS, shown
@@ -100,10 +101,7 @@ def record_name(plan: ReportPlan) -> str:
 def html(report: Report) -> str:
     """The page."""
     plan, tables = report.plan, report.tables
-    said = (
-        f"{_many(len(tables), 'table')}, released together with ε = {shown(report.epsilon)}. "
-        f"They agree with each other: every {report.record['unit']} counts in all of them alike."
-    )
+    said = f"{_many(len(tables), 'table')}, released together with ε = {shown(report.epsilon)}. {plan.agreement}"
     drawn = [name for name, answer in tables.items() if len(answer) <= _MOST_DRAWN][:_MOST_FIGURES]
     contents = "".join(
         f'<li><a href="#{_address(name)}">{escape(_titled(name))}</a> · {_many(len(answer), "row")} · '
@@ -142,11 +140,11 @@ def _method(report: Report) -> str:
         "What was measured": paragraphs(*_measured(plan)) + _sets(report),
         "How the tables follow": paragraphs(*_following(plan)),
         "What ± means": paragraphs(meaning(told, f"all {of}")),
-        "Files": paragraphs(f"{record_name(plan)} holds the noisy cells, from which all tables can be computed again.")
-        + (paragraphs(*_of_rows(report)) if plan.rows is not None else "")
-        + f"<p>{', '.join(_link(file.name) for file in targets(plan, Path()))}</p>",
+        "The record": f"<p>{_link(record_name(plan))} holds the noisy cells, from which all tables follow.</p>",
     }
-    body = "".join(f"<h3>{escape(heading)}</h3>{text}" for heading, text in parts.items())
+    if plan.rows is not None:
+        parts["Synthetic rows"] = f"<p>{_link(plan.rows)}</p>{paragraphs(' '.join(_of_rows(report)))}"
+    body = "".join(f"<h3>{escape(heading)}</h3>{said}" for heading, said in parts.items())
     return f'<section id="method"><h2>How these numbers were made</h2>{body}</section>'
 
 
@@ -169,11 +167,12 @@ def _measured(plan: ReportPlan) -> Iterable[str]:
     for one in plan.asked.attributes:
         if one.number is not None:
             of = one.number.of
-            name = getattr(of.of, "name", "a number")
+            name = of.of.name if isinstance(of.of, Column) else text(of.of)
+            missing = " Rows without a value have a cell of their own." if of.missing is None else ""
             yield (
                 f"{name} is measured by two cells: a row adds its place between {decimal(of.lower)} and "
                 f"{decimal(of.upper)}, as a share of that range, to the one, and the rest to the other. Values outside "
-                "count as the nearer bound."
+                f"count as the nearer bound.{missing}"
             )
 
 
@@ -207,7 +206,7 @@ def _of_rows(report: Report) -> Iterable[str]:
         for one in plan.asked.tables
         if any(number.statistic == "count" and number.attribute not in plan.asked.halves for number in one.numbers)
     ]
-    yield f"{plan.rows} has synthetic rows, made of the noisy cells alone: no row is that of a person."
+    yield "These rows are synthetic: they are made of the noisy cells alone, and no row is that of a person."
     near = "exactly" if plan.integers else "up to rounding, and with no count below 0"
     yield f"They keep the counts of {', '.join(kept) or 'no table'}, {near}."
     yield "They keep nothing else: no means or sums, and not how columns relate beyond these tables."
@@ -217,8 +216,8 @@ def _files(name: str) -> str:
     return ", ".join(_link(f"{name}.{form}", {"csv": "CSV", "parquet": "Parquet"}[form]) for form in _FORMS)
 
 
-def _link(file: str, text: str | None = None) -> str:
-    return f'<a href="{_address(file)}">{escape(text or file)}</a>'
+def _link(file: str, label: str | None = None) -> str:
+    return f'<a href="{_address(file)}">{escape(label or file)}</a>'
 
 
 def _address(name: str) -> str:

@@ -296,8 +296,11 @@ class ReportPlan:
             )
         if self.known and not self.axes:
             raise InvalidParameter("all that is asked for is public here, the number of rows: ask for it alone, free")
-        if self.integers:
-            refuse_large([one.axis for one in self.asked.attributes if one.group is not None])
+        grouped = [one.axis for one in self.asked.attributes if one.group is not None]
+        if self.integers or self.rows is not None:
+            refuse_large(grouped)
+        if self.rows is not None and not grouped:
+            raise InvalidParameter("rows have the group columns of the tables, and there are none: leave rows out")
         with suppress(ArithmeticError, ValueError):
             _ = self.lines
             return self
@@ -336,18 +339,15 @@ class ReportPlan:
     def _repr_html_(self) -> str:
         return views.html(self)
 
+    @property
+    def agreement(self) -> str:
+        """What holds between the tables."""
+        return f"All tables agree: every {self.study.policy.unit} counts in all of them alike."
+
     def __repr__(self) -> str:
         headings, *rows = self.table
-        unit = "row" if self.study.policy.unit == "row" else self.study.policy.unit
-        return "\n".join(
-            [
-                one_line(self.summary),
-                *table_lines(headings, rows),
-                one_line(
-                    f"All tables agree: every {unit} counts in all of them alike. Nothing was read, nothing is spent."
-                ),
-            ]
-        )
+        last = f"{self.agreement} Nothing was read, nothing is spent."
+        return "\n".join([one_line(self.summary), *table_lines(headings, rows), one_line(last)])
 
 
 _HEAD = 2_000
