@@ -122,6 +122,11 @@ def test_what_cannot_be_written_or_asked_is_refused_before_anything_is_spent(tmp
         ended = discreet(*release, "out", cwd=folder)
         assert not (folder / "out").exists()
         ended.refused(code, "othing was spent", *(words if code == 2 else ()))
+    (folder / "report.toml").write_text(REPORT, "utf-8")
+    discreet("ledger", "allot", "study.toml", "ann", "0.1", cwd=folder)
+    discreet(*release, "out", "--analyst", "ann", cwd=folder).refused(3, "nothing was spent")
+    assert not (folder / "out").exists()
+    (folder / "report.toml").write_text(REPORT.replace('"0.5"', '"1.5"'), "utf-8")
     poor = discreet("report", "plan", "report.toml", cwd=folder)
     assert poor.out.splitlines()[-1] == "Nothing was spent. It would be refused: only 1 is left."
     assert spent(folder) == 0

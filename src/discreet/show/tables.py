@@ -124,8 +124,10 @@ def _section(name: str, answer: Answer, drawn: bool) -> str:
     figure = f"<figure>{svg(make('release', answer=answer))}</figure>" if drawn else ""
     asked = printable(answer.record["question"])
     asked = asked if len(asked) <= _LONGEST else f"{asked[:_LONGEST]}…"  # it names all keys
+    where = paragraphs(f"Rows where {text(answer.query.where)}") if answer.query.where is not None else ""
     return (
-        f'<section id="{escape(name)}"><h2>{escape(_titled(name))}</h2>{figure}<div class="wide">{numbers}</div>{whole}'
+        f'<section id="{escape(name)}"><h2>{escape(_titled(name))}</h2>{where}{figure}'
+        f'<div class="wide">{numbers}</div>{whole}'
         f"<details><summary>The question</summary><code>{escape(asked)}</code></details></section>"
     )
 

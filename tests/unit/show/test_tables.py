@@ -95,7 +95,7 @@ def test_decimals_together_and_no_rows_are_said(tmp_path):
 def test_nothing_is_overwritten_without_force(saved):
     report, folder, files = saved
     (folder / "index.html").write_text("mine", "utf-8")
-    with pytest.raises(InvalidParameter, match="the target must not exist, and index.html does"):
+    with pytest.raises(InvalidParameter, match=r"the target must not exist, and index\.html does"):
         report.save(folder)
     assert (folder / "index.html").read_text("utf-8") == "mine"
     assert report.save(folder, force=True) == files
@@ -131,18 +131,31 @@ def test_files_of_the_study_are_not_replaced_even_with_force(tmp_path):
     columns = {"county": {"keys": str(out / "keys.csv")}}
     other = Study(Policy(columns=columns, **policy), ledger=tmp_path / "other.ledger", name="other")
     plan = other.report({"keys": "SELECT county, count(*) FROM data GROUP BY county"}, epsilon=1)
-    with pytest.raises(InvalidParameter, match="keys.csv is, or would be, among the data, keys, policy or ledger"):
+    with pytest.raises(InvalidParameter, match=r"keys\.csv is, or would be, among the data, keys, policy or ledger"):
         tables.refuse_taken(plan, out, force=True)
 
 
 def test_rows_have_a_file_of_their_own_and_groups(tmp_path):
     plan = plan_in(tmp_path, rows="both.parquet")
-    with pytest.raises(InvalidParameter, match="rows must have a file of their own, and both.parquet is that of a"):
+    with pytest.raises(InvalidParameter, match=r"rows must have a file of their own, and both\.parquet is that"):
         tables.refuse_taken(plan, tmp_path / "out")
     with pytest.raises(InvalidParameter, match="rows must name a file beside the tables"):
         plan.study.report(TABLES, epsilon=1, rows="../rows.parquet")
     with pytest.raises(InvalidParameter, match="rows have the group columns of the tables, and there are none"):
         plan.study.report({"all": "SELECT count(*) FROM data"}, epsilon=1, rows="rows.parquet")
+
+
+def test_a_report_may_have_a_total_alone(tmp_path):
+    whole = study_in(tmp_path).report({"all": "SELECT count(*) AS n FROM data"}, epsilon=1, integers=True).release()
+    assert isinstance(whole["all"]["n"][0], int)
+    assert "1 table, released together" in whole.save(tmp_path / "out")[0].read_text("utf-8")
+
+
+def test_a_condition_is_said_with_its_table(tmp_path):
+    few = TABLES["by_county"].replace(" GROUP", " WHERE level = 3 GROUP")
+    asked = {"few": few, "both": TABLES["both"]}
+    page = study_in(tmp_path).report(asked, epsilon=1).release().save(tmp_path / "out")[0].read_text("utf-8")
+    assert html.unescape(page).count('Rows where ("level" = 3)') == 1
 
 
 def test_a_question_that_is_refused_says_of_which_table(tmp_path):
