@@ -17,6 +17,7 @@ PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "error": ("error", {"n": 1000, "epsilon": "0.1", "bounds": (0, 120)}),
     "response": ("response", {"epsilon": 1}),
     "attacker": ("attacker", {}),
+    "together": ("together", {}),
 }
 """File names, each with the figure and its options."""
 

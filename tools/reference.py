@@ -20,6 +20,8 @@ import discreet
 from discreet.ask.statistics import STATISTICS
 from discreet.release.answer import Answer
 from discreet.release.plan import Plan
+from discreet.release.reports.plan import ReportPlan
+from discreet.release.reports.report import Report
 from discreet.release.statistics.response import Response
 
 INTRODUCTION = """# Reference
@@ -42,7 +44,7 @@ SECTIONS = (
 )
 """Titles, and the modules whose public names stand under them."""
 
-GIVEN = {"Plan": Plan, "Answer": Answer, "Response": Response}
+GIVEN = {"Plan": Plan, "Answer": Answer, "ReportPlan": ReportPlan, "Report": Report, "Response": Response}
 """What public functions give back."""
 
 MADE_ELSEWHERE = (*GIVEN.values(), discreet.Release, discreet.Releases, discreet.Ledger)

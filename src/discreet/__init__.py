@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from discreet.release.statistics.response import randomized_response as randomized_response
     from discreet.release.study import Study as Study
     from discreet.release.study import open as open
+    from discreet.release.study import report as report
     from discreet.serve.client import connect as connect
 
 _HOMES = {
@@ -77,7 +78,7 @@ _HOMES = {
     "release.laplace_mechanism": "laplace_mechanism",
     "release.statistics.response": "randomized_response",
     "release.release": "Release Releases",
-    "release.study": "Study open",
+    "release.study": "Study open report",
     "serve.client": "connect",
 }
 _MODULES = {

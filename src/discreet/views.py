@@ -12,7 +12,7 @@ from typing import Any
 
 
 def html(value: object) -> str:
-    """A plan, answer, release, study or ledger as a notebook shows it."""
+    """A plan, answer, report, release, study or ledger as a notebook shows it."""
     found: str = import_module("discreet.show.html").of(value)
     return found
 

@@ -23,7 +23,7 @@ WRONG = [
     (["slide", "--epsilon", "-1"], ["epsilon must be positive"]),
     (["slide", "-o", "slide.doc"], [".svg"]),
     (["release"], ["discreet release"]),
-    (["sunset"], ["densities, slide, error, budget, response, attacker, got"]),
+    (["sunset"], ["densities, slide, error, budget, response, attacker, together, got"]),
     (["budget"], ["--ledger study.toml"]),
 ]
 

@@ -133,7 +133,8 @@ class Policy:
         """The policy in a TOML file; paths in it are relative to the file."""
         path = Path(path)
         with at(path.name):
-            return cls(**_options(path), folder=path.parent)
+            options = toml_in(path, what="a policy", absent="`discreet init` writes one", known=_KEYS, needed=_NEEDED)
+            return cls(**options, folder=path.parent)
 
     @cached_property
     def unit_column(self) -> str | None:
@@ -190,33 +191,33 @@ class Policy:
         raise InvalidParameter(wrong)
 
 
-def _options(path: Path) -> dict[str, Any]:
-    """The keys of a file as arguments: none unknown, the needed ones there."""
+def toml_in(path: Path, *, what: str, absent: str, known: tuple[str, ...], needed: Mapping[str, str]) -> dict[str, Any]:
+    """The keys of a file: none unknown, the needed ones there."""
     try:
         if path.exists() and not path.is_file():
-            raise InvalidParameter("a policy must be a plain file")
+            raise InvalidParameter(f"{what} must be a plain file")
         if path.stat().st_size > LARGEST_FILE:
-            raise InvalidParameter("a policy must be at most 10 MB; put long lists of keys into a file of their own")
+            raise InvalidParameter(f"{what} must be at most 10 MB; put long lists of keys into a file of their own")
         table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise InvalidParameter("there is no such file; `discreet init` writes one") from None
+        raise InvalidParameter(f"there is no such file; {absent}") from None
     except OSError as error:
         raise InvalidParameter(f"the file cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as error:
-        what = "" if isinstance(error, RecursionError) else f": {error}"
-        raise InvalidParameter(f"the file must be TOML{what}") from None
-    _refuse_unknown(table, _KEYS, "")
-    for needed, example in _NEEDED.items():
-        if needed not in table:
-            raise InvalidParameter(f"{needed} is missing; write {example}")
+        why = "" if isinstance(error, RecursionError) else f": {error}"
+        raise InvalidParameter(f"the file must be TOML{why}") from None
+    refuse_unknown(table, known, "", what)
+    for key, example in needed.items():
+        if key not in table:
+            raise InvalidParameter(f"{key} is missing; write {example}")
     return table
 
 
-def _refuse_unknown(table: Mapping[str, object], known: tuple[str, ...], within: str) -> None:
+def refuse_unknown(table: Mapping[str, object], known: tuple[str, ...], within: str, what: str = "a policy") -> None:
     for key in table:
         if key not in known:
             advice = did_you_mean(str(key), known) or f"the keys are {', '.join(known)}"
-            raise InvalidParameter(f"{within}{str(key)[:60]} is not a key of a policy; {advice}")
+            raise InvalidParameter(f"{within}{str(key)[:60]} is not a key of {what}; {advice}")
 
 
 def _columns(columns: object, folder: Path | None) -> dict[str, Declared]:
@@ -229,7 +230,7 @@ def _columns(columns: object, folder: Path | None) -> dict[str, Declared]:
         if not isinstance(options, Declared | Mapping):
             raise InvalidParameter(f"columns.{name}: write {name} = {{ bounds = [0, 120] }}, got {quote(options)}")
         if isinstance(options, Mapping):
-            _refuse_unknown(options, _COLUMN_KEYS, f"columns.{name}.")
+            refuse_unknown(options, _COLUMN_KEYS, f"columns.{name}.")
             try:
                 options = Declared(**options, name=name, folder=folder)  # noqa: PLW2901 - read
             except InvalidParameter as error:
@@ -244,7 +245,7 @@ def _source(source: object, folder: Path | None) -> str | InMemory:
         raise InvalidParameter(f'it must be a path such as "people.parquet", got {quote(source)}')
     if not isinstance(source, str | Path):
         return source if isinstance(source, InMemory) else InMemory(source)
-    text = _text(_NEEDED["source"], str(source))
+    text = exact_text(_NEEDED["source"], str(source))
     return text if folder is None or is_no_path(text) else str(folder / text)
 
 
@@ -274,22 +275,22 @@ def is_no_path(source: str) -> bool:
     return address or (len(words) > 1 and words[0].upper() in ("SELECT", "WITH", "FROM"))
 
 
-def _text(advice: str, value: object) -> str:
+def exact_text(advice: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise InvalidParameter(f"it must be a text, got {quote(value)}; {advice}")
     return value
 
 
 _READERS: dict[str, Callable[[object], object]] = {
-    "table": partial(_text, 'write table = "people"'),
+    "table": partial(exact_text, 'write table = "people"'),
     "delimiter": partial(exact_mark, marks=(",", ";", "\t", "|")),
-    "unit": partial(_text, 'write unit = "row", or the name of the column of the unit'),
+    "unit": partial(exact_text, 'write unit = "row", or the name of the column of the unit'),
     "max_rows": partial(parameters.exact_count, "max_rows"),
     "max_groups": partial(parameters.exact_count, "max_groups"),
     "neighbors": parameters.exact_neighbors,
     "epsilon": parameters.exact_epsilon,
     "delta": partial(parameters.exact_chance, "delta"),
-    "version": partial(_text, 'write version = "2024-06"'),
+    "version": partial(exact_text, 'write version = "2024-06"'),
 }
 _KEYS = ("source", *_READERS, "columns")
 _OPTIONAL = ("table", "delimiter", "max_rows", "max_groups", "delta", "version")

@@ -18,6 +18,7 @@ import typer
 
 from discreet.cli import options as option
 from discreet.cli.ledger import app as ledger_app
+from discreet.cli.report import app as report_app
 from discreet.errors import InvalidParameter, printable
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ app = typer.Typer(
     epilog=EXIT_CODES,
     **option.TYPER,
 )
+app.add_typer(report_app, name="report")
 app.add_typer(ledger_app, name="ledger")
 
 
@@ -129,11 +131,11 @@ def plan(
 ) -> None:
     """Show what a question will cost and how near its answer will be. It is free: nothing is spent."""
     from discreet.cli import terminal
-    from discreet.cli.progress import spending_nothing
+    from discreet.cli.progress import opened_study, spending_nothing
 
     terms = {"epsilon": epsilon, "within": within, "size": size, "weight": weight, "simultaneous": simultaneous}
     with spending_nothing():
-        planned = _planned(_study(study, ledger, anchor), sql, {**terms, "confidence": confidence})
+        planned = _planned(opened_study(study, ledger, anchor), sql, {**terms, "confidence": confidence})
         if as_json:
             terminal.say_json(terminal.plan_as_json(planned))
             return
@@ -144,7 +146,7 @@ def plan(
         terminal.show_plan(planned)
         places = {"ledger": terminal.without_secrets(ledger), "anchor": anchor}
         others = {"confidence": confidence} if confidence != "0.95" else {}
-        terminal.show_next(planned, [study, sql], {**terms, **places, **others})
+        terminal.show_next(planned, planned.cost, ["release", study, sql], {**terms, **places, **others})
 
 
 @app.command()
@@ -159,7 +161,7 @@ def release(
     weight: option.Weight = None,
     output: option.Outputs = None,
     force: option.Force = False,
-    request_id: Annotated[str | None, typer.Option(help="A name for this request: repeated, it is free.")] = None,
+    request_id: option.RequestId = None,
     analyst: option.Analyst = None,
     ledger: option.LedgerPlace = None,
     anchor: option.Anchor = None,
@@ -167,22 +169,22 @@ def release(
 ) -> None:
     """Spend ε, then answer: a table with intervals. Asked again, the same answer comes back, free."""
     from discreet.cli import outputs, terminal
-    from discreet.cli.progress import released, spending_nothing
+    from discreet.cli.progress import opened_study, released, spending_nothing
 
     terms = {"epsilon": epsilon, "within": within, "size": size, "weight": weight, "simultaneous": simultaneous}
     with spending_nothing():
         outputs.refuse_unusable(output or ())
-        opened = _study(study, ledger, anchor)
+        opened = opened_study(study, ledger, anchor)
         outputs.refuse_taken(output or (), force=force, kept=opened.kept)
         planned = _planned(opened, sql, {**terms, "confidence": confidence})
         known = request_id is not None and opened.ledger.entry(request_id, study=opened.name) is not None
-    answer = released(planned, request_id=request_id, analyst=analyst)
+        known = known or not planned.cost  # it is public, or a table of a report
+    answer = released(opened, planned.release, request_id=request_id, analyst=analyst)
     saved = outputs.saved(answer, output or (), force=force)
     if as_json:
         terminal.say_json({**terminal.answer_as_json(answer), "saved": [str(file) for file in saved]})
         return
-    called = "the ledger" if ledger and "://" in ledger else Path(ledger or f"{opened.name}.ledger").name
-    terminal.show_answer(answer, outputs.receipt(answer, opened, ledger=called, known=known, saved=saved))
+    terminal.show_answer(answer, outputs.receipt(answer, opened, ledger=ledger, known=known, saved=saved))
 
 
 @app.command()
@@ -222,7 +224,7 @@ def noise(
 def figure(
     name: Annotated[str | None, typer.Argument(help="Without it: which there are.")] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help=".svg .png .html .json.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="For slide, error, response.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="For slide, error, response, together.")] = None,
     sensitivity: Annotated[str | None, typer.Option(help="For slide.")] = None,
     scale: Annotated[list[str] | None, typer.Option(help="For densities; repeatable.")] = None,
     law: Annotated[str | None, typer.Option(help="For slide: continuous or discrete.")] = None,
@@ -274,16 +276,6 @@ def attack(as_json: option.AsJson = False) -> None:
 
     if not run(typer.echo, as_json=as_json):
         raise typer.Exit(1)
-
-
-def _study(place: str, ledger: str | None, anchor: str | None) -> Study:
-    from discreet.cli.progress import watched
-    from discreet.ledger.ledger import Ledger
-    from discreet.release.study import open as opened
-
-    remote = ledger is not None and "://" in ledger
-    where = Ledger.open(ledger, anchor=anchor, study=Path(place).stem) if ledger is not None and remote else ledger
-    return watched(lambda: opened(place, ledger=where), "opening")
 
 
 def _planned(study: Study, sql: str, terms: dict[str, Any]) -> Plan:

@@ -23,6 +23,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LedgerPlace = Annotated[str | None, typer.Option("--ledger", help="A ledger elsewhere: a file, or postgresql://….")]
 Anchor = Annotated[str | None, typer.Option(help="The anchor of a ledger on PostgreSQL: a file on this machine.")]
 Analyst = Annotated[str | None, typer.Option(help="Whose share it is charged to.")]
+RequestId = Annotated[str | None, typer.Option(help="A name for this request: repeated, it is free.")]
 AnyLedger = Annotated[str, typer.Argument(metavar="LEDGER", help="A ledger, or the study.toml that it lies beside.")]
 _FILES = "A table: .csv .json .parquet; a figure: .png .svg; a report: .html; repeatable."
 Outputs = Annotated[list[str] | None, typer.Option("--output", "-o", metavar="FILE", help=_FILES)]

@@ -16,6 +16,7 @@ from discreet.parameters import quote
 
 if TYPE_CHECKING:
     from discreet.release.answer import Answer
+    from discreet.release.reports.report import Report
     from discreet.release.study import Study
 
 _TABLES = (".csv", ".json", ".parquet")
@@ -70,11 +71,14 @@ def saved(answer: Answer, files: Sequence[str], *, force: bool = False) -> list[
     return list(dict.fromkeys(written))
 
 
-def receipt(answer: Answer, study: Study, *, ledger: str, known: bool, saved: Iterable[Path]) -> str:
-    """What was spent, what is left, and where it is written down; `ledger` is what the ledger is called."""
+def receipt(
+    answer: Answer | Report, study: Study, *, ledger: str | None, known: bool, saved: Iterable[Path] = ()
+) -> str:
+    """What was spent, what is left, and where it is written down; `ledger` is its place, if it was named."""
+    called = "the ledger" if ledger and "://" in ledger else Path(ledger or f"{study.name}.ledger").name
     entry = study.ledger.entry(answer.entry, study=study.name) if answer.epsilon else None
     cost = Fraction(0) if entry is None or entry.kind == "repeat" or known else answer.epsilon
-    where = f" (entry {entry.number:,} of {ledger})" if entry is not None else ""
+    where = f" (entry {entry.number:,} of {called})" if entry is not None else ""
     free = ", asked before" if answer.epsilon and not cost else ""
     names = ", ".join(dict.fromkeys(file.name for file in saved))
     beside = f" {budgets(study.name, study.siblings)}" if study.siblings else ""

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import DiscreetError
@@ -18,8 +19,6 @@ from discreet.errors import DiscreetError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from discreet.release.answer import Answer
-    from discreet.release.plan import Plan
     from discreet.release.study import Study
 
 Result = TypeVar("Result")
@@ -61,14 +60,26 @@ def watched(work: Callable[[], Result], doing: str, engine: Any = None) -> Resul
     return result.result()
 
 
-def released(plan: Plan, *, request_id: str | None, analyst: str | None) -> Answer:
-    """The answer; if it does not come, the error says what was spent."""
+def opened_study(place: str, ledger: str | None, anchor: str | None) -> Study:
+    """The study of a policy, with its own ledger or with another."""
+    from discreet.ledger.ledger import Ledger
+    from discreet.release.study import open as opened
+
+    remote = ledger is not None and "://" in ledger
+    where = Ledger.open(ledger, anchor=anchor, study=Path(place).stem) if ledger is not None and remote else ledger
+    return watched(lambda: opened(place, ledger=where), "opening")
+
+
+def released(
+    study: Study, release: Callable[..., Result], *, request_id: str | None, analyst: str | None, kind: str = ""
+) -> Result:
+    """The answer; if it does not come, the error says what was spent. `kind` is with what its entries begin."""
     from discreet.ledger.questions import new_request_id
 
-    entry = new_request_id() if request_id is None else request_id
-    study = plan.study
+    request = new_request_id() if request_id is None else request_id
+    entry = kind + request
     try:
-        return watched(lambda: plan.release(request_id=entry, analyst=analyst), "reading", study.engine)
+        return watched(lambda: release(request_id=request, analyst=analyst), "reading", study.engine)
     except KeyboardInterrupt as stopped:
         raise KeyboardInterrupt(*stopped.args or (spent_under(study, entry),)) from None
     except DiscreetError as error:

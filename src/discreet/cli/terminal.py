@@ -25,11 +25,12 @@ from discreet.formats import MOST_ROWS, left_shown, shortened, shown
 from discreet.ledger.chain import in_epsilon
 from discreet.ledger.questions import question_text
 from discreet.release.answer import Answer, columns_json
-from discreet.show.json import plan_json
+from discreet.show.json import measured_text, plan_json
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
     from discreet.release.plan import Plan
+    from discreet.release.reports.plan import ReportPlan
 
 _ENTRIES = 10_000
 """The last entries of a ledger, among which a question is looked for."""
@@ -75,17 +76,26 @@ def show_plan(plan: Plan) -> None:
     say(*plan.warnings, *beside, style="yellow")
 
 
-def show_next(plan: Plan, words: Sequence[str], options: Mapping[str, Any]) -> None:
+def show_report_plan(plan: ReportPlan) -> None:
+    headings, *rows = plan.table
+    say(plan.summary)
+    _show_table(headings, rows, right=(1,))
+    say(measured_text(plan), style="dim")
+    say(plan.agreement, style="dim")
+    say(*[budgets(plan.study.name, plan.study.siblings)] if plan.study.siblings else [], style="yellow")
+
+
+def show_next(plan: Plan | ReportPlan, cost: Fraction, words: Sequence[str], options: Mapping[str, Any]) -> None:
     """Print how to release a plan: the command to copy, of these words and options, or that it would be refused."""
     left = plan.study.remaining
-    if plan.cost > left:
+    if cost > left:
         entries = plan.study.ledger.recent(plan.study.name, last=_ENTRIES)  # of whatever version of the data
         if not any((entry.query, entry.epsilon) == (plan.canonical, str(plan.epsilon)) for entry in entries):
             say(f"Nothing was spent. It would be refused: only {left_shown(left)} is left.", style="yellow")
             return
         say("It was asked before: while the data is the same, its answer is free.", style="dim")
     say("Nothing was spent. Release it with:", style="dim")
-    command = " ".join(map(_word, ["discreet", "release", *words, *_flags(options)]))
+    command = " ".join(map(_word, ["discreet", *words, *_flags(options)]))
     whole = all(letter.isprintable() or letter == "\n" for letter in command)
     # a terminal wraps it by itself: a new line of ours would be copied
     console().print(Text(command if whole else "discreet release …"), soft_wrap=True)

@@ -23,11 +23,12 @@ from discreet import views
 from discreet.ask.policy import Policy
 from discreet.ask.query import Moment, Query
 from discreet.ask.questions import Askable, Asked, PlanTerms, build
+from discreet.ask.reportfile import ReportFile, refuse_names
 from discreet.ask.scope import check_schema
 from discreet.ask.siblings import siblings
 from discreet.ask.sql import parse
 from discreet.engines.base import Engine, Schema
-from discreet.errors import InvalidParameter, one_line
+from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.files.writer import Kept, kept_files, kept_source
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.refusals import foreign
@@ -122,17 +123,24 @@ class Study(Askable[Plan]):
 
         Give `epsilon=`, what all tables may cost together, or `within=`, how near each number must be, for all tables
         or by table; `weights=` by table, how much its errors weigh; `confidence=`, `simultaneous=`, `size=`, the rows
-        of a group for which errors of means are shown; `title=`; `integers=True` for counts that are whole.
+        of a group for which errors of means are shown; `title=`; `integers=True` for counts that are whole; `rows=`,
+        the name of a file of synthetic rows that is saved with the tables.
 
         All tables agree with each other. Nothing is read, nothing is spent.
         """
         from discreet.release.reports.plan import report_plan
 
-        if not isinstance(tables, Mapping) or not all(isinstance(name, str) for name in tables):
+        if not isinstance(tables, Mapping):
             raise InvalidParameter('tables must be given by name, as in {"by_county": "SELECT …"}')
-        return report_plan(
-            self, {name: parse(text, self.policy, self.schema) for name, text in tables.items()}, **terms
-        )
+        refuse_names(tables)
+        return report_plan(self, {name: self._parsed(name, text) for name, text in tables.items()}, **terms)
+
+    def _parsed(self, name: str, text: str) -> Query:
+        """The question of a table; what is refused says which."""
+        try:
+            return parse(text, self.policy, self.schema)
+        except (InvalidParameter, QueryRefused) as error:
+            raise type(error)(f"{name}: {error}") from None
 
     def close(self) -> None:
         """Close the ledger."""
@@ -198,6 +206,18 @@ def open(path: str | PathLike[str], *, ledger: str | PathLike[str] | Ledger | No
     study = Study(policy, ledger=where, name=place.stem, file=place)
     study.siblings = siblings(place, policy.source)
     return study
+
+
+def report(path: str | PathLike[str], *, ledger: str | PathLike[str] | Ledger | None = None) -> ReportPlan:
+    """The plan of the report that a file declares: its study and its tables. Nothing is read, nothing is spent."""
+    file = ReportFile.load(Path(path))
+    study = open(file.study, ledger=ledger)
+    try:
+        return study.report(file.tables, **file.terms)
+    except BaseException:
+        if not isinstance(ledger, Ledger):  # else it is the caller's
+            study.close()
+        raise
 
 
 def _ledger(where: str | PathLike[str], name: str, policy: Policy) -> Ledger:

@@ -1,4 +1,4 @@
-"""Plans, answers, releases, studies and ledgers as a notebook shows them: small tables, readable on light and dark.
+"""What a notebook shows of plans, answers, reports, releases, studies and ledgers: small tables, on light and dark.
 
 Colours are the notebook's own (`inherit`, `currentColor`), styles are inline, since notebooks drop style sheets, and
 every text is escaped: a key may be anything. Of a long table the first and the last rows are shown.
@@ -21,8 +21,11 @@ from discreet.parameters import quote
 from discreet.release.answer import Answer
 from discreet.release.plan import Plan
 from discreet.release.release import Cumulative, Histogram, Release, Releases, Vector
+from discreet.release.reports.plan import ReportPlan
+from discreet.release.reports.report import Report
 from discreet.release.study import Study
 from discreet.show.figures.released_table import triples
+from discreet.show.json import measured_text
 
 _BOX = "font-family:system-ui,sans-serif;font-size:13px;line-height:1.5;color:inherit"
 _TABLE = "border-collapse:collapse;margin:4px 0;color:inherit;background:transparent"
@@ -39,7 +42,7 @@ def _inline(tag: str, text: bool) -> str:
 
 
 def of(value: object) -> str:
-    """The HTML of a plan, an answer, a release, a study or a ledger."""
+    """The HTML of a plan, an answer, a report, a release, a study or a ledger."""
     for kind, parts in _PARTS.items():
         if isinstance(value, kind):
             return f'<div style="{_BOX}">{"".join(parts(value))}</div>'
@@ -90,6 +93,22 @@ def _plan(plan: Plan) -> Iterator[str]:
 def _answer(answer: Answer) -> Iterator[str]:
     yield table(answer.columns, answer.cells, texts=keys_of(answer))
     yield line(repr(answer).splitlines()[-1])
+
+
+def _report_plan(plan: ReportPlan) -> Iterator[str]:
+    headings, *rows = plan.table
+    yield line(plan.summary, quiet=False)
+    yield table(headings, rows, most=None)
+    yield line(measured_text(plan))
+    yield line(f"{plan.agreement} Nothing was read, nothing is spent.")
+
+
+def _report(report: Report) -> Iterator[str]:
+    yield line(report.plan.title, quiet=False)
+    for name, answer in report.tables.items():
+        yield line(name, quiet=False)
+        yield table(answer.columns, answer.cells, texts=keys_of(answer))
+    yield line(repr(next(iter(report.tables.values()))).splitlines()[-1])
 
 
 def _release(release: Release) -> Iterator[str]:
@@ -167,6 +186,8 @@ def _places(release: Vector) -> tuple[str, list[str]]:
 _PARTS: dict[type, Callable[[Any], Iterator[str]]] = {
     Plan: _plan,
     Answer: _answer,
+    ReportPlan: _report_plan,
+    Report: _report,
     Release: _release,
     Releases: _releases,
     Study: _study,

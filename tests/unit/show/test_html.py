@@ -10,6 +10,7 @@ import discreet
 from discreet import InvalidParameter
 from discreet.show import html
 from released import answer_of, group, numbers
+from reports import MARKUP, plan_in
 from studies import select, study_of
 
 ODD = "<script>alert(\"1\")</script> & 'x'"
@@ -112,3 +113,19 @@ def test_colors_are_the_notebooks_own():
 def test_what_has_no_table_is_refused():
     with pytest.raises(InvalidParameter, match="expected a plan, an answer"):
         html.of(3)
+
+
+def test_a_report_shows_its_plan_and_its_tables(tmp_path):
+    plan = plan_in(tmp_path)
+    text = plan._repr_html_()
+    assert Cells(text).rows == plan.table
+    for said in (plan.summary, "measured: county × ", plan.agreement, "Nothing was read, nothing is spent."):
+        assert said in text
+    report = plan.release()
+    text = report._repr_html_()
+    answers = list(report.tables.values())
+    shown = [row for answer in answers[:2] for row in (answer.columns, *answer.cells)]
+    assert Cells(text).rows[: len(shown)] == shown
+    assert MARKUP not in text
+    for said in ("People &amp; &lt;more&gt;", "by_county", "both", "27 rows", "ε 1 spent, 2 left · add-remove"):
+        assert said in text

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from discreet import views
 from discreet.ask import normal
 from discreet.ask.query import Named, Query, canonical, texts
+from discreet.ask.reportfile import rows_file
 from discreet.ask.scope import Scope
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Exact, Request
@@ -93,6 +94,8 @@ class ReportPlan:
     """Rows of a group for which errors of means are shown."""
     integers: bool = False
     """Whether counts are those of rows that reproduce the tables."""
+    rows: str | None = None
+    """The file of such rows that is saved with the tables."""
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -293,8 +296,11 @@ class ReportPlan:
             )
         if self.known and not self.axes:
             raise InvalidParameter("all that is asked for is public here, the number of rows: ask for it alone, free")
-        if self.integers:
-            refuse_large([one.axis for one in self.asked.attributes if one.group is not None])
+        grouped = [one.axis for one in self.asked.attributes if one.group is not None]
+        if self.integers or self.rows is not None:
+            refuse_large(grouped)
+        if self.rows is not None and not grouped:
+            raise InvalidParameter("rows have the group columns of the tables, and there are none: leave rows out")
         with suppress(ArithmeticError, ValueError):
             _ = self.lines
             return self
@@ -333,18 +339,15 @@ class ReportPlan:
     def _repr_html_(self) -> str:
         return views.html(self)
 
+    @property
+    def agreement(self) -> str:
+        """What holds between the tables."""
+        return f"All tables agree: every {self.study.policy.unit} counts in all of them alike."
+
     def __repr__(self) -> str:
         headings, *rows = self.table
-        unit = "row" if self.study.policy.unit == "row" else self.study.policy.unit
-        return "\n".join(
-            [
-                one_line(self.summary),
-                *table_lines(headings, rows),
-                one_line(
-                    f"All tables agree: every {unit} counts in all of them alike. Nothing was read, nothing is spent."
-                ),
-            ]
-        )
+        last = f"{self.agreement} Nothing was read, nothing is spent."
+        return "\n".join([one_line(self.summary), *table_lines(headings, rows), one_line(last)])
 
 
 _HEAD = 2_000
@@ -370,6 +373,7 @@ def report_plan(
     weights: Mapping[str, Any] | None = None,
     size: Any = 1000,
     integers: bool = False,
+    rows: Any = None,
 ) -> ReportPlan:
     """The plan of a report: at ε, or with the least ε whose errors are all within what is asked."""
     if (epsilon is None) == (within is None):
@@ -391,6 +395,7 @@ def report_plan(
         simultaneous=simultaneous,
         size=exact_count("size", size),
         integers=integers,
+        rows=None if rows is None else rows_file(rows),
     )
     if epsilon is not None:
         amount = exact_epsilon(epsilon)

@@ -19,7 +19,7 @@ from typing import Any
 from discreet.errors import InvalidParameter
 from discreet.files.writer import NOTHING, Kept, write
 from discreet.parameters import quote
-from discreet.show.figures import accuracy, budget, laws, release, theme
+from discreet.show.figures import accuracy, budget, laws, release, theme, together
 
 NAMES: MappingProxyType[str, Callable[..., theme.Figure]] = MappingProxyType(
     {
@@ -30,6 +30,7 @@ NAMES: MappingProxyType[str, Callable[..., theme.Figure]] = MappingProxyType(
         "budget": budget.budget,
         "response": accuracy.response,
         "attacker": laws.attacker,
+        "together": together.together,
     }
 )
 

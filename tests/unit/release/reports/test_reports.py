@@ -268,7 +268,7 @@ def test_data_that_changed_has_no_report(tmp_path):
         (TABLES, {"epsilon": 0}, "epsilon"),
         ({"a": "SELECT sex, median(cost) AS x FROM data GROUP BY sex"}, {"epsilon": 1}, "a: a report has counts"),
         ({"a": "SELECT sex, stddev(cost) AS x FROM data GROUP BY sex"}, {"epsilon": 1}, "a: a report has counts"),
-        ({1: "SELECT count(*) FROM data"}, {"epsilon": 1}, "by name"),
+        ({1: "SELECT count(*) FROM data"}, {"epsilon": 1}, "the name of a table"),
     ],
 )
 def test_what_cannot_be_reported_is_refused_before_any_spend(tmp_path, tables, terms, words):

@@ -1,0 +1,97 @@
+"""Whole reports from a file: the price and the errors of all tables, then one release into a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.cli.options import TYPER, Analyst, Anchor, AsJson, Force, LedgerPlace, RequestId
+from discreet.errors import DiscreetError, EngineFailed
+
+if TYPE_CHECKING:
+    from discreet.release.reports.plan import ReportPlan
+    from discreet.release.reports.report import Report
+
+app = typer.Typer(help="Plan and publish tables that are measured together, from a file.", **TYPER)
+
+ReportPath = Annotated[str, typer.Argument(metavar="REPORT", help="The tables, and their study: report.toml.")]
+Folder = Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help="Where to; it is made if not there.")]
+
+
+@app.command("plan")
+def plan(report: ReportPath, ledger: LedgerPlace = None, anchor: Anchor = None, as_json: AsJson = False) -> None:
+    """Show what all tables cost together and how near each will be, also if asked one by one. It is free."""
+    from discreet.cli import terminal
+    from discreet.cli.progress import spending_nothing
+    from discreet.show.json import report_plan_json
+
+    with spending_nothing():
+        planned = _planned(report, ledger, anchor)
+        if as_json:
+            terminal.say_json(report_plan_json(planned))
+            return
+        terminal.show_report_plan(planned)
+        places = {"ledger": terminal.without_secrets(ledger), "anchor": anchor}
+        folder = f"{Path(report).stem}/"
+        terminal.show_next(planned, planned.epsilon, ["report", "release", report, "-o", folder], places)
+
+
+@app.command("release")
+def release(
+    report: ReportPath,
+    output: Folder,
+    force: Force = False,
+    request_id: RequestId = None,
+    analyst: Analyst = None,
+    ledger: LedgerPlace = None,
+    anchor: Anchor = None,
+    as_json: AsJson = False,
+) -> None:
+    """Spend ε once, then write all tables as CSV and Parquet, a page and the record. Asked again, it is free."""
+    from discreet.cli import outputs, terminal
+    from discreet.cli.progress import released, spending_nothing
+    from discreet.release.plan import REPORTS
+    from discreet.show.tables import refuse_taken
+
+    with spending_nothing():
+        planned = _planned(report, ledger, anchor)
+        refuse_taken(planned, output, force=force)
+        study = planned.study
+        known = request_id is not None and study.ledger.entry(REPORTS + request_id, study=study.name) is not None
+    tables = released(study, planned.release, request_id=request_id, analyst=analyst, kind=REPORTS)
+    files = _saved(tables, output, force)
+    if as_json:
+        named = {name: terminal.answer_as_json(answer)["columns"] for name, answer in tables.tables.items()}
+        more = {"left": str(tables.remaining), "entry": tables.entry, "record": tables.record}
+        terminal.say_json({"tables": named, **more, "saved": list(map(str, files))})
+        return
+    terminal.say(f"{outputs.receipt(tables, study, ledger=ledger, known=known)} {_written(tables, files)}")
+
+
+def _planned(report: str, ledger: str | None, anchor: str | None) -> ReportPlan:
+    from discreet.ask.reportfile import ReportFile
+    from discreet.cli.progress import opened_study, watched
+
+    file = ReportFile.load(report)
+    study = opened_study(str(file.study), ledger, anchor)
+    return watched(lambda: study.report(file.tables, **file.terms), "planning")
+
+
+def _saved(report: Report, folder: str, force: bool) -> list[Path]:
+    try:
+        return [Path(file) for file in report.save(folder, force=force)]
+    except (DiscreetError, OSError) as error:
+        why = str(error.strerror if isinstance(error, OSError) else error)
+        raise EngineFailed(
+            f"the report could not be written: {why.rstrip('.')}. It is kept in the ledger: ask again, it is free"
+        ) from None
+
+
+def _written(report: Report, files: list[Path]) -> str:
+    """What was written, in a few words."""
+    page, *others = files
+    many = len(report.tables)
+    names = [file.name for file in others[2 * many :]]
+    return f"Wrote {page}, {many} {'table' if many == 1 else 'tables'} as CSV and Parquet, {', '.join(names)}"
