@@ -1,13 +1,23 @@
-"""A plan as JSON: one form for the command line and for HTTP. Exact numbers are texts."""
+"""The plan of a question or a report as JSON: one form for the command line and for HTTP. Exact numbers are texts."""
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict
 
-from discreet.formats import or_null
+from discreet.ask.expression import Column
+from discreet.ask.normal import text
+from discreet.ask.query import Named
+from discreet.formats import or_null, shown
 
 if TYPE_CHECKING:
     from discreet.release.plan import Plan
+    from discreet.release.reports.plan import ReportPlan
+
+
+_MOST_SETS = 10
+"""Sets that a line names."""
 
 
 class Words(dict[str, Any]):
@@ -82,3 +92,110 @@ def plan_json(plan: Plan) -> PlanJson:
         "remaining": str(plan.study.remaining),
         "text": repr(plan),
     }
+
+
+class ReportLineJson(TypedDict):
+    """The error of one number of a table: together with all others, and if each table were asked alone."""
+
+    table: str
+    column: str
+    rows: int
+    size: int | None
+    within: str
+    reach: float | None
+    one_by_one: str
+    alone: float | None
+
+
+class MeasuredSet(TypedDict):
+    """Columns whose cells get noise."""
+
+    columns: list[str]
+    cells: int
+    epsilon: Exact
+
+
+class ReportPlanJson(TypedDict):
+    """What a report will cost and give."""
+
+    study: str
+    title: str
+    epsilon: Exact
+    confidence: Exact
+    simultaneous: bool
+    integers: bool
+    lines: list[ReportLineJson]
+    measured: list[MeasuredSet]
+    remaining: Exact
+    text: Annotated[str, Words(description="the plan as a terminal shows it")]
+
+
+def report_plan_json(plan: ReportPlan) -> ReportPlanJson:
+    return {
+        "study": plan.study.name,
+        "title": plan.title,
+        "epsilon": str(plan.epsilon),
+        "confidence": str(plan.confidence),
+        "simultaneous": plan.simultaneous,
+        "integers": plan.integers,
+        "lines": [
+            {
+                "table": line.table,
+                "column": line.column,
+                "rows": line.cells,
+                "size": line.rows,
+                "within": line.within,
+                "reach": or_null(line.reach),
+                "one_by_one": line.one_by_one,
+                "alone": or_null(line.alone),
+            }
+            for line in plan.lines
+        ],
+        "measured": measured_sets(plan),
+        "remaining": str(plan.study.remaining),
+        "text": repr(plan),
+    }
+
+
+def measured_sets(plan: ReportPlan) -> list[MeasuredSet]:
+    """The sets that a report measures, the largest part of ε first."""
+    sets: list[MeasuredSet] = [
+        {
+            "columns": [_axis_name(plan, index, level) for index, level in enumerate(levels) if level],
+            "cells": math.prod(axis.sizes[level] for axis, level in zip(plan.axes, levels, strict=True)),
+            "epsilon": str(part * plan.epsilon),
+        }
+        for levels, part in plan.measured
+    ]
+    return sorted(sets, key=lambda one: -Fraction(one["epsilon"]))
+
+
+def set_text(measured: MeasuredSet) -> str:
+    """A set as a reader sees it.
+
+    >>> set_text({"columns": ["county", "month"], "cells": 60, "epsilon": "1/2"})
+    'county × month'
+    """
+    return " × ".join(measured["columns"]) or "all rows"
+
+
+def measured_text(plan: ReportPlan) -> str:
+    """What a report measures, in one line."""
+    sets = [f"{set_text(one)} with ε {shown(Fraction(one['epsilon']))}" for one in measured_sets(plan)]
+    return f"measured: {', '.join(sets[:_MOST_SETS])}{', …' if len(sets) > _MOST_SETS else ''}"
+
+
+def _axis_name(plan: ReportPlan, index: int, level: int) -> str:
+    """What tables call a column on a level, or what it is called in the data."""
+    attribute = plan.asked.attributes[index]
+    for table in plan.asked.tables:
+        for group, own in zip(table.query.groups, table.groups, strict=True):
+            for title, output in table.query.outputs:
+                if own == (index, level) and output == Named(group.name):
+                    return title
+    of: Any = attribute.number.of.of if attribute.number is not None else attribute.group and attribute.group.of
+    name: str = of.name if isinstance(of, Column) else text(of)
+    if level == attribute.axis.levels:
+        return name
+    parent = plan.study.policy.columns[name].parent if isinstance(of, Column) else None
+    return parent or f"parts of {name}"
