@@ -34,7 +34,7 @@ from discreet.parameters import UNIT
 from discreet.release.answer import Answer
 from discreet.release.plan import REPORTS, Plan, labels
 from discreet.release.reports.earlier import restored
-from discreet.release.reports.plan import ReportPlan, report_plan
+from discreet.release.reports.plan import ReportPlan
 from discreet.release.reports.report import Report
 from discreet.release.study import Study
 from discreet.serve import bodies
@@ -220,10 +220,10 @@ class Desk:
         """The plan of a report that is worth its cost to the server."""
         try:
             seat = self._seat(person, question["study"])
-            queries = _queries(seat, question["tables"])
-            self._refuse_large("A report", list(queries.values()), MOST_REPORTED)
+            with suppress(InvalidParameter, QueryRefused):  # the study says which table is wrong
+                self._refuse_large("A report", list(_queries(seat, question["tables"]).values()), MOST_REPORTED)
             terms: dict[str, Any] = {name: term for name, term in question.items() if name not in _NO_TERMS}
-            plan = report_plan(seat, queries, **terms)
+            plan = seat.report(question["tables"], **terms)
         except DiscreetError as error:
             raise _unplanned(error, question) from None
         most = self._limits.most_numbers

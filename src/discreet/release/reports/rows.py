@@ -138,7 +138,7 @@ def _rounded(axes: list[Axis], levels: Iterable[Levels], cells: Floats) -> NDArr
     sums = np.floor(np.cumsum(cells.ravel()) + 0.5).astype(np.int64)
     rounded: NDArray[np.int64] = np.diff(sums, prepend=sums[:1] * 0).reshape(cells.shape)
     maps = [_sums(axes, chosen) for chosen in levels]
-    for turn in range(_TURNS):
+    for turn in range(_TURNS if axes else 0):  # one cell is its own sum
         gap, pull = rounded - cells, np.zeros(cells.shape)
         for down, up in maps:
             pull += up(down(gap))

@@ -24,7 +24,7 @@ export class Report {
   // The first table is what the form of one question asks.
   begin(sql) {
     const group = /GROUP BY (\w+)$/.exec(sql)?.[1];
-    if (!find("tables").children.length) this.add(group ? `by_${group}` : "table_1", sql);
+    if (!find("tables").children.length) this.add(this.free(group ? `by_${group}` : "table_1"), sql);
   }
 
   // A table over the next group column, so that there is something to edit.
@@ -40,8 +40,9 @@ export class Report {
 
   free(name) {
     const names = new Set(this.rows().map(([taken]) => taken));
-    let [found, at] = [name, 2];
-    for (; names.has(found); at += 1) found = `${name}_${at}`;
+    const plain = name.replaceAll(/[^\p{L}\p{N}_-]+/gu, "_").slice(0, 50); // files are named after it
+    let [found, at] = [plain, 2];
+    for (; names.has(found); at += 1) found = `${plain}_${at}`;
     return found;
   }
 
