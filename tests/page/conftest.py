@@ -120,6 +120,15 @@ class Tab:
         self.page.get_by_label("SQL").fill(sql)
         self.planned()
 
+    def tables(self, asked: dict[str, str]) -> None:
+        """Write the tables of a report, of which the form has one."""
+        for at, (name, sql) in enumerate(asked.items()):
+            if at:
+                self.page.get_by_role("button", name="Add a table").click()
+            self.page.get_by_label("Name of the table").nth(at).fill(name)
+            self.page.get_by_label("SELECT of the table").nth(at).fill(sql)
+        self.planned()
+
     def release(self) -> None:
         self.page.locator("#release").click()
         self.page.locator("#confirm-yes").click()

@@ -8,6 +8,7 @@ import json
 import logging
 import re
 from fractions import Fraction
+from itertools import product
 from typing import Any
 from unittest import mock
 
@@ -46,6 +47,12 @@ def url(site):
 def raw(text: str) -> bytes:
     """A good question with something in it that JSON writes and Python would not."""
     return json.dumps(body(epsilon="EPSILON")).replace('"EPSILON"', text).encode()
+
+
+def reported(**changed: Any) -> dict[str, Any]:
+    """A report to be released."""
+    tables = {"by_county": BY_COUNTY, "all": "SELECT count(*) AS n, sum(age) AS s FROM people"}
+    return body(**{"sql": None, "tables": tables, **changed})
 
 
 def asked(**changed: Any) -> bytes:
@@ -129,6 +136,24 @@ def test_a_bad_body_is_refused_spends_nothing_and_the_server_lives(site, url, na
     assert len(told.content) < 1000
     assert site.study.ledger.entries("people") == before
     assert httpx.get(url + "/health").status_code == 200
+
+
+REPORTED = [name for name in BODIES if not {"sql", "ask", "question"} & set(name.replace("'", " ").split())]
+"""Bodies that are as bad for a report."""
+
+
+def test_a_bad_body_of_a_report_is_refused_spends_nothing_and_the_server_lives(site, url):
+    before, headers = site.study.ledger.entries("people"), {**site.headers("ann"), "content-type": JSON}
+    with httpx.Client(base_url=url, headers=headers, timeout=30) as client:
+        for name in REPORTED:
+            status, content = BODIES[name]
+            content = re.sub(rb'"sql": ("(?:[^"\\]|\\.)*")', rb'"tables": {"t": \1}', content)
+            told = client.post("/report", content=content)
+            assert told.status_code == status, (name, told.text)
+            assert set(told.json()) == {"error", "advice"}
+            assert len(told.content) < 1000
+    assert site.study.ledger.entries("people") == before
+    assert len(REPORTED) > 40
 
 
 def test_a_lenient_reader_would_take_some_of_them():
@@ -242,7 +267,7 @@ FAILURES = {
     "a key": KeyError(CANARY),
     "a timeout": TimeoutError(CANARY),
 }
-PLACES = ["fetch", "record", "answer"]
+PLACES = ["fetch", "record", "answer_body"]
 
 
 def failing(site: Served, place: str, error: Exception) -> Any:
@@ -250,7 +275,7 @@ def failing(site: Served, place: str, error: Exception) -> Any:
         return mock.patch.object(site.study.engine, "fetch", side_effect=error)
     if place == "record":
         return mock.patch.object(site.study.ledger, "record", side_effect=error)
-    return mock.patch("discreet.serve.desk.answer_body", side_effect=error)
+    return mock.patch(f"discreet.serve.desk.{place}", side_effect=error)
 
 
 def appearance(response: httpx.Response) -> tuple[Any, ...]:
@@ -272,6 +297,21 @@ def test_every_failure_after_the_spend_looks_the_same(site, url, caplog):
     assert len(seen) == 1
     assert json.dumps(FAILURE.body, separators=(",", ":")) in seen.pop()
     assert "RuntimeError" in caplog.text
+
+
+def test_every_failure_of_a_report_after_the_spend_looks_the_same(site, url):
+    seen = set()
+    with httpx.Client(base_url=url, headers=site.headers("ann")) as client:
+        for at, (place, error) in enumerate(product(["fetch", "record", "report_body"], list(FAILURES.values())[:2])):
+            before, question = site.study.spent, reported(epsilon=str(Fraction(1 + at, 10**4)))
+            with failing(site, place, error):
+                seen.add(str(appearance(client.post("/report", json=question))))
+            assert site.study.spent > before
+            spent = site.study.spent
+            assert client.post("/report", json=question).status_code == 200  # asked again: answered, not charged
+            assert site.study.spent == spent
+    assert len(seen) == 1
+    assert json.dumps(FAILURE.body, separators=(",", ":")) in seen.pop()
 
 
 def test_a_talkative_server_would_be_seen(site, url):
@@ -313,6 +353,11 @@ def everything_said(site: Served) -> list[str]:
             if answers[-1].status_code == 200:
                 entry = answers[-1].json()["id"]
                 answers += [client.get(f"/releases/{entry}?format={form}") for form in ("json", "csv", "parquet")]
+        report = reported(epsilon="0.05")
+        answers.append(client.post("/report", json=report))
+        answers.append(client.post("/report/plan", json=reported(request_id=None)))
+        place = f"/reports/{report['request_id']}"
+        answers += [client.get(place + more) for more in ("", "/by_county", "/by_county?format=csv", "/nothing")]
         answers.append(client.get("/ledger"))
         said += [f"{answer.status_code} {answer.headers} {answer.content!r} {answer.text}" for answer in answers]
     return said
@@ -323,7 +368,7 @@ def test_the_canary_is_in_no_response_header_or_log(tmp_path, caplog, capfd):
     with served(tmp_path, table=people([(CANARY, 7319.0625)])) as site:
         said = everything_said(site)
         with failing(site, "fetch", RuntimeError(f"{CANARY} 7319.0625")):
-            told = site.client().post("/release", json=body(epsilon="0.011"))
+            told = site.client().post("/release", json=body(sql="SELECT sum(age) FROM people", epsilon="0.011"))
         said.append(f"{told.status_code} {told.headers} {told.text}")
         assert told.status_code == 503
     printed = capfd.readouterr()
@@ -364,7 +409,13 @@ def seen(site: Served, sqls: list[str]) -> list[Any]:
             for told in (client.post("/plan", json=plan), client.post("/release", json=question)):
                 headers = [pair for pair in told.headers.raw if pair[0].lower() != b"content-length"]
                 found.append((told.status_code, headers, shape(told.json())))
-        for path in ("/studies", "/ledger", "/releases/q0"):
+        report = reported(tables={"by_county": SHAPED[0], "all": "SELECT count(*) FROM people"}, request_id="r")
+        for path in ("/report/plan", "/report"):
+            told = client.post(
+                path, json={name: report[name] for name in report if path == "/report" or name != "request_id"}
+            )
+            found.append((told.status_code, shape(told.json())))
+        for path in ("/studies", "/ledger", "/releases/q0", "/reports/r"):
             told = client.get(path)
             found.append((told.status_code, shape(told.json())))
     return found
@@ -394,7 +445,7 @@ def test_neighbours_give_the_same_headers_and_shapes(tmp_path, name):
         with served(tmp_path / str(at), table=people(extra)) as site:
             both.append(seen(site, SHAPED))
     assert both[0] == both[1]
-    assert len(both[0]) == 2 * len(SHAPED) + 3
+    assert len(both[0]) == 2 * len(SHAPED) + 2 + 4
 
 
 def test_a_count_of_neighbours_has_the_same_length_to_the_byte(tmp_path):
@@ -449,6 +500,16 @@ def test_good_questions_fit_the_description(site, url):
             told = httpx.post(url + path, json=question, headers=headers)
             assert told.status_code == 200
             SCHEMA[path]["POST"].validate_response(told)
+    report = reported(request_id="fits")
+    plan = {name: value for name, value in report.items() if name != "request_id"}
+    for path, question in (("/report/plan", plan), ("/report", report)):
+        told = httpx.post(url + path, json=question, headers=headers)
+        assert told.status_code == 200
+        SCHEMA[path]["POST"].validate_response(told)
+    for path, place in (("/reports/{id}", "/reports/fits"), ("/reports/{id}/{table}", "/reports/fits/all")):
+        told = httpx.get(url + place, headers=headers)
+        assert told.status_code == 200
+        SCHEMA[path]["GET"].validate_response(told)
     for path in ("/studies", "/ledger", "/health", "/openapi.json"):
         SCHEMA[path]["GET"].validate_response(httpx.get(url + path, headers=headers))
 

@@ -22,6 +22,7 @@ from discreet.ask.kinds import kind_of
 from discreet.ask.query import Combined, Group, Named, Number, Output, Query, Test
 from discreet.errors import EngineFailed, InvalidParameter
 from discreet.release.answer import Answer, columns_json, write_table
+from discreet.release.reports.report import Report
 from discreet.serve import bodies
 from discreet.serve.refusals import Refusal
 from discreet.serve.schema import encoded
@@ -79,11 +80,34 @@ def answer_body(answer: Answer, study: str, view: Mapping[str, Any]) -> bytes:
     return encoded(known)[:-1] + b',"record":' + answer.content + b"}"
 
 
-def answer_of(body: bodies.Answer) -> Answer:
-    """The answer that `answer_body` wrote, made of the very bytes that the ledger keeps."""
+def report_body(report: Report, study: str) -> bytes:
+    """A report as JSON: its tables, each an answer, and its record as the very bytes of the ledger."""
+    known = {
+        "id": report.entry,
+        "study": study,
+        "title": report.plan.title,
+        "epsilon": str(report.epsilon),
+        "remaining": str(report.remaining),
+        "sha256": sha256(report.content).hexdigest(),
+    }
+    tables = [
+        json.dumps(name, ensure_ascii=False).encode() + b":" + answer_body(answer, study, view_json(answer.query))
+        for name, answer in report.tables.items()
+    ]
+    return encoded(known)[:-1] + b',"tables":{' + b",".join(tables) + b'},"record":' + report.content + b"}"
+
+
+def content_of(body: bodies.Answer | bodies.Report) -> bytes:
+    """The very bytes that the ledger keeps."""
     content = encoded(body["record"])
     if sha256(content).hexdigest() != body["sha256"]:
         raise EngineFailed("the answer came damaged over the network; ask again, which costs nothing more")
+    return content
+
+
+def answer_of(body: bodies.Answer) -> Answer:
+    """The answer that `answer_body` wrote, made of the very bytes that the ledger keeps."""
+    content = content_of(body)
     return Answer(
         content=content,
         query=view_query(body["view"], content),

@@ -31,11 +31,12 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from discreet.ask.statistics import STATISTICS
+from discreet.release.answer import Answer
 from discreet.release.study import Study
 from discreet.serve import bodies
 from discreet.serve.access import Access, Person
 from discreet.serve.address import LOCAL, host_name
-from discreet.serve.answers import answer_body, written
+from discreet.serve.answers import answer_body, report_body, view_json, written
 from discreet.serve.bodies import FORMATS
 from discreet.serve.desk import Desk
 from discreet.serve.limits import Limits, Rate, Turns, read_body
@@ -73,7 +74,7 @@ _SINGLE = (b"authorization", b"content-length", b"content-type")
 """Headers of which two would be read differently by a proxy in front."""
 _CLOSE = (b"connection", b"close")
 _SHORT_THREADS = 4
-Question = TypeVar("Question", bodies.Question, bodies.Request)
+Question = TypeVar("Question", bodies.Question, bodies.Request, bodies.ReportQuestion, bodies.ReportRequest)
 
 
 def application(
@@ -95,8 +96,12 @@ def application(
         Route("/studies", front.studies),
         Route("/plan", front.plan, methods=["POST"]),
         Route("/release", front.release, methods=["POST"]),
+        Route("/report/plan", front.report_plan, methods=["POST"]),
+        Route("/report", front.report, methods=["POST"]),
         Route("/ledger", front.ledger),
         Route("/releases/{id}", front.released),
+        Route("/reports/{id}", front.reported),
+        Route("/reports/{id}/{table:path}", front.table),
         Route("/page/statistics.js", front.statistics),
         Mount("/page", StaticFiles(directory=PAGE)),
     ]
@@ -144,14 +149,18 @@ class Front:
         return await self._asked(request, bodies.Question, lambda question: encoded(self._desk.plan(person, question)))
 
     async def release(self, request: Request) -> Response:
-        person = self._person(request)
-        if not self._releases.take(person.name):
-            raise Refusal(
-                429,
-                f"A person can ask for {self._limits.releases_per_day:,} releases a day.",
-                "GET /releases/{id} shows an answer again; nothing was spent.",
-            )
+        person = self._releasing(request)
         return await self._asked(request, bodies.Request, lambda question: self._desk.release(person, question))
+
+    async def report_plan(self, request: Request) -> Response:
+        person = self._person(request)
+        return await self._asked(
+            request, bodies.ReportQuestion, lambda question: encoded(self._desk.report_plan(person, question))
+        )
+
+    async def report(self, request: Request) -> Response:
+        person = self._releasing(request)
+        return await self._asked(request, bodies.ReportRequest, lambda question: self._desk.report(person, question))
 
     async def released(self, request: Request) -> Response:
         """An answer again, in the format that the client likes best."""
@@ -159,7 +168,30 @@ class Front:
 
         def work() -> Response:
             answer, study, view = self._desk.answer(person, request.path_params["id"])
-            return sent(answer_body(answer, study, view) if form == "json" else written(answer, form), FORMATS[form])
+            return sent(_in_form(answer, study, view, form), FORMATS[form])
+
+        return await self._worked(request, self._drawings if form == "png" else self._long, work)
+
+    async def reported(self, request: Request) -> Response:
+        """A report again."""
+        person = self._person(request)
+        _only(request, set())
+
+        def work() -> Response:
+            return sent(report_body(*self._desk.reported(person, request.path_params["id"])))
+
+        return await self._worked(request, self._long, work)
+
+    async def table(self, request: Request) -> Response:
+        """A table of a report, in the format that the client likes best."""
+        person, form = self._person(request), _format(request)
+
+        def work() -> Response:
+            report, study = self._desk.reported(person, request.path_params["id"])
+            answer = report.tables.get(request.path_params["table"])
+            if answer is None:
+                raise Refusal(404, "The report has no such table.", "GET /reports/{id} has them all.")
+            return sent(_in_form(answer, study, view_json(answer.query), form), FORMATS[form])
 
         return await self._worked(request, self._drawings if form == "png" else self._long, work)
 
@@ -194,10 +226,25 @@ class Front:
         request.scope["discreet.exit"].enter_context(self._turns.standing(person.name))
         return person
 
+    def _releasing(self, request: Request) -> Person:
+        """Whose token came with the request, if they may ask for one more release today."""
+        person = self._person(request)
+        if not self._releases.take(person.name):
+            raise Refusal(
+                429,
+                f"A person can ask for {self._limits.releases_per_day:,} releases a day.",
+                "GET /releases/{id} shows an answer again; nothing was spent.",
+            )
+        return person
+
     async def _worked(self, request: Request, threads: anyio.CapacityLimiter, work: Callable[[], Response]) -> Response:
         """What comes of blocking work, in a thread, when it is the person's turn; which lasts until all is sent."""
         await request.scope["discreet.exit"].enter_async_context(self._turns.turn(request.scope["discreet.name"]))
         return await anyio.to_thread.run_sync(work, limiter=threads)
+
+
+def _in_form(answer: Answer, study: str, view: Mapping[str, Any], form: str) -> bytes:
+    return answer_body(answer, study, view) if form == "json" else written(answer, form)
 
 
 async def _refused(_: Request, error: Exception) -> Response:

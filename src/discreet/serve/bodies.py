@@ -15,9 +15,10 @@ from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict
 from discreet.ask.statistics import STATISTICS
 from discreet.ask.statistics import Question as Asked
 from discreet.serve.refusals import Refusal as Refused
-from discreet.show.json import Exact, PlanJson, PlanLine, Words
+from discreet.show.json import Exact, MeasuredSet, PlanJson, PlanLine, ReportLineJson, ReportPlanJson, Words
 
-REQUEST_ID = "[A-Za-z0-9._-]{1,50}"
+REQUEST_ID = "[A-Za-z0-9._-]{1,40}"
+"""With the longest name of a person, and what the ledger puts before the id of a report, it is a name in the ledger."""
 
 KINDS: dict[str, type[Any]] = {row.question.__name__: row.question for row in STATISTICS.values() if row.question}
 """The questions in Python, by name."""
@@ -77,6 +78,31 @@ class Request(Question):
     request_id: Annotated[str, "a text", Words(pattern=f"^{REQUEST_ID}$")]
 
 
+class ReportQuestion(TypedDict):
+    """Tables that are asked together, and at what price: `epsilon` for all of them, or `within` for each."""
+
+    study: Annotated[str, "the name of a study"]
+    tables: Annotated[
+        dict[str, str], 'an object such as {"by_county": "SELECT county, count(*) …"}', Words(minProperties=1)
+    ]
+    epsilon: NotRequired[Number]
+    within: NotRequired[
+        Annotated[Number | dict[str, Number], 'a number such as 50, or an object such as {"by_county": 50}']
+    ]
+    confidence: NotRequired[Number]
+    simultaneous: NotRequired[Annotated[bool, "true or false"]]
+    size: NotRequired[Annotated[int, "a whole number", Words(minimum=1, maximum=10**18)]]
+    weights: NotRequired[Annotated[dict[str, Number], 'an object such as {"by_county": 2}']]
+    title: NotRequired[Annotated[str, "a text"]]
+    integers: NotRequired[Annotated[bool, "true or false"]]
+
+
+class ReportRequest(ReportQuestion):
+    """A report to be released, under an id of the client's."""
+
+    request_id: Annotated[str, "a text", Words(pattern=f"^{REQUEST_ID}$")]
+
+
 ONE_OF = {
     ("sql", "ask"): "A question is given either as sql or as ask.",
     ("epsilon", "within"): None,  # the study itself says so
@@ -85,7 +111,7 @@ NOT_BOTH = {
     ("sql", "where"): "where and by belong to ask; in SQL, write WHERE and GROUP BY.",
     ("sql", "by"): "where and by belong to ask; in SQL, write WHERE and GROUP BY.",
 }
-"""Fields of a question that exclude each other, and what is said to a client who gives them."""
+"""Fields of a body that exclude each other, where it has them, and what is said to a client who gives them."""
 
 
 class Refusal(TypedDict):
@@ -168,6 +194,23 @@ class Answer(TypedDict):
     view: dict[str, Any]
 
 
+class ReportPlan(ReportPlanJson):
+    """What a report would cost and give."""
+
+
+class Report(TypedDict):
+    """Tables that were released together, and what the ledger keeps of them: the noisy cells of all."""
+
+    id: str
+    study: str
+    title: str
+    epsilon: Exact
+    remaining: Exact
+    tables: dict[str, Answer]
+    record: dict[str, Any]
+    sha256: str
+
+
 class Entry(TypedDict):
     """One entry of the ledger."""
 
@@ -193,6 +236,7 @@ class Health(TypedDict):
 BODIES = (
     *(Refusal, Ask, Question, Request, Studies, Study, Column, Keys, Plan, PlanLine, Curve, Point),
     *(Answer, Entries, Entry, Health),
+    *(ReportQuestion, ReportRequest, ReportPlan, ReportLineJson, MeasuredSet, Report),
 )
 
 

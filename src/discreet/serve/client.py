@@ -10,8 +10,9 @@ network loses is asked for again under the same id, so it is charged once.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,10 +33,13 @@ from discreet.ledger.questions import new_request_id
 from discreet.parameters import quote
 from discreet.release.answer import Answer
 from discreet.release.design import Line
+from discreet.release.reports.plan import ReportLine
+from discreet.release.reports.report import report_text, table_of
 from discreet.serve import bodies
 from discreet.serve.address import is_local
-from discreet.serve.answers import answer_of
+from discreet.serve.answers import answer_of, content_of
 from discreet.serve.schema import fits
+from discreet.show.json import ReportLineJson
 
 if TYPE_CHECKING:
     import httpx
@@ -146,6 +150,25 @@ class Remote(Askable["RemotePlan"]):
         """The plan of a question in SQL; `terms` are those of a study of one's own."""
         return self._plan({"sql": text}, terms)
 
+    def report(self, tables: Mapping[str, str], **terms: Any) -> RemoteReportPlan:
+        """The plan of a whole report: tables by name, each in SQL; `terms` are those of a study of one's own."""
+        if not isinstance(tables, Mapping) or not all(isinstance(name, str) for name in tables):
+            raise InvalidParameter('tables must be given by name, as in {"by_county": "SELECT …"}')
+        asked = {"study": self.name, "tables": dict(tables), **_given(terms)}
+        body = self._server.post("/report/plan", asked, bodies.ReportPlan)
+        lines = [_report_line(line) for line in body["lines"]]
+        return RemoteReportPlan(
+            server=self._server,
+            question=asked,
+            body=body,
+            lines=lines,
+            title=body["title"],
+            epsilon=Fraction(body["epsilon"]),
+            confidence=Fraction(body["confidence"]),
+            simultaneous=body["simultaneous"],
+            integers=body["integers"],
+        )
+
     def entries(self) -> list[bodies.Entry]:
         """What was spent, as far as this token may see it."""
         return self._server.get("/ledger", bodies.Entries, study=self.name)["entries"]
@@ -153,6 +176,10 @@ class Remote(Askable["RemotePlan"]):
     def answer(self, entry: str) -> Answer:
         """A released answer again, by its id."""
         return answer_of(self._server.get(f"/releases/{entry}", bodies.Answer))
+
+    def released_report(self, entry: str) -> RemoteReport:
+        """A released report again, by its id."""
+        return _report_of(self._server.get(f"/reports/{entry}", bodies.Report))
 
     def close(self) -> None:
         """Let go of the server."""
@@ -178,8 +205,7 @@ class Remote(Askable["RemotePlan"]):
         return self._plan({"ask": ask, "where": list(asked.conditions), "by": list(asked.columns)}, terms)
 
     def _plan(self, question: Mapping[str, Any], terms: Mapping[str, Any]) -> RemotePlan:
-        given = {name: bodies.exact_json(value) for name, value in terms.items() if value is not None}
-        asked = {"study": self.name, **question, **given}
+        asked = {"study": self.name, **question, **_given(terms)}
         body = self._server.post("/plan", asked, bodies.Plan)
         known: dict[str, Any] = {name: body[name] for name in _SAME}  # type: ignore[literal-required]
         known |= {name: Fraction(body[name]) for name in _EXACT}  # type: ignore[literal-required]
@@ -215,6 +241,75 @@ class RemotePlan:
 
     def __repr__(self) -> str:
         return printable(self.body["text"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class RemoteReportPlan:
+    """Tables with one price, as the server says it; the names are those of a report of one's own."""
+
+    server: Server
+    question: Mapping[str, Any]
+    body: bodies.ReportPlan
+    title: str
+    epsilon: Fraction
+    confidence: Fraction
+    simultaneous: bool
+    integers: bool
+    lines: list[ReportLine]
+
+    def release(self, *, request_id: str | None = None) -> RemoteReport:
+        """All tables, spent for once; asked again, the recorded ones, free."""
+        request = {**self.question, "request_id": new_request_id() if request_id is None else request_id}
+        return _report_of(self.server.post("/report", request, bodies.Report))
+
+    def __repr__(self) -> str:
+        return printable(self.body["text"])
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class RemoteReport:
+    """Tables that were released together on a server; the names are those of a report of one's own."""
+
+    content: bytes
+    title: str
+    tables: Mapping[str, Answer]
+    record: Mapping[str, Any]
+    epsilon: Fraction
+    remaining: Fraction
+    entry: str
+
+    def __getitem__(self, name: str) -> Answer:
+        return table_of(self.tables, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def __repr__(self) -> str:
+        return report_text(self.title, self.tables, self.epsilon, self.remaining, self.record["neighbors"])
+
+
+def _report_of(body: bodies.Report) -> RemoteReport:
+    return RemoteReport(
+        content=content_of(body),
+        title=body["title"],
+        tables={name: answer_of(table) for name, table in body["tables"].items()},
+        record=body["record"],
+        epsilon=Fraction(body["epsilon"]),
+        remaining=Fraction(body["remaining"]),
+        entry=body["id"],
+    )
+
+
+def _report_line(line: ReportLineJson) -> ReportLine:
+    reach, alone = (math.inf if end is None else end for end in (line["reach"], line["alone"]))
+    return ReportLine(line["table"], line["column"], line["rows"], reach, alone, line["size"])
+
+
+def _given(terms: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: bodies.exact_json(value) for name, value in terms.items() if value is not None}
 
 
 def _line(line: Mapping[str, Any]) -> Line:

@@ -1,6 +1,6 @@
 """The desk: what a person may see, plan and release in the studies that are served. Blocking; HTTP is elsewhere.
 
-    release:  read the body → plan → claim the id → spend → read, draw, record → show
+    release, report:  read the body → plan → claim the id → spend → read, draw, record → show
 
 Everything up to the spend may be refused with a reason. What fails afterwards is one `FAILURE`. An id that has an
 answer gives that answer, whatever became of the data meanwhile. A hash of the data (its version, and what is made of
@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
@@ -23,25 +25,34 @@ from discreet.ask.query import Query, released
 from discreet.ask.questions import build
 from discreet.ask.scope import column_under
 from discreet.ask.sql import parse
-from discreet.errors import BudgetExceeded, DiscreetError
+from discreet.errors import BudgetExceeded, DiscreetError, InvalidParameter, QueryRefused
 from discreet.formats import or_null, shown
 from discreet.ledger.chain import Entry
 from discreet.ledger.questions import question_text
 from discreet.ledger.refusals import VoidQuestion
 from discreet.parameters import UNIT
 from discreet.release.answer import Answer
-from discreet.release.plan import Plan, labels
+from discreet.release.plan import REPORTS, Plan, labels
+from discreet.release.reports.earlier import restored
+from discreet.release.reports.plan import ReportPlan
+from discreet.release.reports.report import Report
 from discreet.release.study import Study
 from discreet.serve import bodies
 from discreet.serve.access import Person
-from discreet.serve.answers import answer_body, view_json, view_query
+from discreet.serve.answers import answer_body, report_body, view_json, view_query
 from discreet.serve.limits import Limits
 from discreet.serve.refusals import FAILURE, Refusal, refusal_of, tell_operator
 from discreet.serve.requests import Requests, ledger_id
-from discreet.show.json import plan_json
+from discreet.show.json import plan_json, report_plan_json
 
 MOST_STATISTICS = 100
 """In one question over HTTP: a plan of more takes seconds."""
+
+MOST_REPORTED = 50
+"""Statistics in all tables of a report over HTTP: a plan of more takes many seconds."""
+
+_MEASURED = 10
+"""Cells that a report may measure, for each number that it may have."""
 
 MOST_ENTRIES = 1_000
 _LONGEST_QUESTION = 4_000
@@ -59,7 +70,8 @@ _SIZE = 1_000
 
 _DECLARED = ("bounds", "keys", "discover", "bins", "precision", "missing", "other")
 _SHOWN = ("study", "number", "kind", "analyst", "epsilon", "amount", "time")
-_NO_TERMS = ("study", "sql", "where", "by", "ask", "request_id")
+_NO_TERMS = ("study", "sql", "where", "by", "ask", "tables", "request_id")
+_SHOWN_REPORT = ("title", "simultaneous", "size", "integers")
 
 
 class Seat(Study):
@@ -91,22 +103,54 @@ class Desk:
         plan = self._planned(person, question)
         return {**plan_json(plan), "curve": curve(plan)}
 
+    def report_plan(self, person: Person, question: bodies.ReportQuestion) -> bodies.ReportPlan:
+        return report_plan_json(self._planned_report(person, question))
+
     def release(self, person: Person, request: bodies.Request) -> bytes:
         """The answer to a question, spent for, or the one that its id has already."""
         name, study = ledger_id(person.name, request["request_id"]), request["study"]
         plan = self._planned(person, request)
         view, key = view_json(plan.query), self._keys[study]
-        asked = {name: value for name, value in request.items() if name != "request_id"}
-        body = sha256(json.dumps(asked, sort_keys=True, default=str).encode()).digest()
-        new = self._requests.claim(key, name, body=body, view=view)
-        try:
+
+        def answered(new: bool) -> bytes:
             stored = None if new else self._stored(person, study, name)
             if stored is not None:
                 return answer_body(stored[0], study, view)
             answer = plan.release(request_id=name, analyst=person.analyst)
             if not plan.cost:
-                answer = replace(answer, content=self._requests.keep(key, name, answer.content))
+                answer = replace(answer, content=self._requests.keep(key, name, answer.content), entry=name)
             return answer_body(answer, study, view)
+
+        return self._once(request, name, view, answered)
+
+    def report(self, person: Person, request: bodies.ReportRequest) -> bytes:
+        """All tables of a report, spent for, or those that its id has already."""
+        name, study = ledger_id(person.name, request["request_id"]), request["study"]
+        plan = self._planned_report(person, request)
+        shown: dict[str, Any] = {part: getattr(plan, part) for part in _SHOWN_REPORT}
+        view = {"report": {**shown, "confidence": str(plan.confidence), "tables": request["tables"]}}
+
+        def answered(new: bool) -> bytes:
+            stored = None if new else self._stored_report(person, study, name)
+            return report_body(stored or plan.release(request_id=name, analyst=person.analyst), study)
+
+        return self._once(request, name, view, answered)
+
+    def _once(
+        self,
+        request: bodies.Request | bodies.ReportRequest,
+        name: str,
+        view: dict[str, Any],
+        answered: Callable[[bool], bytes],
+    ) -> bytes:
+        """What is answered under an id, which means one body for ever; it is told whether the id is new."""
+        study = request["study"]
+        key = self._keys[study]
+        asked = {part: value for part, value in request.items() if part != "request_id"}
+        body = sha256(json.dumps(asked, sort_keys=True, default=str).encode()).digest()
+        new = self._requests.claim(key, name, body=body, view=view)
+        try:
+            return answered(new)
         except (BudgetExceeded, VoidQuestion) as error:
             if new:
                 self._requests.forget(key, name)
@@ -117,18 +161,29 @@ class Desk:
 
     def answer(self, person: Person, wanted: str) -> tuple[Answer, str, dict[str, Any]]:
         """A released answer of the person's own, its study and view; a custodian may name anybody's, as `name:id`."""
+        study, name = self._asked(person, wanted, is_report=False)
+        stored = self._stored(person, study, name)
+        if stored is None:
+            raise _unanswered("POST /release")
+        return stored[0], study, stored[1]
+
+    def reported(self, person: Person, wanted: str) -> tuple[Report, str]:
+        """A released report of the person's own, and its study; a custodian may name anybody's, as `name:id`."""
+        study, name = self._asked(person, wanted, is_report=True)
+        report = self._stored_report(person, study, name)
+        if report is None:
+            raise _unanswered("POST /report")
+        return report, study
+
+    def _asked(self, person: Person, wanted: str, *, is_report: bool) -> tuple[str, str]:
+        """The study in which something was asked under an id that the person may see, and the id in full."""
+        wanted = wanted.removeprefix(REPORTS) if is_report else wanted
         name = wanted if ":" in wanted else f"{person.name}:{wanted}"
         if name.startswith(f"{person.name}:") or person.role == "custodian":
             for study in self._names(person):
-                stored = self._stored(person, study, name)
-                if stored is not None:
-                    return stored[0], study, stored[1]
-                if self._requests.find(self._keys[study], name) is not None:
-                    raise Refusal(
-                        404,
-                        "The ledger keeps no answer under this id: it is not done, or it repeats one too often asked.",
-                        "POST /release with the same body and request_id gives the answer; it is charged once.",
-                    )
+                view, _ = self._requests.find(self._keys[study], name) or ({}, None)
+                if view and ("report" in view) == is_report:
+                    return study, name
         raise Refusal(404, "There is no such release.", "GET /ledger lists the releases that you can see.")
 
     def entries(self, person: Person, study: str | None) -> bodies.Entries:
@@ -153,36 +208,52 @@ class Desk:
         try:
             seat = self._seat(person, question["study"])
             query = _query(seat, question)
-            numbers = sum(len(released(name, aggregate)) for name, aggregate in query.aggregates)
-            cells = math.prod(len(labels(group)) for group in query.groups)
-            for what, many, most in (
-                ("statistics", numbers, MOST_STATISTICS),
-                ("numbers", numbers * cells, self._limits.most_numbers),
-            ):
-                if many > most:
-                    raise Refusal(
-                        422,
-                        f"An answer over HTTP has at most {most:,} {what}, this one has {many:,}.",
-                        "Ask for less at once, or ask the custodian to release it; nothing was spent.",
-                    )
+            self._refuse_large("An answer", [query], MOST_STATISTICS)
             terms: dict[str, Any] = {name: term for name, term in question.items() if name not in _NO_TERMS}
             plan = seat._plan(query, **terms)
         except DiscreetError as error:
-            refusal = refusal_of(error)
-            if refusal is FAILURE:
-                tell_operator(error, f"a plan of study {question['study']!r}")
-            raise refusal from None
-        if 0 < plan.cost < self._limits.least_epsilon:
+            raise _unplanned(error, question) from None
+        self._refuse_tiny(plan.cost)
+        return plan
+
+    def _planned_report(self, person: Person, question: bodies.ReportQuestion) -> ReportPlan:
+        """The plan of a report that is worth its cost to the server."""
+        try:
+            seat = self._seat(person, question["study"])
+            with suppress(InvalidParameter, QueryRefused):  # the study says which table is wrong
+                self._refuse_large("A report", list(_queries(seat, question["tables"]).values()), MOST_REPORTED)
+            terms: dict[str, Any] = {name: term for name, term in question.items() if name not in _NO_TERMS}
+            plan = seat.report(question["tables"], **terms)
+        except DiscreetError as error:
+            raise _unplanned(error, question) from None
+        most = self._limits.most_numbers
+        full = math.prod(one.axis.sizes[-1] for one in plan.asked.attributes if one.group is not None)
+        _refuse_more("A report", "measured cells", plan.design.cells, _MEASURED * most)
+        if plan.integers:
+            _refuse_more("A report with integers", "cells of all columns together", full, most)
+        self._refuse_tiny(plan.epsilon)
+        return plan
+
+    def _refuse_large(self, what: str, queries: list[Query], most: int) -> None:
+        """Refuse what would take a plan or an answer too long."""
+        numbers = [sum(len(released(*pair)) for pair in query.aggregates) for query in queries]
+        cells = [math.prod(len(labels(group)) for group in query.groups) for query in queries]
+        _refuse_more(what, "statistics", sum(numbers), most)
+        _refuse_more(what, "numbers", sum(map(operator.mul, numbers, cells)), self._limits.most_numbers)
+
+    def _refuse_tiny(self, cost: Fraction) -> None:
+        if 0 < cost < self._limits.least_epsilon:
             raise Refusal(
                 400,
-                f"epsilon must be at least {shown(self._limits.least_epsilon)} over HTTP, got {shown(plan.cost)}.",
+                f"epsilon must be at least {shown(self._limits.least_epsilon)} over HTTP, got {shown(cost)}.",
                 "Ask for a larger epsilon, or for a smaller error; nothing was spent.",
             )
-        return plan
 
     def _stored(self, person: Person, study: str, name: str) -> tuple[Answer, dict[str, Any]] | None:
         """The answer that an id has, and how it is shown; None if there is none."""
         view, content = self._requests.find(self._keys[study], name) or (None, None)
+        if view is not None and "report" in view:
+            return None
         ledger = self._studies[study].ledger
         if view is not None:
             content = content or ledger.answer(study=study, request_id=name)
@@ -190,6 +261,51 @@ class Desk:
             return None
         remaining = ledger.remaining(study, analyst=person.analyst)
         return Answer(content=content, query=view_query(view, content), remaining=remaining, entry=name), view
+
+    def _stored_report(self, person: Person, study: str, name: str) -> Report | None:
+        """The report that an id has; None if there is none."""
+        view, _ = self._requests.find(self._keys[study], name) or ({}, None)
+        entry, seat = REPORTS + name, self._seat(person, study)
+        content = seat.ledger.answer(study=study, request_id=entry) if "report" in view else None
+        if content is None:
+            return None
+        terms = view["report"]
+        report = None
+        with suppress(InvalidParameter, QueryRefused):
+            queries = _queries(seat, terms.pop("tables"))
+            report = restored(seat, content, queries, entry=entry, **terms)
+        if report is None:
+            raise Refusal(
+                404,
+                "The policy has changed since this report was released.",
+                "Ask the custodian for the tables, or ask for the report again under a new request_id.",
+            )
+        return report
+
+
+def _unplanned(error: DiscreetError, question: bodies.Question | bodies.ReportQuestion) -> Refusal:
+    """What a client is told if there is no plan."""
+    refusal = refusal_of(error)
+    if refusal is FAILURE:
+        tell_operator(error, f"a plan of study {question['study']!r}")
+    return refusal
+
+
+def _refuse_more(whole: str, what: str, many: int, most: int) -> None:
+    if many > most:
+        raise Refusal(
+            422,
+            f"{whole} over HTTP has at most {most:,} {what}, this one has {many:,}.",
+            "Ask for less at once, or ask the custodian to release it; nothing was spent.",
+        )
+
+
+def _unanswered(path: str) -> Refusal:
+    return Refusal(
+        404,
+        "The ledger keeps no answer under this id: it is not done, or it repeats one too often asked.",
+        f"{path} with the same body and request_id gives the answer; it is charged once.",
+    )
 
 
 def study_key(study: Study) -> str:
@@ -257,6 +373,10 @@ def _entry_json(entry: Entry) -> bodies.Entry:
         question = question[:_LONGEST_QUESTION] + "…"
     same = {name: getattr(entry, name) for name in _SHOWN}
     return cast(bodies.Entry, {"id": entry.request_id, "question": question, **same})
+
+
+def _queries(study: Study, tables: Mapping[str, str]) -> dict[str, Query]:
+    return {name: parse(text, study.policy, study.schema) for name, text in tables.items()}
 
 
 def _query(study: Study, question: bodies.Question) -> Query:

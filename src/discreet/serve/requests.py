@@ -77,7 +77,7 @@ def ledger_id(owner: str, request_id: object) -> str:
     if not isinstance(request_id, str) or not _ID.fullmatch(request_id):
         raise Refusal(
             400,
-            "request_id must be 1 to 50 of the characters A–Z, a–z, 0–9, '.', '_' and '-'.",
+            "request_id must be 1 to 40 of the characters A–Z, a–z, 0–9, '.', '_' and '-'.",
             "Make a random one for each question, and use it again to ask again.",
         )
     return f"{owner}:{request_id}"

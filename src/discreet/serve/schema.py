@@ -71,7 +71,7 @@ def read(body: bytes, kind: type[Body]) -> Body:
         if required and name not in content:
             raise _refused(f"{name} must be given.")
     for names, error in ONE_OF.items():
-        if error is not None and sum(name in content for name in names) != 1:
+        if error is not None and fields.keys() >= {*names} and sum(name in content for name in names) != 1:
             raise _refused(error)
     for names, error in NOT_BOTH.items():
         if all(name in content for name in names):
@@ -146,13 +146,15 @@ def described(kind: Any) -> dict[str, Any]:  # noqa: PLR0911 - one line for each
 def component(kind: Any) -> dict[str, Any]:
     """What JSON Schema says of a body: its fields and no others."""
     fields = fields_of(kind)
-    rules: list[dict[str, Any]] = [{"oneOf": [{"required": [name]} for name in names]} for names in ONE_OF]
-    rules += [{"not": {"required": list(names)}} for names in NOT_BOTH]
+    rules: list[dict[str, Any]] = [
+        {"oneOf": [{"required": [name]} for name in names]} for names in ONE_OF if fields.keys() >= {*names}
+    ]
+    rules += [{"not": {"required": list(names)}} for names in NOT_BOTH if fields.keys() >= {*names}]
     return {
         "type": "object",
         "properties": {name: described(field) for name, (field, _) in fields.items()},
         "required": [name for name, (_, required) in fields.items() if required],
-        **({"allOf": rules} if "sql" in fields else {}),
+        **({"allOf": rules} if rules else {}),
         "additionalProperties": False,
     }
 
@@ -271,7 +273,10 @@ def document() -> dict[str, Any]:
 def _paths() -> dict[str, Any]:
     seen = ("400", "401", "421", "429", "503")
     asked = (*seen, "404", "408", "411", "413", "415", "422")
-    entry = {"in": "path", "name": "id", "schema": {"type": "string", "minLength": 1}, "required": True}
+    entry, table = (
+        {"in": "path", "name": name, "schema": {"type": "string", "minLength": 1}, "required": True}
+        for name in ("id", "table")
+    )
     study, form = (
         {"in": "query", "name": name, "schema": schema, "required": False}
         for name, schema in (("study", {"type": "string"}), ("format", {"enum": list(FORMATS)}))
@@ -288,6 +293,14 @@ def _paths() -> dict[str, Any]:
             **_operation("released", "An answer again", bodies.Answer, (*seen, "404", "406")),
             "parameters": [entry, form],
         },
+        "/reports/{id}": {
+            **_operation("reported", "A report again", bodies.Report, (*seen, "404")),
+            "parameters": [entry],
+        },
+        "/reports/{id}/{table}": {
+            **_operation("table", "A table of a report", bodies.Answer, (*seen, "404", "406")),
+            "parameters": [entry, table, form],
+        },
         "/openapi.json": {**_operation("openapi", "This document", dict[str, Any], ("421",)), "security": []},
         "/health": {**_operation("health", "Whether the server is up", bodies.Health, ("421",)), "security": []},
     }
@@ -300,9 +313,18 @@ def _paths() -> dict[str, Any]:
             **_operation("release", "The answer to a question, spent for", bodies.Answer, (*asked, "403", "409")),
             "requestBody": {"required": True, "content": _content(bodies.Request)},
         },
+        "/report/plan": {
+            **_operation("report_plan", "What a report would cost and give; free", bodies.ReportPlan, asked),
+            "requestBody": {"required": True, "content": _content(bodies.ReportQuestion)},
+        },
+        "/report": {
+            **_operation("report", "All tables of a report, spent for once", bodies.Report, (*asked, "403", "409")),
+            "requestBody": {"required": True, "content": _content(bodies.ReportRequest)},
+        },
     }
-    answer = get["/releases/{id}"]["responses"]["200"]["content"]
-    answer |= {kind: {"schema": {}} for name, kind in FORMATS.items() if name != "json"}
+    for path in ("/releases/{id}", "/reports/{id}/{table}"):
+        answer = get[path]["responses"]["200"]["content"]
+        answer |= {kind: {"schema": {}} for name, kind in FORMATS.items() if name != "json"}
     return {path: {"get": does} for path, does in get.items()} | {path: {"post": does} for path, does in post.items()}
 
 

@@ -100,6 +100,7 @@ class ReportLineJson(TypedDict):
     table: str
     column: str
     rows: int
+    size: int | None
     within: str
     reach: float | None
     one_by_one: str
@@ -142,6 +143,7 @@ def report_plan_json(plan: ReportPlan) -> ReportPlanJson:
                 "table": line.table,
                 "column": line.column,
                 "rows": line.cells,
+                "size": line.rows,
                 "within": line.within,
                 "reach": or_null(line.reach),
                 "one_by_one": line.one_by_one,

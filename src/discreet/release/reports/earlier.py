@@ -1,4 +1,4 @@
-"""Tables that were released in a report before: asked alone, they are free.
+"""Reports that were released before, and tables of them: asked alone, they are free.
 
 A question is answered from a report of the same data version if it is one of the tables of the report, and if the
 report had no smaller ε than what the question may cost.
@@ -7,17 +7,20 @@ report had no smaller ε than what the question may cost.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.ask.query import Query, canonical
 from discreet.ask.scope import Scope
+from discreet.parameters import exact_confidence
 from discreet.release.plan import REPORTS
+from discreet.release.reports.allocation import Measured
 from discreet.release.reports.axes import Axis
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.reports.report import Report
-from discreet.release.reports.tables import Asked, Attribute, among
+from discreet.release.reports.tables import Asked, Attribute, among, asked
 
 if TYPE_CHECKING:
     from discreet.ledger.chain import Entry
@@ -56,20 +59,51 @@ def _report(study: Study, record: dict[str, Any], content: bytes, plan: Plan, en
     table = _table(plan.query, study, attributes, record["where"])
     if table is None:
         return None
-    measured = tuple(
-        (tuple(one["levels"]), Fraction(one["epsilon"]) / Fraction(record["epsilon"])) for one in record["sets"]
-    )
     alone = ReportPlan(
         study=study,
         title=record["report"],
         asked=Asked(attributes, (table,), None),
-        measured=measured,
+        measured=_measured(record),
         epsilon=Fraction(record["epsilon"]),
         confidence=plan.confidence,
         simultaneous=plan.simultaneous,
         size=plan.size or 1000,
     )
     return Report(content, alone, study.remaining, entry)
+
+
+def restored(
+    study: Study,
+    content: bytes,
+    queries: Mapping[str, Query],
+    *,
+    entry: str,
+    title: str,
+    confidence: Any,
+    simultaneous: bool,
+    size: int,
+    integers: bool,
+) -> Report | None:
+    """A report as the ledger keeps it, with these tables; None if the policy has other cells by now."""
+    record = json.loads(content)
+    plan = ReportPlan(
+        study=study,
+        title=title,
+        asked=asked(queries, {}, Scope(study.policy, study.schema)),
+        measured=_measured(record),
+        epsilon=Fraction(record["epsilon"]),
+        confidence=exact_confidence(confidence),
+        simultaneous=simultaneous,
+        size=size,
+        integers=integers,
+    )
+    same = {name: json.loads(json.dumps(plan._rest()[name])) == record[name] for name in ("axes", "where")}
+    return Report(content, plan, study.remaining, entry) if all(same.values()) else None
+
+
+def _measured(record: dict[str, Any]) -> Measured:
+    whole = Fraction(record["epsilon"])
+    return tuple((tuple(one["levels"]), Fraction(one["epsilon"]) / whole) for one in record["sets"])
 
 
 def _table(query: Query, study: Study, attributes: tuple[Attribute, ...], where: str | None) -> Any:

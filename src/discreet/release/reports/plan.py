@@ -152,7 +152,7 @@ class ReportPlan:
             share = self.epsilon * table.weight / weights
             share = max(share // UNIT, 1) * UNIT
             alone = plan_of(self.study, table.query, epsilon=share, confidence=self.level, size=self.size)
-            errors = {line.name: line.reach or math.inf for line in alone.lines}
+            errors = {line.name: math.inf if line.reach is None else line.reach for line in alone.lines}
             for number in table.numbers:
                 line = ReportLine(
                     table=table.name,

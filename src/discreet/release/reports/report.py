@@ -70,9 +70,7 @@ class Report:
 
     def __getitem__(self, name: str) -> Answer:
         """One table."""
-        if name not in self.tables:
-            raise InvalidParameter(f"the report has no table {quote(name)}; it has {', '.join(self.tables)}")
-        return self.tables[name]
+        return table_of(self.tables, name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.tables)
@@ -188,9 +186,22 @@ class Report:
         return views.html(self)
 
     def __repr__(self) -> str:
-        names = ", ".join(f"{name} ({len(answer)})" for name, answer in self.tables.items())
-        left = f"ε {shown(self.epsilon)} spent, {left_shown(self.remaining)} left"
-        return one_line(f"Report({self.plan.title}: {names} · {left} · {self.record['neighbors']})")
+        return report_text(self.plan.title, self.tables, self.epsilon, self.remaining, self.record["neighbors"])
+
+
+def table_of(tables: Mapping[str, Answer], name: str) -> Answer:
+    """A table by its name, or a refusal that names them."""
+    if name not in tables:
+        raise InvalidParameter(f"the report has no table {quote(name)}; it has {', '.join(tables)}")
+    return tables[name]
+
+
+def report_text(
+    title: str, tables: Mapping[str, Answer], epsilon: Fraction, remaining: Fraction, neighbors: str
+) -> str:
+    """A report in one line."""
+    names = ", ".join(f"{name} ({len(answer)})" for name, answer in tables.items())
+    return one_line(f"Report({title}: {names} · ε {shown(epsilon)} spent, {left_shown(remaining)} left · {neighbors})")
 
 
 def reduced(cells: NDArray[Any], table: Table, axes: Any, number: Number, weights: tuple[float, ...]) -> NDArray[Any]:

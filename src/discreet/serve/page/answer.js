@@ -21,29 +21,45 @@ function columnsOf(answer) {
   }));
 }
 
-export function show(place, answer, { said, failed }) {
+// All tables of a report, each as an answer.
+export function showReport(place, report, { said, failed }) {
+  const parts = Object.entries(report.tables).map(([table, answer]) => {
+    const part = make("section", { className: "table-answer", "aria-label": table });
+    show(part, answer, { said: null, failed, table });
+    part.prepend(make("h3", {}, table));
+    return part;
+  });
+  fill(place, make("p", { className: "summary" }, said), ...parts);
+}
+
+let count = 0; // of answers that were shown, so that each field has an id of its own
+
+export function show(place, answer, { said, failed, table = null }) {
+  count += 1;
   const columns = columnsOf(answer);
   const numbers = columns.filter(({ isKey }) => !isKey);
-  const count = columns[0]?.value.length ?? 0;
+  const rows = columns[0]?.value.length ?? 0;
   const level = Number((toNumber(exact(answer.record.confidence)) * 100).toPrecision(4));
-  const told = make("p", { className: "summary" }, said);
-  const savers = Object.entries(FORMATS).map(([format, words]) => saver(answer, format, words, failed));
-  const save = make("div", { className: "buttons", role: "group", "aria-label": "Download" }, ...savers);
-  if (count === 1 && columns.every(({ isKey }) => !isKey)) {
+  const told = said === null ? null : make("p", { className: "summary" }, said);
+  const savers = Object.entries(FORMATS).map(([format, words]) => saver(answer, table, format, words, failed));
+  const of = table === null ? "" : ` ${table}`;
+  const save = make("div", { className: "buttons", role: "group", "aria-label": `Download${of}` }, ...savers);
+  if (rows === 1 && columns.every(({ isKey }) => !isKey)) {
     fill(place, told, make("dl", { className: "tiles" }, ...numbers.map((column) => tile(column, level))), save);
     return;
   }
-  const chart = count > 1 && count <= MOST_BARS && numbers.length ? figure(columns, numbers, level) : null;
-  fill(place, told, chart, new Table(columns, count, level).element, save);
+  const chart = rows > 1 && rows <= MOST_BARS && numbers.length ? figure(columns, numbers, level) : null;
+  fill(place, told, chart, new Table(columns, rows, level, of).element, save);
 }
 
-function saver(answer, format, words, failed) {
+function saver(answer, table, format, words, failed) {
+  const name = table ?? answer.id.split(":").pop().slice(0, 8);
   const work = async (event) => {
     const button = event.currentTarget;
     button.disabled = true;
     try {
-      const address = URL.createObjectURL(await server.file(answer.id, format));
-      make("a", { href: address, download: `${answer.study}-${answer.id.split(":").pop().slice(0, 8)}.${format}` }).click();
+      const address = URL.createObjectURL(await server.file(answer.id, table, format));
+      make("a", { href: address, download: `${answer.study}-${name}.${format}` }).click();
       setTimeout(() => URL.revokeObjectURL(address), 60_000);
     } catch (error) {
       failed(error);
@@ -96,12 +112,13 @@ function figure(columns, numbers, level) {
   const keys = columns.filter(({ isKey }) => isKey);
   const canvas = make("div", { className: "chart" });
   const options = numbers.map(({ name }, at) => make("option", { value: at }, name));
-  const choose = make("select", { id: "chart-of", on: { input: () => paint() } }, ...options);
+  const id = `chart-of-${count}`;
+  const choose = make("select", { id, on: { input: () => paint() } }, ...options);
   const paint = () => fill(canvas, bars(keys, numbers[choose.value || 0], level));
   paint();
   const words = `Bars: released numbers. Whiskers: where the true numbers lie, each at ${level} %.`;
   const caption = make("figcaption", { className: "hint" }, words);
-  const chooser = make("div", { className: "price" }, make("div", {}, make("label", { htmlFor: "chart-of" }, "Draw"), choose));
+  const chooser = make("div", { className: "price" }, make("div", {}, make("label", { htmlFor: id }, "Draw"), choose));
   return make("figure", {}, numbers.length > 1 ? chooser : null, canvas, caption);
 }
 
@@ -152,22 +169,22 @@ function even(from, to) {
 }
 
 class Table {
-  constructor(columns, count, level) {
-    Object.assign(this, { columns, count, shown: PAGE, by: null, down: false, wanted: "" });
+  constructor(columns, rows, level, of) {
+    Object.assign(this, { columns, count: rows, shown: PAGE, by: null, down: false, wanted: "" });
     this.keys = columns.filter(({ isKey }) => isKey);
     for (const column of columns) if (!column.isKey) column.span = span(column);
     this.heads = columns.map((column) => this.head(column));
     this.body = make("tbody");
     this.more = make("button", { type: "button", className: "quiet", on: { click: () => this.showMore() } });
     this.found = make("p", { className: "hint", role: "status" });
-    const words = `${many(count, "row")}. “±” and “to” say where the true number lies, each at ${level} %.`;
+    const words = `${many(rows, "row")}. “±” and “to” say where the true number lies, each at ${level} %.`;
     const caption = make("caption", {}, words);
     const table = make("table", { className: "answer" }, caption, make("thead", {}, make("tr", {}, ...this.heads)), this.body);
     this.element = make(
       "div",
       {},
-      count > 12 && this.keys.length ? this.finder() : null,
-      make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Released numbers" }, table),
+      rows > 12 && this.keys.length ? this.finder() : null,
+      make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": `Released numbers${of}` }, table),
       this.more,
     );
     this.paint();
@@ -185,8 +202,9 @@ class Table {
 
   finder() {
     const work = { input: () => this.find(input.value) };
-    const input = make("input", { id: "find-row", type: "search", autocomplete: "off", on: work });
-    return make("div", { className: "finder" }, make("label", { htmlFor: "find-row" }, "Find a row"), input, this.found);
+    const id = `find-row-${count}`;
+    const input = make("input", { id, type: "search", autocomplete: "off", on: work });
+    return make("div", { className: "finder" }, make("label", { htmlFor: id }, "Find a row"), input, this.found);
   }
 
   find(text) {

@@ -4,7 +4,8 @@ import * as answers from "./answer.js";
 import { fill, find, icon, make, say } from "./dom.js";
 import { epsilonText, exact, isLess, isZero, minus } from "./exact.js";
 import { Plan } from "./plan.js";
-import { Question } from "./question.js";
+import { named, Question } from "./question.js";
+import { Report } from "./report.js";
 import * as server from "./server.js";
 import * as studies from "./study.js";
 
@@ -12,8 +13,11 @@ const UNKNOWN = "This token opens nothing: it is mistyped, unknown or revoked.";
 const SAID = "discreet.said"; // to the next load
 const REFUSED = "It will be refused, unless the same question was answered before: then it is free.";
 const state = { studies: [], study: null, entries: [], all: false };
-const question = new Question(() => state.study && plan.soon());
-const plan = new Plan(question, () => showBudget(), () => leave(UNKNOWN));
+const changed = () => state.study && plan.soon();
+const question = new Question(changed);
+const report = new Report(changed);
+const isReport = () => find("modes").querySelector("input:checked").value === "report";
+const plan = new Plan(() => (isReport() ? report : question), () => showBudget(), () => leave(UNKNOWN));
 
 const alertIn = (place, error) => {
   if (!(error instanceof server.Refusal)) throw error;
@@ -39,6 +43,11 @@ find("skip").addEventListener("click", (event) => {
 });
 find("leave").addEventListener("click", () => leave(""));
 find("release").addEventListener("click", () => confirmed());
+find("modes").addEventListener("input", () => {
+  if (isReport()) report.begin(question.fields().sql);
+  showForm();
+  plan.soon();
+});
 find("more-history").addEventListener("click", () => {
   state.all = true;
   showHistory();
@@ -93,12 +102,20 @@ async function open(study) {
   for (const id of ["alert", "release-alert", "plan-error"]) say(find(id), "");
   fill(find("plan-lines"));
   studies.columns(find("column-list"), study);
+  find("modes").querySelector("input").checked = true;
+  showForm();
+  report.open(study, named);
   plan.open(study);
   question.open(study);
   showBudget();
   find("study-name").focus();
   await refreshHistory();
   offerUnanswered();
+}
+
+function showForm() {
+  find("question").hidden = isReport();
+  find("report").hidden = !isReport();
 }
 
 function showBudget() {
@@ -154,7 +171,7 @@ async function confirmed() {
   fill(
     find("confirm-words"),
     make("p", {}, ...words),
-    make("pre", {}, make("code", {}, body.sql)),
+    make("pre", {}, make("code", {}, body.sql ?? written(body.tables))),
     make("p", { className: "hint" }, "What is spent stays spent. The same question, asked again, gives the same answer, free."),
   );
   const dialog = find("confirm");
@@ -163,6 +180,8 @@ async function confirmed() {
   await new Promise((closed) => dialog.addEventListener("close", closed, { once: true }));
   if (dialog.returnValue === "yes") await release(body);
 }
+
+const written = (tables) => Object.entries(tables).map(([name, sql]) => `-- ${name}\n${sql}`).join("\n\n");
 
 async function release(body) {
   const button = find("release");
@@ -189,8 +208,10 @@ async function release(body) {
 
 function present(answer, said) {
   find("result").hidden = false;
-  answers.show(find("answer"), answer, { said, failed: (error) => alertIn(find("alert"), error) });
+  const show = answer.tables ? answers.showReport : answers.show;
+  show(find("answer"), answer, { said, failed: (error) => alertIn(find("alert"), error) });
   const title = find("result-title");
+  title.textContent = answer.tables ? answer.title : "Answer";
   title.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   title.focus({ preventScroll: true });
 }

@@ -5,14 +5,15 @@ import { digitsFor, decimals, epsilonText, exact, isLess, isZero } from "./exact
 import { many, minus, plain, rounded, short, toNumber } from "./exact.js";
 import * as server from "./server.js";
 
-const PATIENCE = 350; // milliseconds without a keystroke
+const PATIENCE = { question: 350, report: 900 }; // milliseconds without a keystroke; the plan of a report takes longer
 const STOPS = 300;
 const DECADES = 3; // the slider reaches from a thousandth of the total to all of it
 const [HEIGHT, TOP, SIDE] = [150, 24, 8]; // SIDE is half the thumb of the slider, so that the point stands above it
 
 export class Plan {
-  constructor(question, shown, revoked) {
-    Object.assign(this, { question, shown, revoked, timer: 0, sent: null, plan: null });
+  // `asked` is the form that is in use.
+  constructor(asked, shown, revoked) {
+    Object.assign(this, { form: asked, shown, revoked, timer: 0, sent: null, plan: null });
     this.price = find("epsilon");
     this.slider = find("slider");
     this.slider.addEventListener("input", () => {
@@ -61,7 +62,7 @@ export class Plan {
     const size = find("size").value.replaceAll(/[ ,]/g, "");
     return {
       study: this.study.name,
-      sql: this.question.sql.value.trim(),
+      ...this.form().fields(),
       epsilon: this.price.value.trim(),
       ...(/^[1-9]\d{0,17}$/.test(size) && !find("size-part").hidden ? { size: Number(size) } : {}),
     };
@@ -71,7 +72,7 @@ export class Plan {
     clearTimeout(this.timer);
     find("plan").setAttribute("aria-busy", "true");
     find("release").disabled = true;
-    this.timer = setTimeout(() => this.ask(), PATIENCE);
+    this.timer = setTimeout(() => this.ask(), this.form().fields().tables ? PATIENCE.report : PATIENCE.question);
   }
 
   async ask() {
@@ -79,6 +80,8 @@ export class Plan {
     const sent = (this.sent = new AbortController());
     const body = this.body();
     try {
+      const { problem } = this.form();
+      if (problem) throw new server.Refusal(400, problem, "");
       const plan = await server.plan(body, sent.signal);
       if (sent !== this.sent) return;
       Object.assign(this, { plan, asked: body });
@@ -111,10 +114,10 @@ export class Plan {
     const { plan } = this;
     const cost = exact(plan.cost);
     say(find("plan-error"), "");
-    find("size-part").hidden = !plan.lines.some((line) => line.sized);
+    find("size-part").hidden = !plan.lines.some((line) => line.sized || line.size);
     this.offer();
     fill(find("plan-lines"), this.summary(cost), this.table(), ...this.remarks());
-    const heard = plan.lines.map((line) => `${line.title}: ${line.within}`).join(". ");
+    const heard = plan.lines.map((line) => `${line.title ?? `${line.table}, ${line.column}`}: ${line.within}`).join(". ");
     say(find("plan-said"), `Plan: costs ε ${epsilonText(cost)}. ${heard}.`);
     find("release").disabled = false;
     find("release").textContent = isZero(cost) ? "Release, free" : `Release for ε ${epsilonText(cost)}`;
@@ -122,10 +125,16 @@ export class Plan {
     this.mark();
   }
 
+  get isReport() {
+    return Boolean(this.plan?.measured);
+  }
+
   summary(cost) {
     const left = exact(this.plan.remaining);
     const after = minus(left, cost);
-    const words = [many(this.plan.cells, "row"), isZero(cost) ? "free" : `ε ${epsilonText(cost)}`];
+    const tables = new Set(this.plan.lines.map(({ table }) => table)).size;
+    const size = this.isReport ? many(tables, "table") : many(this.plan.cells, "row");
+    const words = [size, isZero(cost) ? "free" : `ε ${epsilonText(cost)}`];
     if (isLess(left, cost)) words.push(`only ${epsilonText(left)} is left`);
     else words.push(`leaves ${epsilonText(after)}`);
     return make("p", { className: "summary" }, words.join(" · "));
@@ -133,17 +142,18 @@ export class Plan {
 
   table() {
     const level = Number((toNumber(exact(this.plan.confidence)) * 100).toPrecision(4));
-    const heads = ["Column", `${level} % within`].map((words) => make("th", { scope: "col" }, words));
+    const together = this.isReport ? ["Table", `${level} % within`, "Asked one by one"] : ["Column", `${level} % within`];
+    const heads = together.map((words) => make("th", { scope: "col" }, words));
+    const error = (words) => make("td", {}, words.replaceAll("± ", "±\u00a0"));
     const noise = (line) => `Δ ${short(toNumber(exact(line.sensitivity)))} · scale ${short(toNumber(exact(line.scale)))}`;
+    const name = (title, more) => make("th", { scope: "row" }, title, make("span", { className: "hint" }, more));
     const rows = this.plan.lines.map((line) =>
-      make(
-        "tr",
-        {},
-        make("th", { scope: "row" }, line.title, make("span", { className: "hint" }, noise(line))),
-        make("td", {}, line.within.replaceAll("± ", "±\u00a0")),
-      ),
+      this.isReport
+        ? make("tr", {}, name(line.table, `${line.column} · ${many(line.rows, "row")}`), error(line.within), error(line.one_by_one))
+        : make("tr", {}, name(line.title, noise(line)), error(line.within)),
     );
-    const caption = make("caption", { className: "away" }, "What each number costs in noise");
+    const said = this.isReport ? "How near each number is, together and one by one" : "What each number costs in noise";
+    const caption = make("caption", { className: "away" }, said);
     const head = make("thead", {}, make("tr", {}, ...heads));
     return make("table", { className: "lines" }, caption, head, make("tbody", {}, ...rows));
   }
@@ -210,7 +220,7 @@ export class Plan {
       const ranked = "How near it will be depends on the data; the interval is released with the answer.";
       const free = "What is public is exact at any price, and free.";
       const why = () => make("p", { className: "hint" }, isZero(exact(this.plan.cost)) ? free : ranked);
-      fill(place, this.plan === null ? null : why());
+      fill(place, this.plan === null || this.isReport ? null : why());
       return;
     }
     const reaches = points.map(([, reach]) => Math.log10(reach));

@@ -13,7 +13,7 @@ const TAKEN = new Set(
     "true union unit user using values when where with year").split(" "),
 );
 
-const named = (name) => (/^[a-z_][a-z0-9_]*$/.test(name) && !TAKEN.has(name) ? name : `"${name.replaceAll('"', '""')}"`);
+export const named = (name) => (/^[a-z_][a-z0-9_]*$/.test(name) && !TAKEN.has(name) ? name : `"${name.replaceAll('"', '""')}"`);
 const quoted = (text) => `'${text.replaceAll("'", "''")}'`;
 
 export class Question {
@@ -142,6 +142,10 @@ export class Question {
     if (groups.length) lines.push(`GROUP BY ${groups.join(", ")}`);
     this.set(lines.join("\n"));
     this.hold(false);
+  }
+
+  fields() {
+    return { sql: this.sql.value.trim() };
   }
 
   set(text) {

@@ -61,9 +61,19 @@ const post = (path, body, signal) => json(path, { method: "POST", body: JSON.str
 
 export const studies = async () => (await json("studies")).studies;
 export const ledger = async (study) => (await json(`ledger?study=${encodeURIComponent(study)}`)).entries;
-export const plan = (body, signal) => post("plan", body, signal);
-export const released = (id) => json(`releases/${encodeURIComponent(id)}`, { headers: { accept: "application/json" } });
-export const file = async (id, format) => (await send(`releases/${encodeURIComponent(id)}?format=${format}`)).blob();
+export const released = (id) => json(address(id), { headers: { accept: "application/json" } });
+export const file = async (id, table, format) => (await send(`${address(id, table)}?format=${format}`)).blob();
+
+// Reports have ids of their own kind, and tables in them.
+function address(id, table = null) {
+  const kind = id.startsWith("discreet.report.") ? "reports" : "releases";
+  return [kind, id, ...(table === null ? [] : [table])].map(encodeURIComponent).join("/");
+}
+
+export async function plan(body, signal) {
+  const plan = await post(body.tables ? "report/plan" : "plan", body, signal);
+  return { cost: plan.epsilon, warnings: [], notes: [], curve: { points: [] }, ...plan }; // a report has none of them
+}
 
 const pending = () => JSON.parse(sessionStorage.getItem(PENDING) ?? "{}");
 
@@ -84,7 +94,7 @@ export async function release(body) {
   all[mark] ??= identity();
   keepPending(all);
   try {
-    const answer = await post("release", { ...body, request_id: all[mark] });
+    const answer = await post(body.tables ? "report" : "release", { ...body, request_id: all[mark] });
     settle(mark);
     return answer;
   } catch (error) {

@@ -66,7 +66,8 @@ function like(left, cost, plan) {
   const count = times(left, cost);
   if (count === null) return "This question is free.";
   if (count === 0n) return "Too little is left for this question at this price.";
-  return `Enough for ${count > 9999n ? "thousands of questions" : many(count, "question")} like this one.`;
+  const word = plan.measured ? "report" : "question";
+  return `Enough for ${count > 9999n ? `thousands of ${word}s` : many(count, word)} like this one.`;
 }
 
 function gauge(name, total, used, cost, words) {

@@ -365,3 +365,13 @@ def test_the_record_has_the_noisy_integers_and_nothing_of_the_rows(tmp_path):
         assert sum(Fraction(one["epsilon"]) for one in record["sets"]) == 1
         assert all(isinstance(v, int) for one in record["sets"] for c in one["columns"] for v in c["values"])
         assert math.isfinite(sum(line.alone for line in report.plan.lines))
+
+
+@pytest.mark.parametrize("neighbors", ["change-one", "add-remove"])
+def test_tables_without_groups_are_reported_also_in_integers(tmp_path, neighbors):
+    with study(tmp_path, neighbors=neighbors) as opened:
+        tables = {"all": "SELECT count(*) AS n FROM data", "cost": "SELECT sum(cost) FROM data"}
+        plan = opened.report(tables, epsilon=1, integers=True)
+        line, _ = plan.lines
+        assert line.one_by_one == {"change-one": "± 0", "add-remove": "± 6"}[neighbors]
+        assert plan.release()["all"].to_dict()["n"][0] == pytest.approx(3000, abs=100)
