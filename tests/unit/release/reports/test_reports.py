@@ -73,9 +73,10 @@ PLAIN = {
     "ages": """SELECT CASE WHEN age < 18 THEN '[0, 18)' WHEN age < 65 THEN '[18, 65)' ELSE '[65, 90]' END, count(*),
         count(cost) FROM data WHERE age BETWEEN 0 AND 90 GROUP BY 1 ORDER BY 1""",
     "costs": """SELECT county, avg(CASE WHEN cost > 8 THEN 8 ELSE cost END),
-        sum(CASE WHEN cost > 8 THEN 8 ELSE cost END), avg(ok::INT) FROM data WHERE county IS NOT NULL GROUP BY 1 ORDER BY 1""",
+        sum(CASE WHEN cost > 8 THEN 8 ELSE cost END), avg(ok::INT) FROM data WHERE county IS NOT NULL GROUP BY 1
+        ORDER BY 1""",
     "two": """SELECT sex, avg(CASE WHEN cost > 8 THEN 8 ELSE cost END), avg(CASE WHEN age > 90 THEN 90
-        WHEN age < 0 THEN 0 ELSE age END), count(*) FILTER (ok) FROM data GROUP BY 1 ORDER BY 1""",
+        WHEN age < 0 THEN 0 ELSE age END), count(ok) FROM data GROUP BY 1 ORDER BY 1""",
     "all": "SELECT count(*), avg(CASE WHEN age > 90 THEN 90 WHEN age < 0 THEN 0 ELSE age END) FROM data",
 }
 
