@@ -84,7 +84,7 @@ def test_tables_on_a_terminal_are_safe(study, plan, monkeypatch):
         monkeypatch.setenv("NO_COLOR", "1")
         monkeypatch.setenv("TERM", "dumb")
         terminal.show_plan(plan)
-        terminal.show_next(plan, ["study\x1b.toml", f'SELECT "{NAME}" FROM data'], {})
+        terminal.show_next(plan, plan.cost, ["study\x1b.toml", f'SELECT "{NAME}" FROM data'], {})
         terminal.show_answer(answer, "spent \x1b")
         terminal.show_ledger(study.ledger, study.ledger.studies())
         terminal.say_json(terminal.answer_as_json(answer))

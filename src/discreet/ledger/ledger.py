@@ -296,7 +296,7 @@ class Ledger:
         wanted = select(*(ENTRY.c[name] for name in COLUMNS if name != "answer")).where(ENTRY.c.study == study)
         with self._book.database.reading() as connection:
             named = ENTRY.c.request_id if connection.dialect.name == "sqlite" else ENTRY.c.request_id.collate("C")
-            wanted = wanted.where(named.between(beginning, last), ENTRY.c.kind == "spend", REQUESTS)
+            wanted = wanted.where(named >= beginning, named < last, ENTRY.c.kind == "spend", REQUESTS)
             rows = connection.execute(wanted.order_by(ENTRY.c.number)).all()
         return [checked(self._book.id, Entry(**row._mapping)) for row in rows]
 

@@ -167,7 +167,7 @@ class ReportPlan:
 
     def table_lines(self, size: int | None) -> list[Line]:
         """What a plan says of the only table, where it is answered from a report."""
-        [table], delta = self.asked.tables, Fraction(self.terms.factor)
+        [table], delta = self.asked.tables, self.terms.family(1, Fraction(1))
         found = []
         for number in table.numbers:
             reach, mean = self.reach(table, number), number.statistic == "mean"
