@@ -202,7 +202,7 @@ class Plan:
     def _rest(self) -> dict[str, Any]:
         """The record without its numbers."""
         keys = {group.name: [plain_key(key) for key in labels(group)] for group in self.query.groups}
-        return {**self.told(), "keys": keys, **told_with(self.study.discovered, self.query)}
+        return {**self.told(), "keys": keys, **told_with(self.study.discovered, self.query.groups)}
 
     def told(self) -> dict[str, Any]:
         """What a reader needs to judge the numbers."""

@@ -31,6 +31,7 @@ from discreet.formats import left_shown, readable, shown, table_lines
 from discreet.ledger.questions import new_request_id
 from discreet.parameters import LARGEST, UNIT, exact, exact_confidence, exact_count, exact_epsilon, quote
 from discreet.release.design import Line
+from discreet.release.discovery import told_with
 from discreet.release.mechanism import NoisyColumn, public_count
 from discreet.release.plan import REPORTS, plan_of, software
 from discreet.release.reports.allocation import MOST_CELLS, Measured, allocated
@@ -282,6 +283,7 @@ class ReportPlan:
                 {"names": one.names, "cells": one.axis.sizes, "parents": one.axis.parents, "width": one.width}
                 for one in self.asked.attributes
             ],
+            **told_with(self.study.discovered, self.design.groups),
         }
 
     def told_of(self, table: Table) -> dict[str, Any]:
@@ -295,6 +297,7 @@ class ReportPlan:
             "simultaneous": self.simultaneous,
             "question": canonical(table.query),
             "statistics": statistics,
+            **told_with(self.study.discovered, table.query.groups),
         }
 
     def checked(self) -> ReportPlan:

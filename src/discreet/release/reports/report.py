@@ -134,7 +134,7 @@ class Report:
         known = {
             name: value
             for name, value in self.record.items()
-            if name not in ("sets", "tables", "axes", "rows", "where")
+            if name not in ("sets", "tables", "axes", "rows", "where", "discovered")
         }
         return {**known, **self.plan.told_of(table)}
 

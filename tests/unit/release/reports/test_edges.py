@@ -9,6 +9,7 @@ import pytest
 
 from discreet import Policy, Study
 from discreet.errors import InvalidParameter, QueryRefused
+from discreet.show.tables import html
 from reports import TABLES, study_in
 
 
@@ -116,3 +117,27 @@ def test_results_of_case_that_no_engine_tells_apart_are_refused_or_one(tmp_path,
             with pytest.raises(QueryRefused, match="first 15 digits"):
                 ask(asked, epsilon=1)
         assert study.spent == 0
+
+
+def test_a_report_over_discovered_keys_tells_their_delta(tmp_path):
+    data = {"town": ["a"] * 300 + ["b"] * 200, "sex": ["f", "m"] * 250}
+    columns = {"town": {"keys": "discover"}, "sex": {"keys": ["f", "m"]}}
+    tables = {
+        "towns": "SELECT town, count(*) AS n FROM data GROUP BY town",
+        "sexes": "SELECT sex, count(*) AS n FROM data GROUP BY sex",
+    }
+    with study_of(tmp_path, data, columns, delta="1e-6") as study:
+        study.discover("town", epsilon=5)
+        report = study.report(tables, epsilon=5).release()
+        told = {"columns": ["town"], "epsilon": "5", "delta": "1/1000000"}
+        assert report.record["discovered"] == told
+        assert (
+            report["towns"].record["discovered"]
+            == told
+            == study.sql(tables["towns"], epsilon=9).release().record["discovered"]
+        )
+        assert "discovered" not in report["sexes"].record
+        assert "no δ but that of the discovered keys" in html(report)
+        alone = study.sql(tables["towns"], epsilon=5)
+        assert alone.cost == 0
+        assert alone.release().record["discovered"] == told
