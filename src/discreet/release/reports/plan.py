@@ -133,7 +133,7 @@ class ReportPlan:
         """The confidence of each single interval."""
         if not self.simultaneous:
             return self.confidence
-        return 1 - (1 - self.confidence) / sum(line.cells for line in self._sizes)
+        return 1 - (1 - self.confidence) / max(1, sum(line.cells for line in self._sizes))
 
     @property
     def _sizes(self) -> list[ReportLine]:

@@ -141,3 +141,19 @@ def test_a_report_over_discovered_keys_tells_their_delta(tmp_path):
         alone = study.sql(tables["towns"], epsilon=5)
         assert alone.cost == 0
         assert alone.release().record["discovered"] == told
+
+
+def test_a_condition_that_no_key_fulfils_counts_nobody(tmp_path):
+    data, columns = {"sex": ["f", "m"] * 25, "x": [1.0] * 50}, {"sex": {"keys": ["f", "m"]}, "x": {"bounds": [0, 9]}}
+    nobody = "sex IN ('f') AND sex IN ('m')"
+    tables = {
+        "sexes": "SELECT sex, count(*) AS n FROM data GROUP BY sex",
+        "nobody": f"SELECT count(*) AS n, sum(x) AS s, avg(x) AS m FROM data WHERE {nobody}",  # noqa: S608
+        "none": f"SELECT sex, count(*) AS n FROM data WHERE {nobody} GROUP BY sex",  # noqa: S608
+    }
+    with study_of(tmp_path, data, columns) as study:
+        report = study.report(tables, epsilon=1_000).release()
+        assert report["nobody"]["n"] == report["nobody"]["s"] == [0]
+        assert report["nobody"].interval("m") == [(0, 9)]
+        assert report["sexes"]["n"] == pytest.approx([25, 25], abs=0.5)
+        assert len(report["none"]) == 0
