@@ -85,7 +85,7 @@ def allocated(
     shares = _starts(used.size, int(np.clip(_WORK // told.size, *_STARTS)))
     for many, steps in _ROUNDS:
         shares = _descended(wanted, told[:, used], shares, steps, largest)[:many]
-        kept = (shares > (_LEAST if many == 1 else 1e-9)).any(axis=0)
+        kept = np.any(shares > (_LEAST if many == 1 else 1e-9), axis=0)
         for row in told[:, used]:  # of every part that is wanted some set must tell, however little it weighs
             if not row[kept].any():
                 kept[np.argmax(shares.max(axis=0) * (row > 0))] = True
