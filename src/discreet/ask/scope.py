@@ -278,6 +278,9 @@ def _literals(values: tuple[Expression, ...]) -> tuple[Key, ...]:
     keys = tuple(dict.fromkeys(constant.value for constant in constants if constant.value is not None))
     if not keys:
         raise refused("GROUP BY CASE needs at least one literal result that is not NULL")
+    numbers = [float(key) for key in keys if isinstance(key, Fraction)]
+    if len(set(numbers)) < len(numbers):
+        raise refused("GROUP BY CASE needs results that differ in their first 15 digits")
     return keys
 
 

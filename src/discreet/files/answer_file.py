@@ -104,7 +104,7 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
     )
 
     beside = Path(target).with_suffix(".release.json")
-    rest = {**plan.told(), **told_with(study.discovered, plan.query)}
+    rest = {**plan.told(), **told_with(study.discovered, plan.query.groups)}
     if not asking.answered(os.path.abspath(target)):
         free(beside, kept=study.kept)
 

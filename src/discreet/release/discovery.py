@@ -18,7 +18,7 @@ is replaced moves up to 2k. Several columns share ε and δ equally. What it doe
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -30,7 +30,7 @@ from discreet.ask.expression import Column
 from discreet.ask.kinds import refused
 from discreet.ask.normal import text as column_text
 from discreet.ask.policy import Policy
-from discreet.ask.query import Query
+from discreet.ask.query import Group
 from discreet.ask.scope import Scope
 from discreet.calibrate.ball import ball, integer_floor
 from discreet.draw.coin import Chance
@@ -222,10 +222,10 @@ def recorded(ledger: Ledger, study: str, policy: Policy) -> Discovered | None:
     return None if content is None or "discovered" not in json.loads(content) else _read(content)
 
 
-def told_with(discovered: Discovered | None, query: Query) -> dict[str, Any]:
-    """What the record of an answer says of keys that were discovered; nothing where none were."""
-    groups = [group.of.name for group in query.groups if group.edges is None and isinstance(group.of, Column)]
-    columns = [] if discovered is None else [name for name in groups if name in discovered.keys]
+def told_with(discovered: Discovered | None, groups: Iterable[Group]) -> dict[str, Any]:
+    """What the record of an answer with these groups says of keys that were discovered; nothing where none were."""
+    names = dict.fromkeys(group.of.name for group in groups if group.edges is None and isinstance(group.of, Column))
+    columns = [] if discovered is None else [name for name in names if name in discovered.keys]
     if discovered is None or not columns:
         return {}
     return {"discovered": {"columns": columns, "epsilon": str(discovered.epsilon), "delta": str(discovered.delta)}}

@@ -118,7 +118,9 @@ class Plan:
         With `to` the answer is a Parquet file of any number of rows, of which the ledger keeps the SHA-256 alone.
         """
         study = self.study
-        if self.reported is not None and to is None:
+        if self.reported is not None:
+            if to is not None:
+                raise InvalidParameter("to= is for answers that are released; this one is free: release() and save it")
             return self.reported["table"]
         if isinstance(request_id, str) and request_id.startswith("discreet."):
             raise InvalidParameter("request_id must not begin with 'discreet.': such names are kept for discoveries")
@@ -200,7 +202,7 @@ class Plan:
     def _rest(self) -> dict[str, Any]:
         """The record without its numbers."""
         keys = {group.name: [plain_key(key) for key in labels(group)] for group in self.query.groups}
-        return {**self.told(), "keys": keys, **told_with(self.study.discovered, self.query)}
+        return {**self.told(), "keys": keys, **told_with(self.study.discovered, self.query.groups)}
 
     def told(self) -> dict[str, Any]:
         """What a reader needs to judge the numbers."""

@@ -155,9 +155,14 @@ def shared(
 def _weighed(query: Query, weights: Mapping[str, Any]) -> dict[str, Fraction]:
     """The weights by private name."""
     weighed = by_number(query, "weights", weights)
-    if not all(1 / _HEAVIEST <= weight <= _HEAVIEST for weight in weighed.values()):
-        raise InvalidParameter("a weight must lie between 1/1000000 and 1000000")
+    refuse_extreme(weighed)
     return weighed
+
+
+def refuse_extreme(weights: Mapping[str, Fraction]) -> None:
+    """Refuse weights that leave nothing for the others."""
+    if not all(1 / _HEAVIEST <= weight <= _HEAVIEST for weight in weights.values()):
+        raise InvalidParameter("a weight must lie between 1/1000000 and 1000000")
 
 
 def by_number(query: Query, what: str, given: Mapping[str, Any]) -> dict[str, Fraction]:

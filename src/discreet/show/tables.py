@@ -153,7 +153,8 @@ def _method(report: Report) -> str:
 def _promise(record: dict[str, Any]) -> Iterable[str]:
     if record["unit"] != "row":
         yield f"Up to {record['max_rows']:,} rows of one {record['unit']} count; further rows are left out."
-    yield "This holds whatever else anybody knows, for all tables together, and there is no δ."
+    delta = "no δ but that of the discovered keys" if "discovered" in record else "no δ"
+    yield f"This holds whatever else anybody knows, for all tables together, and there is {delta}."
 
 
 def _measured(plan: ReportPlan) -> Iterable[str]:

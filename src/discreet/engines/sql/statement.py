@@ -37,6 +37,10 @@ _ARROW: dict[Kind, str] = {"number": "double", "text": "string", "date": "timest
 _FEW_BINS = 32
 """Up to here a tree of comparisons finds the bin; beyond, the dialect does, or a join with the edges."""
 
+_MOST_PLACES = 2**126
+"""Of more combinations of groups, which sets of many group columns have, no engine's integers number all: a row whose
+place does not fit would fail. They are told apart by a text."""
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:
@@ -235,7 +239,8 @@ class _Builder:
         place: Tree | None = None
         joins, conditions = [], []
         positions: list[Tree] = []
-        word: Word = "long" if self._cells(range(len(self.request.groups))) < 2**62 else "wide"
+        combinations = self._cells(range(len(self.request.groups)))
+        word: Word = "long" if combinations < 2**62 else "wide"
         for index, group in enumerate(self.request.groups):
             position: Tree = column(f"k{index}", "facts")
             if index in self.keys:
@@ -253,6 +258,9 @@ class _Builder:
             place = position
         placed = [alias(self.dialect.cast(whole(0), "long") if place is None else place, "place")]
         if self.request.sets is not None:
+            if combinations >= _MOST_PLACES:
+                written = [self.dialect.cast(position.this, "text") for position in positions]
+                placed = [alias(call("concat_ws", sql.quoted("|"), *written), "place")]
             placed = [*positions, *(placed if self.limits else [])]
         return select([*names, *placed], subquery(facts, "facts"), joins=joins, where=conditions)
 

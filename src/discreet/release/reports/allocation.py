@@ -85,11 +85,15 @@ def allocated(
     shares = _starts(used.size, int(np.clip(_WORK // told.size, *_STARTS)))
     for many, steps in _ROUNDS:
         shares = _descended(wanted, told[:, used], shares, steps, largest)[:many]
-        kept = (shares > (_LEAST if many == 1 else 1e-9)).any(axis=0)
+        kept = np.any(shares > (_LEAST if many == 1 else 1e-9), axis=0)
+        for row in told[:, used]:  # of every part that is wanted some set must tell, however little it weighs
+            if not row[kept].any():
+                kept[np.argmax(shares.max(axis=0) * (row > 0))] = True
         used, shares = used[kept], shares[:, kept] / shares[:, kept].sum(axis=1, keepdims=True)
-    counts = np.floor(shares[0] * _GRAIN).astype(int)
-    last = np.argsort(counts - shares[0] * _GRAIN)[: _GRAIN - counts.sum()]
-    counts[last] += 1  # their sum is 1
+    counts = np.maximum(np.floor(shares[0] * _GRAIN).astype(int), 1)
+    last = np.argsort(counts - shares[0] * _GRAIN)[: max(_GRAIN - counts.sum(), 0)]
+    counts[last] += 1
+    counts[counts.argmax()] += _GRAIN - counts.sum()  # their sum is 1
     return tuple((sets[index], Fraction(int(count), _GRAIN)) for index, count in zip(used, counts, strict=True))
 
 

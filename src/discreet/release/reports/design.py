@@ -94,7 +94,7 @@ class ReportDesign:
         return self.attributes[index].number
 
     def _width(self, index: int) -> int:
-        return self.attributes[index].width
+        return max(1, self.attributes[index].width)
 
     def _missing(self, index: int) -> bool:
         return self.axes[index].sizes[1] > 2

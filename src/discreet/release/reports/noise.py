@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -69,7 +68,7 @@ class Noise:
                 }
             total = np.zeros((len(many), combinations))
             for part, before in self._told(found):
-                total = total + self._averages[part][index] / GRAIN * before
+                total = total + self._averages(part)[index] / GRAIN * before
             used = np.abs(total).max(axis=1) > 1e-12
             times.append(many[used])
             weights.append(total[used] * self.scales[index])
@@ -82,10 +81,12 @@ class Noise:
         """The parts of which the sets tell, rather than the number of rows."""
         return [(part, weights) for part, weights in parts.items() if any(part) or not self.known]
 
-    @cached_property
-    def _averages(self) -> dict[tuple[int, ...], list[int]]:
-        tops = [range(max(levels) + 1) for levels in zip(*(levels for levels, _ in self.measured), strict=True)]
-        return {part: averages(self.axes, self.measured, part) for part in product(*tops) if self._measurable(part)}
+    def _averages(self, part: tuple[int, ...]) -> list[int]:
+        """The weights of all sets in what is known of a part; of few of all parts, where there are many axes."""
+        if part not in self._known_averages:
+            self._known_averages[part] = averages(self.axes, self.measured, part)
+        return self._known_averages[part]
 
-    def _measurable(self, part: tuple[int, ...]) -> bool:
-        return any(all(low <= high for low, high in zip(part, levels, strict=True)) for levels, _ in self.measured)
+    @cached_property
+    def _known_averages(self) -> dict[tuple[int, ...], list[int]]:
+        return {}

@@ -9,6 +9,7 @@ One spend, one scan, one entry in the ledger. Which sets are measured is decided
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -30,6 +31,7 @@ from discreet.formats import left_shown, readable, shown, table_lines
 from discreet.ledger.questions import new_request_id
 from discreet.parameters import LARGEST, UNIT, exact, exact_confidence, exact_count, exact_epsilon, quote
 from discreet.release.design import Line
+from discreet.release.discovery import told_with
 from discreet.release.mechanism import NoisyColumn, public_count
 from discreet.release.plan import REPORTS, plan_of, software
 from discreet.release.reports.allocation import MOST_CELLS, Measured, allocated
@@ -40,13 +42,17 @@ from discreet.release.reports.report import Report, kinds, mean_reaches, reaches
 from discreet.release.reports.rows import refuse_large
 from discreet.release.reports.tables import Asked, Number, Table, asked
 from discreet.release.size import MOST_NUMBERS, within_memory
-from discreet.release.split import terms_of
+from discreet.release.split import refuse_extreme, terms_of
 from discreet.release.statistics.grouped import mean_error
 
 if TYPE_CHECKING:
     from discreet.release.study import Study
 
 _MOST_TABLES = 500
+_MOST_GROUPED = 60
+"""Group columns and conditions of all tables: an engine tells sets of them apart by the bits of an integer."""
+_LEAST_AIM = 1e-140
+"""Nearer than anything that a plan can reach: its square is a float."""
 _LEAST_DOUBT = Fraction(1, 10**12)
 """Of one interval: 1 − confidence must be a float with some digits."""
 
@@ -117,12 +123,17 @@ class ReportPlan:
         """Whether the number of rows is public."""
         return rows_known(self.study, self.asked)
 
+    def _whole(self) -> bool:
+        """Whether the parts of all sets are there, and add up to ε."""
+        parts = [part for _, part in self.measured]
+        return all(part > 0 for part in parts) and sum(parts) == 1
+
     @cached_property
     def level(self) -> Fraction:
         """The confidence of each single interval."""
         if not self.simultaneous:
             return self.confidence
-        return 1 - (1 - self.confidence) / sum(line.cells for line in self._sizes)
+        return 1 - (1 - self.confidence) / max(1, sum(line.cells for line in self._sizes))
 
     @property
     def _sizes(self) -> list[ReportLine]:
@@ -203,13 +214,15 @@ class ReportPlan:
         promise = [policy.neighbors, policy.unit, policy.max_rows, policy.max_groups]
         questions = sorted({canonical(table.query) for table in self.asked.tables})
         sets = [[list(levels), str(part * self.epsilon)] for levels, part in self.measured]
-        axes = [[name for name in one.names if name] for one in self.asked.attributes]
+        axes = [[*filter(None, one.names), *map(_digest, one.axis.parents)] for one in self.asked.attributes]
         head = f"REPORT of {len(questions)} tables: {'; '.join(questions)}"
         return json.dumps([head[:_HEAD], questions, promise, axes, sets], ensure_ascii=False, separators=(",", ":"))
 
     def release(self, *, request_id: str | None = None, analyst: str | None = None) -> Report:
         """Spend ε, then read once, draw and record; asked again, what was recorded, free."""
         study, ledger = self.study, self.study.ledger
+        if not self._whole():
+            raise InvalidParameter("the parts of a report must add up to its epsilon; plan it again")
         entry = REPORTS + (request_id if request_id is not None else new_request_id())
         rest = self._rest()
         grant = ledger.spend(
@@ -270,6 +283,7 @@ class ReportPlan:
                 {"names": one.names, "cells": one.axis.sizes, "parents": one.axis.parents, "width": one.width}
                 for one in self.asked.attributes
             ],
+            **told_with(self.study.discovered, self.design.groups),
         }
 
     def told_of(self, table: Table) -> dict[str, Any]:
@@ -283,6 +297,7 @@ class ReportPlan:
             "simultaneous": self.simultaneous,
             "question": canonical(table.query),
             "statistics": statistics,
+            **told_with(self.study.discovered, table.query.groups),
         }
 
     def checked(self) -> ReportPlan:
@@ -297,6 +312,13 @@ class ReportPlan:
         if self.known and not self.axes:
             raise InvalidParameter("all that is asked for is public here, the number of rows: ask for it alone, free")
         grouped = [one.axis for one in self.asked.attributes if one.group is not None]
+        if len(grouped) > _MOST_GROUPED:
+            raise QueryRefused(
+                f"a report has at most {_MOST_GROUPED} group columns and conditions, and this one has {len(grouped)}: "
+                "make two of it; nothing was spent"
+            )
+        if not self._whole():
+            raise InvalidParameter("these weights or errors are too far apart for one report: make two of it")
         if self.integers or self.rows is not None:
             refuse_large(grouped)
         if self.rows is not None and not grouped:
@@ -350,6 +372,11 @@ class ReportPlan:
         return "\n".join([one_line(self.summary), *table_lines(headings, rows), one_line(last)])
 
 
+def _digest(parents: tuple[int, ...]) -> str:
+    """Which cells of a level belong to which above, in short: another file of keys is another report."""
+    return hashlib.sha256(json.dumps(parents).encode()).hexdigest()
+
+
 _HEAD = 2_000
 """Characters of what a list of entries shows of a report."""
 
@@ -384,6 +411,7 @@ def report_plan(
         if not isinstance(given, bool):
             raise InvalidParameter(f"{name} must be True or False, got {quote(given)}")
     weighed = _by_table("weights", weights or {}, queries)
+    refuse_extreme(weighed)
     tables = asked(queries, weighed, Scope(study.policy, study.schema))
     plan = ReportPlan(
         study=study,
@@ -402,7 +430,10 @@ def report_plan(
         return replace(plan, epsilon=amount, measured=_measured(plan, {})).checked()
     common = None if isinstance(within, Mapping) else exact("within", within)
     targets = dict.fromkeys(queries, common) if common is not None else _by_table("within", within, queries)
-    return _within(plan, {name: float(target) for name, target in targets.items() if target is not None})
+    if not targets:
+        raise InvalidParameter("within must name a table at least")
+    largest = Fraction(10**100)  # a float must hold it
+    return _within(plan, {name: float(min(target, largest)) for name, target in targets.items() if target is not None})
 
 
 def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> Measured:
@@ -417,7 +448,7 @@ def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> Measured:
                 aim *= (
                     plan.size / width if number.statistic == "mean" else 1 / (width if number.statistic == "sum" else 1)
                 )
-                target = replace(target, weight=max(aim**-2, 1e-12))
+                target = replace(target, weight=max(max(aim, _LEAST_AIM) ** -2, 1e-12))
             else:
                 target = replace(target, weight=float(table.weight) / len(table.numbers))
             wanted.append(target)

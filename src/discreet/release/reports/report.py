@@ -134,7 +134,7 @@ class Report:
         known = {
             name: value
             for name, value in self.record.items()
-            if name not in ("sets", "tables", "axes", "rows", "where")
+            if name not in ("sets", "tables", "axes", "rows", "where", "discovered")
         }
         return {**known, **self.plan.told_of(table)}
 
@@ -212,7 +212,7 @@ def reduced(cells: NDArray[Any], table: Table, axes: Any, number: Number, weight
         factor = np.ones(1) if mask is None else mask
         if index == number.attribute:
             factor = factor * np.array(weights or [1.0])
-        if factor.size > 1:
+        if factor.size > 1 or not factor.all():  # a condition that no key fulfils has one cell
             exact = factor.astype(np.int64) if (factor == np.rint(factor)).all() else factor
             shape = [-1 if at == index else 1 for at in range(len(axes))]
             cells = cells * (exact if cells.dtype != object else exact.astype(object)).reshape(shape)

@@ -47,13 +47,13 @@ class Attribute:
     """A group with its last cell, or a condition."""
     number: MomentDesign | None = None
     """The number whose halves are the cells."""
-    width: int = 1
-    """Of the grid of a number: what is worth one row in its halves."""
+    width: int = 0
+    """Of the grid of a number: what is worth one row in its halves; 0 if there are none."""
 
     @property
     def half(self) -> bool:
         """Whether a row spreads over its cells."""
-        return self.width > 1
+        return self.width > 0
 
     @property
     def complete(self) -> bool:
@@ -434,5 +434,5 @@ def _halves(query: Query, scope: Scope, known: Collection[str]) -> Iterator[tupl
         if isinstance(one, Count) and one.of is not None and kind_of(one.of) == "number":
             with suppress(QueryRefused):
                 mean = scope.moment("mean", one.of)
-                if isinstance(mean, Moment) and aggregate_text(subject(mean)) in known:
+                if isinstance(mean, Moment) and mean.missing is None and aggregate_text(subject(mean)) in known:
                     yield one.of, subject(mean)
