@@ -83,7 +83,7 @@ class Anchor:
     points: dict[str, tuple[Point, ...]] = field(default_factory=dict)
 
     def advanced(self, head: Head) -> Anchor:
-        """The same with another head of a study; the one before becomes an earlier one."""
+        """A copy with a new head of a study; the previous head becomes an earlier one."""
         points = _thinned((*self.points.get(head.study, ()), head))
         return replace(self, heads={**self.heads, head.study: head}, points={**self.points, head.study: points})
 
@@ -96,9 +96,9 @@ def _thinned(points: tuple[Any, ...]) -> tuple[Point, ...]:
     """
     *older, head = points
     newest = older[-1].advance + 1 if older else 0
-    kept = [point for point in older[1:] if newest - point.advance < 4 * (point.advance & -point.advance)]
+    recent = [point for point in older[1:] if newest - point.advance < 4 * (point.advance & -point.advance)]
     last = Point(newest, head.count, head.hash[:_DIGITS], head.spent)
-    return (*older[:1], *kept[2 - _EARLIER :], last)
+    return (*older[:1], *recent[2 - _EARLIER :], last)
 
 
 class AnchorFile:
@@ -154,9 +154,9 @@ class AnchorFile:
         return self._known[1:]
 
     def _read_lines(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
-        count, rest = divmod(len(content), _LINE)
+        count, remainder = divmod(len(content), _LINE)
         first = _value(content, 0)
-        if rest or count % 2 == 0 or first is None:
+        if remainder or count % 2 == 0 or first is None:
             raise self._damaged()
         heads, older, points = {}, {}, {}
         for number in range(1, count, 2):

@@ -23,7 +23,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, insert, select, update
+from sqlalchemy import URL, ColumnElement, Connection, TextClause, insert, select, update
 
 from discreet.draw.entropy import random_digits
 from discreet.errors import LedgerDamaged
@@ -111,11 +111,11 @@ class Book:
 
     def append_at_once(self, study: str, **columns: Any) -> Head | None:
         """The head after a spend right behind the anchored head, anchored; None if nothing was added: take a `page`."""
-        anchored = not self.database.is_file and not self.database.is_busy(study)
-        known = self._anchored(study).heads.get(study) if anchored else None
-        if known is None or known.spent + columns["amount"] > known.total:
+        is_idle = not self.database.is_file and not self.database.is_busy(study)
+        anchored = self._anchored(study).heads.get(study) if is_idle else None
+        if anchored is None or anchored.spent + columns["amount"] > anchored.total:
             return None
-        values, head = self._next(known, columns)
+        values, head = self._next(anchored, columns)
         statement = statements.APPEND if values["analyst"] is None else statements.APPEND_SHARED
         if self.database.run_alone(statement, server=self._server, **values) != 1:
             return None
@@ -151,8 +151,8 @@ class Book:
         """What the study was created with; its entry has the hash that the anchor remembers."""
         study = page.head.study
         (row,) = self.database.run(page.connection, WALK, study=study, after=0, last=1)
-        known = [point.hash for point in self.anchor.read().points.get(study, ()) if point.number == 1]
-        if digest(self.id, row, None) != row.hash or not all(map(row.hash.startswith, known)):
+        anchored = [point.hash for point in self.anchor.read().points.get(study, ()) if point.number == 1]
+        if digest(self.id, row, None) != row.hash or not all(map(row.hash.startswith, anchored)):
             raise refusals.changed(study, 1)
         return json.loads(row.terms)["promise"]
 
@@ -166,16 +166,16 @@ class Book:
     @whole_rows()
     def find(self, connection: Connection, study: str, anchor: Anchor | None, **request: str) -> Page:
         """What is known of a study and a request; refused if the anchor knows more, or the server is another one."""
-        known = None if anchor is None else anchor.heads.get(study)
+        anchored = None if anchor is None else anchor.heads.get(study)
         wanted = {"request_id": "", "question": "", "epsilon": "", **request, "study": study}
-        rows = self.database.run(connection, statements.FIND, anchored=known.count if known else 0, **wanted)
+        rows = self.database.run(connection, statements.FIND, anchored=anchored.count if anchored else 0, **wanted)
         head = next((_head(row) for row in rows if row.part == "head"), None)
-        if anchor is not None and known is not None:
-            if known.hash not in [row.hash for row in rows if row.part == "anchored"]:
+        if anchor is not None and anchored is not None:
+            if anchored.hash not in [row.hash for row in rows if row.part == "anchored"]:
                 count = 0 if head is None else head.count
-                raise refusals.behind(study, count, known.count, self.mark(connection, anchor))
-            if head is None or (head.count <= known.count and head != known):
-                raise refusals.changed(study, known.count)
+                raise refusals.behind(study, count, anchored.count, self.mark(connection, anchor))
+            if head is None or (head.count <= anchored.count and head != anchored):
+                raise refusals.changed(study, anchored.count)
         if head is None:
             raise refusals.foreign(study)
         page = Page(self, connection, head, rows)
@@ -225,30 +225,32 @@ class Book:
             raise refusals.unnamed()
         return {page.head.study: self._opened(page.head, anchor.heads.get(page.head.study)) for page in pages}
 
-    def _opened(self, end: Head, known: Head | None) -> Head:
+    def _opened(self, end: Head, anchored: Head | None) -> Head:
         study, balance = end.study, Balance()
-        if known is not None:
-            balance = Balance(total=known.total, spent=known.spent, count=known.count, head=known.hash, paid=None)
-        self._walk(study, balance, known)
+        if anchored is not None:
+            balance = Balance(
+                total=anchored.total, spent=anchored.spent, count=anchored.count, head=anchored.hash, paid=None
+            )
+        self._walk(study, balance, anchored)
         head = _reached(study, balance)
         if head.count < end.count:
             raise refusals.changed(study, head.count + 1)
-        if known is None or known.count < head.count:
+        if anchored is None or anchored.count < head.count:
             self.anchor.advance(head, durable=False)
         return head
 
-    def _walk(self, study: str, balance: Balance, known: Head | None = None) -> None:
-        """Add the entries that follow to the balance, each batch in a transaction of its own; check the known one."""
+    def _walk(self, study: str, balance: Balance, anchored: Head | None = None) -> None:
+        """Check the anchored entry and add those after it to the balance; each batch has a transaction of its own."""
         while True:
-            first, last = balance.count + (known is None), balance.count + _BATCH
+            first, last = balance.count + (anchored is None), balance.count + _BATCH
             with self.database.reading() as connection:
                 rows = self.database.run(connection, WALK, study=study, after=first - 1, last=last)
-            if known is not None:
+            if anchored is not None:
                 with whole_rows():
                     row, *rows = rows
-                    if digest(self.id, row, row.answer_hash) != known.hash or _head(row) != known:
-                        raise refusals.changed(study, known.count)
-                known = None
+                    if digest(self.id, row, row.answer_hash) != anchored.hash or _head(row) != anchored:
+                        raise refusals.changed(study, anchored.count)
+                anchored = None
             replay(self.id, study, rows, balance)
             if len(rows) < _BATCH:
                 return
@@ -281,7 +283,7 @@ class Book:
         return head
 
     def _identify(self, connection: Connection, anchor: Anchor | None) -> None:
-        """Find out which ledger this is, with the tables that it was made with."""
+        """Read the id of the ledger, and refuse tables that it was not made with."""
         self.database.check(connection)
         rows = self.database.run(connection, _IDENTITY)
         if len(rows) != 1 or rows[0].version != VERSION:
@@ -304,7 +306,7 @@ class Book:
         return [point for point in points if any(row.hash.startswith(point.hash) for row in run(number=point.number))]
 
     def mark(self, connection: Connection, anchor: Anchor | None) -> str:
-        """Sixteen digits that stand for where the ledger and the anchor part; a custodian types them to accept it.
+        """Sixteen digits that stand for where the ledger and the anchor part; a custodian types them to accept that.
 
         They do not change while others add entries. Without an anchor they stand for the whole state of the ledger.
         """
@@ -320,12 +322,10 @@ class Book:
 _NONE = Anchor(ledger="", schema="")
 
 
-def entries_of(connection: Connection, ledger: str, study: str | None) -> Generator[Entry]:
-    """Entries by study, in order, each with the hash that it should have."""
-    wanted = select(ENTRY).order_by(ENTRY.c.study, ENTRY.c.number)
-    if study is not None:
-        wanted = wanted.where(ENTRY.c.study == study)
-    with connection.execute(wanted.execution_options(yield_per=_BATCH // 10)) as rows:
+def entries_of(connection: Connection, ledger: str, *wanted: ColumnElement[bool] | TextClause) -> Generator[Entry]:
+    """The entries that meet the conditions, by study, in order; `LedgerDamaged` at the first whose hash is wrong."""
+    statement = select(ENTRY).where(*wanted).order_by(ENTRY.c.study, ENTRY.c.number)
+    with connection.execute(statement.execution_options(yield_per=_BATCH // 10)) as rows:
         for row in rows:
             yield checked(ledger, Entry(**row._mapping))
 
