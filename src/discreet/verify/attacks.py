@@ -165,10 +165,10 @@ def record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = lap
 def mean_record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
     """Whether a person is 0 or 120 years old, guessed from one mean."""
     what = "knows everyone's age but one, and solves the mean for it"
-    known, people, oldest = sum(_KNOWN_AGES), len(_KNOWN_AGES) + 1, 120
+    others, size, oldest = sum(_KNOWN_AGES), len(_KNOWN_AGES) + 1, 120
     rate = _guess_rate(
-        lambda tell, secret: tell((known + oldest * secret) / people) * people - known > oldest / 2,
-        move=Fraction(oldest, people),
+        lambda tell, secret: tell((others + oldest * secret) / size) * size - others > oldest / 2,
+        move=Fraction(oldest, size),
     )
     return _tried("record in a mean", what, rate, epsilon, trials, mechanism)
 
@@ -226,8 +226,8 @@ def reconstruction(*, epsilon: Any = 1, rounds: int = 10, answers: Answerer = wi
 
 
 @dataclass(slots=True)
-class Asked:
-    """What one attacker got out of one study: an answer for every question that looked new."""
+class Answers:
+    """The answers of a study to an attacker, one for every question that looked new, and its faults."""
 
     answers: list[float] = field(default_factory=list)
     faults: set[str] = field(default_factory=set)
@@ -238,7 +238,7 @@ def repeats(
     epsilon: Any = "0.1",
     questions: int = 2,
     trials: int = 60,
-    ask: Callable[[bool, Fraction, Fraction], Asked] | None = None,
+    ask: Callable[[bool, Fraction, Fraction], Answers] | None = None,
 ) -> Attack:
     """A person's bit, guessed from the mean of everything that a study answers until its ε is gone.
 
@@ -250,9 +250,9 @@ def repeats(
     each = total / questions
     half, right, naive, faults = _OTHERS + 0.5, 0, 0, set[str]()
     for secret in secrets(trials).tolist():
-        asked = (ask or asked_of_study)(secret, total, each)
-        right += (sum(asked.answers) / max(1, len(asked.answers)) > half) == secret
-        faults |= asked.faults
+        obtained = (ask or answers_of_study)(secret, total, each)
+        right += (sum(obtained.answers) / max(1, len(obtained.answers)) > half) == secret
+        faults |= obtained.faults
         naive += (_OTHERS + secret + float(many_floats(float(1 / each), _NAIVE_ASKS).mean()) > half) == secret
     return Attack(
         name="averaging",
@@ -265,7 +265,7 @@ def repeats(
     )
 
 
-def asked_of_study(secret: bool, total: Fraction, each: Fraction) -> Asked:
+def answers_of_study(secret: bool, total: Fraction, each: Fraction) -> Answers:
     """Everything that a real study answers about one person, asked in all ways that look new, in each of them twice."""
     import pyarrow
 
@@ -275,7 +275,7 @@ def asked_of_study(secret: bool, total: Fraction, each: Fraction) -> Asked:
 
     people = pyarrow.table({"id": list(range(_OTHERS + 1)), "well": [True] * _OTHERS + [secret]})
     columns = {"id": {"bounds": [0, _OTHERS]}, "well": {}}
-    asked = Asked()
+    obtained = Answers()
     policy = Policy(source=people, epsilon=total, columns=columns, version="1")
     with TemporaryDirectory(prefix="discreet-") as folder, Study(policy, ledger=Path(folder, "study.ledger")) as study:
         for turn in range(_MOST_ASKS):
@@ -284,13 +284,13 @@ def asked_of_study(secret: bool, total: Fraction, each: Fraction) -> Asked:
                 answer = study.where("well").where(everybody).ask(well=Count()).plan(epsilon=each).release()
             except BudgetExceeded:
                 break
-            asked.answers.append(answer["well"][0])
+            obtained.answers.append(answer["well"][0])
             again = study.where(f"{everybody} AND well").ask(well=Count()).plan(epsilon=each).release()
             if again["well"] != answer["well"]:
-                asked.faults.add("the same question was answered twice, differently")
-        if study.spent > total or len(asked.answers) * each > total:
-            asked.faults.add("more was answered than the budget pays for")
-    return asked
+                obtained.faults.add("the same question was answered twice, differently")
+        if study.spent > total or len(obtained.answers) * each > total:
+            obtained.faults.add("more was answered than the budget pays for")
+    return obtained
 
 
 def success_by_epsilon(

@@ -34,7 +34,7 @@ _BATCH = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Audit:
-    """What an audit found."""
+    """The lower bound that an audit measured, and what it rests on."""
 
     epsilon: Fraction
     """What is claimed."""
@@ -56,7 +56,7 @@ class Audit:
 
     @property
     def verdict(self) -> str:
-        """One of two words."""
+        """`violated` or `silent`."""
         return "violated" if self.violated else "silent"
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,22 +101,22 @@ def audit(
     if not takes_size(mechanism):
         size = min(size, 2**14)
     labels = [*events.labels, *LENGTH_LABELS]
-    seen = [_counted(mechanism, side, count, size, events) for side in sides]
+    samples = [_counted(mechanism, side, count, size, events) for side in sides]
     # an event that never happens on one side shows by not happening on the other
     labels += [f"not: {label}" for label in labels]
-    counts = [np.concatenate([happened, tried - happened]) for happened, tried in seen]
-    trials = [np.tile(tried, 2) for _, tried in seen]
+    counts = [np.concatenate([happened, tried - happened]) for happened, tried in samples]
+    trials = [np.tile(tried, 2) for _, tried in samples]
     each = doubt / (4 * len(labels))
-    bound, at, (above, below) = _best(counts, trials, each)
-    low = binomial.lower(int(counts[above][at]), int(trials[above][at]), each)
-    high = binomial.upper(int(counts[below][at]), int(trials[below][at]), each)
+    bound, best, (above, below) = _best(counts, trials, each)
+    low = binomial.lower(int(counts[above][best]), int(trials[above][best]), each)
+    high = binomial.upper(int(counts[below][best]), int(trials[below][best]), each)
     return Audit(
         epsilon=claimed,
         bound=max(bound, math.log(low / high) if low > 0 else 0.0, 0.0),
         draws=count,
         events=len(labels),
-        event=labels[at],
-        shares=(int(counts[0][at]) / int(trials[0][at]), int(counts[1][at]) / int(trials[1][at])),
+        event=labels[best],
+        shares=(int(counts[0][best]) / int(trials[0][best]), int(counts[1][best]) / int(trials[1][best])),
         error_rate=doubt,
     )
 
@@ -141,7 +141,7 @@ def _best(
     for above, below in ((0, 1), (1, 0)):
         with np.errstate(divide="ignore"):
             ratios = np.log(ends[above][0]) - np.log(ends[below][1])
-        at = int(np.argmax(ratios))
-        if ratios[at] > best[0] or (ratios[at] == best[0] and at < best[1]):  # kinds come first: they say most
-            best = float(ratios[at]), at, (above, below)
+        event = int(np.argmax(ratios))
+        if ratios[event] > best[0] or (ratios[event] == best[0] and event < best[1]):  # kinds come first: they say most
+            best = float(ratios[event]), event, (above, below)
     return best

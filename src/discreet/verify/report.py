@@ -35,7 +35,7 @@ from discreet.verify.subjects import EPSILON, Subject, subjects
 RELATIONS = ("change-one", "add-remove")
 
 _COLUMNS = {"truth": ("well",), None: ("",)}
-_ASKED = [
+_AGGREGATES = [
     row.form.format(column=column, share="0.9")
     for row in STATISTICS.values()
     if row.menu is not None and row.menu.of != "unit"
@@ -140,10 +140,10 @@ def _certificates() -> Iterator[tuple[str, str, Callable[[], Certificate]]]:
         for unit in ({"unit": "who", "max_rows": 3}, {}):
             several = ["count(DISTINCT who)"] if unit else []
             with _study(0, neighbors=neighbors, columns=columns, **unit) as study:
-                for asked in (*_ASKED, *several):
+                for aggregate in (*_AGGREGATES, *several):
                     for groups in ("", " GROUP BY place"):
-                        plan = study.sql(" ".join(["SELECT", asked, "FROM data", groups]), epsilon=EPSILON)
-                        yield f"{asked}{groups}{', by who' if unit else ''}", neighbors, partial(certify, plan)
+                        plan = study.sql(" ".join(["SELECT", aggregate, "FROM data", groups]), epsilon=EPSILON)
+                        yield f"{aggregate}{groups}{', by who' if unit else ''}", neighbors, partial(certify, plan)
     for name, given in [(row.name, given) for row in STATISTICS.values() for given in row.examples]:
         for neighbors in RELATIONS:
             for title, whole in (("integers", True), ("floats", False)):
@@ -160,8 +160,8 @@ def _replays() -> Iterator[tuple[str, str, Callable[[], Replay]]]:
         with _study(_ROWS, neighbors=neighbors, columns=columns) as study:
             for what, column in _MISSING.items():
                 for kind, functions in (("sums", ("count", "sum", "avg", "stddev")), ("ranks", ("median", "max"))):
-                    asked = ", ".join(f"{function}({column})" for function in functions)
-                    question = " ".join(["SELECT", asked, "FROM data"])
+                    aggregates = ", ".join(f"{function}({column})" for function in functions)
+                    question = " ".join(["SELECT", aggregates, "FROM data"])
                     work = partial(replay, study, question, 0, epsilon=EPSILON)
                     yield f"{kind} of a column, all missing, {what}", neighbors, work
 

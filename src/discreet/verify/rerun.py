@@ -125,10 +125,10 @@ def replay(study: Study, query: Any, unit: Any, *, epsilon: Any = 1, other: Any 
     shares = [(len(share.design.names), parts) for share, parts in zip(plan.shares, parts_by_share(plan), strict=True)]
     tables, pairs = _neighbors_of(_rows_of(study.engine), study.policy, unit, other)
     with tempfile.TemporaryDirectory(prefix="discreet-replay-") as folder:
-        records = [_record(plan, table, Path(folder, str(at))) for at, table in enumerate(tables)]
+        records = [_record(plan, table, Path(folder, str(number))) for number, table in enumerate(tables)]
     if all(record.error for record in records):
         raise EngineFailed(f"the question fails on all copies of the data ({records[0].error.partition(':')[0]})")
-    return _compared(plan, shares, [(records[one], records[two]) for one, two in pairs])
+    return _compared(plan, shares, [(records[first], records[second]) for first, second in pairs])
 
 
 def _record(plan: Plan, table: Any, folder: Path) -> Record:
@@ -169,13 +169,13 @@ def _copied(note: Any) -> Any:
 
 def _compared(plan: Plan, shares: Shares, pairs: list[tuple[Record, Record]]) -> Replay:
     held = dict.fromkeys(CHECKS, True)
-    for one, two in pairs:
-        held["errors"] &= one.error == two.error
-        held["flow"] &= [_form(note) for note in one.opened] == [_form(note) for note in two.opened]
-        held["shape"] &= one.shape == two.shape
-        held["charge"] &= one.spent == two.spent
-        if held["errors"] and held["flow"] and not one.error:
-            _compare_integers(plan, shares, one.opened, two.opened, held)
+    for first, second in pairs:
+        held["errors"] &= first.error == second.error
+        held["flow"] &= [_form(note) for note in first.opened] == [_form(note) for note in second.opened]
+        held["shape"] &= first.shape == second.shape
+        held["charge"] &= first.spent == second.spent
+        if held["errors"] and held["flow"] and not first.error:
+            _compare_integers(plan, shares, first.opened, second.opened, held)
     return Replay(
         checks=held,
         sensitivities=tuple((part.statistic, part.sensitivity) for _, parts in shares for part in parts),
@@ -191,9 +191,9 @@ def _form(note: Any) -> Any:
     return [len(column) for column in note] if isinstance(note, list) else type(note).__name__
 
 
-def _compare_integers(plan: Plan, shares: Shares, one: list[Any], two: list[Any], held: dict[str, bool]) -> None:
+def _compare_integers(plan: Plan, shares: Shares, first: list[Any], second: list[Any], held: dict[str, bool]) -> None:
     """Public numbers are alike; totals and counts differ by at most Δ, and cost at most what the part may lose."""
-    pairs = iter(zip(one, two, strict=True))
+    pairs = iter(zip(first, second, strict=True))
     for names, parts in shares:
         if parts[0].law == "choice":
             held["sensitivity"] &= _choices_within(pairs, names, parts, plan.cells)
@@ -238,20 +238,20 @@ def _rows_of(engine: Any) -> Any:
         raise InvalidParameter("a replay copies the rows: it needs a study whose data DuckDB reads")
     with suppress(Exception):  # the words of the engine may quote a row: no `__context__` keeps them
         table = relation().to_arrow_table()
-        plain = [pa.string() if pa.types.is_dictionary(one.type) else one.type for one in table.schema]
+        plain = [pa.string() if pa.types.is_dictionary(column.type) else column.type for column in table.schema]
         return table.cast(pa.schema(list(zip(table.schema.names, plain, strict=True))))
     raise EngineFailed("the rows could not be copied for a replay; nothing was spent")
 
 
 def _neighbors_of(table: Any, policy: Policy, unit: Any, other: Any) -> tuple[list[Any], list[tuple[int, int]]]:
     """Tables, and which of them are neighbours of one another."""
-    without, there = _without(table, policy, unit)
+    without, is_present = _without(table, policy, unit)
     replacements = _replacements(table, policy) + ([] if other is None else [_given(other, table)])
     others = [pa.concat_tables([without, _placed(table, policy, unit, rows)]) for rows in replacements]
     if policy.neighbors == "add-remove":
         tables = [without, table, *others]
-        return tables, [(0, at) for at in range(1, len(tables))]
-    tables = [table, *others] if there else others
+        return tables, [(0, index) for index in range(1, len(tables))]
+    tables = [table, *others] if is_present else others
     return tables, list(combinations(range(len(tables)), 2))
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from discreet import laplace_mechanism
 from discreet.verify import attacks
-from discreet.verify.attacks import Asked, asked_of_study, best_guess, without_account
+from discreet.verify.attacks import Answers, answers_of_study, best_guess, without_account
 from discreet.verify.binomial import chance_limit
 from discreet.verify.broken import float_noise, many_floats
 
@@ -82,14 +82,14 @@ def test_averaging_ends_at_the_budget():
 
 
 def test_a_study_answers_a_question_once_and_only_as_often_as_its_budget_pays():
-    found = asked_of_study(True, Fraction(3, 10), Fraction(1, 10))
+    found = answers_of_study(True, Fraction(3, 10), Fraction(1, 10))
     assert len(found.answers) == 3
     assert not found.faults
 
 
 def test_control_a_study_that_draws_anew_for_ever_is_called_broken():
     def endless(secret, _total, each):
-        found = Asked()
+        found = Answers()
         found.answers = (30 + secret + many_floats(float(1 / each), 60_000)).tolist()
         return found
 
@@ -98,7 +98,7 @@ def test_control_a_study_that_draws_anew_for_ever_is_called_broken():
 
 def test_control_a_fault_of_the_ledger_is_called_broken_whatever_the_rate():
     def overspent(*_):
-        found = Asked()
+        found = Answers()
         found.faults.add("more was answered than the budget pays for")
         return found
 
