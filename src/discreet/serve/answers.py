@@ -67,7 +67,7 @@ def view_query(view: Mapping[str, Any], content: bytes) -> Query:
 
 def answer_body(answer: Answer, study: str, view: Mapping[str, Any]) -> bytes:
     """An answer with all that a client needs to make it again, as JSON; the record is the very bytes of the ledger."""
-    known = {
+    fields = {
         "id": answer.entry,
         "study": study,
         "epsilon": str(answer.epsilon),
@@ -77,12 +77,12 @@ def answer_body(answer: Answer, study: str, view: Mapping[str, Any]) -> bytes:
         "view": view,
         "table": columns_json(answer),
     }
-    return encoded(known)[:-1] + b',"record":' + answer.content + b"}"
+    return encoded(fields)[:-1] + b',"record":' + answer.content + b"}"
 
 
 def report_body(report: Report, study: str) -> bytes:
     """A report as JSON: its tables, each an answer, and its record as the very bytes of the ledger."""
-    known = {
+    fields = {
         "id": report.entry,
         "study": study,
         "title": report.plan.title,
@@ -94,7 +94,7 @@ def report_body(report: Report, study: str) -> bytes:
         json.dumps(name, ensure_ascii=False).encode() + b":" + answer_body(answer, study, view_json(answer.query))
         for name, answer in report.tables.items()
     ]
-    return encoded(known)[:-1] + b',"tables":{' + b",".join(tables) + b'},"record":' + report.content + b"}"
+    return encoded(fields)[:-1] + b',"tables":{' + b",".join(tables) + b'},"record":' + report.content + b"}"
 
 
 def content_of(body: bodies.Answer | bodies.Report) -> bytes:
@@ -145,11 +145,11 @@ def _group(view: Mapping[str, Any], keys: list[Any]) -> Group:
     """A group column as far as an answer needs it: its keys, in their kind."""
     kind, edges, other = view["kind"], view["edges"], view["other"]
     read: dict[str, Callable[[Any], Any]] = {"number": lambda key: Fraction(str(key)), "date": datetime.fromisoformat}
-    known = keys if other is None else keys[:-1]
+    named = keys if other is None else keys[:-1]
     return Group(
         name=view["name"],
         of=Column(view["name"], kind),
-        keys=tuple(map(read.get(kind, lambda key: key), known)),
+        keys=tuple(map(read.get(kind, lambda key: key), named)),
         other=other,
         edges=None if edges is None else tuple(map(Fraction, edges)),
     )

@@ -136,54 +136,55 @@ class Front:
 
     async def studies(self, request: Request) -> Response:
         person = self._person(request)
-        return await self._worked(request, self._short, lambda: sent(encoded(self._desk.studies(person))))
+        return await self._in_thread(request, self._short, lambda: sent(encoded(self._desk.studies(person))))
 
     async def ledger(self, request: Request) -> Response:
         person = self._person(request)
-        _only(request, {"study"})
+        _allow_parameters(request, {"study"})
         study = request.query_params.get("study")
-        return await self._worked(request, self._short, lambda: sent(encoded(self._desk.entries(person, study))))
+        return await self._in_thread(request, self._short, lambda: sent(encoded(self._desk.entries(person, study))))
 
     async def plan(self, request: Request) -> Response:
         person = self._person(request)
-        return await self._asked(request, bodies.Question, lambda question: encoded(self._desk.plan(person, question)))
+        return await self._respond(
+            request, bodies.Question, lambda question: encoded(self._desk.plan(person, question))
+        )
 
     async def release(self, request: Request) -> Response:
         person = self._releasing(request)
-        return await self._asked(request, bodies.Request, lambda question: self._desk.release(person, question))
+        return await self._respond(request, bodies.Request, lambda question: self._desk.release(person, question))
 
     async def report_plan(self, request: Request) -> Response:
         person = self._person(request)
-        return await self._asked(
+        return await self._respond(
             request, bodies.ReportQuestion, lambda question: encoded(self._desk.report_plan(person, question))
         )
 
     async def report(self, request: Request) -> Response:
         person = self._releasing(request)
-        return await self._asked(request, bodies.ReportRequest, lambda question: self._desk.report(person, question))
+        return await self._respond(request, bodies.ReportRequest, lambda question: self._desk.report(person, question))
 
     async def released(self, request: Request) -> Response:
-        """An answer again, in the format that the client likes best."""
+        """A released answer, in the format that the client prefers."""
         person, form = self._person(request), _format(request)
 
         def work() -> Response:
             answer, study, view = self._desk.answer(person, request.path_params["id"])
             return sent(_in_form(answer, study, view, form), FORMATS[form])
 
-        return await self._worked(request, self._drawings if form == "png" else self._long, work)
+        return await self._in_thread(request, self._drawings if form == "png" else self._long, work)
 
     async def reported(self, request: Request) -> Response:
-        """A report again."""
         person = self._person(request)
-        _only(request, set())
+        _allow_parameters(request, set())
 
         def work() -> Response:
             return sent(report_body(*self._desk.reported(person, request.path_params["id"])))
 
-        return await self._worked(request, self._long, work)
+        return await self._in_thread(request, self._long, work)
 
     async def table(self, request: Request) -> Response:
-        """A table of a report, in the format that the client likes best."""
+        """A table of a released report, in the format that the client prefers."""
         person, form = self._person(request), _format(request)
 
         def work() -> Response:
@@ -193,17 +194,17 @@ class Front:
                 raise Refusal(404, "The report has no such table.", "GET /reports/{id} has them all.")
             return sent(_in_form(answer, study, view_json(answer.query), form), FORMATS[form])
 
-        return await self._worked(request, self._drawings if form == "png" else self._long, work)
+        return await self._in_thread(request, self._drawings if form == "png" else self._long, work)
 
-    async def _asked(self, request: Request, kind: type[Question], work: Callable[[Question], bytes]) -> Response:
-        """What the desk makes of a body of this kind; it leaves on the quantum, also if it is a refusal."""
-        _only(request, set())
+    async def _respond(self, request: Request, kind: type[Question], work: Callable[[Question], bytes]) -> Response:
+        """The response to a body of this kind, which leaves on a multiple of the quantum, also if it is a refusal."""
+        _allow_parameters(request, set())
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise Refusal(415, "The content type must be application/json.", "Send the question as JSON.")
         body = await read_body(request)
         arrival = time.monotonic()
         try:
-            response = await self._worked(request, self._long, lambda: sent(work(read(body, kind))))
+            response = await self._in_thread(request, self._long, lambda: sent(work(read(body, kind))))
         except Refusal as refusal:
             response = refused(refusal)
         except Exception as error:
@@ -215,7 +216,7 @@ class Front:
         return response
 
     def _person(self, request: Request) -> Person:
-        """Whose token came with the request; it is one of their requests until its answer was sent."""
+        """The owner of the token; the request counts as one of theirs until its answer was sent."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         person = self._access.person(token.strip()) if scheme.lower() == "bearer" else None
         if person is None:
@@ -227,7 +228,7 @@ class Front:
         return person
 
     def _releasing(self, request: Request) -> Person:
-        """Whose token came with the request, if they may ask for one more release today."""
+        """The owner of the token, if they may ask for one more release today."""
         person = self._person(request)
         if not self._releases.take(person.name):
             raise Refusal(
@@ -237,8 +238,10 @@ class Front:
             )
         return person
 
-    async def _worked(self, request: Request, threads: anyio.CapacityLimiter, work: Callable[[], Response]) -> Response:
-        """What comes of blocking work, in a thread, when it is the person's turn; which lasts until all is sent."""
+    async def _in_thread(
+        self, request: Request, threads: anyio.CapacityLimiter, work: Callable[[], Response]
+    ) -> Response:
+        """The response of blocking work, run in a thread in the person's turn, which lasts until all is sent."""
         await request.scope["discreet.exit"].enter_async_context(self._turns.turn(request.scope["discreet.name"]))
         return await anyio.to_thread.run_sync(work, limiter=threads)
 
@@ -256,17 +259,17 @@ async def _foreign(_: Request, error: HTTPException) -> Response:
     return refused(Refusal(error.status_code, *words), error.headers)
 
 
-def _only(request: Request, known: set[str]) -> None:
-    """Refuse parameters in the address that are not known, or come twice."""
+def _allow_parameters(request: Request, allowed: set[str]) -> None:
+    """Refuse parameters of the address that are not allowed, or come twice."""
     names = [name for name, _ in request.query_params.multi_items()]
-    if not set(names) <= known or len(names) != len(set(names)):
-        wanted = ", ".join(sorted(known)) or "none"
+    if not set(names) <= allowed or len(names) != len(set(names)):
+        wanted = ", ".join(sorted(allowed)) or "none"
         raise Refusal(400, f"The address may have these parameters, once each: {wanted}.", "Leave the others out.")
 
 
 def _format(request: Request) -> str:
-    """The format of an answer: what the address names, or what the Accept header likes best of ours."""
-    _only(request, {"format"})
+    """The format of an answer: the one in the address, or the preferred one of the Accept header."""
+    _allow_parameters(request, {"format"})
     wanted: str | None = request.query_params.get("format")
     if wanted in FORMATS:
         return wanted
@@ -293,7 +296,7 @@ def _weight(text: str) -> float:
 
 
 class StoredResponse(Response):
-    """A long body, in a file that has no name and is gone when it was sent."""
+    """A long body, in a temporary file that is removed when it was sent."""
 
     def __init__(self, body: bytes, media_type: str) -> None:
         super().__init__(media_type=media_type)
@@ -328,8 +331,8 @@ def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
         if scope["type"] != "http":
             return
         refusal = _misdirected(scope, hosts)
-        known = dict(scope["headers"])
-        has_body = b"transfer-encoding" in known or known.get(b"content-length", b"").strip(b"0 ")
+        headers = dict(scope["headers"])
+        has_body = b"transfer-encoding" in headers or headers.get(b"content-length", b"").strip(b"0 ")
         status, unread = 0, refusal is not None or bool(has_body)
 
         async def hear() -> Message:
@@ -359,7 +362,7 @@ def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
 
 
 def _misdirected(scope: Scope, hosts: Collection[str]) -> Refusal | None:
-    """Why a request is none for this server, or one that a proxy in front may read differently."""
+    """The refusal of a request for another server, or of one that a proxy in front may read differently."""
     names = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
     counts = Counter(name for name, _ in scope["headers"])
     if scope["http_version"] not in ("1.0", "1.1") or not scope["path"].startswith("/"):

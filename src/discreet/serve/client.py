@@ -64,7 +64,7 @@ def connect(url: str, token: str, *, study: str | None = None) -> Remote:
     """A study on a server; its name is needed where the token opens several."""
     server = Server(url, token)
     try:
-        names = [known["name"] for known in server.get("/studies", bodies.Studies)["studies"]]
+        names = [entry["name"] for entry in server.get("/studies", bodies.Studies)["studies"]]
         if study is None and len(names) != 1:
             raise InvalidParameter(f"study must be named; the token opens {', '.join(names) or 'none'}")
         if study is not None and study not in names:
@@ -154,12 +154,12 @@ class Remote(Askable["RemotePlan"]):
         """The plan of a whole report: tables by name, each in SQL; `terms` are those of a study of one's own."""
         if not isinstance(tables, Mapping) or not all(isinstance(name, str) for name in tables):
             raise InvalidParameter('tables must be given by name, as in {"by_county": "SELECT …"}')
-        asked = {"study": self.name, "tables": dict(tables), **_given(terms)}
-        body = self._server.post("/report/plan", asked, bodies.ReportPlan)
+        question = {"study": self.name, "tables": dict(tables), **_given(terms)}
+        body = self._server.post("/report/plan", question, bodies.ReportPlan)
         lines = [_report_line(line) for line in body["lines"]]
         return RemoteReportPlan(
             server=self._server,
-            question=asked,
+            question=question,
             body=body,
             lines=lines,
             title=body["title"],
@@ -182,7 +182,7 @@ class Remote(Askable["RemotePlan"]):
         return _report_of(self._server.get(f"/reports/{entry}", bodies.Report))
 
     def close(self) -> None:
-        """Let go of the server."""
+        """Close the connection."""
         self._server.close()
 
     def __enter__(self) -> Self:
@@ -200,17 +200,17 @@ class Remote(Askable["RemotePlan"]):
             f"{study['neighbors']} · unit {one_line(study['unit'])})"
         )
 
-    def _plan_of(self, asked: Asked[RemotePlan], terms: Mapping[str, Any]) -> RemotePlan:
-        ask = {name: bodies.question_json(question) for name, question in asked.questions}
-        return self._plan({"ask": ask, "where": list(asked.conditions), "by": list(asked.columns)}, terms)
+    def _plan_of(self, draft: Asked[RemotePlan], terms: Mapping[str, Any]) -> RemotePlan:
+        ask = {name: bodies.question_json(question) for name, question in draft.questions}
+        return self._plan({"ask": ask, "where": list(draft.conditions), "by": list(draft.columns)}, terms)
 
     def _plan(self, question: Mapping[str, Any], terms: Mapping[str, Any]) -> RemotePlan:
-        asked = {"study": self.name, **question, **_given(terms)}
-        body = self._server.post("/plan", asked, bodies.Plan)
-        known: dict[str, Any] = {name: body[name] for name in _SAME}  # type: ignore[literal-required]
-        known |= {name: Fraction(body[name]) for name in _EXACT}  # type: ignore[literal-required]
+        request = {"study": self.name, **question, **_given(terms)}
+        body = self._server.post("/plan", request, bodies.Plan)
+        fields: dict[str, Any] = {name: body[name] for name in _SAME}  # type: ignore[literal-required]
+        fields |= {name: Fraction(body[name]) for name in _EXACT}  # type: ignore[literal-required]
         lines = [_line(line) for line in body["lines"]]
-        return RemotePlan(server=self._server, question=asked, body=body, lines=lines, **known)
+        return RemotePlan(server=self._server, question=request, body=body, lines=lines, **fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -314,8 +314,8 @@ def _given(terms: Mapping[str, Any]) -> dict[str, Any]:
 
 def _line(line: Mapping[str, Any]) -> Line:
     sensitivity, scale, step = (Fraction(line["sensitivity"]), Fraction(line["scale"]), Fraction(line["step"]))
-    known: dict[str, Any] = {name: line[name] for name in ("name", "within", "reach", "sized")}
-    return Line(sensitivity=sensitivity, scale=scale, step=step, noise=tuple(map(Fraction, line["noise"])), **known)
+    fields: dict[str, Any] = {name: line[name] for name in ("name", "within", "reach", "sized")}
+    return Line(sensitivity=sensitivity, scale=scale, step=step, noise=tuple(map(Fraction, line["noise"])), **fields)
 
 
 def _address(url: str) -> str:

@@ -21,7 +21,7 @@ from discreet.errors import BudgetExceeded, DiscreetError, InvalidParameter, Que
 from discreet.ledger.refusals import VoidQuestion
 
 log = logging.getLogger("discreet.serve")
-_KEPT = ("discreet", "uvicorn")
+_QUOTED = ("discreet", "uvicorn")
 
 
 class Refusal(DiscreetError):
@@ -64,14 +64,14 @@ def refusal_of(error: Exception) -> Refusal:
 def tell_operator(error: BaseException | None, doing: str) -> None:
     """Write an error to the operator's log: where it was and of which kind, and its words only if they are ours."""
     frames = extract_tb(getattr(error, "__traceback__", None))[-1:]
-    place = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in frames)
+    location = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in frames)
     words = f": {error}" if isinstance(error, DiscreetError) else ""
-    log.error("%s failed with %s%s%s", doing, type(error).__name__, place, words)
+    log.error("%s failed with %s%s%s", doing, type(error).__name__, location, words)
 
 
 class OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        is_ours = record.name.partition(".")[0] in _KEPT
+        is_ours = record.name.partition(".")[0] in _QUOTED
         words = record.getMessage() if is_ours else f"{record.name} {record.levelname.lower()}"
         kind = record.exc_info[0] if record.exc_info else None
         line = f"{self.formatTime(record)} {words.strip()}{f' ({kind.__name__})' if kind else ''}"

@@ -44,13 +44,13 @@ class Requests(Store):
                 "INSERT OR IGNORE INTO request (study, id, body, view) VALUES (?, ?, ?, ?)",
                 (study, name, body, json.dumps(view)),
             ).rowcount
-            known = file.execute("SELECT body FROM request WHERE study = ? AND id = ?", (study, name)).fetchone()
-        if known != (body,):
+            recorded = file.execute("SELECT body FROM request WHERE study = ? AND id = ?", (study, name)).fetchone()
+        if recorded != (body,):
             raise Refusal(409, "The request_id was used for another question.", "Use a new one; nothing was spent.")
         return bool(added)
 
     def forget(self, study: str, name: str) -> None:
-        """Let go of an id under which nothing was spent."""
+        """Remove an id under which nothing was spent."""
         with self.opened(write=True) as file:
             file.execute("DELETE FROM request WHERE study = ? AND id = ? AND content IS NULL", (study, name))
 

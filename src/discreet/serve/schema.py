@@ -170,9 +170,7 @@ _LONGEST_NUMBER = 100
 
 
 def parsed(body: bytes) -> dict[str, Any]:
-    """The one JSON object of a body: UTF-8, every name once, finite numbers, shallow and short; or a refusal.
-
-    Python's own reader takes NaN and Infinity, keeps the last of two equal names and follows any depth.
+    """The JSON object of a body, or a refusal.
 
     >>> parsed(b'{"epsilon": 0.1}')
     {'epsilon': Decimal('0.1')}
@@ -272,7 +270,9 @@ def document() -> dict[str, Any]:
 
 def _paths() -> dict[str, Any]:
     seen = ("400", "401", "421", "429", "503")
-    asked = (*seen, "404", "408", "411", "413", "415", "422")
+    named = (*seen, "404")
+    planned = (*named, "408", "411", "413", "415", "422")
+    spent, report = (*planned, "403", "409"), (bodies.ReportQuestion, bodies.ReportPlan)
     entry, table = (
         {"in": "path", "name": name, "schema": {"type": "string", "minLength": 1}, "required": True}
         for name in ("id", "table")
@@ -283,44 +283,27 @@ def _paths() -> dict[str, Any]:
     )
     get = {
         "/studies": _operation("studies", "What may be asked about, and what is left for it", bodies.Studies, seen),
-        "/ledger": {
-            **_operation(
-                "ledger", "What was spent: an analyst's own, all for a custodian", bodies.Entries, (*seen, "404")
-            ),
-            "parameters": [study],
-        },
-        "/releases/{id}": {
-            **_operation("released", "An answer again", bodies.Answer, (*seen, "404", "406")),
-            "parameters": [entry, form],
-        },
-        "/reports/{id}": {
-            **_operation("reported", "A report again", bodies.Report, (*seen, "404")),
-            "parameters": [entry],
-        },
-        "/reports/{id}/{table}": {
-            **_operation("table", "A table of a report", bodies.Answer, (*seen, "404", "406")),
-            "parameters": [entry, table, form],
-        },
-        "/openapi.json": {**_operation("openapi", "This document", dict[str, Any], ("421",)), "security": []},
-        "/health": {**_operation("health", "Whether the server is up", bodies.Health, ("421",)), "security": []},
+        "/ledger": _operation(
+            "ledger", "What was spent: an analyst's own, all for a custodian", bodies.Entries, named, parameters=[study]
+        ),
+        "/releases/{id}": _operation(
+            "released", "An answer again", bodies.Answer, (*named, "406"), parameters=[entry, form]
+        ),
+        "/reports/{id}": _operation("reported", "A report again", bodies.Report, named, parameters=[entry]),
+        "/reports/{id}/{table}": _operation(
+            "table", "A table of a report", bodies.Answer, (*named, "406"), parameters=[entry, table, form]
+        ),
+        "/openapi.json": _operation("openapi", "This document", dict[str, Any], ("421",), security=[]),
+        "/health": _operation("health", "Whether the server is up", bodies.Health, ("421",), security=[]),
     }
     post = {
-        "/plan": {
-            **_operation("plan", "What a question would cost and give; free", bodies.Plan, asked),
-            "requestBody": {"required": True, "content": _content(bodies.Question)},
-        },
-        "/release": {
-            **_operation("release", "The answer to a question, spent for", bodies.Answer, (*asked, "403", "409")),
-            "requestBody": {"required": True, "content": _content(bodies.Request)},
-        },
-        "/report/plan": {
-            **_operation("report_plan", "What a report would cost and give; free", bodies.ReportPlan, asked),
-            "requestBody": {"required": True, "content": _content(bodies.ReportQuestion)},
-        },
-        "/report": {
-            **_operation("report", "All tables of a report, spent for once", bodies.Report, (*asked, "403", "409")),
-            "requestBody": {"required": True, "content": _content(bodies.ReportRequest)},
-        },
+        path: _operation(name, words, kind, codes, requestBody={"required": True, "content": _content(body)})
+        for path, name, words, body, kind, codes in (
+            ("/plan", "plan", "What a question would cost and give; free", bodies.Question, bodies.Plan, planned),
+            ("/release", "release", "The answer to a question, spent for", bodies.Request, bodies.Answer, spent),
+            ("/report/plan", "report_plan", "What a report would cost and give; free", *report, planned),
+            ("/report", "report", "All tables of a report, spent for once", bodies.ReportRequest, bodies.Report, spent),
+        )
     }
     for path in ("/releases/{id}", "/reports/{id}/{table}"):
         answer = get[path]["responses"]["200"]["content"]
@@ -328,10 +311,10 @@ def _paths() -> dict[str, Any]:
     return {path: {"get": does} for path, does in get.items()} | {path: {"post": does} for path, does in post.items()}
 
 
-def _operation(name: str, words: str, kind: Any, codes: tuple[str, ...]) -> dict[str, Any]:
+def _operation(name: str, words: str, kind: Any, codes: tuple[str, ...], **more: Any) -> dict[str, Any]:
     refusals = {code: {"$ref": f"#/components/responses/{code}"} for code in sorted(codes)}
     good = {"description": words, "content": _content(kind)}
-    return {"operationId": name, "summary": words, "responses": {"200": good, **refusals}}
+    return {"operationId": name, "summary": words, "responses": {"200": good, **refusals}, **more}
 
 
 def _content(kind: Any) -> dict[str, Any]:

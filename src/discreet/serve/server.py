@@ -47,7 +47,7 @@ PER_ADDRESS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Endpoint:
     host: str = "127.0.0.1"
     port: int = 8000
     tls_cert: Path | None = None
@@ -175,13 +175,13 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         self.transport.abort()
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Tell it where that can still be told, and close."""
+        """Send the refusal if no response has begun, and close."""
         if (self.is_idle and refusal is _LATE) or self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.abort()
             return
         body = encoded(refusal.body)
-        known = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        headers = [*known, (b"connection", b"close"), *HEADERS]
+        described = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        headers = [*described, (b"connection", b"close"), *HEADERS]
         response = h11.Response(status_code=refusal.status, headers=headers, reason=b"")
         events = response, h11.Data(data=body), h11.EndOfMessage()
         self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))
@@ -243,16 +243,16 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def server(app: ASGIApp, *, place: Place, limits: Limits) -> Server:
+def server(app: ASGIApp, *, endpoint: Endpoint, limits: Limits) -> Server:
     config = uvicorn.Config(
         app,
-        host=place.host,
-        port=place.port,
+        host=endpoint.host,
+        port=endpoint.port,
         http=type("Limited", (Connection,), {"limits": limits, "live": set()}),
         ws="none",
         lifespan="off",
-        ssl_certfile=place.tls_cert,
-        ssl_keyfile=place.tls_key,
+        ssl_certfile=endpoint.tls_cert,
+        ssl_keyfile=endpoint.tls_key,
         timeout_keep_alive=int(max(1, limits.patience)),
         timeout_graceful_shutdown=30,
         h11_max_incomplete_event_size=_HEADER_BYTES,
