@@ -93,7 +93,9 @@ def _arranged(table: Table, columns: list[Numbers], width: int) -> tuple[theme.F
         many = f"with labels: the {'first' if table.sorted else 'largest'} {len(chosen)} of {rows:,}"
         return theme.stacked([panels.crowded(column, axis, width, chosen=chosen) for column in columns]), many
     side, each = _across(width, len(columns))
-    drawn = [panels.listed(column, axis, series, each, labels=at % side == 0) for at, column in enumerate(columns)]
+    drawn = [
+        panels.listed(column, axis, series, each, labels=index % side == 0) for index, column in enumerate(columns)
+    ]
     return (alt.concat(*drawn, columns=side) if len(drawn) > 1 else drawn[0]), ""
 
 
@@ -133,7 +135,7 @@ def _faceted(column: Numbers, axis: Keys, facets: Keys, width: int) -> theme.Fig
     side, each = _across(width, width)
     drawn = []
     for name in facets.different:
-        rows = [at for at, label in enumerate(facets.labels) if label == name]
+        rows = [index for index, label in enumerate(facets.labels) if label == name]
         panel = _SHAPES.get(axis.kind, panels.listed)(column.only(rows), axis.only(rows), None, each)
         height = {"height": 140} if axis.kind in _SHAPES else {}
         drawn.append(panel.properties(title=alt.TitleParams(text=str(name), fontSize=12, offset=6), **height))
