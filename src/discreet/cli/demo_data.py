@@ -82,7 +82,7 @@ def visits() -> pa.Table:
 
 
 def write(table: pa.Table, folder: Path) -> Path:
-    """The data, the public list of counties and the policy, in a folder; the place of the policy."""
+    """Write the data, the public lists and the policy into a folder, and return the path of the policy."""
     from pyarrow import parquet
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -88,18 +88,18 @@ def allot(
 
 
 def opened(where: str, anchor: str | None = None) -> Ledger:
-    """The ledger in this place, or beside this study.toml, opened and checked; none is made."""
+    """The ledger at this path or address, or beside this study.toml, opened and checked; none is made."""
     from discreet.ledger.ledger import Ledger
 
     name, of_study = Path(where).name, where.endswith(".toml")
     if of_study and not Path(where).is_file():
         raise InvalidParameter(f"there is no such study: {name}")
-    place = str(Path(where).with_suffix(".ledger")) if of_study else where
-    if "://" not in place and not Path(place).exists() and not Path(f"{place}.anchor").exists():
+    location = str(Path(where).with_suffix(".ledger")) if of_study else where
+    if "://" not in location and not Path(location).exists() and not Path(f"{location}.anchor").exists():
         if of_study:
             raise InvalidParameter(f"{name} has no ledger yet; the first plan makes it: discreet plan {where} …")
         raise InvalidParameter(f"there is no ledger {name} here: name it, or its study.toml")
-    return Ledger.open(place, anchor=anchor)
+    return Ledger.open(location, anchor=anchor)
 
 
 def export(ledger: Ledger, output: str | None, form: str, *, force: bool = False) -> None:

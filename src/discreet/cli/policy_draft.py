@@ -69,10 +69,10 @@ class Draft:
             name, equals, value = text.partition("=")
             if not equals or not value:
                 raise InvalidParameter(f"--{option} must be written as column=…, got {quote(text)}")
-            self.columns.setdefault(_known(name, schema), {})[option] = _value(option, value, folder)
+            self.columns.setdefault(_column(name, schema), {})[option] = _value(option, value, folder)
 
 
-def described(place: str, schema: Schema) -> str:
+def described(source: str, schema: Schema) -> str:
     """What was seen of the data, in a sentence.
 
     >>> described("people.parquet", {"age": ColumnType("number", False, "DOUBLE")})
@@ -81,7 +81,7 @@ def described(place: str, schema: Schema) -> str:
     columns = ", ".join(f"{name} {column.described.lower()}" for name, column in schema.items())
     many = "1 column" if len(schema) == 1 else f"{len(schema):,} columns"
     seen = "No values were read." if _typed(schema) else "Types are guessed from some rows; no values were kept."
-    return f"{place}: {many} ({columns}). {seen}"
+    return f"{source}: {many} ({columns}). {seen}"
 
 
 def interview(draft: Draft, schema: Schema, ask: Asker, folder: Path) -> None:
@@ -132,7 +132,7 @@ def key_counts(text: str, folder: Path) -> list[str]:
 
 def unit_of(text: str, schema: Schema) -> str:
     """The unit as the data writes its column; "row" is each row."""
-    return text if text == "row" else _known(text, schema)
+    return text if text == "row" else _column(text, schema)
 
 
 def relative(path: str, folder: Path) -> str:
@@ -168,10 +168,10 @@ def _text(draft: Draft, schema: Schema) -> str:
     if not _typed(schema):
         text.append("# The type says how text is read. It was guessed from some rows: please check it.")
     text += [_line(name, {**_reading(draft, schema, name), **options}) for name, options in draft.columns.items()]
-    rest = {name: column for name, column in schema.items() if name not in draft.columns and name != draft.unit}
-    if rest:
+    others = {name: column for name, column in schema.items() if name not in draft.columns and name != draft.unit}
+    if others:
         text.append("# Not declared, so nobody can ask about them:")
-    for name, column in rest.items():
+    for name, column in others.items():
         text.append(f"# {_line(name, {**_reading(draft, schema, name), **_EXAMPLES[column.kind]})}")
     return "\n".join(text) + "\n"
 
@@ -253,9 +253,9 @@ def _scalar(text: str) -> str:
     return text if _DATE.fullmatch(text) or re.fullmatch(r"-?(0|[1-9]\d{0,17})", text, re.ASCII) else _quoted(text)
 
 
-def _known(name: str, schema: Schema) -> str:
+def _column(name: str, schema: Schema) -> str:
     """The column of that name; capitals do not matter where there is no doubt."""
-    alike = [known for known in schema if known.lower() == name.lower()]
+    alike = [column for column in schema if column.lower() == name.lower()]
     if name not in schema and len(alike) != 1:
         nearest = alike or difflib.get_close_matches(name, list(schema), n=1)
         hint = f"did you mean {' or '.join(nearest)}? It" if nearest else "it"
@@ -284,12 +284,12 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def refuse_second_budget(place: Path, source: str, *, agreed: bool, ask: Asker | None) -> None:
+def refuse_second_budget(policy: Path, source: str, *, agreed: bool, ask: Asker | None) -> None:
     """Refuse a study of data that another one in the folder has, unless the custodian agrees."""
-    others = siblings(place, source)
+    others = siblings(policy, source)
     if not others or agreed:
         return
-    beside = budgets(place.stem, others)
+    beside = budgets(policy.stem, others)
     if ask is None or not ask(f"{beside} Is another budget wanted?", "no", _yes):
         raise InvalidParameter(f"{beside} If that is meant, say --another-budget; else ask the study that there is")
 

@@ -60,14 +60,14 @@ def watched(work: Callable[[], Result], doing: str, engine: Any = None) -> Resul
     return result.result()
 
 
-def opened_study(place: str, ledger: str | None, anchor: str | None) -> Study:
+def opened_study(policy: str, ledger: str | None, anchor: str | None) -> Study:
     """The study of a policy, with its own ledger or with another."""
     from discreet.ledger.ledger import Ledger
     from discreet.release.study import open as opened
 
     remote = ledger is not None and "://" in ledger
-    where = Ledger.open(ledger, anchor=anchor, study=Path(place).stem) if ledger is not None and remote else ledger
-    return watched(lambda: opened(place, ledger=where), "opening")
+    where = Ledger.open(ledger, anchor=anchor, study=Path(policy).stem) if ledger is not None and remote else ledger
+    return watched(lambda: opened(policy, ledger=where), "opening")
 
 
 def released(
@@ -102,7 +102,7 @@ def spent_under(study: Study, request_id: str) -> str:
 
 @contextmanager
 def counted(doing: str, *, numbers: bool = True) -> Iterator[Callable[[float, int | None], None]]:
-    """A function that is told how much is done, and of how much if that is known; a terminal shows it."""
+    """A function to call with what is done, and of how much if that is known; a terminal shows it."""
     if not sys.stderr.isatty():
         yield lambda _done, _all: None
         return
@@ -128,7 +128,7 @@ def spending_nothing() -> Iterator[None]:
 
 
 def _with(error: DiscreetError, sentence: str) -> DiscreetError:
-    """The same error with one more sentence, unless it says so already."""
+    """The error with one more sentence, unless it says so already."""
     text = str(error)
     if sentence == NOTHING and "nothing was spent" in text.lower():
         return error
