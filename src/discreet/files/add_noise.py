@@ -70,14 +70,14 @@ def add_noise(
         from discreet.files.spark import release_frame
 
         noise = Noise(columns=columns, keep=keep, sensitivity=delta, epsilon=cost)
-        return release_frame(source, os.fspath(target), noise, noise.asked(account))
+        return release_frame(source, os.fspath(target), noise, noise.question(account))
     from discreet.files.column_reader import open_columns
     from discreet.files.column_writer import form_of, standard_output, write_columns
 
     read = alone(lambda: open_columns(source, columns, keep, floats=changes is not None))
     schema = noisy_schema(read.schema, read.columns, keep)
     noise = Noise(columns=read.columns, keep=keep, sensitivity=delta, epsilon=cost, changes=_moved(read, changes))
-    asking, to_output = noise.asked(account), os.fspath(target) == "-"
+    asking, to_output = noise.question(account), os.fspath(target) == "-"
     if asking is not None and (read.rows is None or to_output):
         raise InvalidParameter("a charged call reads .npy or .parquet, whose types are known, and writes a file")
     form = form_of(read.form if to_output else Path(target).suffix, len(schema))
@@ -146,7 +146,7 @@ class Noise:
             stage(batches), columns=self.columns, keep=self.keep, scale=self.scale, noisy_floats=floats
         )
 
-    def asked(self, account: Account) -> Asking | None:
+    def question(self, account: Account) -> Asking | None:
         """The question to the ledger, if the call is charged."""
         where = account_of(account, "add_noise")
         if where is None:

@@ -36,7 +36,7 @@ _OWNER_ONLY = "700"
 
 def release_frame(frame: Any, target: str, noise: Noise, asking: Asking | None) -> Any:
     """The frame read back from the folder to which the executors have written it, once."""
-    refuse_frame(frame, target, noise, known=asking is not None and asking.answered(target))
+    refuse_frame(frame, target, noise, is_answer=asking is not None and asking.answered(target))
     if asking is None:
         _write(frame, target, noise)
         return _reopened(frame, target)
@@ -60,8 +60,8 @@ def release_frame(frame: Any, target: str, noise: Noise, asking: Asking | None) 
     return again
 
 
-def refuse_frame(frame: Any, target: str, noise: Noise, *, known: bool) -> None:
-    """Refuse what cannot be noised, and a target that is there, unless it is `known` to be the answer."""
+def refuse_frame(frame: Any, target: str, noise: Noise, *, is_answer: bool) -> None:
+    """Refuse what cannot be noised, and a target that is there, unless it is the answer."""
     kinds = dict(frame.dtypes)
     if not noise.columns:
         raise InvalidParameter("columns must name at least one column of integers")
@@ -73,7 +73,7 @@ def refuse_frame(frame: Any, target: str, noise: Noise, *, known: bool) -> None:
             raise InvalidParameter(f"keys must be single values, and {name!r} is of {kinds[name]}; select its parts")
     if type(frame).__module__.startswith("pyspark.sql.connect"):
         raise InvalidParameter("add_noise needs a session on Spark's driver: Spark Connect cannot move files")
-    if not known and _Folder(frame.sparkSession, target).taken():
+    if not is_answer and _Folder(frame.sparkSession, target).taken():
         raise InvalidParameter(f"the target must not exist, and {target.rsplit('/', 1)[-1]} does: name another")
 
 
@@ -132,9 +132,9 @@ class _Folder:
         """Whether something has the name of the target, be it a link to nothing."""
         from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped, unused-ignore]
 
-        here = self._target.toUri()
-        if here.getScheme() == "file":  # where Hadoop looks through links
-            return os.path.lexists(here.getPath())
+        uri = self._target.toUri()
+        if uri.getScheme() == "file":  # where Hadoop looks through links
+            return os.path.lexists(uri.getPath())
         try:
             self._context().getFileLinkStatus(self._target)
         except Py4JJavaError as failure:
