@@ -84,13 +84,19 @@ class Rows:
             case Call("GREATEST", parts):
                 return row.Function("greatest", tuple(map(read, parts)))
             case Call("SUBSTRING" | "SUBSTR", (text, first, *length)) if len(length) < 2:
-                rest = read(length[0]) if length else row.Constant(Fraction(LONGEST_TEXT), "number")
-                return row.Function("substring", (read(text), read(first), rest))
+                size = read(length[0]) if length else row.Constant(Fraction(LONGEST_TEXT), "number")
+                return row.Function("substring", (read(text), read(first), size))
             case Call("IF" | "IIF", (condition, value, *otherwise)) if len(otherwise) < 2:
                 return self._case(Case(None, ((condition, value),), *(otherwise or [Literal(None)])))
             case Call():
                 raise _unknown(node)
         assert_never(node)
+
+    def condition(self, node: Node) -> Expression:
+        condition = self.expression(node)
+        if kind_of(condition) != "truth":
+            raise refused(f"a condition is needed here, such as age >= 65, got a {kind_of(condition)}")
+        return condition
 
     def check_table(self, table: str | None) -> None:
         if table not in (None, self.table):
@@ -143,7 +149,7 @@ def _unknown(call: Call) -> Exception:
         return refused(f"{call.name} is not in the language here; aggregates stand in SELECT, HAVING and ORDER BY")
     if call.name in functions.USAGES:
         return refused(f"{call.name} is not in the language in this way; write {functions.USAGES[call.name]}")
-    near = did_you_mean(call.name, [*functions.OFFERED.split(", "), *functions.ASKED, "BIN"], cutoff=0.7)
+    near = did_you_mean(call.name, [*functions.OFFERED.split(", "), *functions.STATISTIC_NAMES, "BIN"], cutoff=0.7)
     hint = near or f"the functions are {functions.OFFERED}"
     return refused(f"{quote(call.name)} is not in the language; {hint}")
 
@@ -180,10 +186,10 @@ def _dated(left: Expression, right: Expression) -> tuple[Expression, Expression]
     return left, right
 
 
-def _named(name: str, known: dict[str, Value]) -> Value:
+def _named(name: str, names: dict[str, Value]) -> Value:
     """What a part or unit of a date is called here."""
-    if name.lower() in known:
-        return known[name.lower()]
+    if name.lower() in names:
+        return names[name.lower()]
     if name.lower() in ("dow", "dayofweek", "weekday"):
         raise refused("days of the week are ISODOW, with Monday as 1 and Sunday as 7")
-    raise refused(f"{quote(name)} is not a part of a date; the parts are {', '.join(known)}")
+    raise refused(f"{quote(name)} is not a part of a date; the parts are {', '.join(names)}")

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from discreet.ask import query as queries
-from discreet.ask.expression import Expression
-from discreet.ask.kinds import kind_of, refuse_alike, refused
+from discreet.ask.kinds import refuse_alike, refused
 from discreet.ask.normal import INVERSE, TRUE, decimal, normal
 from discreet.ask.query import Aggregate, Combined, Group, Named, Number, Output, Quantiles, Query, Test, group_text
 from discreet.ask.sql.aggregates import Aggregates, aggregating, shares_of
@@ -49,7 +48,7 @@ class Selection:
         if not self.aggregates:
             raise refused("nothing is asked of the data; add count(*), or another aggregate")
         refuse_alike([name for name, _ in self.outputs])
-        where = None if select.where is None else condition(self.reader, select.where)
+        where = None if select.where is None else normal(self.reader.rows.condition(select.where))
         aggregates = tuple(("", aggregate) for aggregate in self.aggregates)
         groups, where = tuple(self.groups.values()), None if where == TRUE else where
         return queries.assembled(Query(aggregates, tuple(self.outputs), groups, where, having, order, select.limit))
@@ -184,13 +183,6 @@ class Selection:
             case Call("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
                 return Test(INVERSE[sign] if negated else sign, (self._number(left), self._number(right)))
         raise refused("HAVING compares released numbers, as in HAVING count(*) > 100; for rows use WHERE")
-
-
-def condition(reader: Aggregates, node: Node) -> Expression:
-    expression = normal(reader.rows.expression(node))
-    if kind_of(expression) != "truth":
-        raise refused(f"a condition is needed here, such as age >= 65, got a {kind_of(expression)}")
-    return expression
 
 
 def _index(position: Fraction, count: int) -> int:
