@@ -88,16 +88,17 @@ def application(
     """The ASGI application that serves these studies, under these host names, to those who have a token."""
     limits = limits or Limits()
     document()  # reads the types of all bodies once, before the threads come
-    front = Front(Desk(studies, requests, limits), access, limits)
+    desk = Desk(studies, requests, limits)
+    front = Front(desk, access, limits)
     routes = [
         Route("/", front.page),
         Route("/health", front.health),
         Route("/openapi.json", front.openapi),
         Route("/studies", front.studies),
-        Route("/plan", front.plan, methods=["POST"]),
-        Route("/release", front.release, methods=["POST"]),
-        Route("/report/plan", front.report_plan, methods=["POST"]),
-        Route("/report", front.report, methods=["POST"]),
+        Route("/plan", front.question(bodies.Question, desk.plan), methods=["POST"]),
+        Route("/release", front.question(bodies.Request, desk.release, spends=True), methods=["POST"]),
+        Route("/report/plan", front.question(bodies.ReportQuestion, desk.report_plan), methods=["POST"]),
+        Route("/report", front.question(bodies.ReportRequest, desk.report, spends=True), methods=["POST"]),
         Route("/ledger", front.ledger),
         Route("/releases/{id}", front.released),
         Route("/reports/{id}", front.reported),
@@ -144,35 +145,35 @@ class Front:
         study = request.query_params.get("study")
         return await self._in_thread(request, self._short, lambda: sent(encoded(self._desk.entries(person, study))))
 
-    async def plan(self, request: Request) -> Response:
-        person = self._person(request)
-        return await self._respond(
-            request, bodies.Question, lambda question: encoded(self._desk.plan(person, question))
-        )
+    def question(
+        self, kind: type[Question], answer: Callable[[Person, Question], bytes], *, spends: bool = False
+    ) -> Any:
+        """The endpoint of bodies of a kind; a response leaves on a multiple of the quantum, also if it is a refusal."""
 
-    async def release(self, request: Request) -> Response:
-        person = self._releasing(request)
-        return await self._respond(request, bodies.Request, lambda question: self._desk.release(person, question))
+        async def respond(request: Request) -> Response:
+            person = self._releasing(request) if spends else self._person(request)
+            _allow_parameters(request, set())
+            if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+                raise Refusal(415, "The content type must be application/json.", "Send the question as JSON.")
+            body = await read_body(request)
 
-    async def report_plan(self, request: Request) -> Response:
-        person = self._person(request)
-        return await self._respond(
-            request, bodies.ReportQuestion, lambda question: encoded(self._desk.report_plan(person, question))
-        )
+            arrival = time.monotonic()
+            try:
+                response = await self._in_thread(request, self._long, lambda: sent(answer(person, read(body, kind))))
+            except Refusal as refusal:
+                response = refused(refusal)
+            except Exception as error:
+                tell_operator(error, request.url.path)
+                response = refused(FAILURE)
+            if quantum := self._limits.quantum:
+                passed = time.monotonic() - arrival
+                await anyio.sleep(math.ceil(passed / quantum) * quantum - passed)
+            return response
 
-    async def report(self, request: Request) -> Response:
-        person = self._releasing(request)
-        return await self._respond(request, bodies.ReportRequest, lambda question: self._desk.report(person, question))
+        return respond
 
     async def released(self, request: Request) -> Response:
-        """A released answer, in the format that the client prefers."""
-        person, form = self._person(request), _format(request)
-
-        def work() -> Response:
-            answer, study, view = self._desk.answer(person, request.path_params["id"])
-            return sent(_in_form(answer, study, view, form), FORMATS[form])
-
-        return await self._in_thread(request, self._drawings if form == "png" else self._long, work)
+        return await self._formatted(request, lambda person: self._desk.answer(person, request.path_params["id"]))
 
     async def reported(self, request: Request) -> Response:
         person = self._person(request)
@@ -184,36 +185,24 @@ class Front:
         return await self._in_thread(request, self._long, work)
 
     async def table(self, request: Request) -> Response:
-        """A table of a released report, in the format that the client prefers."""
-        person, form = self._person(request), _format(request)
-
-        def work() -> Response:
+        def find(person: Person) -> tuple[Answer, str, dict[str, Any]]:
             report, study = self._desk.reported(person, request.path_params["id"])
             answer = report.tables.get(request.path_params["table"])
             if answer is None:
                 raise Refusal(404, "The report has no such table.", "GET /reports/{id} has them all.")
-            return sent(_in_form(answer, study, view_json(answer.query), form), FORMATS[form])
+            return answer, study, view_json(answer.query)
+
+        return await self._formatted(request, find)
+
+    async def _formatted(self, request: Request, find: Callable[[Person], tuple[Answer, str, Any]]) -> Response:
+        """A released answer with its study and view, in the format that the client prefers."""
+        person, form = self._person(request), _format(request)
+
+        def work() -> Response:
+            answer, study, view = find(person)
+            return sent(answer_body(answer, study, view) if form == "json" else written(answer, form), FORMATS[form])
 
         return await self._in_thread(request, self._drawings if form == "png" else self._long, work)
-
-    async def _respond(self, request: Request, kind: type[Question], work: Callable[[Question], bytes]) -> Response:
-        """The response to a body of this kind, which leaves on a multiple of the quantum, also if it is a refusal."""
-        _allow_parameters(request, set())
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            raise Refusal(415, "The content type must be application/json.", "Send the question as JSON.")
-        body = await read_body(request)
-        arrival = time.monotonic()
-        try:
-            response = await self._in_thread(request, self._long, lambda: sent(work(read(body, kind))))
-        except Refusal as refusal:
-            response = refused(refusal)
-        except Exception as error:
-            tell_operator(error, request.url.path)
-            response = refused(FAILURE)
-        if quantum := self._limits.quantum:
-            passed = time.monotonic() - arrival
-            await anyio.sleep(math.ceil(passed / quantum) * quantum - passed)
-        return response
 
     def _person(self, request: Request) -> Person:
         """The owner of the token; the request counts as one of theirs until its answer was sent."""
@@ -244,10 +233,6 @@ class Front:
         """The response of blocking work, run in a thread in the person's turn, which lasts until all is sent."""
         await request.scope["discreet.exit"].enter_async_context(self._turns.turn(request.scope["discreet.name"]))
         return await anyio.to_thread.run_sync(work, limiter=threads)
-
-
-def _in_form(answer: Answer, study: str, view: Mapping[str, Any], form: str) -> bytes:
-    return answer_body(answer, study, view) if form == "json" else written(answer, form)
 
 
 async def _refused(_: Request, error: Exception) -> Response:

@@ -43,6 +43,7 @@ from discreet.serve.answers import answer_body, report_body, view_json, view_que
 from discreet.serve.limits import Limits
 from discreet.serve.refusals import FAILURE, Refusal, refusal_of, tell_operator
 from discreet.serve.requests import Requests, ledger_id
+from discreet.serve.schema import encoded
 from discreet.show.json import plan_json, report_plan_json
 
 MOST_STATISTICS = 100
@@ -99,12 +100,13 @@ class Desk:
         """What the person may ask about, and what is left for it."""
         return {"studies": [study_json(self._seat(person, name), person) for name in self._names(person)]}
 
-    def plan(self, person: Person, question: bodies.Question) -> bodies.Plan:
+    def plan(self, person: Person, question: bodies.Question) -> bytes:
         plan = self._planned(person, question)
-        return {**plan_json(plan), "curve": curve(plan)}
+        body: bodies.Plan = {**plan_json(plan), "curve": curve(plan)}
+        return encoded(body)
 
-    def report_plan(self, person: Person, question: bodies.ReportQuestion) -> bodies.ReportPlan:
-        return report_plan_json(self._planned_report(person, question))
+    def report_plan(self, person: Person, question: bodies.ReportQuestion) -> bytes:
+        return encoded(report_plan_json(self._planned_report(person, question)))
 
     def release(self, person: Person, request: bodies.Request) -> bytes:
         """The answer to a question, spent for, or the one that its id has already."""

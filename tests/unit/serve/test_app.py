@@ -7,13 +7,7 @@ from pyarrow import csv, parquet
 
 from discreet.serve.limits import Limits
 from discreet.serve.refusals import FAILURE
-from serving import BY_COUNTY, QUICK, body, folder_in_memory, served
-
-
-@pytest.fixture(scope="module")
-def site():
-    with folder_in_memory() as folder, served(folder, epsilon=100) as made:
-        yield made
+from serving import BY_COUNTY, QUICK, body, served
 
 
 def test_a_study_is_described_to_those_who_may_ask(site):

@@ -6,25 +6,7 @@ import discreet
 from discreet.errors import BudgetExceeded, EngineFailed, InvalidParameter, QueryRefused
 from discreet.serve.bodies import Studies
 from discreet.serve.client import Server
-from serving import BY_COUNTY, folder_in_memory, running, served
-
-
-@pytest.fixture(scope="module")
-def site():
-    with folder_in_memory() as folder, served(folder, epsilon=100) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def url(site):
-    with running(site) as address:
-        yield address
-
-
-@pytest.fixture
-def remote(site, url):
-    with discreet.connect(url, site.tokens["ann"]) as found:
-        yield found
+from serving import BY_COUNTY
 
 
 def test_a_remote_plan_is_the_local_one(site, remote):

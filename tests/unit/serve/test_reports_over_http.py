@@ -8,11 +8,10 @@ from unittest import mock
 import pytest
 from pyarrow import csv, parquet
 
-import discreet
 from discreet.ask.policy import Policy
 from discreet.errors import BudgetExceeded, InvalidParameter, QueryRefused
 from discreet.serve.refusals import FAILURE
-from serving import COLUMNS, QUICK, body, folder_in_memory, people, running, served
+from serving import COLUMNS, QUICK, body, folder_in_memory, people, served
 
 BY_COUNTY = "SELECT county, count(*) AS people, avg(age) AS age FROM people GROUP BY county"
 TOTAL = "SELECT count(*) AS n FROM people"
@@ -22,24 +21,6 @@ TABLES = {"by_county": BY_COUNTY, "total": TOTAL}
 def asked(**changed):
     """A report to be released, with an id of its own."""
     return body(**{"sql": None, "tables": TABLES, "epsilon": "0.2", **changed})
-
-
-@pytest.fixture(scope="module")
-def site():
-    with folder_in_memory() as folder, served(folder, epsilon=100) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def url(site):
-    with running(site) as address:
-        yield address
-
-
-@pytest.fixture
-def remote(site, url):
-    with discreet.connect(url, site.tokens["ann"]) as found:
-        yield found
 
 
 def test_a_plan_is_what_the_study_says(site):
