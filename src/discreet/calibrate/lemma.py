@@ -138,7 +138,7 @@ def deviation(scale: Fraction) -> arb:
 
 
 def _discrete_tail(scale: Fraction, point: int) -> arb:
-    """P(|X| > at)."""
+    """P(|X| > point)."""
     rate = ball(1 / scale)
     return 2 * (-rate * (point + 1)).exp() / (1 + (-rate).exp())
 

@@ -45,40 +45,40 @@ def refuse_taken(files: Sequence[str], *, force: bool, kept: Kept) -> None:
         raise InvalidParameter("each -o must be a file of its own")
 
 
-def saved(answer: Answer, files: Sequence[str], *, force: bool = False) -> list[Path]:
+def save(answer: Answer, files: Sequence[str], *, force: bool = False) -> list[Path]:
     """The files that were written: the answer in each format, and its record beside it."""
-    written: list[Path] = []
+    paths: list[Path] = []
     try:
         for file in files:
             if Path(file).suffix in _TABLES:
-                written.append(answer.save(file, force=force))
+                paths.append(answer.save(file, force=force))
             elif Path(file).suffix == ".html":
                 from discreet.show import report
 
-                written.append(report.write(answer, file, force=force))
+                paths.append(report.write(answer, file, force=force))
             else:
                 from discreet.show import figures
 
                 chart = figures.make("release", answer=answer)
-                written.append(figures.save(chart, file, force=force, kept=answer.kept))
-            written.append(answer.save_record(file, force=force))
+                paths.append(figures.save(chart, file, force=force, kept=answer.kept))
+            paths.append(answer.save_record(file, force=force))
     except (DiscreetError, OSError) as error:
         why = str(error.strerror if isinstance(error, OSError) else error)
         raise EngineFailed(
             f"{Path(file).name} could not be written: {why.rstrip('.')}. "
             "The answer is kept in the ledger: ask again, it is free"
         ) from None
-    return list(dict.fromkeys(written))
+    return list(dict.fromkeys(paths))
 
 
 def receipt(
     answer: Answer | Report, study: Study, *, ledger: str | None, known: bool, saved: Iterable[Path] = ()
 ) -> str:
     """What was spent, what is left, and where it is written down; `ledger` is its place, if it was named."""
-    called = "the ledger" if ledger and "://" in ledger else Path(ledger or f"{study.name}.ledger").name
+    ledger_name = "the ledger" if ledger and "://" in ledger else Path(ledger or f"{study.name}.ledger").name
     entry = study.ledger.entry(answer.entry, study=study.name) if answer.epsilon else None
     cost = Fraction(0) if entry is None or entry.kind == "repeat" or known else answer.epsilon
-    where = f" (entry {entry.number:,} of {called})" if entry is not None else ""
+    where = f" (entry {entry.number:,} of {ledger_name})" if entry is not None else ""
     free = ", asked before" if answer.epsilon and not cost else ""
     names = ", ".join(dict.fromkeys(file.name for file in saved))
     beside = f" {budgets(study.name, study.siblings)}" if study.siblings else ""
@@ -132,6 +132,6 @@ def draw(name: str, output: str | None, ledger: str | None, options: dict[str, A
         options["largest"] = int(largest)
     if ledger is None:
         return figures.save(figures.make(name, **options), target, force=force)
-    with ledgers.opened(ledger) as book:
+    with ledgers.open_ledger(ledger) as book:
         chart = figures.make(name, ledger=book, **options)
         return figures.save(chart, target, force=force, kept=kept_files([ledger, *book.files]))

@@ -27,7 +27,7 @@ from discreet.errors import DiscreetError, InvalidParameter
 from discreet.parameters import exact_count, exact_epsilon, exact_neighbors, quote
 
 Asker = Callable[[str, str | None, Callable[[str], Any]], Any]
-"""Asks a question with a default until a function takes the answer; what it makes of it comes back."""
+"""Asks a question with a default until a function accepts the answer, and returns what that makes of it."""
 
 _PUBLIC_FILE = re.compile(r"[^,]*\.(csv|tsv|txt|parquet)(#[^,]*)?", re.IGNORECASE)
 _FIELD = re.compile(r'\s*+(?:"((?:[^"]|"")*)"|((?!")[^,]*?))\s*(,|$)')
@@ -72,8 +72,8 @@ class Draft:
             self.columns.setdefault(_column(name, schema), {})[option] = _value(option, value, folder)
 
 
-def described(source: str, schema: Schema) -> str:
-    """What was seen of the data, in a sentence.
+def description(source: str, schema: Schema) -> str:
+    """The columns of the data, in a sentence.
 
     >>> described("people.parquet", {"age": ColumnType("number", False, "DOUBLE")})
     'people.parquet: 1 column (age double). No values were read.'
@@ -104,7 +104,7 @@ def interview(draft: Draft, schema: Schema, ask: Asker, folder: Path) -> None:
                 draft.columns[name] = options
 
 
-def written(draft: Draft, schema: Schema, folder: Path) -> str:
+def policy_text(draft: Draft, schema: Schema, folder: Path) -> str:
     """The text of the policy, which `Policy.load` reads, after all of its checks."""
     missing = [] if draft.epsilon is not None else ["--epsilon, the total for this data, for ever"]
     if draft.unit not in (None, "row") and draft.max_rows is None:
@@ -294,7 +294,7 @@ def refuse_second_budget(policy: Path, source: str, *, agreed: bool, ask: Asker 
         raise InvalidParameter(f"{beside} If that is meant, say --another-budget; else ask the study that there is")
 
 
-def asked_until_good(read: Callable[[str, str | None], str], complain: Callable[[str], None]) -> Asker:
+def asker(read: Callable[[str, str | None], str], complain: Callable[[str], None]) -> Asker:
     """An asker that says what is wrong with an answer, and asks again."""
 
     def ask(question: str, default: str | None, take: Callable[[str], Any]) -> Any:

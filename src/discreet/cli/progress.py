@@ -50,7 +50,7 @@ def watched(work: Callable[[], Result], doing: str, engine: Any = None) -> Resul
     threading.Thread(target=run, daemon=True).start()
     try:
         if not ended.wait(_PATIENCE):
-            with counted(doing, numbers=False) as advance:
+            with progress_bar(doing, numbers=False) as advance:
                 while not ended.wait(0.1):
                     percent = getattr(engine, "progress", lambda: -1.0)()
                     advance(max(percent, 0), 100 if percent >= 0 else None)
@@ -60,7 +60,7 @@ def watched(work: Callable[[], Result], doing: str, engine: Any = None) -> Resul
     return result.result()
 
 
-def opened_study(policy: str, ledger: str | None, anchor: str | None) -> Study:
+def open_study(policy: str, ledger: str | None, anchor: str | None) -> Study:
     """The study of a policy, with its own ledger or with another."""
     from discreet.ledger.ledger import Ledger
     from discreet.release.study import open as opened
@@ -101,7 +101,7 @@ def spent_under(study: Study, request_id: str) -> str:
 
 
 @contextmanager
-def counted(doing: str, *, numbers: bool = True) -> Iterator[Callable[[float, int | None], None]]:
+def progress_bar(doing: str, *, numbers: bool = True) -> Iterator[Callable[[float, int | None], None]]:
     """A function to call with what is done, and of how much if that is known; a terminal shows it."""
     if not sys.stderr.isatty():
         yield lambda _done, _all: None

@@ -116,7 +116,7 @@ def _names(parameter: str, given: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """What is to be done, with all that can be refused refused."""
+    """The checked parameters of a call, and the noise that they ask for."""
 
     columns: tuple[str, ...]
     keep: tuple[str, ...]

@@ -93,7 +93,7 @@ def noisy_batches(
 
 
 def ahead(items: Iterable[Item]) -> Iterator[Item]:
-    """The same items, made by a thread of their own that is a few of them ahead."""
+    """The items, made in advance by a thread of their own."""
     source, end = iter(items), object()
     with ThreadPoolExecutor(1) as pool:
         futures = deque(pool.submit(next, source, end) for _ in range(_AHEAD))

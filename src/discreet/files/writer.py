@@ -133,7 +133,7 @@ def taken(path: Path) -> InvalidParameter:
 
 
 class Draft:
-    """A file in the making beside its target, which only its owner can read; it goes away unless it is published."""
+    """A new file beside its target, which only its owner can read; it is removed unless it is published."""
 
     def __init__(self, target: Path, *, hashed: bool = False) -> None:
         self._target = target
@@ -160,7 +160,7 @@ class Draft:
         self.file.flush()
 
     def close(self) -> None:
-        """Nothing: a writer that is done closes its sink, but the draft is still needed."""
+        """Do nothing: a writer closes its sink when it is done, but the draft is still needed."""
 
     def sealed(self) -> str | None:
         """The SHA-256 of the content, which is now on disk; None if nobody keeps it."""
@@ -187,7 +187,7 @@ class Draft:
             sync_folder(self._target.parent)
 
     def rescue(self) -> Path:
-        """Where the file is kept that could not have its name: beside its target, under a name that nobody has."""
+        """The path of a file that could not have its name: beside its target, under a random name."""
         self.file.flush()
         other = self._target.with_name(f"{self._target.stem}.{new_request_id()[:8]}{self._target.suffix}")
         try:
@@ -209,7 +209,7 @@ class Draft:
 def new_file(
     target: str | os.PathLike[str], *, force: bool = False, private: bool = False, kept: Kept = NOTHING
 ) -> Iterator[Draft]:
-    """A draft that takes its place when the block ends well; a private one stays its owner's."""
+    """A draft that is published when the block ends without an error; a private one only its owner can read."""
     path = free(target, force=force, kept=kept)
     with Draft(path) as draft:
         yield draft

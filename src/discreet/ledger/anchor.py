@@ -54,7 +54,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """How far a study's chain had come."""
+    """The last entry of a study's chain, and the balance there."""
 
     study: str
     count: int
@@ -64,7 +64,7 @@ class Head:
 
 
 class Point(NamedTuple):
-    """A head that the anchor has seen, after how many others; of its hash the first digits."""
+    """An earlier head: how many advances came before it, and the first digits of its hash."""
 
     advance: int
     number: int
@@ -74,7 +74,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """What the file says: which ledger, the head of each of its studies, and some earlier heads, the oldest first."""
+    """The content of the file: the ledger, the head of each study, and some earlier heads, the oldest first."""
 
     ledger: str
     schema: str
@@ -107,7 +107,7 @@ class AnchorFile:
         self._known: tuple[bytes, Anchor, dict[str, int]] = b"", Anchor(ledger="", schema=""), {}
 
     def read(self) -> Anchor:
-        """What the file says now; `LedgerDamaged` if it is missing or unreadable."""
+        """The content of the file now; `LedgerDamaged` if it is missing or unreadable."""
         with self._failing("cannot be read ({})"), opened(self.path, os.O_RDONLY | os.O_NONBLOCK) as descriptor:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a pipe is not waited for
                 raise self._damaged()
@@ -121,7 +121,7 @@ class AnchorFile:
             sync_folder(self.path.parent)
 
     def replace(self, anchor: Anchor) -> None:
-        """Write the whole file anew, in one step: there is the old one or the new one."""
+        """Replace the whole file in one rename."""
         with self._failing():
             target = self.path.resolve()  # the anchor may be a link to another disk, and stays one
             new = building_name(target)
@@ -148,7 +148,7 @@ class AnchorFile:
                 _sync(descriptor)
 
     def _parsed(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
-        """What the file says, and which line of each study is the older one."""
+        """The anchor in these bytes, and the number of the older line of each study."""
         if content != self._known[0]:
             self._known = content, *self._read_lines(content)
         return self._known[1:]
@@ -187,7 +187,7 @@ class AnchorFile:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """The file, open, and nobody else writes it; opened anew if it was replaced while we waited."""
+        """The open file, with its lock; opened again if it was replaced meanwhile."""
         while True:
             with opened(self.path, os.O_RDWR) as descriptor, locked(descriptor):
                 if os.fstat(descriptor).st_ino == os.stat(self.path).st_ino:
@@ -205,9 +205,9 @@ def opened(path: Path, flags: int) -> Iterator[int]:
 
 
 @contextmanager
-def locked(descriptor: int, how: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Hold the lock of a file; `BlockingIOError` if `how` does not wait."""
-    fcntl.flock(descriptor, how)
+def locked(descriptor: int) -> Iterator[None]:
+    """Hold the lock of a file."""
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         yield
     finally:
@@ -220,14 +220,14 @@ def building_name(path: Path) -> Path:
 
 
 def private_file(path: Path) -> int:
-    """A new file for its owner alone, open for writing; FileExistsError if the name is taken, be it by a link."""
+    """A new file for its owner alone, open for writing; FileExistsError if the name is taken, also by a link."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     os.fchmod(descriptor, 0o600)  # whatever the umask takes away
     return descriptor
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk, after a file was made or renamed."""
+    """Write the names in a folder to disk, after a file was made or renamed."""
     with opened(folder, os.O_RDONLY) as descriptor:
         os.fsync(descriptor)
 
@@ -257,7 +257,7 @@ def _line(value: dict[str, object]) -> bytes:
 
 
 def _value(content: bytes, number: int) -> dict[str, Any] | None:
-    """What a line says; None if its hash is wrong."""
+    """The value of a line; None if its hash is wrong."""
     mark, _, text = content[_LINE * number : _LINE * (number + 1)].partition(b" ")
     text = text.rstrip()
     if sha256(text).hexdigest().encode() != mark:

@@ -110,7 +110,7 @@ class Book:
             self.anchor.advance(page.head, durable=page.durable)
 
     def append_at_once(self, study: str, **columns: Any) -> Head | None:
-        """The head after a spend right behind the anchored head, anchored; None if nothing was added: take a `page`."""
+        """Add a spend right after the anchored head, and return the new head; None if nothing was added: use `page`."""
         is_idle = not self.database.is_file and not self.database.is_busy(study)
         anchored = self._anchored(study).heads.get(study) if is_idle else None
         if anchored is None or anchored.spent + columns["amount"] > anchored.total:
@@ -192,7 +192,7 @@ class Book:
         return self.append(connection, start, {"kind": "create", "amount": total, "terms": terms})
 
     def append(self, connection: Connection, head: Head, columns: dict[str, Any]) -> Head:
-        """Write the entry after the head; the head is then the entry's."""
+        """Write the entry after the head, and return the new head."""
         values, head = self._next(head, columns)
         self.database.run(connection, statements.ADD, **values)
         return head

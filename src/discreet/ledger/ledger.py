@@ -130,7 +130,7 @@ class Ledger:
 
     @property
     def id(self) -> str:
-        """The ledger's identity: random, made with it, the same in every copy of it."""
+        """The ledger's identity: random, and the same in every copy."""
         return self._book.id
 
     def close(self) -> None:
@@ -222,11 +222,11 @@ class Ledger:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that it lies in: its own, if it is one, and its anchor."""
+        """The paths of the ledger's files: the database, if it is a file, and the anchor."""
         return self._book.files
 
     def record(self, grant: Grant, answer: bytes) -> bytes:
-        """What is to be shown: this answer, now on disk, or the one that was recorded before it."""
+        """Put the answer on disk and return what is to be shown: this answer, or the one that was recorded before."""
         refusals.require_answer(answer)
         epsilon = str(grant.epsilon)
         request: dict[str, Any] = {"request_id": grant.request_id, "question": grant.question, "epsilon": epsilon}
@@ -290,7 +290,7 @@ class Ledger:
             return next(entries_of(connection, self._book.id, *wanted), None)
 
     def requests(self, study: str, beginning: str) -> list[Entry]:
-        """The spends of a study whose request ids begin like this, in their order, without their answers."""
+        """The spends of a study whose request ids begin like this, in order, without their answers."""
         last = beginning[:-1] + chr(ord(beginning[-1]) + 1)
         with self._book.database.reading() as connection:
             named = ENTRY.c.request_id if connection.dialect.name == "sqlite" else ENTRY.c.request_id.collate("C")

@@ -152,7 +152,7 @@ def join(where: Path | URL, anchor: Path, other: Path) -> None:
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """While no other process makes a ledger in the folder; where folders have no locks, the anchor decides alone."""
+    """Keep other processes from making a ledger in the folder; without locks of folders the anchor alone decides."""
     with ExitStack() as held:
         with suppress(OSError):
             held.enter_context(locked(held.enter_context(opened(folder, os.O_RDONLY))))

@@ -51,7 +51,7 @@ class Turn:
 
     @contextmanager
     def taking(self) -> Iterator[None]:
-        """Hold it; `Busy` if it does not come, an OSError if the lock of the file cannot be had."""
+        """Hold the turn; `Busy` if it does not come in time, `OSError` if the file cannot be locked."""
         end = time.monotonic() + PATIENCE
         if not self.lock.acquire(timeout=PATIENCE):
             raise Busy
@@ -66,7 +66,7 @@ class Turn:
 
 @contextmanager
 def _alone(file: Path, end: float) -> Iterator[None]:
-    """While no other process, and no other ledger of this one, holds the lock of the file."""
+    """Hold the lock of the file against other processes, and other ledgers of this one."""
     nap = _NAP
     while True:
         descriptor = _opened(file)
@@ -94,7 +94,7 @@ def _opened(file: Path) -> int:
 
 
 def _is_taken(descriptor: int, file: Path) -> bool:
-    """Whether the lock is ours now, and of the file that has this name."""
+    """Whether we got the lock, and the file still has this name."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.fstat(descriptor).st_ino == os.stat(file).st_ino

@@ -53,7 +53,7 @@ def view_json(query: Query) -> dict[str, Any]:
 
 
 def view_query(view: Mapping[str, Any], content: bytes) -> Query:
-    """A query that shows this answer in this way; it asks nothing."""
+    """The query of a view of an answer, without its aggregates."""
     keys = json.loads(content)["keys"]
     return Query(
         aggregates=(),
@@ -98,7 +98,7 @@ def report_body(report: Report, study: str) -> bytes:
 
 
 def content_of(body: bodies.Answer | bodies.Report) -> bytes:
-    """The very bytes that the ledger keeps."""
+    """The bytes that the ledger keeps."""
     content = encoded(body["record"])
     if sha256(content).hexdigest() != body["sha256"]:
         raise EngineFailed("the answer came damaged over the network; ask again, which costs nothing more")
@@ -116,16 +116,16 @@ def answer_of(body: bodies.Answer) -> Answer:
     )
 
 
-def written(answer: Answer, form: str) -> bytes:
+def table_bytes(answer: Answer, form: str) -> bytes:
     """The table of an answer in a format that is not JSON."""
     if form == "png":
-        return _drawn(answer)
+        return _figure_bytes(answer)
     sink = io.BytesIO()
     write_table(answer, form, sink)
     return sink.getvalue()
 
 
-def _drawn(answer: Answer) -> bytes:
+def _figure_bytes(answer: Answer) -> bytes:
     from discreet.show import figures
 
     if len(answer) > _MOST_DRAWN:

@@ -36,7 +36,7 @@ from discreet.release.study import Study
 from discreet.serve import bodies
 from discreet.serve.access import Access, Person
 from discreet.serve.address import LOCAL, host_name
-from discreet.serve.answers import answer_body, report_body, view_json, written
+from discreet.serve.answers import answer_body, report_body, table_bytes, view_json
 from discreet.serve.bodies import FORMATS
 from discreet.serve.desk import Desk
 from discreet.serve.limits import Limits, Rate, Turns, read_body
@@ -106,7 +106,7 @@ def application(
         Route("/page/statistics.js", front.statistics),
         Mount("/page", StaticFiles(directory=PAGE)),
     ]
-    handlers: Any = {Refusal: _refused, HTTPException: _foreign, Exception: _refused}
+    handlers: Any = {Refusal: _on_error, HTTPException: _on_http_error, Exception: _on_error}
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False  # a redirect would go to whatever host the client names
     return guarded(app, hosts)
@@ -130,20 +130,22 @@ class Front:
         return Response(f"export const STATISTICS = {json.dumps(offers)};\n", media_type="text/javascript")
 
     async def health(self, _: Request) -> Response:
-        return sent(encoded({"status": "ok"}))
+        return response_of(encoded({"status": "ok"}))
 
     async def openapi(self, _: Request) -> Response:
-        return sent(encoded(document()))
+        return response_of(encoded(document()))
 
     async def studies(self, request: Request) -> Response:
         person = self._person(request)
-        return await self._in_thread(request, self._short, lambda: sent(encoded(self._desk.studies(person))))
+        return await self._in_thread(request, self._short, lambda: response_of(encoded(self._desk.studies(person))))
 
     async def ledger(self, request: Request) -> Response:
         person = self._person(request)
         _allow_parameters(request, {"study"})
         study = request.query_params.get("study")
-        return await self._in_thread(request, self._short, lambda: sent(encoded(self._desk.entries(person, study))))
+        return await self._in_thread(
+            request, self._short, lambda: response_of(encoded(self._desk.entries(person, study)))
+        )
 
     def question(
         self, kind: type[Question], answer: Callable[[Person, Question], bytes], *, spends: bool = False
@@ -159,12 +161,14 @@ class Front:
 
             arrival = time.monotonic()
             try:
-                response = await self._in_thread(request, self._long, lambda: sent(answer(person, read(body, kind))))
+                response = await self._in_thread(
+                    request, self._long, lambda: response_of(answer(person, read(body, kind)))
+                )
             except Refusal as refusal:
-                response = refused(refusal)
+                response = refusal_response(refusal)
             except Exception as error:
                 tell_operator(error, request.url.path)
-                response = refused(FAILURE)
+                response = refusal_response(FAILURE)
             if quantum := self._limits.quantum:
                 passed = time.monotonic() - arrival
                 await anyio.sleep(math.ceil(passed / quantum) * quantum - passed)
@@ -180,7 +184,7 @@ class Front:
         _allow_parameters(request, set())
 
         def work() -> Response:
-            return sent(report_body(*self._desk.reported(person, request.path_params["id"])))
+            return response_of(report_body(*self._desk.reported(person, request.path_params["id"])))
 
         return await self._in_thread(request, self._long, work)
 
@@ -200,7 +204,9 @@ class Front:
 
         def work() -> Response:
             answer, study, view = find(person)
-            return sent(answer_body(answer, study, view) if form == "json" else written(answer, form), FORMATS[form])
+            return response_of(
+                answer_body(answer, study, view) if form == "json" else table_bytes(answer, form), FORMATS[form]
+            )
 
         return await self._in_thread(request, self._drawings if form == "png" else self._long, work)
 
@@ -235,13 +241,13 @@ class Front:
         return await anyio.to_thread.run_sync(work, limiter=threads)
 
 
-async def _refused(_: Request, error: Exception) -> Response:
-    return refused(error if isinstance(error, Refusal) else FAILURE)
+async def _on_error(_: Request, error: Exception) -> Response:
+    return refusal_response(error if isinstance(error, Refusal) else FAILURE)
 
 
-async def _foreign(_: Request, error: HTTPException) -> Response:
+async def _on_http_error(_: Request, error: HTTPException) -> Response:
     words = _WORDS.get(error.status_code, ("This cannot be answered.", "GET /openapi.json lists what can."))
-    return refused(Refusal(error.status_code, *words), error.headers)
+    return refusal_response(Refusal(error.status_code, *words), error.headers)
 
 
 def _allow_parameters(request: Request, allowed: set[str]) -> None:
@@ -298,11 +304,11 @@ class StoredResponse(Response):
             await send({"type": "http.response.body", "body": b""})
 
 
-def sent(body: bytes, media_type: str = "application/json") -> Response:
+def response_of(body: bytes, media_type: str = "application/json") -> Response:
     return StoredResponse(body, media_type) if len(body) > _LONG else Response(body, media_type=media_type)
 
 
-def refused(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response:
+def refusal_response(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response:
     return Response(encoded(refusal.body), refusal.status, headers or _EXTRA.get(refusal.status), "application/json")
 
 
@@ -315,7 +321,7 @@ def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
             return
         if scope["type"] != "http":
             return
-        refusal = _misdirected(scope, hosts)
+        refusal = _misdirection(scope, hosts)
         headers = dict(scope["headers"])
         has_body = b"transfer-encoding" in headers or headers.get(b"content-length", b"").strip(b"0 ")
         status, unread = 0, refusal is not None or bool(has_body)
@@ -336,17 +342,17 @@ def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
 
         try:
             async with AsyncExitStack() as scope["discreet.exit"]:
-                await (app if refusal is None else refused(refusal))(scope, hear, answer)
+                await (app if refusal is None else refusal_response(refusal))(scope, hear, answer)
         except Exception as error:
             tell_operator(error, scope["path"])
             if not status:
-                await refused(FAILURE)(scope, hear, answer)
+                await refusal_response(FAILURE)(scope, hear, answer)
         log.info("%s %s %r %s", scope.get("discreet.name", "-"), scope["method"], scope["path"], status)
 
     return guard
 
 
-def _misdirected(scope: Scope, hosts: Collection[str]) -> Refusal | None:
+def _misdirection(scope: Scope, hosts: Collection[str]) -> Refusal | None:
     """The refusal of a request for another server, or of one that a proxy in front may read differently."""
     names = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
     counts = Counter(name for name, _ in scope["headers"])

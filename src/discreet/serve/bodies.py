@@ -212,8 +212,6 @@ class Report(TypedDict):
 
 
 class Entry(TypedDict):
-    """One entry of the ledger."""
-
     id: str | None
     study: str
     number: int

@@ -80,7 +80,7 @@ def run(
     from discreet.serve.limits import Limits
     from discreet.serve.refusals import configure_log
     from discreet.serve.requests import Requests
-    from discreet.serve.server import PER_ADDRESS, Endpoint, files_of, opened, server
+    from discreet.serve.server import PER_ADDRESS, Endpoint, files_of, open_studies, server
 
     endpoint = Endpoint(
         host=host,
@@ -106,7 +106,7 @@ def run(
     tokens = Access(access_file, new=True)
     if not tokens.names():
         typer.echo(f"Nobody has a token yet: discreet serve token NAME --study {studies[0]} --allot 0.1", err=True)
-    served, requests = opened(studies), Requests(requests_file)
+    served, requests = open_studies(studies), Requests(requests_file)
     front = application(served, tokens, requests, limits=limits, hosts=endpoint.hosts)
     scheme = "https" if tls_cert else "http"
     typer.echo(f"{', '.join(served)} at {scheme}://{host}:{port} (Ctrl-C ends it)", err=True)

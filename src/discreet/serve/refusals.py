@@ -33,7 +33,6 @@ class Refusal(DiscreetError):
 
     @property
     def body(self) -> dict[str, str]:
-        """What the client reads."""
         return {"error": str(self), "advice": self.advice}
 
 

@@ -73,7 +73,6 @@ class Requests(Store):
 
 
 def ledger_id(owner: str, request_id: object) -> str:
-    """The id in the ledger."""
     if not isinstance(request_id, str) or not _ID.fullmatch(request_id):
         raise Refusal(
             400,

@@ -59,7 +59,7 @@ Body = TypeVar("Body")
 
 
 def read(body: bytes, kind: type[Body]) -> Body:
-    """The question that a body writes, or a refusal."""
+    """The body as JSON of this kind; `Refusal` if it is anything else."""
     content = parsed(body)
     fields = fields_of(kind)  # type: ignore[arg-type] # a class can be hashed
     for name, value in content.items():
@@ -160,7 +160,6 @@ def component(kind: Any) -> dict[str, Any]:
 
 
 def encoded(content: Mapping[str, Any]) -> bytes:
-    """JSON without spaces."""
     return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
@@ -200,7 +199,6 @@ def parsed(body: bytes) -> dict[str, Any]:
 
 
 def too_long() -> Refusal:
-    """The refusal of a body that is too long."""
     return Refusal(413, f"A body has at most {LONGEST // 1024} KiB.", "Ask a shorter question; nothing was spent.")
 
 
@@ -237,18 +235,17 @@ def _refused(error: str) -> Refusal:
 
 
 def _words(kind: Any) -> Words:
-    """What JSON Schema says of a type besides."""
+    """The further words of JSON Schema in the annotation of a type."""
     return next((each for each in kind.__metadata__ if isinstance(each, Words)), Words())
 
 
 def _wanted(kind: Any) -> str:
-    """What a field must be."""
+    """The text in the annotation of a type, for refusals."""
     return next(each for each in kind.__metadata__ if isinstance(each, str))
 
 
 @cache
 def document() -> dict[str, Any]:
-    """The description of the server for programs."""
     return {
         "openapi": "3.1.0",
         "info": {

@@ -81,7 +81,7 @@ class Endpoint:
             )
 
 
-def opened(paths: Sequence[Path]) -> dict[str, Study]:
+def open_studies(paths: Sequence[Path]) -> dict[str, Study]:
     studies: dict[str, Study] = {}
     for path in paths:
         if path.stem in studies:

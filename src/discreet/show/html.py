@@ -77,7 +77,6 @@ def line(text: str, *, quiet: bool = True) -> str:
 
 
 def keys_of(answer: Answer) -> list[int]:
-    """The indexes of the columns that are keys."""
     names = {group.name for group in answer.query.groups}
     outputs = [output for _, output in answer.query.outputs]
     return [index for index, output in enumerate(outputs) if isinstance(output, Named) and output.name in names]

@@ -93,7 +93,6 @@ def refuse_taken(plan: ReportPlan, folder: str | PathLike[str], *, force: bool =
 
 
 def record_name(plan: ReportPlan) -> str:
-    """The name of the record's file, after the title."""
     slug = re.sub(r"\W+", "-", plan.title.lower()).strip("-_")[:60]
     return f"{slug or 'report'}.release.json"
 
@@ -132,7 +131,6 @@ def _section(name: str, answer: Answer, drawn: bool) -> str:
 
 
 def _method(report: Report) -> str:
-    """How the numbers were made, in words."""
     plan, record = report.plan, report.record
     of = f"{_many(len(plan.asked.tables), 'table')} of this report"
     terms = {"confidence": str(plan.confidence), "simultaneous": plan.simultaneous}

@@ -60,7 +60,7 @@ class Audit:
         return "violated" if self.violated else "silent"
 
     def to_dict(self) -> dict[str, Any]:
-        """In JSON's types."""
+        """The audit in JSON's types."""
         bound = self.bound if math.isfinite(self.bound) else "infinite"
         changed = {"epsilon": str(self.epsilon), "bound": bound, "shares": list(self.shares)}
         return {**asdict(self), **changed, "verdict": self.verdict}

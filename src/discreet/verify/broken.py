@@ -36,11 +36,11 @@ class Control:
     x_neighbor: Any
     epsilon: Fraction = Fraction(1)
     draws: int = 100_000
-    """So many show it."""
+    """Draws that are enough to show it."""
 
 
 def controls() -> list[Control]:
-    """All of them."""
+    """The broken mechanisms that an audit must catch."""
     five, rows, whole = [5] * 20, [(0, 0)] * 4, Fraction(1)
     wide = Fraction(10)  # values are declared to lie in [0, 10]
     # name, mechanism, a data set, its neighbour, draws
@@ -81,7 +81,7 @@ def float_noise(scale: float, count: int) -> list[float]:
 
 
 def many_floats(scale: float, count: int) -> Floats:
-    """The same by numpy, where millions are wanted."""
+    """Draws of the same law by numpy, where millions are needed."""
     return np.where(secrets(count), scale, -scale) * np.log(uniforms(count))
 
 

@@ -91,11 +91,11 @@ class Certificate:
         }
 
     def to_json(self) -> str:
-        """The text of the file."""
+        """The certificate as JSON."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write it as a new file."""
+        """Write the certificate to a new file."""
         write(path, self.to_json() + "\n", force=force)
 
     def __repr__(self) -> str:

@@ -173,7 +173,7 @@ def _joint(coordinates: Sequence[Coordinate], batch: Batch) -> list[int]:
 
 
 def _residues(values: NDArray[Any], counts: Integers) -> Integers:
-    """Of integers; floats have none."""
+    """How often each residue occurs among integers; floats have none."""
     if values.dtype != np.int64:
         return np.zeros(sum(_MODULI), np.int64)
     residues = [np.bincount(values % modulus, counts, modulus).astype(np.int64) for modulus in _MODULI]

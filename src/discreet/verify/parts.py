@@ -57,7 +57,6 @@ def parts_of_plan(plan: Plan) -> list[Part]:
 
 
 def parts_by_share(plan: Plan) -> list[list[Part]]:
-    """For each design of a plan its parts."""
     titles = plan.titles()
     return [_parts_of_share(share, plan, titles) for share in plan.shares]
 
@@ -77,7 +76,7 @@ def _parts_of_share(share: Share, plan: Plan, titles: dict[str, str]) -> list[Pa
     everybody &= plan.study.engine.public_size
     if isinstance(share.design, MomentDesign):
         everybody = everybody and share.design.of.missing is not None
-    draws = _drawn_by(share, plan)
+    draws = _draws_of(share, plan)
     parts = _parts(share.design, draws, about, titles, everybody=everybody, each=policy.unit_column is None)
     _nothing_more(draws, about)
     return parts
@@ -152,7 +151,7 @@ def _opened(draws: list[Draw], may: bool, about: About) -> bool:
     return True
 
 
-def _drawn_by(share: Share, plan: Plan) -> list[Draw]:
+def _draws_of(share: Share, plan: Plan) -> list[Draw]:
     """What a design draws in a release, here of zeros."""
     with recording() as draws:
         share.design.estimate(Exact(_zero_totals(share, plan)), share.terms, share.epsilon, plan.level)
@@ -199,7 +198,7 @@ def _next(draws: list[Draw], kind: str, about: About) -> Draw:
 
 
 def _moment_law(design: MomentDesign, *, known: bool, meets: bool) -> str:
-    """What the totals of a joint release are."""
+    """The law of the totals of moments."""
     if known:
         return "joint" if design.squares else "lone"
     if design.alone:
@@ -210,7 +209,7 @@ def _moment_law(design: MomentDesign, *, known: bool, meets: bool) -> str:
 
 
 def _noisy(draws: list[Draw], about: About, law: str, facts: dict[str, Fraction]) -> Part:
-    """Totals with noise of their own."""
+    """The part of a design whose totals each have noise of their own."""
     draw = _next(draws, "sums", about)
     columns = len(draw.terms) // 2
     scales, size = draw.scales(columns)
@@ -288,7 +287,6 @@ _SHAPE = {"n", "whole", "nullable"}
 
 
 def _zeros(*, n: Any = 1, whole: bool = False, nullable: bool | None = None) -> Any:
-    """A column of zeros of this type."""
     size = exact_count("n", n)
     if not whole and nullable is False:
         raise InvalidParameter("a column of floats can have missing values: give missing=, or whole=True for integers")

@@ -6,7 +6,7 @@ import pytest
 
 from discreet.errors import InvalidParameter
 from discreet.serve.address import is_local
-from discreet.serve.server import Endpoint, opened
+from discreet.serve.server import Endpoint, open_studies
 from serving import QUICK, running, served, written
 
 HASTY = replace(QUICK, patience=0.5)
@@ -29,7 +29,7 @@ def test_a_certificate_needs_its_key(tmp_path):
 def test_two_studies_of_one_name_are_refused(tmp_path):
     policy = written(tmp_path)
     with pytest.raises(InvalidParameter, match="twice"):
-        opened([policy, policy])
+        open_studies([policy, policy])
 
 
 @pytest.fixture(scope="module")

@@ -50,18 +50,15 @@ class Aggregates:
         return None
 
     def quantiles(self, subject: Node, shares: Sequence[Fraction]) -> Quantiles:
-        """Quantiles of a number."""
         return self.rows.scope.quantiles(self.rows.expression(subject), tuple(shares))
 
     def group(self, node: Node) -> Group:
-        """The group column that a node asks for."""
         match node:
             case Call("BIN", (subject, *limits)):
                 return self.bins(subject, limits)
         return self.rows.scope.group(self.rows.expression(node))
 
     def bins(self, subject: Node, limits: Sequence[Node]) -> Group:
-        """The group column of bins with these edges."""
         try:
             return self.rows.scope.group(self.rows.expression(subject), edges([_edge(limit) for limit in limits]))
         except InvalidParameter as error:

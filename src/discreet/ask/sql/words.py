@@ -94,7 +94,6 @@ class Word(NamedTuple):
 
 
 def words_of(text: str) -> list[Word]:
-    """The words of a text, in order."""
     if len(text) > LONGEST_QUESTION:
         raise refused(f"a question may have {LONGEST_QUESTION:,} characters, got {len(text):,}; ask less at once")
     words, start = [], 0
@@ -154,7 +153,6 @@ def label(words: Sequence[Word]) -> str:
 
 
 def is_plain(word: Word) -> bool:
-    """Whether a word is a name without quotes."""
     return (word.key[:1].isalpha() or word.key[:1] == "_") and word.key not in RESERVED
 
 
