@@ -15,12 +15,12 @@ def nested(depth: int) -> bytes:
 
 
 def test_an_object_is_read_exactly():
-    found = parsed(
+    content = parsed(
         '{"epsilon": 0.1, "size": 10, "sql": "ε [[[", "weights": {"a": 1e-3}, "on": true, "x": null}'.encode()
     )
-    assert found["epsilon"] == Decimal("0.1")
-    assert found["weights"] == {"a": Decimal("0.001")}
-    assert (found["size"], found["sql"], found["on"], found["x"]) == (10, "ε [[[", True, None)
+    assert content["epsilon"] == Decimal("0.1")
+    assert content["weights"] == {"a": Decimal("0.001")}
+    assert (content["size"], content["sql"], content["on"], content["x"]) == (10, "ε [[[", True, None)
 
 
 @pytest.mark.parametrize(
