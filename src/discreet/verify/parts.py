@@ -19,7 +19,6 @@ import numpy as np
 from discreet import arrays
 from discreet.ask.query import CountUnits
 from discreet.ask.statistics import STATISTICS
-from discreet.calibrate.grid import ValueGrid
 from discreet.draw.coin import Logistic
 from discreet.engines.base import Cells, Exact, Present, Rows, Squares, Total, Units
 from discreet.engines.integers import column
@@ -76,7 +75,8 @@ def _parts_of_share(share: Share, plan: Plan, titles: dict[str, str]) -> list[Pa
     everybody &= plan.study.engine.public_size
     if isinstance(share.design, MomentDesign):
         everybody = everybody and share.design.of.missing is not None
-    draws = _draws_of(share, plan)
+    with recording() as draws:
+        share.design.estimate(Exact(_zero_totals(share, plan)), share.terms, share.epsilon, plan.level)
     parts = _parts(share.design, draws, about, titles, everybody=everybody, each=policy.unit_column is None)
     _nothing_more(draws, about)
     return parts
@@ -105,7 +105,8 @@ def _parts(  # noqa: PLR0911 - one for each design
             _require_measures(design, (Present, Total, Squares)[: 3 if design.squares else 2], about)
             meets = about["neighbors"] == "change-one" and about.get("cells", 1) == 1
             is_public = any(draw.kind == "public" for draw in draws[1:2])
-            part = _noisy(draws, about, _moment_law(design, known=is_public, meets=meets), _ends(design.grid))
+            ends = {"lower": Fraction(design.grid.lower), "upper": Fraction(design.grid.upper)}
+            part = _noisy(draws, about, _moment_law(design, known=is_public, meets=meets), ends)
             _opened(draws, everybody and each, about)
             require_totals(design, part, known=is_public)
             return [part]
@@ -149,13 +150,6 @@ def _opened(draws: list[Draw], may: bool, about: About) -> bool:
     _require(may, about)
     draws.pop(0)
     return True
-
-
-def _draws_of(share: Share, plan: Plan) -> list[Draw]:
-    """What a design draws in a release, here of zeros."""
-    with recording() as draws:
-        share.design.estimate(Exact(_zero_totals(share, plan)), share.terms, share.epsilon, plan.level)
-    return draws
 
 
 def _zero_totals(share: Share, plan: Plan) -> list[Any]:
@@ -231,10 +225,6 @@ def _choices(draws: list[Draw], about: About, kinds: int, groups: int = 1) -> li
         fields = {**about, "statistic": f"{about['statistic']}{what}", "epsilon": about["epsilon"] * part}
         parts.append(Part(**fields, law="choice", facts=facts))
     return parts
-
-
-def _ends(grid: ValueGrid) -> dict[str, Fraction]:
-    return {"lower": Fraction(grid.lower), "upper": Fraction(grid.upper)}
 
 
 def certified_twin(statistic: str, *, epsilon: Any, **given: Any) -> tuple[Any, list[Part]]:
