@@ -1,7 +1,7 @@
 """An invented study: 200,000 people in 3,143 counties, with age, income, and a diagnosis for each of their visits.
 
-The same in every run: uniform numbers come from the splitmix64 mixing of row numbers, which is no randomness, and
-privacy never rests on it. Nobody in it exists; county sizes fall off as real ones do, incomes are log-normal, older
+It is the same in every run: uniform numbers come from the splitmix64 mixing of row numbers, which is not random, and no
+privacy rests on it. Nobody in it exists; county sizes fall off as real ones do, incomes are log-normal, older
 people visit more often, and diagnoses depend on age.
 """
 

@@ -1,4 +1,4 @@
-"""Ledgers for their custodian: found beside a study, shown, checked, written out whole, and shared among analysts."""
+"""Commands on ledgers, for the custodian: show, verify, export, allot."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A first study.toml: what the schema tells and what the custodian says, with the rest as comments to fill in.
+"""A first study.toml, from the schema and the custodian's answers, with everything else as comments to fill in.
 
-Only names and types of columns are looked at. Whatever is not said is asked, if there is somebody to ask; a total ε,
-the rows of a unit and what may be known of the columns have no default, since each is a promise.
+Only names and types of columns are read. What the options leave open is asked, if there is a terminal; a total ε, the
+rows of a unit and the public facts of the columns have no default, since each is a promise.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Work that may last: it runs beside the terminal, which shows how far it is, and Ctrl-C stops it.
+"""Long work: it runs in a thread while the terminal shows its progress, and Ctrl-C stops it.
 
-A release that stops, for whatever reason, is followed by what the ledger knows of it: nothing was spent, or so much
-was, under this entry. It knows it for sure, since a spend is on disk before the first row is read.
+When a release stops, for whatever reason, the command says what the ledger knows of it: that nothing was spent, or how
+much, under which entry. The ledger knows, since a spend is on disk before the first row is read.
 """
 
 from __future__ import annotations

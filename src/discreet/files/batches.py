@@ -103,7 +103,7 @@ def ahead(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def even(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
-    """The same rows, so many at a time: how the source was cut may tell what was removed from it."""
+    """The rows in tables of this size: how the source was cut may show what was removed from it."""
     waiting: list[Any] = []
     for batch in batches:
         waiting.append(batch)

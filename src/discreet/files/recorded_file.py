@@ -3,7 +3,7 @@
     spend → write beside the target → to disk → record hash and path → name it → show
 
 A crash leaves it spent, and no file under the target's name. It is never drawn again, for a part of it may have been
-read where it was written: who asks again gets the file that was recorded, if it still has its hash, or a refusal.
+read where it was written: the same question returns the recorded file, if it still has its hash, or is refused.
 """
 
 from __future__ import annotations

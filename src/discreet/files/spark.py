@@ -2,8 +2,8 @@
 
     frame → parts by a hash of the keys → mapInArrow(exact noise), sorted by keys → private folder → record → the target
 
-A DataFrame is a recipe: each time it is looked at it would be noised anew, and the mean of many looks is the truth. So
-the noisy frame is written, once, and only what was written is handed out. A task that is tried again, or twice at a
+A DataFrame is evaluated each time it is used: each time it would get new noise, and the mean of many uses is the truth.
+So the noisy frame is written, once, and only what was written is handed out. A task that is tried again, or twice at a
 time, draws again, and leaves its files until Spark removes them: all of it happens in a folder that only the owner can
 read, from which the files of the attempts that count are moved to the target at the end. (An object store has no such
 permissions: there the bucket's own rules must keep readers away from names that begin with a dot.)
@@ -129,7 +129,7 @@ class _Folder:
         self.inner = str(self._java.Path(self._private, "noisy"))
 
     def taken(self) -> bool:
-        """Whether something has the name of the target, be it a link to nothing."""
+        """Whether something has the name of the target, even a dangling link."""
         from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped, unused-ignore]
 
         uri = self._target.toUri()

@@ -1,4 +1,4 @@
-"""The one way in which a file is written: beside its target, private and new, then named when it is whole.
+"""How every file is written: under a new private name beside its target, and renamed when it is whole.
 
     refuse → (spend) → write `.….part`, mode 0600 → fsync → mode by the umask → name it → fsync the folder
 

@@ -1,4 +1,4 @@
-"""The anchor: what the ledger had reached, kept outside its database.
+"""The anchor: the last known state of the ledger, kept outside its database.
 
 A copy of last week's ledger is a perfect ledger, with last week's budget. So after each commit the head of the study's
 chain (how many entries, the hash of the last, ε spent, ε in total) is written to a second file, and a ledger that
@@ -10,11 +10,11 @@ advance overwrites the older of the two; a torn write leaves the other. Whatever
 ledger) replaces the whole file in one rename. A spend writes its head at once and does not wait for the disk; `record`
 does, for both, before anything is shown: so a power failure can cost the anchor a spend, but never a release.
 
-A line also holds some earlier heads, ever fewer with their age. Where the ledger has lost the newest, they tell from
-which entry on the anchor has seen what the ledger has not. The first line holds the key under which the ledger keeps
-the versions of the data.
+A line also holds some earlier heads, fewer with growing age. If the ledger has lost its newest entries, they show from
+which entry on the anchor knows more than the ledger. The first line holds the key under which the ledger keeps the
+versions of the data.
 
-What it cannot do: help where ledger and anchor are both put back. Keep the anchor where the ledger's copies are not.
+What it cannot do: help if ledger and anchor are both restored from old copies. Keep their backups apart.
 """
 
 from __future__ import annotations

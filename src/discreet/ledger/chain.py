@@ -3,8 +3,8 @@
     h₀ = 0…0        hᵢ = SHA-256( ledger, row i without its hash, hᵢ₋₁ )
 
 `replay` walks a study's entries and finds what they add up to: the total, what was spent, each analyst's share. A row
-that is missing, moved, changed or made up changes every hash after it. There is no key in it: who can write the
-database can write a new chain, but not one that ends in the anchored head.
+that is missing, moved, changed or made up changes every hash after it. The hashes have no key: whoever can write
+the database can write a new chain, but not one that ends in the anchored head.
 
 `create` and `restore` begin an era: a spend that has no answer when the next one begins is void, and never gets one.
 """

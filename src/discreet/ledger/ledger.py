@@ -1,16 +1,16 @@
-"""The ledger: ε is spent here, on disk, before the first row is read; and what was released is kept here.
+"""The ledger: it spends ε on disk before the first row is read, and keeps what was released.
 
     spend → commit → anchor → (read, compute, draw) → record → commit → anchor → show
 
 - Granted ≤ total, exactly, in units of 10⁻⁹ ε, for any number of threads, processes and machines.
-- A crash leaves: spent, maybe unanswered. There are no refunds. Who asks again with the same request id goes on where
-  the first one stopped: nothing more is charged, and the first answer that was recorded is the only one ever shown.
+- After a crash ε is spent, and the question perhaps unanswered. There are no refunds. A second request with the same id
+  goes on where the first one stopped: nothing more is charged, and only the first recorded answer is ever shown.
 - The same query of the same data version at the same ε is one question: one charge, one answer, for everybody.
-- A ledger that is damaged, rolled back, foreign or missing is refused with `LedgerDamaged`, never opened as a fresh
+- A ledger that is damaged, rolled back, foreign or missing is refused with `LedgerDamaged`, never opened as a new
   budget. Every `open` looks for the anchored head and walks the chain of hashes from there; `verify` walks all of it.
 - Each study keeps the promise that it was created with; each answer is shown only if its entry has the right hash.
 
-What it does not do: keep a custodian who may write both the database and the anchor from forging them.
+What it does not do: prevent forgery by a custodian who can write both the database and the anchor.
 """
 
 from __future__ import annotations
@@ -163,9 +163,9 @@ class Ledger:
             return self._book.promise(page)  # type: ignore[no-any-return]
 
     def keyed(self, version: str) -> str:
-        """The version of the data, a hash of its content, under the anchor's key: so it can be kept and not be guessed.
+        """The HMAC-SHA256 of the version of the data, a hash of its content, under the anchor's key.
 
-        It is an HMAC-SHA256. Who knows all rows but one, and the ledger, cannot try values for the last one.
+        Someone who knows the ledger and all rows but one cannot test values for the last one.
         """
         key = self._book.anchor.read().key
         return hmac.digest(bytes.fromhex(key), version.encode(), "sha256").hex()

@@ -1,12 +1,12 @@
 """Where a ledger is, and what is done to it once: it is made, put back from a copy, or joined by another machine.
 
-A new ledger is built under another name and put in place whole, after its anchor, so a crash leaves no ledger that
-looks new.
+A new ledger is built under another name and renamed when it is whole, after its anchor, so that a crash leaves no
+ledger that looks new.
 
 `restore` takes a ledger as it is, though its anchor knows more. All that the anchor saw after the last entry that both
 are known to share is charged, and every spend that has no answer is void: perhaps it was answered in what was lost. It
 can be neither answered nor asked again, so that no ε buys two draws. The entry of a restore names the anchored head
-that it has charged for; the same head is charged for once, also if the restore dies before its anchor is written.
+that it has charged for; the same head is charged once, even if the restore fails before its anchor is written.
 """
 
 from __future__ import annotations

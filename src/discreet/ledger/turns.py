@@ -1,8 +1,8 @@
 """Turns: who may use a ledger's database now, among the threads of a process and, for a file, among processes.
 
-SQLite's locks are POSIX locks: the system drops all that a process has on a file as soon as it closes any descriptor of
-that file, be it the one of a copy that a thread makes. So a transaction of a file also holds a `flock` on
-`<file>.lock`, which ends with its own descriptor alone. That file is empty, and nobody needs a copy of it.
+SQLite's locks are POSIX locks: the system drops all locks of a process on a file as soon as the process closes any
+descriptor of that file, even one that a thread opened to make a copy. So a transaction of a file also holds a `flock`
+on `<file>.lock`, which ends with its own descriptor only. That file is empty and needs no backup.
 
 No fork happens while another thread has its turn, for SQLite's locks do not survive a fork. A thread that forks in its
 own turn, in the handler of a signal, does not wait for itself.

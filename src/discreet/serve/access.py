@@ -3,8 +3,8 @@
 A token is `discreet_<id>_<secret>`: the id finds a line, the secret is 256 random bits of which only the SHA-256 is
 kept; it is shown once. A study is named by the identity of its ledger and its name there (`study_key`), so that a
 token for one `people.toml` opens no other `people.toml`. An analyst spends of an allotment that the ledger holds under
-the study's cap; a custodian spends of the study itself and sees every entry. A revoked token is dead at once. What was
-spent under a name stays spent: the ledger knows the name, whatever its token.
+the study's cap; a custodian spends of the study itself and sees every entry. A revoked token is refused at once.
+What was spent under a name stays spent: the ledger knows the name, whatever its token.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def _require_extra() -> None:
     from discreet.errors import InvalidParameter
 
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise InvalidParameter("discreet serve needs a few packages more: pip install 'discreet[serve]'")
+        raise InvalidParameter("discreet serve needs more packages: pip install 'discreet[serve]'")
 
 
 @app.command()

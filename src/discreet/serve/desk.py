@@ -305,7 +305,7 @@ def _refuse_more(whole: str, what: str, many: int, most: int) -> None:
 def _unanswered(path: str) -> Refusal:
     return Refusal(
         404,
-        "The ledger keeps no answer under this id: it is not done, or it repeats one too often asked.",
+        "The ledger keeps no answer under this id: it is not done, or it repeats a question that was asked too often.",
         f"{path} with the same body and request_id gives the answer; it is charged once.",
     )
 

@@ -1,10 +1,10 @@
 """What a client is told when it gets no answer: a status, one sentence, and what to do; and what the operator is told.
 
-A refusal comes before any spend and may say why. Whatever fails afterwards is one and the same `FAILURE`, to the byte:
-what went wrong may depend on the data, so it is told to the operator's log only, by its place and kind.
+A refusal comes before any spend and may say why. Whatever fails afterwards gives the same `FAILURE`, to the byte: what
+went wrong may depend on the data, so only the operator's log names the kind of the error, and where it was raised.
 
-The log has one line for each event, without tracebacks and without anybody else's words: a traceback of a driver may
-quote a row. So a library's record is told by its logger, its level and the kind of its error; only uvicorn's words
+The log has one line for each event, without tracebacks and without the messages of libraries: the traceback of a driver
+may quote a row. A library's record appears as its logger, its level and the kind of its error; only uvicorn's messages
 about the socket are kept, since they say why a server did not start.
 """
 

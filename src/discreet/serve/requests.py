@@ -2,8 +2,8 @@
 
 An id belongs to its owner: the ledger knows it as `<name>:<id>`, so nobody can take or probe another's. A study is
 named by its ledger's identity and its own name, so that two studies of one file name do not mix. The first body
-under an id is the only one; the ledger then keeps the answer, and this file only how it is shown. If the machine dies
-and the file forgets the last ids, asking again tells it anew, and the ledger still charges once.
+under an id is the only one; the ledger then keeps the answer, and this file only how it is shown. If the machine fails
+and the file loses the last ids, the next request stores them again, and the ledger still charges once.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 Nobody can hold a connection for ever:
 
-    a request comes in whole within `patience` of its first byte; an idle connection ends after as long
-    a reader takes something every `patience`, and `pace` bytes a second on the whole
+    a request must be complete within `patience` of its first byte; an idle connection ends after as long
+    a client must read something every `patience`, and `pace` bytes a second on average
 
-When all connections are taken, the next one closes the one that has waited longest for its request, so that slow
-senders push out each other and not those who ask. One look a tenth of a second finds who is late.
+When all connections are in use, a new one closes the one that has waited longest for its request, so that slow senders
+push out each other and not those who ask. Connections are checked ten times a second.
 """
 
 from __future__ import annotations

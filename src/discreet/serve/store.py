@@ -1,8 +1,8 @@
 """The server's own two small files beside the studies: who may ask, and what was asked under which id.
 
 They hold hashes of tokens and the form of answers, never a row and never a budget; budgets are the ledger's alone.
-Losing them locks everybody out, and lets nobody in. SQLite, readable by its owner only, opened anew for every look, so
-that a revoked token is dead at once and a file that is gone lets nobody in.
+Losing them locks everybody out. They are SQLite files that only their owner can read, and are opened for each request,
+so that a revoked token is refused at once and a missing file lets nobody in.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Store:
         return sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
 
     def _make(self) -> None:
-        """Build it under another name, then put it in place whole; who comes second finds it there."""
+        """Build the file under another name, then link it to its own; a second process finds it there."""
         building = building_name(self.path)
         os.close(private_file(building))
         try:

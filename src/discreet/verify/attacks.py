@@ -7,7 +7,7 @@
     least_bits, precision  reads the true value off the bits of a float
 
 A naive twin is what a careful programmer writes before reading the papers: an attack that does not break it would prove
-nothing by failing against discreet. Both take their bits from the one door for randomness.
+nothing by failing against discreet. Both take their bits from `draw.entropy`.
 
     allowed = e^ε/(1+e^ε)     the most that anyone who guesses a fair bit from an ε-private release can be right
 
@@ -58,7 +58,7 @@ Mechanism: TypeAlias = Callable[..., Any]
 """Called as `mechanism(answer, sensitivity=…, epsilon=…)`."""
 
 Rate: TypeAlias = Callable[[Mechanism, Fraction, int], float]
-"""How often the attacker is right against a mechanism, at ε, in so many trials."""
+"""The rate of right guesses against a mechanism, from ε and a number of trials."""
 
 Possible: TypeAlias = Callable[[float, float], bool]
 """Whether an output can come from a true value."""

@@ -2,7 +2,7 @@
 
     ε ≥ ln( P(M(x) ∈ S) / P(M(x′) ∈ S) )     for every set S of outcomes, and with x and x′ exchanged
 
-The sets are `events` and their complements, fixed beforehand. Of each the counts on both sides give Clopper and
+The sets are `events` and their complements, fixed beforehand. For each, the counts on both sides give Clopper and
 Pearson's bounds on its two probabilities; with m events the four bounds of each have a doubt of error_rate/4m, so that
 the lower bound on ε exceeds the true one with a chance of at most `error_rate` (10⁻⁹ unless given otherwise), whatever
 the mechanism. At ε = 1 a million draws show some 0.98 of what an event reveals.

@@ -1,4 +1,4 @@
-"""Mechanisms that break their claim, each in a way that was seen in the field: an audit that misses one is no audit.
+"""Mechanisms that break their claim, each in a way that was seen in practice: an audit must catch all of them.
 
 Each is right but for one line, or one parameter of the code that releases. They take `size`, so that millions of draws
 are cheap, and draw from our own entropy. Textbook noise on floats is also the naive twin that attacks are tried on.
@@ -63,7 +63,7 @@ def controls() -> list[Control]:
 
 
 def secrets(count: int) -> NDArray[np.bool_]:
-    """So many fair coins: the answers that an attacker tries to guess."""
+    """Fair coins: the bits that an attacker tries to guess."""
     return flips(Fraction(1, 2), count)
 
 

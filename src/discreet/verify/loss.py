@@ -40,7 +40,7 @@ OTHER = ("choice", "coin", "public")
 
 _COORDINATES = {"pair": 2, "joint": 2, "bernstein": 3, "centred": 2, "squares": 3}
 ALWAYS = ("lone", "joint")
-"""Laws in which one row is replaced by one row that counts, too."""
+"""Laws in which one row is replaced by another row that also counts."""
 
 _FACTS = {
     **{law: {"lower", "upper"} for law in ("sum", "lone", "pair", "joint", "bernstein", "centred", "squares")},

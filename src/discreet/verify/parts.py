@@ -2,8 +2,8 @@
 
 The code that releases is run on zeros, and what it asks of the samplers is written down (`recorded`): scales, steps and
 rates are those. All ways to release are run: to a table and to a file, with a ledger and without one, numbers, lists
-and arrays; and must draw the same. The laws, and who may do what, come from the policy and the question alone, so that
-a wrong scale cannot excuse itself. No data is read.
+and arrays; and must draw the same. The laws, and what a unit can do, come from the policy and the question alone, so
+that a wrong scale cannot change the law it is judged by. No data is read.
 """
 
 from __future__ import annotations
@@ -292,7 +292,7 @@ def _coin(draw: Draw, about: About) -> Part:
 
 
 def _algorithm(epsilon: Fraction, *, sensitivity: Any, changes: Any = 1, whole: bool = False) -> tuple[Any, list[Part]]:
-    """Algorithm 1 on integers (`whole`) or on floats, of which one unit changes so many."""
+    """Algorithm 1 on integers (`whole`) or on floats, of which one unit changes up to `changes`."""
     delta, many = exact_sensitivity(sensitivity), exact_count("changes", changes)
     about: About = {"statistic": "laplace_mechanism", "neighbors": "change-one", "epsilon": epsilon}
     zeros = np.zeros(1, np.int64 if whole else np.float64)

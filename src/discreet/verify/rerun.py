@@ -8,8 +8,8 @@ may count), missing everywhere, and out of all bounds in a group that is not dec
 runs, with a ledger of its own in a temporary folder, and what the mechanism is given before it adds noise is compared.
 No draw decides what is asked next, so the noise need not be frozen: if one did, the flows would differ.
 
-It never spends on the study's ledger. It tells whether each check held, and the public Δ: no number that depends on the
-data. That it passed or failed does depend on it: it is for the custodian, as the data itself is.
+It never spends on the study's ledger. It reports whether each check held, and the public Δ: no number that depends on
+the data. But whether it passed depends on the data, so it is for the custodian only.
 """
 
 from __future__ import annotations

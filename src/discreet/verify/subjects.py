@@ -1,7 +1,7 @@
 """discreet's own statistics as mechanisms that an audit can run millions of times, through the code that releases.
 
-Designs of a study release many groups at once, each with noise of its own: groups that all hold the same true integers
-are so many draws of one release. `x` is then those integers, and its neighbor what one unit can make of them at worst.
+Designs of a study release many groups at once, each with noise of its own: groups with the same true integers are
+independent draws of one release. `x` is then those integers, and its neighbor the worst that one unit can make of them.
 A joint question is about rows: `x` lists them, and its totals are those of its design. Quantiles, minimum and maximum
 are released one by one.
 """
@@ -42,7 +42,7 @@ class Subject:
     draws: int
     batch: int | None = None
     least: float = 0.0
-    """What an audit of so many draws must at least show: it would be blind otherwise."""
+    """The least bound that an audit with these draws must show; otherwise it would be blind."""
 
 
 def subjects() -> list[Subject]:

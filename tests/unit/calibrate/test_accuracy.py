@@ -247,7 +247,7 @@ def two_laplace_tail(first: float, second: float, point: float) -> float:
     return sum(math.exp(-point / abs(a)) * a * a / (a * a - b * b) for a, b in parts)
 
 
-@pytest.mark.parametrize("at", [0.1, 1.0, 3.0, 7.0])
+@pytest.mark.parametrize("point", [0.1, 1.0, 3.0, 7.0])
 def test_the_worst_data_of_the_plans_are_the_worst(point: float) -> None:
     for u in np.linspace(0.001, 0.499, 100):
         # mean, add-remove: (1−u)·Y₁ − u·Y₂ is never worse than Y₁

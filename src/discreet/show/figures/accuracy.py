@@ -4,7 +4,7 @@
     a fraction, root mean square   1/(√2·n·sinh(ε/2)) by discrete Laplace noise
                                    1/(2·√n·sinh(ε/2)) by randomized response
 
-All axes are logarithms. An interval as wide as the bounds says nothing: everybody knew that before.
+All axes are logarithmic. An interval as wide as the bounds says nothing: the bounds are public.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 `slide` is the proof as a picture: move one person, and the curve moves by at most Δ; the ratio of the two curves never
 leaves the lines e^ε and e^−ε. With `law="discrete"` the curves are those of the noise that is drawn, on the integers.
-`attacker` is what follows: who guesses between two data sets that differ in one person is right in a share of at most
-e^ε / (1 + e^ε), whatever they know and compute. Measured rates may be laid over it.
+`attacker` shows what follows: anyone who guesses between two data sets that differ in one person is right in a share of
+at most e^ε / (1 + e^ε), whatever they know and compute. Measured rates may be drawn over it.
 """
 
 from __future__ import annotations
