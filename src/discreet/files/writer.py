@@ -26,7 +26,7 @@ from discreet.errors import InvalidParameter
 from discreet.ledger.anchor import sync_folder
 from discreet.ledger.questions import new_request_id
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 _JOURNALS = ("", "-wal", "-shm", "-journal", ".new", ".lock")
 _QUOTED = re.compile(r"""'((?:[^']|'')+)'|"((?:[^"]|"")+)"|\$(\w*)\$(.+?)\$\3\$""", re.DOTALL)
 """What stands between quotes, which are doubled inside, or between dollars."""
@@ -144,8 +144,7 @@ class Draft:
         except OSError as error:
             raise InvalidParameter(f"the folder of {target.name} must take new files: {error.strerror}") from None
         self._mode = stat.S_IMODE(os.fstat(descriptor).st_mode)  # as the umask has it
-        if hasattr(os, "fchmod"):
-            os.fchmod(descriptor, 0o600)
+        os.fchmod(descriptor, 0o600)
         self.file: IO[bytes] = os.fdopen(descriptor, "wb")
         self.closed = False
         self._stays = False
@@ -170,7 +169,7 @@ class Draft:
 
     def publish(self, *, force: bool = False, private: bool = False) -> None:
         """Give the file its name; without `force` only if nothing has it."""
-        if not private and hasattr(os, "fchmod"):
+        if not private:
             os.fchmod(self.file.fileno(), self._mode)
         try:
             if force:
