@@ -135,7 +135,7 @@ def plan(
 
     terms = {"epsilon": epsilon, "within": within, "size": size, "weight": weight, "simultaneous": simultaneous}
     with spending_nothing():
-        planned = _planned(open_study(study, ledger, anchor), sql, {**terms, "confidence": confidence})
+        planned = _plan(open_study(study, ledger, anchor), sql, {**terms, "confidence": confidence})
         if as_json:
             terminal.say_json(terminal.plan_as_json(planned))
             return
@@ -176,7 +176,7 @@ def release(
         outputs.refuse_unusable(output or ())
         opened = open_study(study, ledger, anchor)
         outputs.refuse_taken(output or (), force=force, kept=opened.kept)
-        planned = _planned(opened, sql, {**terms, "confidence": confidence})
+        planned = _plan(opened, sql, {**terms, "confidence": confidence})
         is_repeat = request_id is not None and opened.ledger.entry(request_id, study=opened.name) is not None
         is_repeat = is_repeat or not planned.cost  # it is public, or a table of a report
     answer = released(opened, planned.release, request_id=request_id, analyst=analyst)
@@ -278,7 +278,7 @@ def attack(as_json: option.AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-def _planned(study: Study, sql: str, terms: dict[str, Any]) -> Plan:
+def _plan(study: Study, sql: str, terms: dict[str, Any]) -> Plan:
     from discreet.cli.outputs import weights_of, within_of
     from discreet.cli.progress import watched
 

@@ -86,7 +86,7 @@ def _counties(console: Console, study: Study, truth: pa.Table) -> Answer:
     answer = plan.release()
     exact = _exact(truth, "county")
     rows = sorted(answer.rows, key=lambda row: -row["visits"][0])
-    _compared(console, "county", [*rows[:_SHOWN], *answer.rows[1000::1000]], exact)
+    _compare(console, "county", [*rows[:_SHOWN], *answer.rows[1000::1000]], exact)
     held = [
         sum(row[name][1] <= exact[row["county"][0]][index] <= row[name][2] for row in rows) / len(rows)
         for index, name in enumerate(("visits", "age"))
@@ -106,7 +106,7 @@ def _diagnoses(console: Console, study: Study, truth: pa.Table, target: Path) ->
 
     _say(console, 4, "A table to publish", f"ε = 0.5, with a figure and a report: {target}/report.html")
     answer = study.sql(DIAGNOSES, epsilon="0.5").release()
-    _compared(console, "diagnosis", answer.rows, _exact(truth, "diagnosis"))
+    _compare(console, "diagnosis", answer.rows, _exact(truth, "diagnosis"))
     _why(console, "Large groups are nearly exact: the noise is the same for 100 people and for 100,000.")
     save(answer.figure(), target / "diagnoses.png")
     write(answer, target / "report.html", title="Visits by diagnosis")
@@ -159,7 +159,7 @@ def _exact(truth: pa.Table, by: str) -> dict[str, tuple[int, float]]:
     return dict(zip(groups[by], zip(groups["age_count"], groups["age_mean"], strict=True), strict=True))
 
 
-def _compared(console: Console, by: str, rows: list[dict[str, Item]], exact: dict[str, tuple[int, float]]) -> None:
+def _compare(console: Console, by: str, rows: list[dict[str, Item]], exact: dict[str, tuple[int, float]]) -> None:
     lines = []
     for row in rows:
         visits, age = exact[row[by][0]]

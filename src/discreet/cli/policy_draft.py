@@ -6,7 +6,6 @@ rows of a unit and the public facts of the columns have no default, since each i
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -24,7 +23,7 @@ from discreet.ask.siblings import budgets, siblings
 from discreet.engines.base import ColumnType, Schema
 from discreet.engines.sniffing import as_cells
 from discreet.errors import DiscreetError, InvalidParameter
-from discreet.parameters import exact_count, exact_epsilon, exact_neighbors, quote
+from discreet.parameters import did_you_mean, exact_count, exact_epsilon, exact_neighbors, quote
 
 Asker = Callable[[str, str | None, Callable[[str], Any]], Any]
 """Asks a question with a default until a function accepts the answer, and returns what that makes of it."""
@@ -257,9 +256,9 @@ def _column(name: str, schema: Schema) -> str:
     """The column of that name; capitals do not matter where there is no doubt."""
     alike = [column for column in schema if column.lower() == name.lower()]
     if name not in schema and len(alike) != 1:
-        nearest = alike or difflib.get_close_matches(name, list(schema), n=1)
-        hint = f"did you mean {' or '.join(nearest)}? It" if nearest else "it"
-        raise InvalidParameter(f"the data must have the column, got {quote(name)}; {hint} has {', '.join(schema)}")
+        hint = f"did you mean {' or '.join(alike)}?" if alike else did_you_mean(name, schema)
+        it = f"{hint} It" if hint else "it"
+        raise InvalidParameter(f"the data must have the column, got {quote(name)}; {it} has {', '.join(schema)}")
     return name if name in schema else alike[0]
 
 

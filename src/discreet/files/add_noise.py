@@ -76,7 +76,7 @@ def add_noise(
 
     read = alone(lambda: open_columns(source, columns, keep, floats=changes is not None))
     schema = noisy_schema(read.schema, read.columns, keep)
-    noise = Noise(columns=read.columns, keep=keep, sensitivity=delta, epsilon=cost, changes=_moved(read, changes))
+    noise = Noise(columns=read.columns, keep=keep, sensitivity=delta, epsilon=cost, changes=_changes(read, changes))
     asking, to_output = noise.question(account), os.fspath(target) == "-"
     if asking is not None and (read.rows is None or to_output):
         raise InvalidParameter("a charged call reads .npy or .parquet, whose types are known, and writes a file")
@@ -99,7 +99,7 @@ def add_noise(
     return Path(alone(lambda: released(target, write_draft, asking, kept=kept, force=force))["file"])
 
 
-def _moved(read: ColumnSource, changes: int | None) -> int | None:
+def _changes(read: ColumnSource, changes: int | None) -> int | None:
     """How many numbers one unit can move, where rounding has to be paid for them: among integers it has not."""
     if all(is_whole(name, read.schema.field(name).type) for name in read.columns):
         return None

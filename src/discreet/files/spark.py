@@ -39,7 +39,7 @@ def release_frame(frame: Any, target: str, noise: Noise, asking: Asking | None) 
     refuse_frame(frame, target, noise, is_answer=asking is not None and asking.answered(target))
     if asking is None:
         _write(frame, target, noise)
-        return _reopened(frame, target)
+        return _reopen(frame, target)
     grant = asking.spend()
     recorded = grant.answer
     if recorded is None:
@@ -54,7 +54,7 @@ def release_frame(frame: Any, target: str, noise: Noise, asking: Asking | None) 
         _write(frame, target, noise, record)
         [recorded] = answers
     folder = json.loads(recorded)["file"]
-    again = _reopened(frame, folder)
+    again = _reopen(frame, folder)
     if again is None:
         raise QueryRefused(f"this was released to {folder}; the folder is gone, and a release is made once")
     return again
@@ -160,7 +160,7 @@ class _Folder:
         return self._java.FileContext.getFileContext(self._target.toUri(), self._settings)
 
 
-def _reopened(frame: Any, target: str) -> Any:
+def _reopen(frame: Any, target: str) -> Any:
     """The frame of what is in the folder, or None if there is none."""
     from pyspark.errors import AnalysisException
 

@@ -84,11 +84,11 @@ class Anchor:
 
     def advanced(self, head: Head) -> Anchor:
         """A copy with a new head of a study; the previous head becomes an earlier one."""
-        points = _thinned((*self.points.get(head.study, ()), head))
+        points = _thin((*self.points.get(head.study, ()), head))
         return replace(self, heads={**self.heads, head.study: head}, points={**self.points, head.study: points})
 
 
-def _thinned(points: tuple[Any, ...]) -> tuple[Point, ...]:
+def _thin(points: tuple[Any, ...]) -> tuple[Point, ...]:
     """The points with the last, a head, numbered, and only some of the older ones.
 
     The m-th advance is kept while fewer than 4·2ᵏ have followed, where 2ᵏ is the largest power of 2 that divides m. So
@@ -112,7 +112,7 @@ class AnchorFile:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a pipe is not waited for
                 raise self._damaged()
             content = os.read(descriptor, os.fstat(descriptor).st_size)
-        return self._parsed(content)[0]
+        return self._parse(content)[0]
 
     def create(self, anchor: Anchor) -> None:
         """Write a first anchor; FileExistsError if there is a file, so that only one ledger is made."""
@@ -131,9 +131,9 @@ class AnchorFile:
 
     def advance(self, head: Head, *, durable: bool = True) -> None:
         """Move a study's head forward, never back; if durable, the file is on the disk when this returns."""
-        with self._failing(), self._locked() as descriptor:
+        with self._failing(), self._lock() as descriptor:
             content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-            anchor, older = self._parsed(content)
+            anchor, older = self._parse(content)
             now = anchor.heads.get(head.study)
             if now is None:
                 self.replace(anchor.advanced(head))
@@ -147,7 +147,7 @@ class AnchorFile:
             if durable:
                 _sync(descriptor)
 
-    def _parsed(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
+    def _parse(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
         """The anchor in these bytes, and the number of the older line of each study."""
         if content != self._known[0]:
             self._known = content, *self._read_lines(content)
@@ -186,7 +186,7 @@ class AnchorFile:
             raise EngineFailed(f"the ledger's anchor {words.format(type(failure).__name__)}") from None
 
     @contextmanager
-    def _locked(self) -> Iterator[int]:
+    def _lock(self) -> Iterator[int]:
         """The open file, with its lock; opened again if it was replaced meanwhile."""
         while True:
             with opened(self.path, os.O_RDWR) as descriptor, locked(descriptor):

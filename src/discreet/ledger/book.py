@@ -102,7 +102,7 @@ class Book:
     @contextmanager
     def page(self, study: str, *, reading: bool = False, **request: str) -> Iterator[Page]:
         """A study, locked and not behind its anchor; what was added is on disk and anchored at the end."""
-        anchor = self._anchored(study)
+        anchor = self._read_anchor(study)
         with self.database.reading() if reading else self.database.transaction(study) as connection:
             page = self.find(connection, study, anchor, **request)
             yield page
@@ -112,7 +112,7 @@ class Book:
     def append_at_once(self, study: str, **columns: Any) -> Head | None:
         """Add a spend right after the anchored head, and return the new head; None if nothing was added: use `page`."""
         is_idle = not self.database.is_file and not self.database.is_busy(study)
-        anchored = self._anchored(study).heads.get(study) if is_idle else None
+        anchored = self._read_anchor(study).heads.get(study) if is_idle else None
         if anchored is None or anchored.spent + columns["amount"] > anchored.total:
             return None
         values, head = self._next(anchored, columns)
@@ -156,7 +156,7 @@ class Book:
             raise refusals.changed(study, 1)
         return json.loads(row.terms)["promise"]
 
-    def _anchored(self, study: str) -> Anchor:
+    def _read_anchor(self, study: str) -> Anchor:
         refusals.require_text("study", study)
         anchor = self.anchor.read()
         if anchor.ledger != self.id:
@@ -223,16 +223,16 @@ class Book:
             pages = [self.find(connection, study, anchor) for study in dict.fromkeys((*anchor.heads, *studies))]
         if not set(anchor.heads) <= set(studies):
             raise refusals.unnamed()
-        return {page.head.study: self._opened(page.head, anchor.heads.get(page.head.study)) for page in pages}
+        return {page.head.study: self._open_study(page.head, anchor.heads.get(page.head.study)) for page in pages}
 
-    def _opened(self, end: Head, anchored: Head | None) -> Head:
+    def _open_study(self, end: Head, anchored: Head | None) -> Head:
         study, balance = end.study, Balance()
         if anchored is not None:
             balance = Balance(
                 total=anchored.total, spent=anchored.spent, count=anchored.count, head=anchored.hash, paid=None
             )
         self._walk(study, balance, anchored)
-        head = _reached(study, balance)
+        head = _balance_head(study, balance)
         if head.count < end.count:
             raise refusals.changed(study, head.count + 1)
         if anchored is None or anchored.count < head.count:
@@ -265,9 +265,10 @@ class Book:
             named = set(connection.execute(select(ENTRY.c.study).union(select(ANALYST.c.study))).scalars())
         if named != set(studies):
             raise refusals.unnamed()
-        return {study: self._verified(study, anchor) for study in dict.fromkeys((*(anchor or _NONE).heads, *studies))}
+        names = dict.fromkeys((*(anchor or _NONE).heads, *studies))
+        return {study: self._verify_study(study, anchor) for study in names}
 
-    def _verified(self, study: str, anchor: Anchor | None) -> Head:
+    def _verify_study(self, study: str, anchor: Anchor | None) -> Head:
         balance = Balance()
         self._walk(study, balance)
         with self.database.transaction(study) as connection:
@@ -276,7 +277,7 @@ class Book:
             head = self.find(connection, study, anchor).head
             shares = {(row.name, row.allotted, row.spent, row.hash) for row in run(_SHARES) if row.study == study}
         sums = [(name, allotted, balance.spent_by[name]) for name, allotted in balance.allotted.items()]
-        if _reached(study, balance) != head or shares != {(*of, chain.share_digest(study, *of)) for of in sums}:
+        if _balance_head(study, balance) != head or shares != {(*of, chain.share_digest(study, *of)) for of in sums}:
             raise LedgerDamaged(
                 f"the balance of study {study!r} is not what its entries add up to: put back a copy that is whole"
             )
@@ -341,5 +342,5 @@ def _head(row: Any) -> Head:
     return Head(study=row.study, count=row.number, hash=row.hash, spent=row.spent, total=row.total)
 
 
-def _reached(study: str, balance: Balance) -> Head:
+def _balance_head(study: str, balance: Balance) -> Head:
     return Head(study=study, count=balance.count, hash=balance.head, spent=balance.spent, total=balance.total)

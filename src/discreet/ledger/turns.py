@@ -69,9 +69,9 @@ def _alone(file: Path, end: float) -> Iterator[None]:
     """Hold the lock of the file against other processes, and other ledgers of this one."""
     nap = _NAP
     while True:
-        descriptor = _opened(file)
+        descriptor = _open_lock(file)
         try:
-            if _is_taken(descriptor, file):
+            if _try_lock(descriptor, file):
                 try:
                     yield
                     return
@@ -85,7 +85,7 @@ def _alone(file: Path, end: float) -> Iterator[None]:
         nap = min(2 * nap, _LONGEST_NAP)
 
 
-def _opened(file: Path) -> int:
+def _open_lock(file: Path) -> int:
     while True:
         with suppress(FileNotFoundError):
             return os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -93,7 +93,7 @@ def _opened(file: Path) -> int:
             return private_file(file)
 
 
-def _is_taken(descriptor: int, file: Path) -> bool:
+def _try_lock(descriptor: int, file: Path) -> bool:
     """Whether we got the lock, and the file still has this name."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -25,7 +25,7 @@ from discreet.release.answer import Answer, columns_json, write_table
 from discreet.release.reports.report import Report
 from discreet.serve import bodies
 from discreet.serve.refusals import Refusal
-from discreet.serve.schema import encoded
+from discreet.serve.schema import json_bytes
 
 _MOST_DRAWN = 300
 """Rows of a figure: it is drawn with a height for each of them, and one of 10,000 takes minutes and gigabytes."""
@@ -77,7 +77,7 @@ def answer_body(answer: Answer, study: str, view: Mapping[str, Any]) -> bytes:
         "view": view,
         "table": columns_json(answer),
     }
-    return encoded(fields)[:-1] + b',"record":' + answer.content + b"}"
+    return json_bytes(fields)[:-1] + b',"record":' + answer.content + b"}"
 
 
 def report_body(report: Report, study: str) -> bytes:
@@ -94,12 +94,12 @@ def report_body(report: Report, study: str) -> bytes:
         json.dumps(name, ensure_ascii=False).encode() + b":" + answer_body(answer, study, view_json(answer.query))
         for name, answer in report.tables.items()
     ]
-    return encoded(fields)[:-1] + b',"tables":{' + b",".join(tables) + b'},"record":' + report.content + b"}"
+    return json_bytes(fields)[:-1] + b',"tables":{' + b",".join(tables) + b'},"record":' + report.content + b"}"
 
 
 def content_of(body: bodies.Answer | bodies.Report) -> bytes:
     """The bytes that the ledger keeps."""
-    content = encoded(body["record"])
+    content = json_bytes(body["record"])
     if sha256(content).hexdigest() != body["sha256"]:
         raise EngineFailed("the answer came damaged over the network; ask again, which costs nothing more")
     return content

@@ -42,7 +42,7 @@ from discreet.serve.desk import Desk
 from discreet.serve.limits import Limits, Rate, Turns, read_body
 from discreet.serve.refusals import FAILURE, Refusal, log, tell_operator
 from discreet.serve.requests import Requests
-from discreet.serve.schema import document, encoded, read
+from discreet.serve.schema import document, json_bytes, read
 
 PAGE = Path(__file__).with_name("page")
 
@@ -130,21 +130,21 @@ class Front:
         return Response(f"export const STATISTICS = {json.dumps(offers)};\n", media_type="text/javascript")
 
     async def health(self, _: Request) -> Response:
-        return response_of(encoded({"status": "ok"}))
+        return response_of(json_bytes({"status": "ok"}))
 
     async def openapi(self, _: Request) -> Response:
-        return response_of(encoded(document()))
+        return response_of(json_bytes(document()))
 
     async def studies(self, request: Request) -> Response:
         person = self._person(request)
-        return await self._in_thread(request, self._short, lambda: response_of(encoded(self._desk.studies(person))))
+        return await self._in_thread(request, self._short, lambda: response_of(json_bytes(self._desk.studies(person))))
 
     async def ledger(self, request: Request) -> Response:
         person = self._person(request)
         _allow_parameters(request, {"study"})
         study = request.query_params.get("study")
         return await self._in_thread(
-            request, self._short, lambda: response_of(encoded(self._desk.entries(person, study)))
+            request, self._short, lambda: response_of(json_bytes(self._desk.entries(person, study)))
         )
 
     def question(
@@ -309,7 +309,7 @@ def response_of(body: bytes, media_type: str = "application/json") -> Response:
 
 
 def refusal_response(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(encoded(refusal.body), refusal.status, headers or _EXTRA.get(refusal.status), "application/json")
+    return Response(json_bytes(refusal.body), refusal.status, headers or _EXTRA.get(refusal.status), "application/json")
 
 
 def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:

@@ -43,7 +43,7 @@ from discreet.serve.answers import answer_body, report_body, view_json, view_que
 from discreet.serve.limits import Limits
 from discreet.serve.refusals import FAILURE, Refusal, refusal_of, tell_operator
 from discreet.serve.requests import Requests, ledger_id
-from discreet.serve.schema import encoded
+from discreet.serve.schema import json_bytes
 from discreet.show.json import plan_json, report_plan_json
 
 MOST_STATISTICS = 100
@@ -101,21 +101,21 @@ class Desk:
         return {"studies": [study_json(self._seat(person, name), person) for name in self._names(person)]}
 
     def plan(self, person: Person, question: bodies.Question) -> bytes:
-        plan = self._planned(person, question)
+        plan = self._plan_question(person, question)
         body: bodies.Plan = {**plan_json(plan), "curve": curve(plan)}
-        return encoded(body)
+        return json_bytes(body)
 
     def report_plan(self, person: Person, question: bodies.ReportQuestion) -> bytes:
-        return encoded(report_plan_json(self._planned_report(person, question)))
+        return json_bytes(report_plan_json(self._plan_report(person, question)))
 
     def release(self, person: Person, request: bodies.Request) -> bytes:
         """The answer to a question, spent for, or the one that its id has already."""
         name, study = ledger_id(person.name, request["request_id"]), request["study"]
-        plan = self._planned(person, request)
+        plan = self._plan_question(person, request)
         view, key = view_json(plan.query), self._keys[study]
 
         def answer_body_of(new: bool) -> bytes:
-            stored = None if new else self._stored(person, study, name)
+            stored = None if new else self._stored_answer(person, study, name)
             if stored is not None:
                 return answer_body(stored[0], study, view)
             answer = plan.release(request_id=name, analyst=person.analyst)
@@ -128,7 +128,7 @@ class Desk:
     def report(self, person: Person, request: bodies.ReportRequest) -> bytes:
         """All tables of a report, spent for, or those that its id has already."""
         name, study = ledger_id(person.name, request["request_id"]), request["study"]
-        plan = self._planned_report(person, request)
+        plan = self._plan_report(person, request)
         shown: dict[str, Any] = {part: getattr(plan, part) for part in _SHOWN_REPORT}
         view = {"report": {**shown, "confidence": str(plan.confidence), "tables": request["tables"]}}
 
@@ -164,9 +164,9 @@ class Desk:
     def answer(self, person: Person, wanted: str) -> tuple[Answer, str, dict[str, Any]]:
         """A released answer of the person's own, its study and view; a custodian may name anybody's, as `name:id`."""
         study, name = self._locate(person, wanted, is_report=False)
-        stored = self._stored(person, study, name)
+        stored = self._stored_answer(person, study, name)
         if stored is None:
-            raise _unanswered("POST /release")
+            raise _no_answer("POST /release")
         return stored[0], study, stored[1]
 
     def reported(self, person: Person, wanted: str) -> tuple[Report, str]:
@@ -174,7 +174,7 @@ class Desk:
         study, name = self._locate(person, wanted, is_report=True)
         report = self._stored_report(person, study, name)
         if report is None:
-            raise _unanswered("POST /report")
+            raise _no_answer("POST /report")
         return report, study
 
     def _locate(self, person: Person, wanted: str, *, is_report: bool) -> tuple[str, str]:
@@ -205,7 +205,7 @@ class Desk:
             raise Refusal(404, "There is no such study.", "GET /studies lists the studies that you can ask about.")
         return Seat(self._studies[name], person)
 
-    def _planned(self, person: Person, question: bodies.Question) -> Plan:
+    def _plan_question(self, person: Person, question: bodies.Question) -> Plan:
         """The plan of a question that is worth its cost to the server."""
         try:
             seat = self._seat(person, question["study"])
@@ -214,11 +214,11 @@ class Desk:
             terms: dict[str, Any] = {name: term for name, term in question.items() if name not in _NO_TERMS}
             plan = seat._plan(query, **terms)
         except DiscreetError as error:
-            raise _unplanned(error, question) from None
+            raise _plan_refusal(error, question) from None
         self._refuse_tiny(plan.cost)
         return plan
 
-    def _planned_report(self, person: Person, question: bodies.ReportQuestion) -> ReportPlan:
+    def _plan_report(self, person: Person, question: bodies.ReportQuestion) -> ReportPlan:
         """The plan of a report that is worth its cost to the server."""
         try:
             seat = self._seat(person, question["study"])
@@ -227,7 +227,7 @@ class Desk:
             terms: dict[str, Any] = {name: term for name, term in question.items() if name not in _NO_TERMS}
             plan = seat.report(question["tables"], **terms)
         except DiscreetError as error:
-            raise _unplanned(error, question) from None
+            raise _plan_refusal(error, question) from None
         most = self._limits.most_numbers
         full = math.prod(attribute.axis.sizes[-1] for attribute in plan.asked.attributes if attribute.group is not None)
         _refuse_more("A report", "measured cells", plan.design.cells, _MEASURED * most)
@@ -251,7 +251,7 @@ class Desk:
                 "Ask for a larger epsilon, or for a smaller error; nothing was spent.",
             )
 
-    def _stored(self, person: Person, study: str, name: str) -> tuple[Answer, dict[str, Any]] | None:
+    def _stored_answer(self, person: Person, study: str, name: str) -> tuple[Answer, dict[str, Any]] | None:
         """The answer that an id has, and how it is shown; None if there is none."""
         view, content = self._requests.find(self._keys[study], name) or (None, None)
         if view is not None and "report" in view:
@@ -285,7 +285,7 @@ class Desk:
         return report
 
 
-def _unplanned(error: DiscreetError, question: bodies.Question | bodies.ReportQuestion) -> Refusal:
+def _plan_refusal(error: DiscreetError, question: bodies.Question | bodies.ReportQuestion) -> Refusal:
     """The refusal of a question that has no plan; what is unexpected goes to the operator's log."""
     refusal = refusal_of(error)
     if refusal is FAILURE:
@@ -302,7 +302,7 @@ def _refuse_more(whole: str, what: str, many: int, most: int) -> None:
         )
 
 
-def _unanswered(path: str) -> Refusal:
+def _no_answer(path: str) -> Refusal:
     return Refusal(
         404,
         "The ledger keeps no answer under this id: it is not done, or it repeats a question that was asked too often.",

@@ -34,7 +34,7 @@ from discreet.serve.app import HEADERS
 from discreet.serve.limits import Limits
 from discreet.serve.refusals import Refusal, log
 from discreet.serve.requests import FILE as REQUESTS
-from discreet.serve.schema import encoded
+from discreet.serve.schema import json_bytes
 
 _HEADER_BYTES = 16 * 1024
 
@@ -179,7 +179,7 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         if (self.is_idle and refusal is _LATE) or self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.abort()
             return
-        body = encoded(refusal.body)
+        body = json_bytes(refusal.body)
         described = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         headers = [*described, (b"connection", b"close"), *HEADERS]
         response = h11.Response(status_code=refusal.status, headers=headers, reason=b"")

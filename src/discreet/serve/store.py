@@ -36,7 +36,7 @@ class Store:
             self._make()
         with self.opened():
             pass
-        self._held = self._connected() if self.forgetful else None  # the last one to close would wait for the disk
+        self._held = self._connect() if self.forgetful else None  # the last one to close would wait for the disk
 
     def close(self) -> None:
         if self._held is not None:
@@ -46,7 +46,7 @@ class Store:
     def opened(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
         """A connection; with `write`, in a transaction that is on disk at the end, or rolled back."""
         try:
-            with self._writing if write else nullcontext(), closing(self._connected()) as connection:
+            with self._writing if write else nullcontext(), closing(self._connect()) as connection:
                 if connection.execute("PRAGMA user_version").fetchone() != (_VERSION,):
                     raise self._unusable()
                 if not write:
@@ -67,7 +67,7 @@ class Store:
         except sqlite3.DatabaseError:
             raise self._unusable() from None
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         uri = f"{self.path.as_uri()}?mode=rw"
         return sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
 

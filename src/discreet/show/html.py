@@ -83,7 +83,7 @@ def keys_of(answer: Answer) -> list[int]:
 
 
 def _plan(plan: Plan) -> Iterator[str]:
-    return _priced(plan, " · ".join(plan.notes), *plan.warnings, "Nothing was read, nothing is spent.")
+    return _plan_parts(plan, " · ".join(plan.notes), *plan.warnings, "Nothing was read, nothing is spent.")
 
 
 def _answer(answer: Answer) -> Iterator[str]:
@@ -92,10 +92,10 @@ def _answer(answer: Answer) -> Iterator[str]:
 
 
 def _report_plan(plan: ReportPlan) -> Iterator[str]:
-    return _priced(plan, measured_text(plan), f"{plan.agreement} Nothing was read, nothing is spent.")
+    return _plan_parts(plan, measured_text(plan), f"{plan.agreement} Nothing was read, nothing is spent.")
 
 
-def _priced(plan: Plan | ReportPlan, *notes: str) -> Iterator[str]:
+def _plan_parts(plan: Plan | ReportPlan, *notes: str) -> Iterator[str]:
     headings, *rows = plan.table
     yield line(plan.summary, quiet=False)
     yield table(headings, rows, most=None)
@@ -113,7 +113,7 @@ def _report(report: Report) -> Iterator[str]:
 def _release(release: Release) -> Iterator[str]:
     if isinstance(release, Vector):
         kind, names = _labels(release)
-        rows = [[name, *_written(*triple)] for name, triple in zip(names, triples(release), strict=True)]
+        rows = [[name, *_number_cells(*triple)] for name, triple in zip(names, triples(release), strict=True)]
         yield table([kind, release.statistic, "95 % interval"], rows)
     else:
         yield _statistics({release.statistic: release})
@@ -132,7 +132,7 @@ def _statistics(releases: Mapping[str, Release]) -> str:
     for name, release in releases.items():
         numbers = triples(release)
         several = isinstance(release, Vector)
-        rows.append([name, *([f"{len(numbers):,} numbers", ""] if several else _written(*numbers[0]))])
+        rows.append([name, *([f"{len(numbers):,} numbers", ""] if several else _number_cells(*numbers[0]))])
     return table(["statistic", "released", "95 % interval"], rows)
 
 
@@ -141,11 +141,11 @@ def _study(study: Study) -> Iterator[str]:
     yield line(f"study {study.name} · ε {shown(study.remaining)} of {shown(policy.epsilon)} left", quiet=False)
     rows = f", up to {policy.max_rows:,} rows each" if policy.unit != "row" and policy.max_rows else ""
     yield line(f"{policy.neighbors} · unit {policy.unit}{rows}")
-    columns = [[name, _declared(column)] for name, column in policy.columns.items()]
+    columns = [[name, _declaration(column)] for name, column in policy.columns.items()]
     yield table(["column", "declared"], columns, texts=(0, 1))
 
 
-def _declared(column: Declared) -> str:
+def _declaration(column: Declared) -> str:
     """What a policy says about a column, in a few words."""
     words = []
     if column.bounds is not None:
@@ -165,7 +165,7 @@ def _ledger(ledger: Ledger) -> Iterator[str]:
     yield table(["study", "total ε", "spent", "left"], rows)
 
 
-def _written(value: Any, low: Any, high: Any) -> list[str]:
+def _number_cells(value: Any, low: Any, high: Any) -> list[str]:
     """A number with as many digits as its error has meaning, and its interval."""
     reach = float(max(value - low, high - value))
     return [rounded(value, reach), f"{rounded(low, reach)} to {rounded(high, reach)}"]

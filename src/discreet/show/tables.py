@@ -136,7 +136,7 @@ def _method(report: Report) -> str:
     terms = {"confidence": str(plan.confidence), "simultaneous": plan.simultaneous}
     parts = {
         "What is promised": paragraphs(*cost(report), *_promise(record)),
-        "What was measured": paragraphs(*_measured(plan)) + _sets(report),
+        "What was measured": paragraphs(*_measurement(plan)) + _sets(report),
         "How the tables follow": paragraphs(*_following(plan)),
         "What ± means": paragraphs(meaning(terms, f"all {of}")),
         "The record": f"<p>{_link(record_name(plan))} holds the noisy cells, from which all tables follow.</p>",
@@ -153,7 +153,7 @@ def _promise(record: dict[str, Any]) -> Iterable[str]:
     yield "This holds whatever else anybody knows, for all tables together, and there is no δ."
 
 
-def _measured(plan: ReportPlan) -> Iterable[str]:
+def _measurement(plan: ReportPlan) -> Iterable[str]:
     many = len(plan.measured)
     sets = "one set of cells" if many == 1 else f"{many} sets of cells"
     parts = "which has the whole ε" if many == 1 else "which have parts of ε that add up to it"

@@ -159,7 +159,7 @@ def record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = lap
     exactly what theory allows, so no privacy is wasted and none is missing.
     """
     what = "knows everyone but one person, and subtracts them from a count"
-    return _tried("record in a count", what, _COUNT_RATE, epsilon, trials, mechanism)
+    return _try_attack("record in a count", what, _COUNT_RATE, epsilon, trials, mechanism)
 
 
 def mean_record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
@@ -170,14 +170,14 @@ def mean_record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism 
         lambda tell, secret: tell((others + oldest * secret) / size) * size - others > oldest / 2,
         move=Fraction(oldest, size),
     )
-    return _tried("record in a mean", what, rate, epsilon, trials, mechanism)
+    return _try_attack("record in a mean", what, rate, epsilon, trials, mechanism)
 
 
 def difference(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
     """A person's bit, guessed from two counts of which one leaves the person out; each costs ε/2."""
     what = "asks for everyone, then for everyone but one person, and subtracts"
     rate = _guess_rate(lambda tell, secret: tell(_OTHERS + secret) > tell(_OTHERS), questions=2)
-    return _tried("differencing", what, rate, epsilon, trials, mechanism)
+    return _try_attack("differencing", what, rate, epsilon, trials, mechanism)
 
 
 def least_bits(*, epsilon: Any = 1, trials: int = 3_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
@@ -189,7 +189,7 @@ def least_bits(*, epsilon: Any = 1, trials: int = 3_000, mechanism: Mechanism = 
     scale = float(1 / exact_epsilon(epsilon))
     rate = _certain_rate(1.0, 0.0, lambda output, value: feasible(output, value, scale))
     what = "tries which true value can give this very float (Mironov)"
-    return _tried("least bits", what, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
+    return _try_attack("least bits", what, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
 
 
 def precision(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
@@ -200,7 +200,7 @@ def precision(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = 
     """
     rate = _certain_rate(0.0, 1.0, lambda output, value: value == 0 or math.ldexp(output, 53).is_integer())
     what = "looks for an output that is finer than the other true value allows"
-    return _tried("precision", what, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
+    return _try_attack("precision", what, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
 
 
 def within_budget(counts: NDArray[np.int64], epsilon: Fraction) -> NDArray[Any]:
@@ -222,7 +222,7 @@ def reconstruction(*, epsilon: Any = 1, rounds: int = 10, answers: Answerer = wi
     """
     what = f"solves {_QUESTIONS} counts of random groups for the records of {_PEOPLE} people"
     trials = rounds * _PEOPLE
-    return _tried("reconstruction", what, _solved_rate, epsilon, trials, answers, naive=without_account)
+    return _try_attack("reconstruction", what, _solved_rate, epsilon, trials, answers, naive=without_account)
 
 
 @dataclass(slots=True)
@@ -301,7 +301,7 @@ def success_by_epsilon(
     return [(float(epsilon), _COUNT_RATE(laplace_mechanism, epsilon, trials)) for epsilon in exacts]
 
 
-def _tried(
+def _try_attack(
     name: str,
     what: str,
     rate: Rate,

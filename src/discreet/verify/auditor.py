@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from discreet.formats import shown
 from discreet.parameters import exact_chance, exact_count, exact_epsilon
 from discreet.verify import binomial
-from discreet.verify.events import LENGTH_LABELS, Events, batches, events_of, merged, takes_size
+from discreet.verify.events import LENGTH_LABELS, Events, batches, events_of, merge, takes_size
 
 _PILOT = 20_000
 """Outputs of the pilot at most; it is a tenth of the draws otherwise."""
@@ -97,11 +97,11 @@ def audit(
     doubt = float(exact_chance("error_rate", error_rate))
     pilot = min(_PILOT, max(50, count // 10))
     sides = (x, x_neighbor)
-    events = events_of(*(merged(list(batches(mechanism, side, pilot, size))) for side in sides))
+    events = events_of(*(merge(list(batches(mechanism, side, pilot, size))) for side in sides))
     if not takes_size(mechanism):
         size = min(size, 2**14)
     labels = [*events.labels, *LENGTH_LABELS]
-    samples = [_counted(mechanism, side, count, size, events) for side in sides]
+    samples = [_count_events(mechanism, side, count, size, events) for side in sides]
     # an event that never happens on one side shows by not happening on the other
     labels += [f"not: {label}" for label in labels]
     counts = [np.concatenate([happened, tried - happened]) for happened, tried in samples]
@@ -121,7 +121,7 @@ def audit(
     )
 
 
-def _counted(
+def _count_events(
     mechanism: Callable[..., Any], x: Any, draws: int, size: int, events: Events
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """How often each event happened, and in how many trials: of lengths, among the texts that were looked at."""

@@ -78,7 +78,7 @@ class Coordinate:
         ]
 
     def count(self, column: NDArray[Any]) -> Integers:
-        values, counts = _counted(column)
+        values, counts = _value_counts(column)
         below = np.concatenate([[0], np.cumsum(counts)])
         until = below[np.searchsorted(values, self.tails, side="right")]
         before = below[np.searchsorted(values, self.tails, side="left")]
@@ -116,7 +116,7 @@ def events_of(first: Batch, second: Batch) -> Events:
     return Events(coordinates=tuple(apart), kinds=kinds, labels=(*_ALWAYS, *kinds, *labels))
 
 
-def merged(parts: Sequence[Batch]) -> Batch:
+def merge(parts: Sequence[Batch]) -> Batch:
     width = max(part.numbers.shape[1] for part in parts)
     columns = [part.numbers for part in parts if part.numbers.shape[1] == width and part.numbers.size]
     return Batch(
@@ -138,7 +138,7 @@ def _coordinate(first: Batch, second: Batch, index: int) -> Coordinate | None:
     if not sides[0].size:
         return None
     pooled = np.concatenate(sides)
-    values, counts = _counted(pooled)
+    values, counts = _value_counts(pooled)
     centres = [np.quantile(side, 0.5, method="lower") for side in sides]
     tails = np.quantile(pooled, _LEVELS, method="lower")
     near = [centre + step for centre in centres for step in range(-_NEAR, _NEAR + 1)]
@@ -271,7 +271,7 @@ def _batch(numbers: NDArray[Any], kinds: Counter[str], shown: list[Any], texts: 
     return Batch(kinds=kinds, lengths=lengths, texts=texts, numbers=numbers)
 
 
-def _counted(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _value_counts(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The distinct values of a column in order, and how often each occurs."""
     if column.size == 0:
         return column, np.empty(0, np.int64)

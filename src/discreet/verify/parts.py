@@ -97,7 +97,7 @@ def _parts(  # noqa: PLR0911 - one for each design
             return [_noisy(draws, about, "units" if isinstance(design.of, CountUnits) else "rows", {})]
         case HistogramDesign():
             [scale], cells = _next(draws, "counts", about).scales(1)
-            is_public = _opened(draws, everybody and each and design.bins.number == 2 and cells == 1, about)
+            is_public = _take_public(draws, everybody and each and design.bins.number == 2 and cells == 1, about)
             if not is_public and cells != design.bins.number:
                 raise InvalidParameter(f"{about['statistic']} must have noise on each bin")
             return [Part(**{**about, "cells": cells}, law="rows", facts={}, scales=(scale,), steps=(Fraction(1),))]
@@ -107,7 +107,7 @@ def _parts(  # noqa: PLR0911 - one for each design
             is_public = any(draw.kind == "public" for draw in draws[1:2])
             ends = {"lower": Fraction(design.grid.lower), "upper": Fraction(design.grid.upper)}
             part = _noisy(draws, about, _moment_law(design, known=is_public, meets=meets), ends)
-            _opened(draws, everybody and each, about)
+            _take_public(draws, everybody and each, about)
             require_totals(design, part, known=is_public)
             return [part]
         case JointDesign():
@@ -127,7 +127,7 @@ def _parts(  # noqa: PLR0911 - one for each design
             _require_measures(design, (Cells,), about)
             draw = _next(draws, "tree", about)
             [scale], _ = draw.scales(1)
-            _opened(draws, everybody and each, about)
+            _take_public(draws, everybody and each, about)
             facts = {"height": Fraction(draw.terms[0].height)}
             return [Part(**about, law="tree", facts=facts, scales=(scale,), steps=(Fraction(1),))]
     raise InvalidParameter(f"a certificate knows no law for a {type(design).__name__}")
@@ -143,7 +143,7 @@ def _require_measures(
         raise InvalidParameter(f"{about['statistic']} must be made of integers of one value, on the grid of its bounds")
 
 
-def _opened(draws: list[Draw], may: bool, about: About) -> bool:
+def _take_public(draws: list[Draw], may: bool, about: About) -> bool:
     """Whether the number of rows is opened next, which it may be only where it is public."""
     if not draws or draws[0].kind != "public":
         return False

@@ -59,7 +59,7 @@ def added_elsewhere(place, ledger, request_id, query="q", epsilon="0.1", analyst
         "analyst": analyst,
         "amount": charge(exact),
     }
-    values, _ = ledger._book._next(ledger._book._anchored("s").heads["s"], columns)
+    values, _ = ledger._book._next(ledger._book._read_anchor("s").heads["s"], columns)
     words = str((APPEND if analyst is None else APPEND_SHARED).compile(dialect=dialect()))
     with psycopg.connect(place.where, autocommit=True) as connection:
         return connection.execute(words, values).rowcount

@@ -40,12 +40,12 @@ def parse(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Query:
 
 def parse_condition(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Expression:
     """The condition on rows that a text such as "age >= 65" writes."""
-    return normal(_reader(policy, schema).rows.condition(_unnamed(text, policy)))
+    return normal(_reader(policy, schema).rows.condition(_expression_of(text, policy)))
 
 
 def parse_expression(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Expression:
     """The expression over rows that a text such as "income / 1000" writes."""
-    return normal(_reader(policy, schema).rows.expression(_unnamed(text, policy)))
+    return normal(_reader(policy, schema).rows.expression(_expression_of(text, policy)))
 
 
 def parse_group(text: str, policy: Policy, schema: Mapping[str, Typed]) -> tuple[str, Group]:
@@ -58,7 +58,7 @@ def _reader(policy: Policy, schema: Mapping[str, Typed], table: str | None = Non
     return Aggregates(Rows(Scope(policy, schema), table or policy.table))
 
 
-def _unnamed(text: str, policy: Policy) -> Node:
+def _expression_of(text: str, policy: Policy) -> Node:
     item = parser.item(text, policy.columns)
     if item.alias is not None:
         raise refused("a name with AS is not in the language of an expression; leave it out")

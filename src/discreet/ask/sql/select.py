@@ -40,11 +40,11 @@ class Selection:
     def query(self) -> Query:
         select = self.select
         for node in select.groups:
-            self._add_group(self.reader.group(self._referred(node)))
+            self._add_group(self.reader.group(self._resolve(node)))
         for item in select.items:
             self._item(item)
         having = None if select.having is None else self._test(select.having, negated=False)
-        order = tuple((self._sorted(node), descending) for node, descending in select.order)
+        order = tuple((self._sort_key(node), descending) for node, descending in select.order)
         if not self.aggregates:
             raise refused("nothing is asked of the data; add count(*), or another aggregate")
         refuse_alike([name for name, _ in self.outputs])
@@ -57,7 +57,7 @@ class Selection:
         self.groups[group_text(group)] = group
         return Named(group_text(group))
 
-    def _referred(self, node: Node) -> Node:
+    def _resolve(self, node: Node) -> Node:
         """What GROUP BY 1, or GROUP BY a name of SELECT, stands for."""
         items = self.select.items
         match node:
@@ -163,7 +163,7 @@ class Selection:
                 return dict(self.outputs).get(name)
         return None
 
-    def _sorted(self, node: Node) -> Output:
+    def _sort_key(self, node: Node) -> Output:
         """What ORDER BY sorts by: a position, a column of the answer, or another output."""
         if isinstance(node, Literal) and isinstance(node.value, Fraction):
             return self.outputs[_index(node.value, len(self.outputs))][1]

@@ -84,7 +84,7 @@ def attacker(
     *, measured: Iterable[tuple[object, object]] = (), largest: object = 6, width: object = theme.WIDTH
 ) -> theme.Figure:
     """The limit of an attacker's success against ε, with measured pairs (ε, rate) over it."""
-    wide, rates = exact_count("width", width), [_measured(pair) for pair in measured]
+    wide, rates = exact_count("width", width), [_rate_point(pair) for pair in measured]
     end = max([float(exact("largest", largest)), *(point["epsilon"] for point in rates)])
     if end > 700:
         raise InvalidParameter(f"largest must be at most 700, got {quote(largest)}")
@@ -184,7 +184,7 @@ def _ratio(values: list[dict[str, Any]], epsilon: Fraction, discrete: bool) -> t
     return alt.layer(theme.dashed(lines), line, *points, *texts)
 
 
-def _measured(pair: Any) -> dict[str, float]:
+def _rate_point(pair: Any) -> dict[str, float]:
     match pair:
         case [epsilon, rate]:
             cost, share = exact_number("epsilon", epsilon), exact_number("rate", rate)

@@ -42,7 +42,7 @@ def together(*, epsilon: object = 1, sizes: dict[str, int] | None = None, width:
     mean = math.sqrt(sum(error**2 for _, error in rows) / len(rows))
     subtitle = f"{alone / float(budget):.3g} one by one, {mean:.3g} together in the mean; {sets} sets are measured"
     title = f"{len(rows)} tables at ε = {float(budget):.4g}"
-    return theme.framed(_drawn(values, [name for name, _ in rows]), title, subtitle, width=wide, height=18 * len(rows))
+    return theme.framed(_draw(values, [name for name, _ in rows]), title, subtitle, width=wide, height=18 * len(rows))
 
 
 def _errors(sizes: dict[str, int]) -> tuple[dict[str, float], int]:
@@ -60,7 +60,7 @@ def _errors(sizes: dict[str, int]) -> tuple[dict[str, float], int]:
     return dict(zip(names, errors, strict=True)), len(measured)
 
 
-def _drawn(values: list[dict[str, Any]], order: list[str]) -> theme.Figure:
+def _draw(values: list[dict[str, Any]], order: list[str]) -> theme.Figure:
     """For each table two points on a line."""
     base = theme.chart(values)
     y = alt.Y("table:N", sort=order, title=None, axis=alt.Axis(labelLimit=260, grid=False))
