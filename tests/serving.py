@@ -28,7 +28,7 @@ from discreet.serve.command import app
 from discreet.serve.desk import study_key
 from discreet.serve.limits import Limits
 from discreet.serve.requests import Requests
-from discreet.serve.server import Place, server
+from discreet.serve.server import Endpoint, server
 
 QUICK = Limits(quantum=0, rate=10**6, burst=10**6, at_once=100, releases_per_day=10**6)
 COLUMNS = {"county": {"keys": ["Dukes", "Essex", "Suffolk"]}, "age": {"bounds": [0, 120]}}
@@ -119,14 +119,14 @@ def body(**changed: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def running(
-    site: Served, limits: Limits = QUICK, *, make: Any = server, buffer: int | None = None, **place: Any
+    site: Served, limits: Limits = QUICK, *, make: Any = server, buffer: int | None = None, **endpoint: Any
 ) -> Iterator[str]:
     """The address of a real server in a thread; the system takes `buffer` bytes of an answer before it is read."""
     with socket.socket() as listener:
         if buffer is not None:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
         listener.bind(("127.0.0.1", 0))
-        made = make(site.app, place=Place(**place), limits=limits)
+        made = make(site.app, endpoint=Endpoint(**endpoint), limits=limits)
         thread = threading.Thread(target=made.run, args=([listener],))
         thread.start()
         wait(lambda: made.started)

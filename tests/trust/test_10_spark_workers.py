@@ -202,4 +202,4 @@ def test_a_link_is_no_target(frame, tmp_path):
     noise = Noise(columns=("n",), keep=("id",), sensitivity=Fraction(1), epsilon=Fraction(1))
     for name in ("link", "file", "empty"):
         with pytest.raises(InvalidParameter, match="must not exist"):
-            refuse_frame(frame, str(tmp_path / name), noise, known=False)
+            refuse_frame(frame, str(tmp_path / name), noise, is_answer=False)

@@ -18,18 +18,18 @@ Range: TypeAlias = tuple[Number, Number]
 """(lower, upper)."""
 Method: TypeAlias = Literal["best", "laplace"]
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 def run(
     ask: Question,
     account: Account,
-    work: Callable[[], Found],
+    work: Callable[[], Result],
     *,
     least: int = 0,
     squares: bool = False,
     **parameters: Any,
-) -> Found:
+) -> Result:
     """The work on the account, after everything that could refuse it: nothing is refused once ε is spent."""
     ask.require(least)
     if squares:

@@ -78,8 +78,8 @@ def histogram(
         def spread(confidence: Fraction, simultaneous: bool) -> Ends:
             return design.ends(noisy, scale, confidence, several if simultaneous else 1)
 
-        found = ask.release(noisy, spread, sensitivity=scale * ask.epsilon, scale=scale, step=Fraction(1))
-        return Histogram(**fields_of(found), edges=tuple(edges.tolist()), total=public_total(ask))
+        release = ask.release(noisy, spread, sensitivity=scale * ask.epsilon, scale=scale, step=Fraction(1))
+        return Histogram(**fields_of(release), edges=tuple(edges.tolist()), total=public_total(ask))
 
     return run(ask, account, work, edges=edges)
 
@@ -132,8 +132,8 @@ def cdf(
     design = TreeDesign(of=ask.quantiles(), bits=number.bit_length() - 1)
 
     def work() -> Cumulative:
-        found, grid = of_tree(ask, design, ask.estimates(design)["below"], step=Fraction(1)), design.grid
+        release, grid = of_tree(ask, design, ask.estimates(design)["below"], step=Fraction(1)), design.grid
         points = np.array([float((grid.lower + index) * grid.step) for index in range(grid.width + 1)])
-        return Cumulative(**fields_of(found), points=points, total=public_total(ask))
+        return Cumulative(**fields_of(release), points=points, total=public_total(ask))
 
     return run(ask, account, work, cells=number)

@@ -137,10 +137,10 @@ def deviation(scale: Fraction) -> arb:
     return 1 / (arb(2).sqrt() * ball(1 / (2 * scale)).sinh())
 
 
-def _discrete_tail(scale: Fraction, at: int) -> arb:
-    """P(|X| > at)."""
+def _discrete_tail(scale: Fraction, point: int) -> arb:
+    """P(|X| > point)."""
     rate = ball(1 / scale)
-    return 2 * (-rate * (at + 1)).exp() / (1 + (-rate).exp())
+    return 2 * (-rate * (point + 1)).exp() / (1 + (-rate).exp())
 
 
 def _harmonic(d: int) -> arb:
@@ -172,8 +172,8 @@ def _summed_max(scale: Fraction, d: int) -> arb:
     total = arb(0)
     for k in range(last):
         total += 1 - (1 - _discrete_tail(scale, k)) ** d
-    rest = d * _discrete_tail(scale, last) / -(-ball(1 / scale)).expm1()
-    return total.union(total + rest)
+    remainder = d * _discrete_tail(scale, last) / -(-ball(1 / scale)).expm1()
+    return total.union(total + remainder)
 
 
 def _coupled_max(scale: Fraction, d: int) -> arb:
@@ -183,11 +183,11 @@ def _coupled_max(scale: Fraction, d: int) -> arb:
     1/(2πkλ) for the first factor and k = 1 in the others leave (1/12λ)·Π j/√(j² + (2πλ)²), j = 2 … d.
     """
     size = ball(scale)
-    rest = 1 / (12 * size)
+    remainder = 1 / (12 * size)
     for j in range(2, _MANY):
-        rest /= (1 + (2 * arb.pi() * size / j) ** 2).sqrt()
+        remainder /= (1 + (2 * arb.pi() * size / j) ** 2).sqrt()
     middle = size * (_harmonic(d) + (2 / (1 + (-1 / size).exp())).log()) - ball(Fraction(1, 2))
-    return middle + rest * arb(0, 1)
+    return middle + remainder * arb(0, 1)
 
 
 def _is_discrete(law: object) -> bool:

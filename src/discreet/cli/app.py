@@ -89,17 +89,17 @@ def init(
     from discreet.engines.sniffing import looked_at
     from discreet.files.writer import write
 
-    place = Path(output)
-    if os.path.lexists(place):
-        raise InvalidParameter(f"{place.name} must not be overwritten: it is a promise; move it away first")
+    policy = Path(output)
+    if os.path.lexists(policy):
+        raise InvalidParameter(f"{policy.name} must not be overwritten: it is a promise; move it away first")
     asks = sys.stdin.isatty() and not yes
-    read = policy_draft.asked_until_good(lambda text, default: typer.prompt(printable(text), default=default), say)
-    policy_draft.refuse_second_budget(place, data, agreed=another_budget, ask=read if asks else None)
+    read = policy_draft.asker(lambda text, default: typer.prompt(printable(text), default=default), say)
+    policy_draft.refuse_second_budget(policy, data, agreed=another_budget, ask=read if asks else None)
     schema, formats, unread = looked_at(data)
-    say(policy_draft.described(data, schema), *(f"{name} is not read: {reason}." for name, reason in unread.items()))
+    say(policy_draft.description(data, schema), *(f"{name} is not read: {reason}." for name, reason in unread.items()))
     draft = policy_draft.Draft(
         formats=formats,
-        source=policy_draft.relative(data, place.parent),
+        source=policy_draft.relative(data, policy.parent),
         unit=None if unit is None else policy_draft.unit_of(unit, schema),
         max_rows=max_rows,
         max_groups=max_groups,
@@ -107,12 +107,12 @@ def init(
         epsilon=epsilon,
     )
     for name, texts in (("bounds", bounds), ("keys", keys), ("bins", bins)):
-        draft.declare(name, texts or (), schema, place.parent)
+        draft.declare(name, texts or (), schema, policy.parent)
     if asks:
-        policy_draft.interview(draft, schema, read, place.parent)
-    text = policy_draft.written(draft, schema, place.parent)
-    write(place, text)
-    say(*policy_draft.key_counts(text, place.parent), f"wrote {place.name} — read it, it is the promise you make")
+        policy_draft.interview(draft, schema, read, policy.parent)
+    text = policy_draft.policy_text(draft, schema, policy.parent)
+    write(policy, text)
+    say(*policy_draft.key_counts(text, policy.parent), f"wrote {policy.name} — read it, it is the promise you make")
 
 
 @app.command()
@@ -131,11 +131,11 @@ def plan(
 ) -> None:
     """Show what a question will cost and how near its answer will be. It is free: nothing is spent."""
     from discreet.cli import terminal
-    from discreet.cli.progress import opened_study, spending_nothing
+    from discreet.cli.progress import open_study, spending_nothing
 
     terms = {"epsilon": epsilon, "within": within, "size": size, "weight": weight, "simultaneous": simultaneous}
     with spending_nothing():
-        planned = _planned(opened_study(study, ledger, anchor), sql, {**terms, "confidence": confidence})
+        planned = _plan(open_study(study, ledger, anchor), sql, {**terms, "confidence": confidence})
         if as_json:
             terminal.say_json(terminal.plan_as_json(planned))
             return
@@ -169,22 +169,22 @@ def release(
 ) -> None:
     """Spend ε, then answer: a table with intervals. Asked again, the same answer comes back, free."""
     from discreet.cli import outputs, terminal
-    from discreet.cli.progress import opened_study, released, spending_nothing
+    from discreet.cli.progress import open_study, released, spending_nothing
 
     terms = {"epsilon": epsilon, "within": within, "size": size, "weight": weight, "simultaneous": simultaneous}
     with spending_nothing():
         outputs.refuse_unusable(output or ())
-        opened = opened_study(study, ledger, anchor)
+        opened = open_study(study, ledger, anchor)
         outputs.refuse_taken(output or (), force=force, kept=opened.kept)
-        planned = _planned(opened, sql, {**terms, "confidence": confidence})
-        known = request_id is not None and opened.ledger.entry(request_id, study=opened.name) is not None
-        known = known or not planned.cost  # it is public, or a table of a report
+        planned = _plan(opened, sql, {**terms, "confidence": confidence})
+        is_repeat = request_id is not None and opened.ledger.entry(request_id, study=opened.name) is not None
+        is_repeat = is_repeat or not planned.cost  # it is public, or a table of a report
     answer = released(opened, planned.release, request_id=request_id, analyst=analyst)
-    saved = outputs.saved(answer, output or (), force=force)
+    saved = outputs.save(answer, output or (), force=force)
     if as_json:
         terminal.say_json({**terminal.answer_as_json(answer), "saved": [str(file) for file in saved]})
         return
-    terminal.show_answer(answer, outputs.receipt(answer, opened, ledger=ledger, known=known, saved=saved))
+    terminal.show_answer(answer, outputs.receipt(answer, opened, ledger=ledger, known=is_repeat, saved=saved))
 
 
 @app.command()
@@ -203,10 +203,10 @@ def noise(
     Integers stay integers. No ledger is involved: each call on the same data spends its ε anew, and you count it.
     Columns that are not named are left out. Floats in a text need --changes: nothing is told from its values.
     """
-    from discreet.cli.progress import counted
+    from discreet.cli.progress import progress_bar
     from discreet.files.add_noise import add_noise
 
-    with counted("adding noise") as advance:
+    with progress_bar("adding noise") as advance:
         add_noise(
             source,
             target,
@@ -278,7 +278,7 @@ def attack(as_json: option.AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-def _planned(study: Study, sql: str, terms: dict[str, Any]) -> Plan:
+def _plan(study: Study, sql: str, terms: dict[str, Any]) -> Plan:
     from discreet.cli.outputs import weights_of, within_of
     from discreet.cli.progress import watched
 

@@ -43,33 +43,33 @@ def run(folder: str | Path = "demo", console: Console | None = None) -> None:
     began = time.perf_counter()
     console = console or Console(highlight=False)
     console.width = min(console.width, _WIDE) if console.is_terminal else _WIDE
-    place = Path(folder)
-    _clear(place)
-    _say(console, 1, "The data", f"{demo_data.PEOPLE:,} invented people, one row a visit, in {place}/visits.parquet")
+    target = Path(folder)
+    _clear(target)
+    _say(console, 1, "The data", f"{demo_data.PEOPLE:,} invented people, one row a visit, in {target}/visits.parquet")
     truth = demo_data.visits()
-    policy = demo_data.write(truth, place)
+    policy = demo_data.write(truth, target)
     console.print(*(f"   {line}" for line in demo_data.STUDY.splitlines() if line), sep="\n", style="dim", markup=False)
     with open_study(policy) as study:
         counties = _counties(console, study, truth)
-        diagnoses = _diagnoses(console, study, truth, place)
+        diagnoses = _diagnoses(console, study, truth, target)
         _median(console, study, truth)
         _attacker(console)
         _ledger(console, study)
-    counties.save(place / "visits-by-county.csv")
-    diagnoses.save(place / "visits-by-diagnosis.csv")
+    counties.save(target / "visits-by-county.csv")
+    diagnoses.save(target / "visits-by-diagnosis.csv")
     seconds = f"{time.perf_counter() - began:.0f} s"
-    console.print(f"\n[bold]Done in {seconds}.[/bold] Open {place}/report.html, then try your own:")
+    console.print(f"\n[bold]Done in {seconds}.[/bold] Open {target}/report.html, then try your own:")
     console.print("   [bold]discreet init DATA[/bold]")
 
 
-def _clear(place: Path) -> None:
+def _clear(target: Path) -> None:
     """An empty folder: what an earlier demonstration made is removed, and nothing that anyone else made."""
-    if place.exists():
-        if not place.is_dir() or (any(place.iterdir()) and not (place / _MARK).exists()):
-            raise InvalidParameter(f"{place} must be a folder that the demonstration may use; it holds other things")
-        shutil.rmtree(place)
-    place.mkdir(parents=True)
-    (place / _MARK).write_text("The demonstration made this folder, and removes it when it runs again.\n")
+    if target.exists():
+        if not target.is_dir() or (any(target.iterdir()) and not (target / _MARK).exists()):
+            raise InvalidParameter(f"{target} must be a folder that the demonstration may use; it holds other things")
+        shutil.rmtree(target)
+    target.mkdir(parents=True)
+    (target / _MARK).write_text("The demonstration made this folder, and removes it when it runs again.\n")
 
 
 def _counties(console: Console, study: Study, truth: pa.Table) -> Answer:
@@ -86,10 +86,10 @@ def _counties(console: Console, study: Study, truth: pa.Table) -> Answer:
     answer = plan.release()
     exact = _exact(truth, "county")
     rows = sorted(answer.rows, key=lambda row: -row["visits"][0])
-    _compared(console, "county", [*rows[:_SHOWN], *answer.rows[1000::1000]], exact)
+    _compare(console, "county", [*rows[:_SHOWN], *answer.rows[1000::1000]], exact)
     held = [
-        sum(row[name][1] <= exact[row["county"][0]][at] <= row[name][2] for row in rows) / len(rows)
-        for at, name in enumerate(("visits", "age"))
+        sum(row[name][1] <= exact[row["county"][0]][index] <= row[name][2] for row in rows) / len(rows)
+        for index, name in enumerate(("visits", "age"))
     ]
     shares = " and ".join(f"{share:.1%}" for share in held)
     _why(
@@ -100,16 +100,16 @@ def _counties(console: Console, study: Study, truth: pa.Table) -> Answer:
     return answer
 
 
-def _diagnoses(console: Console, study: Study, truth: pa.Table, place: Path) -> Answer:
+def _diagnoses(console: Console, study: Study, truth: pa.Table, target: Path) -> Answer:
     from discreet.show.figures import save
     from discreet.show.report import write
 
-    _say(console, 4, "A table to publish", f"ε = 0.5, with a figure and a report: {place}/report.html")
+    _say(console, 4, "A table to publish", f"ε = 0.5, with a figure and a report: {target}/report.html")
     answer = study.sql(DIAGNOSES, epsilon="0.5").release()
-    _compared(console, "diagnosis", answer.rows, _exact(truth, "diagnosis"))
+    _compare(console, "diagnosis", answer.rows, _exact(truth, "diagnosis"))
     _why(console, "Large groups are nearly exact: the noise is the same for 100 people and for 100,000.")
-    save(answer.figure(), place / "diagnoses.png")
-    write(answer, place / "report.html", title="Visits by diagnosis")
+    save(answer.figure(), target / "diagnoses.png")
+    write(answer, target / "report.html", title="Visits by diagnosis")
     return answer
 
 
@@ -159,7 +159,7 @@ def _exact(truth: pa.Table, by: str) -> dict[str, tuple[int, float]]:
     return dict(zip(groups[by], zip(groups["age_count"], groups["age_mean"], strict=True), strict=True))
 
 
-def _compared(console: Console, by: str, rows: list[dict[str, Item]], exact: dict[str, tuple[int, float]]) -> None:
+def _compare(console: Console, by: str, rows: list[dict[str, Item]], exact: dict[str, tuple[int, float]]) -> None:
     lines = []
     for row in rows:
         visits, age = exact[row[by][0]]

@@ -1,7 +1,7 @@
 """An invented study: 200,000 people in 3,143 counties, with age, income, and a diagnosis for each of their visits.
 
-The same in every run: uniform numbers come from the splitmix64 mixing of row numbers, which is no randomness, and
-privacy never rests on it. Nobody in it exists; county sizes fall off as real ones do, incomes are log-normal, older
+It is the same in every run: uniform numbers come from the splitmix64 mixing of row numbers, which is not random, and no
+privacy rests on it. Nobody in it exists; county sizes fall off as real ones do, incomes are log-normal, older
 people visit more often, and diagnoses depend on age.
 """
 
@@ -82,7 +82,7 @@ def visits() -> pa.Table:
 
 
 def write(table: pa.Table, folder: Path) -> Path:
-    """The data, the public list of counties and the policy, in a folder; the place of the policy."""
+    """Write the data, the public lists and the policy into a folder, and return the path of the policy."""
     from pyarrow import parquet
 
     folder.mkdir(parents=True, exist_ok=True)

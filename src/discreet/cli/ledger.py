@@ -1,4 +1,4 @@
-"""Ledgers for their custodian: found beside a study, shown, checked, written out whole, and shared among analysts."""
+"""Commands on ledgers, for the custodian: show, verify, export, allot."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def show(ledger: AnyLedger, anchor: Anchor = None, as_json: AsJson = False) -> N
     """Show what every study has spent, and on what."""
     from discreet.cli import terminal
 
-    with opened(ledger, anchor) as book:
+    with open_ledger(ledger, anchor) as book:
         if as_json:
             terminal.say_json(terminal.ledger_as_json(book, book.studies()))
         else:
@@ -43,7 +43,7 @@ def verify(ledger: AnyLedger, anchor: Anchor = None, as_json: AsJson = False) ->
     """Walk along the whole chain, and say how many entries it has; a damaged ledger is refused with code 4."""
     from discreet.cli import terminal
 
-    with opened(ledger, anchor) as book:
+    with open_ledger(ledger, anchor) as book:
         entries, studies = book.verify(), book.studies()
         if as_json:
             terminal.say_json({"entries": entries, "studies": studies, "whole": True})
@@ -63,7 +63,7 @@ def export_command(
     form = form or (Path(output).suffix[1:] if output is not None and Path(output).suffix else "jsonl")
     if form not in _FORMS:
         raise InvalidParameter(f"--format must be {', '.join(_FORMS)}, got {quote(form)}")
-    with opened(ledger, anchor) as book:
+    with open_ledger(ledger, anchor) as book:
         export(book, output, form, force=force)
 
 
@@ -78,7 +78,7 @@ def allot(
     """Let an analyst spend up to so much; a later call sets a new limit."""
     from discreet.cli import terminal
 
-    with opened(ledger, anchor) as book:
+    with open_ledger(ledger, anchor) as book:
         studies = book.studies()
         name = studies[0] if study is None and len(studies) == 1 else study
         if name not in studies:
@@ -87,19 +87,19 @@ def allot(
         terminal.say(f"{analyst} may spend up to ε {epsilon} of {name}")
 
 
-def opened(where: str, anchor: str | None = None) -> Ledger:
-    """The ledger in this place, or beside this study.toml, opened and checked; none is made."""
+def open_ledger(where: str, anchor: str | None = None) -> Ledger:
+    """The ledger at this path or address, or beside this study.toml, opened and checked; none is made."""
     from discreet.ledger.ledger import Ledger
 
     name, of_study = Path(where).name, where.endswith(".toml")
     if of_study and not Path(where).is_file():
         raise InvalidParameter(f"there is no such study: {name}")
-    place = str(Path(where).with_suffix(".ledger")) if of_study else where
-    if "://" not in place and not Path(place).exists() and not Path(f"{place}.anchor").exists():
+    location = str(Path(where).with_suffix(".ledger")) if of_study else where
+    if "://" not in location and not Path(location).exists() and not Path(f"{location}.anchor").exists():
         if of_study:
             raise InvalidParameter(f"{name} has no ledger yet; the first plan makes it: discreet plan {where} …")
         raise InvalidParameter(f"there is no ledger {name} here: name it, or its study.toml")
-    return Ledger.open(place, anchor=anchor)
+    return Ledger.open(location, anchor=anchor)
 
 
 def export(ledger: Ledger, output: str | None, form: str, *, force: bool = False) -> None:

@@ -25,10 +25,10 @@ _PICTURES = (".png", ".svg", ".html")
 
 def refuse_unusable(files: Iterable[str]) -> None:
     for file in files:
-        place = Path(file)
-        if place.suffix not in (*_TABLES, *_PICTURES):
-            raise InvalidParameter(f"-o must end in {', '.join((*_TABLES, *_PICTURES))}, got {quote(place.name)}")
-        if place.suffix in _PICTURES:
+        path = Path(file)
+        if path.suffix not in (*_TABLES, *_PICTURES):
+            raise InvalidParameter(f"-o must end in {', '.join((*_TABLES, *_PICTURES))}, got {quote(path.name)}")
+        if path.suffix in _PICTURES:
             from discreet.show.figures import theme
 
             theme.converter()
@@ -38,47 +38,47 @@ def refuse_unusable(files: Iterable[str]) -> None:
 def refuse_taken(files: Sequence[str], *, force: bool, kept: Kept) -> None:
     """Refuse a file that could not be written, or must not be, and the same of the record beside it."""
     records = list({Path(file).with_suffix(".release.json") for file in files})
-    places = [*map(Path, files), *records]
-    for place in places:
-        free(place, force=force, kept=kept)
-    if len({os.path.realpath(place) for place in places}) < len(places):
+    paths = [*map(Path, files), *records]
+    for path in paths:
+        free(path, force=force, kept=kept)
+    if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise InvalidParameter("each -o must be a file of its own")
 
 
-def saved(answer: Answer, files: Sequence[str], *, force: bool = False) -> list[Path]:
+def save(answer: Answer, files: Sequence[str], *, force: bool = False) -> list[Path]:
     """The files that were written: the answer in each format, and its record beside it."""
-    written: list[Path] = []
+    paths: list[Path] = []
     try:
         for file in files:
             if Path(file).suffix in _TABLES:
-                written.append(answer.save(file, force=force))
+                paths.append(answer.save(file, force=force))
             elif Path(file).suffix == ".html":
                 from discreet.show import report
 
-                written.append(report.write(answer, file, force=force))
+                paths.append(report.write(answer, file, force=force))
             else:
                 from discreet.show import figures
 
                 chart = figures.make("release", answer=answer)
-                written.append(figures.save(chart, file, force=force, kept=answer.kept))
-            written.append(answer.save_record(file, force=force))
+                paths.append(figures.save(chart, file, force=force, kept=answer.kept))
+            paths.append(answer.save_record(file, force=force))
     except (DiscreetError, OSError) as error:
         why = str(error.strerror if isinstance(error, OSError) else error)
         raise EngineFailed(
             f"{Path(file).name} could not be written: {why.rstrip('.')}. "
             "The answer is kept in the ledger: ask again, it is free"
         ) from None
-    return list(dict.fromkeys(written))
+    return list(dict.fromkeys(paths))
 
 
 def receipt(
     answer: Answer | Report, study: Study, *, ledger: str | None, known: bool, saved: Iterable[Path] = ()
 ) -> str:
     """What was spent, what is left, and where it is written down; `ledger` is its place, if it was named."""
-    called = "the ledger" if ledger and "://" in ledger else Path(ledger or f"{study.name}.ledger").name
+    ledger_name = "the ledger" if ledger and "://" in ledger else Path(ledger or f"{study.name}.ledger").name
     entry = study.ledger.entry(answer.entry, study=study.name) if answer.epsilon else None
     cost = Fraction(0) if entry is None or entry.kind == "repeat" or known else answer.epsilon
-    where = f" (entry {entry.number:,} of {called})" if entry is not None else ""
+    where = f" (entry {entry.number:,} of {ledger_name})" if entry is not None else ""
     free = ", asked before" if answer.epsilon and not cost else ""
     names = ", ".join(dict.fromkeys(file.name for file in saved))
     beside = f" {budgets(study.name, study.siblings)}" if study.siblings else ""
@@ -121,17 +121,17 @@ def draw(name: str, output: str | None, ledger: str | None, options: dict[str, A
     if name == "release":
         raise InvalidParameter("the figure of a release is made with it: discreet release … -o answer.svg")
     if name not in figures.NAMES:
-        drawn = ", ".join(known for known in figures.NAMES if known != "release")
+        drawn = ", ".join(figure for figure in figures.NAMES if figure != "release")
         raise InvalidParameter(f"figure must be one of {drawn}, got {quote(name)}")
     if name == "budget" and ledger is None:
         raise InvalidParameter("figure budget needs --ledger study.toml: the study, or its ledger")
-    place = output if output is not None else f"{name}.svg"
+    target = output if output is not None else f"{name}.svg"
     options = {key: value for key, value in options.items() if value is not None}
     largest = options.get("largest", "")
     if largest.isascii() and largest.isdigit() and len(largest) < 19:  # numbers of people are counted
         options["largest"] = int(largest)
     if ledger is None:
-        return figures.save(figures.make(name, **options), place, force=force)
-    with ledgers.opened(ledger) as book:
+        return figures.save(figures.make(name, **options), target, force=force)
+    with ledgers.open_ledger(ledger) as book:
         chart = figures.make(name, ledger=book, **options)
-        return figures.save(chart, place, force=force, kept=kept_files([ledger, *book.files]))
+        return figures.save(chart, target, force=force, kept=kept_files([ledger, *book.files]))

@@ -1,12 +1,11 @@
-"""A first study.toml: what the schema tells and what the custodian says, with the rest as comments to fill in.
+"""A first study.toml, from the schema and the custodian's answers, with everything else as comments to fill in.
 
-Only names and types of columns are looked at. Whatever is not said is asked, if there is somebody to ask; a total ε,
-the rows of a unit and what may be known of the columns have no default, since each is a promise.
+Only names and types of columns are read. What the options leave open is asked, if there is a terminal; a total ε, the
+rows of a unit and the public facts of the columns have no default, since each is a promise.
 """
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -24,10 +23,10 @@ from discreet.ask.siblings import budgets, siblings
 from discreet.engines.base import ColumnType, Schema
 from discreet.engines.sniffing import as_cells
 from discreet.errors import DiscreetError, InvalidParameter
-from discreet.parameters import exact_count, exact_epsilon, exact_neighbors, quote
+from discreet.parameters import did_you_mean, exact_count, exact_epsilon, exact_neighbors, quote
 
 Asker = Callable[[str, str | None, Callable[[str], Any]], Any]
-"""Asks a question with a default until a function takes the answer; what it makes of it comes back."""
+"""Asks a question with a default until a function accepts the answer, and returns what that makes of it."""
 
 _PUBLIC_FILE = re.compile(r"[^,]*\.(csv|tsv|txt|parquet)(#[^,]*)?", re.IGNORECASE)
 _FIELD = re.compile(r'\s*+(?:"((?:[^"]|"")*)"|((?!")[^,]*?))\s*(,|$)')
@@ -69,11 +68,11 @@ class Draft:
             name, equals, value = text.partition("=")
             if not equals or not value:
                 raise InvalidParameter(f"--{option} must be written as column=…, got {quote(text)}")
-            self.columns.setdefault(_known(name, schema), {})[option] = _value(option, value, folder)
+            self.columns.setdefault(_column(name, schema), {})[option] = _value(option, value, folder)
 
 
-def described(place: str, schema: Schema) -> str:
-    """What was seen of the data, in a sentence.
+def description(source: str, schema: Schema) -> str:
+    """The columns of the data, in a sentence.
 
     >>> described("people.parquet", {"age": ColumnType("number", False, "DOUBLE")})
     'people.parquet: 1 column (age double). No values were read.'
@@ -81,7 +80,7 @@ def described(place: str, schema: Schema) -> str:
     columns = ", ".join(f"{name} {column.described.lower()}" for name, column in schema.items())
     many = "1 column" if len(schema) == 1 else f"{len(schema):,} columns"
     seen = "No values were read." if _typed(schema) else "Types are guessed from some rows; no values were kept."
-    return f"{place}: {many} ({columns}). {seen}"
+    return f"{source}: {many} ({columns}). {seen}"
 
 
 def interview(draft: Draft, schema: Schema, ask: Asker, folder: Path) -> None:
@@ -104,7 +103,7 @@ def interview(draft: Draft, schema: Schema, ask: Asker, folder: Path) -> None:
                 draft.columns[name] = options
 
 
-def written(draft: Draft, schema: Schema, folder: Path) -> str:
+def policy_text(draft: Draft, schema: Schema, folder: Path) -> str:
     """The text of the policy, which `Policy.load` reads, after all of its checks."""
     missing = [] if draft.epsilon is not None else ["--epsilon, the total for this data, for ever"]
     if draft.unit not in (None, "row") and draft.max_rows is None:
@@ -132,7 +131,7 @@ def key_counts(text: str, folder: Path) -> list[str]:
 
 def unit_of(text: str, schema: Schema) -> str:
     """The unit as the data writes its column; "row" is each row."""
-    return text if text == "row" else _known(text, schema)
+    return text if text == "row" else _column(text, schema)
 
 
 def relative(path: str, folder: Path) -> str:
@@ -168,10 +167,10 @@ def _text(draft: Draft, schema: Schema) -> str:
     if not _typed(schema):
         text.append("# The type says how text is read. It was guessed from some rows: please check it.")
     text += [_line(name, {**_reading(draft, schema, name), **options}) for name, options in draft.columns.items()]
-    rest = {name: column for name, column in schema.items() if name not in draft.columns and name != draft.unit}
-    if rest:
+    others = {name: column for name, column in schema.items() if name not in draft.columns and name != draft.unit}
+    if others:
         text.append("# Not declared, so nobody can ask about them:")
-    for name, column in rest.items():
+    for name, column in others.items():
         text.append(f"# {_line(name, {**_reading(draft, schema, name), **_EXAMPLES[column.kind]})}")
     return "\n".join(text) + "\n"
 
@@ -253,13 +252,13 @@ def _scalar(text: str) -> str:
     return text if _DATE.fullmatch(text) or re.fullmatch(r"-?(0|[1-9]\d{0,17})", text, re.ASCII) else _quoted(text)
 
 
-def _known(name: str, schema: Schema) -> str:
+def _column(name: str, schema: Schema) -> str:
     """The column of that name; capitals do not matter where there is no doubt."""
-    alike = [known for known in schema if known.lower() == name.lower()]
+    alike = [column for column in schema if column.lower() == name.lower()]
     if name not in schema and len(alike) != 1:
-        nearest = alike or difflib.get_close_matches(name, list(schema), n=1)
-        hint = f"did you mean {' or '.join(nearest)}? It" if nearest else "it"
-        raise InvalidParameter(f"the data must have the column, got {quote(name)}; {hint} has {', '.join(schema)}")
+        hint = f"did you mean {' or '.join(alike)}?" if alike else did_you_mean(name, schema)
+        it = f"{hint} It" if hint else "it"
+        raise InvalidParameter(f"the data must have the column, got {quote(name)}; {it} has {', '.join(schema)}")
     return name if name in schema else alike[0]
 
 
@@ -284,17 +283,17 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def refuse_second_budget(place: Path, source: str, *, agreed: bool, ask: Asker | None) -> None:
+def refuse_second_budget(policy: Path, source: str, *, agreed: bool, ask: Asker | None) -> None:
     """Refuse a study of data that another one in the folder has, unless the custodian agrees."""
-    others = siblings(place, source)
+    others = siblings(policy, source)
     if not others or agreed:
         return
-    beside = budgets(place.stem, others)
+    beside = budgets(policy.stem, others)
     if ask is None or not ask(f"{beside} Is another budget wanted?", "no", _yes):
         raise InvalidParameter(f"{beside} If that is meant, say --another-budget; else ask the study that there is")
 
 
-def asked_until_good(read: Callable[[str, str | None], str], complain: Callable[[str], None]) -> Asker:
+def asker(read: Callable[[str, str | None], str], complain: Callable[[str], None]) -> Asker:
     """An asker that says what is wrong with an answer, and asks again."""
 
     def ask(question: str, default: str | None, take: Callable[[str], Any]) -> Any:

@@ -1,7 +1,7 @@
-"""Work that may last: it runs beside the terminal, which shows how far it is, and Ctrl-C stops it.
+"""Long work: it runs in a thread while the terminal shows its progress, and Ctrl-C stops it.
 
-A release that stops, for whatever reason, is followed by what the ledger knows of it: nothing was spent, or so much
-was, under this entry. It knows it for sure, since a spend is on disk before the first row is read.
+When a release stops, for whatever reason, the command says what the ledger knows of it: that nothing was spent, or how
+much, under which entry. The ledger knows, since a spend is on disk before the first row is read.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def watched(work: Callable[[], Result], doing: str, engine: Any = None) -> Resul
     threading.Thread(target=run, daemon=True).start()
     try:
         if not ended.wait(_PATIENCE):
-            with counted(doing, numbers=False) as advance:
+            with progress_bar(doing, numbers=False) as advance:
                 while not ended.wait(0.1):
                     percent = getattr(engine, "progress", lambda: -1.0)()
                     advance(max(percent, 0), 100 if percent >= 0 else None)
@@ -60,14 +60,14 @@ def watched(work: Callable[[], Result], doing: str, engine: Any = None) -> Resul
     return result.result()
 
 
-def opened_study(place: str, ledger: str | None, anchor: str | None) -> Study:
+def open_study(policy: str, ledger: str | None, anchor: str | None) -> Study:
     """The study of a policy, with its own ledger or with another."""
     from discreet.ledger.ledger import Ledger
     from discreet.release.study import open as opened
 
     remote = ledger is not None and "://" in ledger
-    where = Ledger.open(ledger, anchor=anchor, study=Path(place).stem) if ledger is not None and remote else ledger
-    return watched(lambda: opened(place, ledger=where), "opening")
+    where = Ledger.open(ledger, anchor=anchor, study=Path(policy).stem) if ledger is not None and remote else ledger
+    return watched(lambda: opened(policy, ledger=where), "opening")
 
 
 def released(
@@ -101,8 +101,8 @@ def spent_under(study: Study, request_id: str) -> str:
 
 
 @contextmanager
-def counted(doing: str, *, numbers: bool = True) -> Iterator[Callable[[float, int | None], None]]:
-    """A function that is told how much is done, and of how much if that is known; a terminal shows it."""
+def progress_bar(doing: str, *, numbers: bool = True) -> Iterator[Callable[[float, int | None], None]]:
+    """A function to call with what is done, and of how much if that is known; a terminal shows it."""
     if not sys.stderr.isatty():
         yield lambda _done, _all: None
         return
@@ -128,7 +128,7 @@ def spending_nothing() -> Iterator[None]:
 
 
 def _with(error: DiscreetError, sentence: str) -> DiscreetError:
-    """The same error with one more sentence, unless it says so already."""
+    """The error with one more sentence, unless it says so already."""
     text = str(error)
     if sentence == NOTHING and "nothing was spent" in text.lower():
         return error

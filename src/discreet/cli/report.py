@@ -72,10 +72,10 @@ def release(
 
 def _planned(report: str, ledger: str | None, anchor: str | None) -> ReportPlan:
     from discreet.ask.reportfile import ReportFile
-    from discreet.cli.progress import opened_study, watched
+    from discreet.cli.progress import open_study, watched
 
     file = ReportFile.load(report)
-    study = opened_study(str(file.study), ledger, anchor)
+    study = open_study(str(file.study), ledger, anchor)
     return watched(lambda: study.report(file.tables, **file.terms), "planning")
 
 

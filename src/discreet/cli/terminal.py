@@ -67,22 +67,21 @@ def plain_json(value: Any, **options: Any) -> str:
 
 
 def show_plan(plan: Plan) -> None:
-    headings, *rows = plan.table
-    say(plan.summary)
-    _show_table(headings, rows, right=(1, 2))
-    if plan.notes:
-        say(" · ".join(plan.notes), style="dim")
-    beside = [budgets(plan.study.name, plan.study.siblings)] if plan.study.siblings else []
-    say(*plan.warnings, *beside, style="yellow")
+    _show_priced(plan, (1, 2), [" · ".join(plan.notes)] if plan.notes else [], plan.warnings)
 
 
 def show_report_plan(plan: ReportPlan) -> None:
+    _show_priced(plan, (1,), [measured_text(plan), plan.agreement])
+
+
+def _show_priced(
+    plan: Plan | ReportPlan, right: Collection[int], notes: Sequence[str], warnings: Sequence[str] = ()
+) -> None:
     headings, *rows = plan.table
     say(plan.summary)
-    _show_table(headings, rows, right=(1,))
-    say(measured_text(plan), style="dim")
-    say(plan.agreement, style="dim")
-    say(*[budgets(plan.study.name, plan.study.siblings)] if plan.study.siblings else [], style="yellow")
+    _show_table(headings, rows, right=right)
+    say(*notes, style="dim")
+    say(*warnings, *[budgets(plan.study.name, plan.study.siblings)] if plan.study.siblings else [], style="yellow")
 
 
 def show_next(plan: Plan | ReportPlan, cost: Fraction, words: Sequence[str], options: Mapping[str, Any]) -> None:
@@ -102,13 +101,13 @@ def show_next(plan: Plan | ReportPlan, cost: Fraction, words: Sequence[str], opt
 
 
 def without_secrets(ledger: str | None) -> str | None:
-    """The place of a ledger as it may be shown; an address that may hold a password is left to the reader.
+    """The path or address of a ledger without what may be a password.
 
     >>> without_secrets("a.ledger"), without_secrets("postgresql://me@h/x"), without_secrets("postgresql://me:no@h/x")
     ('a.ledger', 'postgresql://me@h/x', 'postgresql://…')
     """
-    scheme, mark, rest = (ledger or "").partition("://")
-    secret = mark and ("?" in rest or ":" in rest.rpartition("@")[0])
+    scheme, mark, address = (ledger or "").partition("://")
+    secret = mark and ("?" in address or ":" in address.rpartition("@")[0])
     return f"{scheme}://…" if secret else ledger
 
 
@@ -197,7 +196,7 @@ def ledger_as_json(ledger: Ledger, studies: Iterable[str]) -> dict[str, Any]:
 def rich_table(
     cells: Sequence[Sequence[str]], *, right: Collection[int] = (), padding: PaddingDimensions = (0, 1)
 ) -> Table:
-    """A table of rich; the first row is of headings, and the columns in these places are aligned to the right."""
+    """A table of rich; the first row has the headings, and the columns `right` are aligned to the right."""
     table = Table(box=None, header_style="bold", pad_edge=False, padding=padding)
     headings, *rows = [[Text(cell) for cell in row] for row in cells]
     for index, heading in enumerate(headings):

@@ -70,14 +70,14 @@ def add_noise(
         from discreet.files.spark import release_frame
 
         noise = Noise(columns=columns, keep=keep, sensitivity=delta, epsilon=cost)
-        return release_frame(source, os.fspath(target), noise, noise.asked(account))
+        return release_frame(source, os.fspath(target), noise, noise.question(account))
     from discreet.files.column_reader import open_columns
     from discreet.files.column_writer import form_of, standard_output, write_columns
 
     read = alone(lambda: open_columns(source, columns, keep, floats=changes is not None))
     schema = noisy_schema(read.schema, read.columns, keep)
-    noise = Noise(columns=read.columns, keep=keep, sensitivity=delta, epsilon=cost, changes=_moved(read, changes))
-    asking, to_output = noise.asked(account), os.fspath(target) == "-"
+    noise = Noise(columns=read.columns, keep=keep, sensitivity=delta, epsilon=cost, changes=_changes(read, changes))
+    asking, to_output = noise.question(account), os.fspath(target) == "-"
     if asking is not None and (read.rows is None or to_output):
         raise InvalidParameter("a charged call reads .npy or .parquet, whose types are known, and writes a file")
     form = form_of(read.form if to_output else Path(target).suffix, len(schema))
@@ -99,7 +99,7 @@ def add_noise(
     return Path(alone(lambda: released(target, write_draft, asking, kept=kept, force=force))["file"])
 
 
-def _moved(read: ColumnSource, changes: int | None) -> int | None:
+def _changes(read: ColumnSource, changes: int | None) -> int | None:
     """How many numbers one unit can move, where rounding has to be paid for them: among integers it has not."""
     if all(is_whole(name, read.schema.field(name).type) for name in read.columns):
         return None
@@ -116,7 +116,7 @@ def _names(parameter: str, given: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """What is to be done, with all that can be refused refused."""
+    """The checked parameters of a call, and the noise that they ask for."""
 
     columns: tuple[str, ...]
     keep: tuple[str, ...]
@@ -146,7 +146,7 @@ class Noise:
             stage(batches), columns=self.columns, keep=self.keep, scale=self.scale, noisy_floats=floats
         )
 
-    def asked(self, account: Account) -> Asking | None:
+    def question(self, account: Account) -> Asking | None:
         """The question to the ledger, if the call is charged."""
         where = account_of(account, "add_noise")
         if where is None:

@@ -93,7 +93,7 @@ def noisy_batches(
 
 
 def ahead(items: Iterable[Item]) -> Iterator[Item]:
-    """The same items, made by a thread of their own that is a few of them ahead."""
+    """The items, made in advance by a thread of their own."""
     source, end = iter(items), object()
     with ThreadPoolExecutor(1) as pool:
         futures = deque(pool.submit(next, source, end) for _ in range(_AHEAD))
@@ -103,7 +103,7 @@ def ahead(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def even(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
-    """The same rows, so many at a time: how the source was cut may tell what was removed from it."""
+    """The rows in tables of this size: how the source was cut may show what was removed from it."""
     waiting: list[Any] = []
     for batch in batches:
         waiting.append(batch)

@@ -1,8 +1,8 @@
 """The one reader of columns of numbers in files: text (one number a line), .csv, .tsv, .npy and .parquet.
 
 A file is looked at first (names, types, the number of rows), so that what cannot be used is refused before anything is
-spent; its rows come later, in batches of Arrow. A text tells no types: it is of integers, or of floats if the caller
-says so, never by its values, which would tell. Words of Arrow may quote a value, so none of them is passed on.
+spent; its rows come later, in batches of Arrow. A text has no types: it holds integers, or floats if the caller says
+so; to look at the values would reveal something of them. Arrow's messages may quote a value, so none is passed on.
 """
 
 from __future__ import annotations

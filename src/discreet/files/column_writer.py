@@ -1,6 +1,6 @@
 """Columns of numbers as bytes: text (one number a line), .csv, .tsv, .npy and .parquet.
 
-`files.writer` makes the file and names it; here is what goes into it.
+`files.writer` makes and names the file; this module writes its content.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from discreet.files.column_reader import BATCH, ColumnSource
 
 
 def form_of(suffix: str, columns: int) -> str:
-    """The form in which so many columns are written to a file with this suffix."""
+    """The format of a file with this suffix and number of columns."""
     form = suffix.lower() if suffix.lower() in (".csv", ".tsv", ".npy", ".parquet") else ".txt"
     if form in (".npy", ".txt") and columns > 1:
         raise InvalidParameter(f"{'an array' if form == '.npy' else 'a text'} has one column, got {columns}")

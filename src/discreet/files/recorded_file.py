@@ -3,7 +3,7 @@
     spend → write beside the target → to disk → record hash and path → name it → show
 
 A crash leaves it spent, and no file under the target's name. It is never drawn again, for a part of it may have been
-read where it was written: who asks again gets the file that was recorded, if it still has its hash, or a refusal.
+read where it was written: the same question returns the recorded file, if it still has its hash, or is refused.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ def released(
     force: bool = False,
 ) -> dict[str, Any]:
     """The record of a file that `write` fills, which gives the rest of the record; or that of the file made before."""
-    place = _place(target, asking, kept, force=force)
+    path = _target_path(target, asking, kept, force=force)
     failed = None
-    with Draft(place, hashed=asking is not None) as draft:  # before the spend: the folder takes new files
+    with Draft(path, hashed=asking is not None) as draft:  # before the spend: the folder takes new files
         grant = None if asking is None else asking.spend()
         if grant is not None and grant.answer is not None:
-            return found(grant.answer)
+            return _checked_record(grant.answer)
         if grant is not None:
             refuse_begun(grant)
         try:
-            record = {**write(draft), "file": str(place), "sha256": draft.sealed()}
+            record = {**write(draft), "file": str(path), "sha256": draft.sealed()}
             mine = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
             recorded = mine if asking is None or grant is None else asking.ledger.record(grant, mine)
             if recorded == mine:
-                _publish(draft, place, spent=grant is not None, force=force)
+                _publish(draft, path, spent=grant is not None, force=force)
                 return record
         except DiscreetError:
             raise
@@ -55,11 +55,11 @@ def released(
             failed = type(failure).__name__
     if failed is not None:  # out here no `__context__` keeps those words
         spent = "" if grant is None else "; what was spent stays spent"
-        raise EngineFailed(f"{place.name} could not be made ({failed}){spent}")
-    return found(recorded)
+        raise EngineFailed(f"{path.name} could not be made ({failed}){spent}")
+    return _checked_record(recorded)
 
 
-def _publish(draft: Draft, place: Path, *, spent: bool, force: bool) -> None:
+def _publish(draft: Draft, path: Path, *, spent: bool, force: bool) -> None:
     """Name the file; if that fails after it was paid for, the only draw is kept under another name."""
     try:
         return draft.publish(force=force)
@@ -68,19 +68,19 @@ def _publish(draft: Draft, place: Path, *, spent: bool, force: bool) -> None:
             raise
         why = "was taken meanwhile" if isinstance(failure, InvalidParameter) else "could not be named"
     raise EngineFailed(
-        f"the name {place.name} {why}: the release is whole in {draft.rescue().name}; move that to {place.name} and "
+        f"the name {path.name} {why}: the release is whole in {draft.rescue().name}; move that to {path.name} and "
         "ask again, which is free"
     )
 
 
-def _place(target: str | os.PathLike[str], asking: Asking | None, kept: Kept, *, force: bool) -> Path:
+def _target_path(target: str | os.PathLike[str], asking: Asking | None, kept: Kept, *, force: bool) -> Path:
     """The absolute target; a file may have that name only if it is the answer."""
-    place = Path(os.path.abspath(target))
-    there = is_plain_file(place)
-    refuse_kept(place, kept)
-    if asking is not None and there and asking.answered(str(place)):
-        return place
-    return free(place, force=force, kept=kept)
+    path = Path(os.path.abspath(target))
+    exists = is_plain_file(path)
+    refuse_kept(path, kept)
+    if asking is not None and exists and asking.answered(str(path)):
+        return path
+    return free(path, force=force, kept=kept)
 
 
 def refuse_begun(grant: Grant) -> None:
@@ -92,19 +92,19 @@ def refuse_begun(grant: Grant) -> None:
         )
 
 
-def found(answer: bytes) -> dict[str, Any]:
-    """The record of a file that was released, if it is still there as it was."""
+def _checked_record(answer: bytes) -> dict[str, Any]:
+    """The record of a released file, which must still be there with its hash."""
     record = _record_of(answer)
     if record is None:
         raise QueryRefused("this was released before, and not as a file: ask for it without one")
-    place = Path(record["file"])
-    there = place.is_file()
-    if there:
-        with place.open("rb") as file:
+    path = Path(record["file"])
+    exists = path.is_file()
+    if exists:
+        with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() == record.get("sha256"):
                 return record
-    gone = "has changed" if there else "is gone"
-    raise QueryRefused(f"this was released to {place}; the file {gone}, and a release is made once")
+    gone = "has changed" if exists else "is gone"
+    raise QueryRefused(f"this was released to {path}; the file {gone}, and a release is made once")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,15 +129,15 @@ class Asking:
             data_version=self.data_version,
         )
 
-    def answered(self, place: str) -> bool:
-        """Whether its answer is known to lie in this place."""
+    def answered(self, path: str) -> bool:
+        """Whether its recorded answer is the file at this path."""
         answers = []
         if self.request_id is not None:
             answers.append(self.ledger.answer(study=self.study, request_id=self.request_id))
         if self.data_version is not None:
             answers.append(self.ledger.answer(study=self.study, query=self.query, data_version=self.data_version))
         records = filter(None, (_record_of(answer) for answer in answers if answer is not None))
-        return any(record["file"] == place and Fraction(record["epsilon"]) == self.epsilon for record in records)
+        return any(record["file"] == path and Fraction(record["epsilon"]) == self.epsilon for record in records)
 
 
 def _record_of(answer: bytes) -> dict[str, Any] | None:

@@ -2,8 +2,8 @@
 
     frame → parts by a hash of the keys → mapInArrow(exact noise), sorted by keys → private folder → record → the target
 
-A DataFrame is a recipe: each time it is looked at it would be noised anew, and the mean of many looks is the truth. So
-the noisy frame is written, once, and only what was written is handed out. A task that is tried again, or twice at a
+A DataFrame is evaluated each time it is used: each time it would get new noise, and the mean of many uses is the truth.
+So the noisy frame is written, once, and only what was written is handed out. A task that is tried again, or twice at a
 time, draws again, and leaves its files until Spark removes them: all of it happens in a folder that only the owner can
 read, from which the files of the attempts that count are moved to the target at the end. (An object store has no such
 permissions: there the bucket's own rules must keep readers away from names that begin with a dot.)
@@ -36,10 +36,10 @@ _OWNER_ONLY = "700"
 
 def release_frame(frame: Any, target: str, noise: Noise, asking: Asking | None) -> Any:
     """The frame read back from the folder to which the executors have written it, once."""
-    refuse_frame(frame, target, noise, known=asking is not None and asking.answered(target))
+    refuse_frame(frame, target, noise, is_answer=asking is not None and asking.answered(target))
     if asking is None:
         _write(frame, target, noise)
-        return _reopened(frame, target)
+        return _reopen(frame, target)
     grant = asking.spend()
     recorded = grant.answer
     if recorded is None:
@@ -54,14 +54,14 @@ def release_frame(frame: Any, target: str, noise: Noise, asking: Asking | None) 
         _write(frame, target, noise, record)
         [recorded] = answers
     folder = json.loads(recorded)["file"]
-    again = _reopened(frame, folder)
+    again = _reopen(frame, folder)
     if again is None:
         raise QueryRefused(f"this was released to {folder}; the folder is gone, and a release is made once")
     return again
 
 
-def refuse_frame(frame: Any, target: str, noise: Noise, *, known: bool) -> None:
-    """Refuse what cannot be noised, and a target that is there, unless it is `known` to be the answer."""
+def refuse_frame(frame: Any, target: str, noise: Noise, *, is_answer: bool) -> None:
+    """Refuse what cannot be noised, and a target that is there, unless it is the answer."""
     kinds = dict(frame.dtypes)
     if not noise.columns:
         raise InvalidParameter("columns must name at least one column of integers")
@@ -73,7 +73,7 @@ def refuse_frame(frame: Any, target: str, noise: Noise, *, known: bool) -> None:
             raise InvalidParameter(f"keys must be single values, and {name!r} is of {kinds[name]}; select its parts")
     if type(frame).__module__.startswith("pyspark.sql.connect"):
         raise InvalidParameter("add_noise needs a session on Spark's driver: Spark Connect cannot move files")
-    if not known and _Folder(frame.sparkSession, target).taken():
+    if not is_answer and _Folder(frame.sparkSession, target).taken():
         raise InvalidParameter(f"the target must not exist, and {target.rsplit('/', 1)[-1]} does: name another")
 
 
@@ -129,12 +129,12 @@ class _Folder:
         self.inner = str(self._java.Path(self._private, "noisy"))
 
     def taken(self) -> bool:
-        """Whether something has the name of the target, be it a link to nothing."""
+        """Whether something has the name of the target, even a dangling link."""
         from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped, unused-ignore]
 
-        here = self._target.toUri()
-        if here.getScheme() == "file":  # where Hadoop looks through links
-            return os.path.lexists(here.getPath())
+        uri = self._target.toUri()
+        if uri.getScheme() == "file":  # where Hadoop looks through links
+            return os.path.lexists(uri.getPath())
         try:
             self._context().getFileLinkStatus(self._target)
         except Py4JJavaError as failure:
@@ -160,7 +160,7 @@ class _Folder:
         return self._java.FileContext.getFileContext(self._target.toUri(), self._settings)
 
 
-def _reopened(frame: Any, target: str) -> Any:
+def _reopen(frame: Any, target: str) -> Any:
     """The frame of what is in the folder, or None if there is none."""
     from pyspark.errors import AnalysisException
 

@@ -1,4 +1,4 @@
-"""The one way in which a file is written: beside its target, private and new, then named when it is whole.
+"""How every file is written: under a new private name beside its target, and renamed when it is whole.
 
     refuse → (spend) → write `.….part`, mode 0600 → fsync → mode by the umask → name it → fsync the folder
 
@@ -26,7 +26,7 @@ from discreet.errors import InvalidParameter
 from discreet.ledger.anchor import sync_folder
 from discreet.ledger.questions import new_request_id
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 _JOURNALS = ("", "-wal", "-shm", "-journal", ".new", ".lock")
 _QUOTED = re.compile(r"""'((?:[^']|'')+)'|"((?:[^"]|"")+)"|\$(\w*)\$(.+?)\$\3\$""", re.DOTALL)
 """What stands between quotes, which are doubled inside, or between dollars."""
@@ -45,16 +45,17 @@ class Kept:
 
     def holds(self, target: Path) -> bool:
         """Whether a target is one of them, by whatever name, or would become one."""
-        here = os.path.realpath(target)
+        location = os.path.realpath(target)
         for file in self.files:
             with suppress(OSError):
-                if os.path.realpath(file) == here or os.path.samefile(file, target):
+                if os.path.realpath(file) == location or os.path.samefile(file, target):
                     return True
         # a glob names a file by its last part alone, which is enough to be careful
-        globs = (one for one in self.globs if fnmatch.fnmatch(os.path.basename(here), os.path.basename(one)))
+        name = os.path.basename(location)
+        globs = (pattern for pattern in self.globs if fnmatch.fnmatch(name, os.path.basename(pattern)))
         for folder in (*self.folders, *map(_root, globs)):
             top = os.path.realpath(folder)
-            if here == top or here.startswith(top.rstrip(os.sep) + os.sep):
+            if location == top or location.startswith(top.rstrip(os.sep) + os.sep):
                 return True
         return False
 
@@ -87,52 +88,52 @@ def kept_files(files: Iterable[str | os.PathLike[str]]) -> Kept:
 
 def free(target: str | os.PathLike[str], *, force: bool = False, kept: Kept = NOTHING) -> Path:
     """The absolute target, if it can be written; nothing is spent before this is known."""
-    place = Path(os.path.abspath(target))
-    mode = _mode(place)
-    refuse_kept(place, kept)
+    path = Path(os.path.abspath(target))
+    mode = _mode(path)
+    refuse_kept(path, kept)
     if mode is not None:
         if stat.S_ISLNK(mode):
-            raise InvalidParameter(f"the target must be a file of its own, and {place.name} is a link: name another")
+            raise InvalidParameter(f"the target must be a file of its own, and {path.name} is a link: name another")
         if not stat.S_ISREG(mode):
-            raise InvalidParameter(f"the target must be a plain file, and {place.name} is none: name another")
+            raise InvalidParameter(f"the target must be a plain file, and {path.name} is none: name another")
         if not force:
-            raise taken(place)
-    if not place.parent.is_dir():
-        raise InvalidParameter(f"the folder of {place.name} must exist, and does not; nothing was spent")
-    with Draft(place):  # the folder takes new files
-        return place
+            raise taken(path)
+    if not path.parent.is_dir():
+        raise InvalidParameter(f"the folder of {path.name} must exist, and does not; nothing was spent")
+    with Draft(path):  # the folder takes new files
+        return path
 
 
-def is_plain_file(place: Path) -> bool:
+def is_plain_file(path: Path) -> bool:
     """Whether a target is there as a file of its own, and no link; a name that no file can have is refused."""
-    return stat.S_ISREG(_mode(place) or 0)
+    return stat.S_ISREG(_mode(path) or 0)
 
 
-def _mode(place: Path) -> int | None:
+def _mode(path: Path) -> int | None:
     """The type and the permissions of what has this name; None if nothing has it."""
     try:
-        return os.lstat(place).st_mode
+        return os.lstat(path).st_mode
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:  # a ValueError: no system call takes the name
         why = error.strerror if isinstance(error, OSError) else "no file can have this name"
-    raise InvalidParameter(f"{place.name[:60]} cannot be written: {why}; name another file")
+    raise InvalidParameter(f"{path.name[:60]} cannot be written: {why}; name another file")
 
 
-def refuse_kept(place: Path, kept: Kept) -> None:
+def refuse_kept(path: Path, kept: Kept) -> None:
     """Refuse to write over, or into, what the custodian keeps."""
-    if kept.holds(place):
+    if kept.holds(path):
         raise InvalidParameter(
-            f"{place.name} is, or would be, among the data, keys, policy or ledger of the study: name another file"
+            f"{path.name} is, or would be, among the data, keys, policy or ledger of the study: name another file"
         )
 
 
-def taken(place: Path) -> InvalidParameter:
-    return InvalidParameter(f"the target must not exist, and {place.name} does: name another, or use force")
+def taken(path: Path) -> InvalidParameter:
+    return InvalidParameter(f"the target must not exist, and {path.name} does: name another, or use force")
 
 
 class Draft:
-    """A file in the making beside its target, which only its owner can read; it goes away unless it is published."""
+    """A new file beside its target, which only its owner can read; it is removed unless it is published."""
 
     def __init__(self, target: Path, *, hashed: bool = False) -> None:
         self._target = target
@@ -143,8 +144,7 @@ class Draft:
         except OSError as error:
             raise InvalidParameter(f"the folder of {target.name} must take new files: {error.strerror}") from None
         self._mode = stat.S_IMODE(os.fstat(descriptor).st_mode)  # as the umask has it
-        if hasattr(os, "fchmod"):
-            os.fchmod(descriptor, 0o600)
+        os.fchmod(descriptor, 0o600)
         self.file: IO[bytes] = os.fdopen(descriptor, "wb")
         self.closed = False
         self._stays = False
@@ -159,7 +159,7 @@ class Draft:
         self.file.flush()
 
     def close(self) -> None:
-        """Nothing: a writer that is done closes its sink, but the draft is still needed."""
+        """Do nothing: a writer closes its sink when it is done, but the draft is still needed."""
 
     def sealed(self) -> str | None:
         """The SHA-256 of the content, which is now on disk; None if nobody keeps it."""
@@ -169,7 +169,7 @@ class Draft:
 
     def publish(self, *, force: bool = False, private: bool = False) -> None:
         """Give the file its name; without `force` only if nothing has it."""
-        if not private and hasattr(os, "fchmod"):
+        if not private:
             os.fchmod(self.file.fileno(), self._mode)
         try:
             if force:
@@ -186,7 +186,7 @@ class Draft:
             sync_folder(self._target.parent)
 
     def rescue(self) -> Path:
-        """Where the file is kept that could not have its name: beside its target, under a name that nobody has."""
+        """The path of a file that could not have its name: beside its target, under a random name."""
         self.file.flush()
         other = self._target.with_name(f"{self._target.stem}.{new_request_id()[:8]}{self._target.suffix}")
         try:
@@ -208,9 +208,9 @@ class Draft:
 def new_file(
     target: str | os.PathLike[str], *, force: bool = False, private: bool = False, kept: Kept = NOTHING
 ) -> Iterator[Draft]:
-    """A draft that takes its place when the block ends well; a private one stays its owner's."""
-    place = free(target, force=force, kept=kept)
-    with Draft(place) as draft:
+    """A draft that is published when the block ends without an error; a private one only its owner can read."""
+    path = free(target, force=force, kept=kept)
+    with Draft(path) as draft:
         yield draft
         draft.sealed()
         draft.publish(force=force, private=private)

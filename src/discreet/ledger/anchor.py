@@ -1,4 +1,4 @@
-"""The anchor: what the ledger had reached, kept outside its database.
+"""The anchor: the last known state of the ledger, kept outside its database.
 
 A copy of last week's ledger is a perfect ledger, with last week's budget. So after each commit the head of the study's
 chain (how many entries, the hash of the last, ε spent, ε in total) is written to a second file, and a ledger that
@@ -10,11 +10,11 @@ advance overwrites the older of the two; a torn write leaves the other. Whatever
 ledger) replaces the whole file in one rename. A spend writes its head at once and does not wait for the disk; `record`
 does, for both, before anything is shown: so a power failure can cost the anchor a spend, but never a release.
 
-A line also holds some earlier heads, ever fewer with their age. Where the ledger has lost the newest, they tell from
-which entry on the anchor has seen what the ledger has not. The first line holds the key under which the ledger keeps
-the versions of the data.
+A line also holds some earlier heads, fewer with growing age. If the ledger has lost its newest entries, they show from
+which entry on the anchor knows more than the ledger. The first line holds the key under which the ledger keeps the
+versions of the data.
 
-What it cannot do: help where ledger and anchor are both put back. Keep the anchor where the ledger's copies are not.
+What it cannot do: help if ledger and anchor are both restored from old copies. Keep their backups apart.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """How far a study's chain had come."""
+    """The last entry of a study's chain, and the balance there."""
 
     study: str
     count: int
@@ -64,7 +64,7 @@ class Head:
 
 
 class Point(NamedTuple):
-    """A head that the anchor has seen, after how many others; of its hash the first digits."""
+    """An earlier head: how many advances came before it, and the first digits of its hash."""
 
     advance: int
     number: int
@@ -74,7 +74,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """What the file says: which ledger, the head of each of its studies, and some earlier heads, the oldest first."""
+    """The content of the file: the ledger, the head of each study, and some earlier heads, the oldest first."""
 
     ledger: str
     schema: str
@@ -83,12 +83,12 @@ class Anchor:
     points: dict[str, tuple[Point, ...]] = field(default_factory=dict)
 
     def advanced(self, head: Head) -> Anchor:
-        """The same with another head of a study; the one before becomes an earlier one."""
-        points = _thinned((*self.points.get(head.study, ()), head))
+        """A copy with a new head of a study; the previous head becomes an earlier one."""
+        points = _thin((*self.points.get(head.study, ()), head))
         return replace(self, heads={**self.heads, head.study: head}, points={**self.points, head.study: points})
 
 
-def _thinned(points: tuple[Any, ...]) -> tuple[Point, ...]:
+def _thin(points: tuple[Any, ...]) -> tuple[Point, ...]:
     """The points with the last, a head, numbered, and only some of the older ones.
 
     The m-th advance is kept while fewer than 4·2ᵏ have followed, where 2ᵏ is the largest power of 2 that divides m. So
@@ -96,9 +96,9 @@ def _thinned(points: tuple[Any, ...]) -> tuple[Point, ...]:
     """
     *older, head = points
     newest = older[-1].advance + 1 if older else 0
-    kept = [point for point in older[1:] if newest - point.advance < 4 * (point.advance & -point.advance)]
+    recent = [point for point in older[1:] if newest - point.advance < 4 * (point.advance & -point.advance)]
     last = Point(newest, head.count, head.hash[:_DIGITS], head.spent)
-    return (*older[:1], *kept[2 - _EARLIER :], last)
+    return (*older[:1], *recent[2 - _EARLIER :], last)
 
 
 class AnchorFile:
@@ -107,12 +107,12 @@ class AnchorFile:
         self._known: tuple[bytes, Anchor, dict[str, int]] = b"", Anchor(ledger="", schema=""), {}
 
     def read(self) -> Anchor:
-        """What the file says now; `LedgerDamaged` if it is missing or unreadable."""
+        """The content of the file now; `LedgerDamaged` if it is missing or unreadable."""
         with self._failing("cannot be read ({})"), opened(self.path, os.O_RDONLY | os.O_NONBLOCK) as descriptor:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a pipe is not waited for
                 raise self._damaged()
             content = os.read(descriptor, os.fstat(descriptor).st_size)
-        return self._parsed(content)[0]
+        return self._parse(content)[0]
 
     def create(self, anchor: Anchor) -> None:
         """Write a first anchor; FileExistsError if there is a file, so that only one ledger is made."""
@@ -121,7 +121,7 @@ class AnchorFile:
             sync_folder(self.path.parent)
 
     def replace(self, anchor: Anchor) -> None:
-        """Write the whole file anew, in one step: there is the old one or the new one."""
+        """Replace the whole file in one rename."""
         with self._failing():
             target = self.path.resolve()  # the anchor may be a link to another disk, and stays one
             new = building_name(target)
@@ -131,9 +131,9 @@ class AnchorFile:
 
     def advance(self, head: Head, *, durable: bool = True) -> None:
         """Move a study's head forward, never back; if durable, the file is on the disk when this returns."""
-        with self._failing(), self._locked() as descriptor:
+        with self._failing(), self._lock() as descriptor:
             content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-            anchor, older = self._parsed(content)
+            anchor, older = self._parse(content)
             now = anchor.heads.get(head.study)
             if now is None:
                 self.replace(anchor.advanced(head))
@@ -147,16 +147,16 @@ class AnchorFile:
             if durable:
                 _sync(descriptor)
 
-    def _parsed(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
-        """What the file says, and which line of each study is the older one."""
+    def _parse(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
+        """The anchor in these bytes, and the number of the older line of each study."""
         if content != self._known[0]:
             self._known = content, *self._read_lines(content)
         return self._known[1:]
 
     def _read_lines(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
-        count, rest = divmod(len(content), _LINE)
+        count, remainder = divmod(len(content), _LINE)
         first = _value(content, 0)
-        if rest or count % 2 == 0 or first is None:
+        if remainder or count % 2 == 0 or first is None:
             raise self._damaged()
         heads, older, points = {}, {}, {}
         for number in range(1, count, 2):
@@ -186,8 +186,8 @@ class AnchorFile:
             raise EngineFailed(f"the ledger's anchor {words.format(type(failure).__name__)}") from None
 
     @contextmanager
-    def _locked(self) -> Iterator[int]:
-        """The file, open, and nobody else writes it; opened anew if it was replaced while we waited."""
+    def _lock(self) -> Iterator[int]:
+        """The open file, with its lock; opened again if it was replaced meanwhile."""
         while True:
             with opened(self.path, os.O_RDWR) as descriptor, locked(descriptor):
                 if os.fstat(descriptor).st_ino == os.stat(self.path).st_ino:
@@ -205,9 +205,9 @@ def opened(path: Path, flags: int) -> Iterator[int]:
 
 
 @contextmanager
-def locked(descriptor: int, how: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Hold the lock of a file; `BlockingIOError` if `how` does not wait."""
-    fcntl.flock(descriptor, how)
+def locked(descriptor: int) -> Iterator[None]:
+    """Hold the lock of a file."""
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         yield
     finally:
@@ -220,14 +220,14 @@ def building_name(path: Path) -> Path:
 
 
 def private_file(path: Path) -> int:
-    """A new file for its owner alone, open for writing; FileExistsError if the name is taken, be it by a link."""
+    """A new file for its owner alone, open for writing; FileExistsError if the name is taken, also by a link."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     os.fchmod(descriptor, 0o600)  # whatever the umask takes away
     return descriptor
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk, after a file was made or renamed."""
+    """Write the names in a folder to disk, after a file was made or renamed."""
     with opened(folder, os.O_RDONLY) as descriptor:
         os.fsync(descriptor)
 
@@ -257,7 +257,7 @@ def _line(value: dict[str, object]) -> bytes:
 
 
 def _value(content: bytes, number: int) -> dict[str, Any] | None:
-    """What a line says; None if its hash is wrong."""
+    """The value of a line; None if its hash is wrong."""
     mark, _, text = content[_LINE * number : _LINE * (number + 1)].partition(b" ")
     text = text.rstrip()
     if sha256(text).hexdigest().encode() != mark:

@@ -23,7 +23,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, insert, select, update
+from sqlalchemy import URL, ColumnElement, Connection, TextClause, insert, select, update
 
 from discreet.draw.entropy import random_digits
 from discreet.errors import LedgerDamaged
@@ -102,7 +102,7 @@ class Book:
     @contextmanager
     def page(self, study: str, *, reading: bool = False, **request: str) -> Iterator[Page]:
         """A study, locked and not behind its anchor; what was added is on disk and anchored at the end."""
-        anchor = self._anchored(study)
+        anchor = self._read_anchor(study)
         with self.database.reading() if reading else self.database.transaction(study) as connection:
             page = self.find(connection, study, anchor, **request)
             yield page
@@ -110,12 +110,12 @@ class Book:
             self.anchor.advance(page.head, durable=page.durable)
 
     def append_at_once(self, study: str, **columns: Any) -> Head | None:
-        """The head after a spend right behind the anchored head, anchored; None if nothing was added: take a `page`."""
-        anchored = not self.database.is_file and not self.database.is_busy(study)
-        known = self._anchored(study).heads.get(study) if anchored else None
-        if known is None or known.spent + columns["amount"] > known.total:
+        """Add a spend right after the anchored head, and return the new head; None if nothing was added: use `page`."""
+        is_idle = not self.database.is_file and not self.database.is_busy(study)
+        anchored = self._read_anchor(study).heads.get(study) if is_idle else None
+        if anchored is None or anchored.spent + columns["amount"] > anchored.total:
             return None
-        values, head = self._next(known, columns)
+        values, head = self._next(anchored, columns)
         statement = statements.APPEND if values["analyst"] is None else statements.APPEND_SHARED
         if self.database.run_alone(statement, server=self._server, **values) != 1:
             return None
@@ -151,12 +151,12 @@ class Book:
         """What the study was created with; its entry has the hash that the anchor remembers."""
         study = page.head.study
         (row,) = self.database.run(page.connection, WALK, study=study, after=0, last=1)
-        known = [point.hash for point in self.anchor.read().points.get(study, ()) if point.number == 1]
-        if digest(self.id, row, None) != row.hash or not all(map(row.hash.startswith, known)):
+        anchored = [point.hash for point in self.anchor.read().points.get(study, ()) if point.number == 1]
+        if digest(self.id, row, None) != row.hash or not all(map(row.hash.startswith, anchored)):
             raise refusals.changed(study, 1)
         return json.loads(row.terms)["promise"]
 
-    def _anchored(self, study: str) -> Anchor:
+    def _read_anchor(self, study: str) -> Anchor:
         refusals.require_text("study", study)
         anchor = self.anchor.read()
         if anchor.ledger != self.id:
@@ -166,16 +166,16 @@ class Book:
     @whole_rows()
     def find(self, connection: Connection, study: str, anchor: Anchor | None, **request: str) -> Page:
         """What is known of a study and a request; refused if the anchor knows more, or the server is another one."""
-        known = None if anchor is None else anchor.heads.get(study)
+        anchored = None if anchor is None else anchor.heads.get(study)
         wanted = {"request_id": "", "question": "", "epsilon": "", **request, "study": study}
-        rows = self.database.run(connection, statements.FIND, anchored=known.count if known else 0, **wanted)
+        rows = self.database.run(connection, statements.FIND, anchored=anchored.count if anchored else 0, **wanted)
         head = next((_head(row) for row in rows if row.part == "head"), None)
-        if anchor is not None and known is not None:
-            if known.hash not in [row.hash for row in rows if row.part == "anchored"]:
+        if anchor is not None and anchored is not None:
+            if anchored.hash not in [row.hash for row in rows if row.part == "anchored"]:
                 count = 0 if head is None else head.count
-                raise refusals.behind(study, count, known.count, self.mark(connection, anchor))
-            if head is None or (head.count <= known.count and head != known):
-                raise refusals.changed(study, known.count)
+                raise refusals.behind(study, count, anchored.count, self.mark(connection, anchor))
+            if head is None or (head.count <= anchored.count and head != anchored):
+                raise refusals.changed(study, anchored.count)
         if head is None:
             raise refusals.foreign(study)
         page = Page(self, connection, head, rows)
@@ -192,7 +192,7 @@ class Book:
         return self.append(connection, start, {"kind": "create", "amount": total, "terms": terms})
 
     def append(self, connection: Connection, head: Head, columns: dict[str, Any]) -> Head:
-        """Write the entry after the head; the head is then the entry's."""
+        """Write the entry after the head, and return the new head."""
         values, head = self._next(head, columns)
         self.database.run(connection, statements.ADD, **values)
         return head
@@ -223,32 +223,34 @@ class Book:
             pages = [self.find(connection, study, anchor) for study in dict.fromkeys((*anchor.heads, *studies))]
         if not set(anchor.heads) <= set(studies):
             raise refusals.unnamed()
-        return {page.head.study: self._opened(page.head, anchor.heads.get(page.head.study)) for page in pages}
+        return {page.head.study: self._open_study(page.head, anchor.heads.get(page.head.study)) for page in pages}
 
-    def _opened(self, end: Head, known: Head | None) -> Head:
+    def _open_study(self, end: Head, anchored: Head | None) -> Head:
         study, balance = end.study, Balance()
-        if known is not None:
-            balance = Balance(total=known.total, spent=known.spent, count=known.count, head=known.hash, paid=None)
-        self._walk(study, balance, known)
-        head = _reached(study, balance)
+        if anchored is not None:
+            balance = Balance(
+                total=anchored.total, spent=anchored.spent, count=anchored.count, head=anchored.hash, paid=None
+            )
+        self._walk(study, balance, anchored)
+        head = _balance_head(study, balance)
         if head.count < end.count:
             raise refusals.changed(study, head.count + 1)
-        if known is None or known.count < head.count:
+        if anchored is None or anchored.count < head.count:
             self.anchor.advance(head, durable=False)
         return head
 
-    def _walk(self, study: str, balance: Balance, known: Head | None = None) -> None:
-        """Add the entries that follow to the balance, each batch in a transaction of its own; check the known one."""
+    def _walk(self, study: str, balance: Balance, anchored: Head | None = None) -> None:
+        """Check the anchored entry and add those after it to the balance; each batch has a transaction of its own."""
         while True:
-            first, last = balance.count + (known is None), balance.count + _BATCH
+            first, last = balance.count + (anchored is None), balance.count + _BATCH
             with self.database.reading() as connection:
                 rows = self.database.run(connection, WALK, study=study, after=first - 1, last=last)
-            if known is not None:
+            if anchored is not None:
                 with whole_rows():
                     row, *rows = rows
-                    if digest(self.id, row, row.answer_hash) != known.hash or _head(row) != known:
-                        raise refusals.changed(study, known.count)
-                known = None
+                    if digest(self.id, row, row.answer_hash) != anchored.hash or _head(row) != anchored:
+                        raise refusals.changed(study, anchored.count)
+                anchored = None
             replay(self.id, study, rows, balance)
             if len(rows) < _BATCH:
                 return
@@ -263,9 +265,10 @@ class Book:
             named = set(connection.execute(select(ENTRY.c.study).union(select(ANALYST.c.study))).scalars())
         if named != set(studies):
             raise refusals.unnamed()
-        return {study: self._verified(study, anchor) for study in dict.fromkeys((*(anchor or _NONE).heads, *studies))}
+        names = dict.fromkeys((*(anchor or _NONE).heads, *studies))
+        return {study: self._verify_study(study, anchor) for study in names}
 
-    def _verified(self, study: str, anchor: Anchor | None) -> Head:
+    def _verify_study(self, study: str, anchor: Anchor | None) -> Head:
         balance = Balance()
         self._walk(study, balance)
         with self.database.transaction(study) as connection:
@@ -274,14 +277,14 @@ class Book:
             head = self.find(connection, study, anchor).head
             shares = {(row.name, row.allotted, row.spent, row.hash) for row in run(_SHARES) if row.study == study}
         sums = [(name, allotted, balance.spent_by[name]) for name, allotted in balance.allotted.items()]
-        if _reached(study, balance) != head or shares != {(*of, chain.share_digest(study, *of)) for of in sums}:
+        if _balance_head(study, balance) != head or shares != {(*of, chain.share_digest(study, *of)) for of in sums}:
             raise LedgerDamaged(
                 f"the balance of study {study!r} is not what its entries add up to: put back a copy that is whole"
             )
         return head
 
     def _identify(self, connection: Connection, anchor: Anchor | None) -> None:
-        """Find out which ledger this is, with the tables that it was made with."""
+        """Read the id of the ledger, and refuse tables that it was not made with."""
         self.database.check(connection)
         rows = self.database.run(connection, _IDENTITY)
         if len(rows) != 1 or rows[0].version != VERSION:
@@ -304,7 +307,7 @@ class Book:
         return [point for point in points if any(row.hash.startswith(point.hash) for row in run(number=point.number))]
 
     def mark(self, connection: Connection, anchor: Anchor | None) -> str:
-        """Sixteen digits that stand for where the ledger and the anchor part; a custodian types them to accept it.
+        """Sixteen digits that stand for where the ledger and the anchor part; a custodian types them to accept that.
 
         They do not change while others add entries. Without an anchor they stand for the whole state of the ledger.
         """
@@ -320,12 +323,10 @@ class Book:
 _NONE = Anchor(ledger="", schema="")
 
 
-def entries_of(connection: Connection, ledger: str, study: str | None) -> Generator[Entry]:
-    """Entries by study, in order, each with the hash that it should have."""
-    wanted = select(ENTRY).order_by(ENTRY.c.study, ENTRY.c.number)
-    if study is not None:
-        wanted = wanted.where(ENTRY.c.study == study)
-    with connection.execute(wanted.execution_options(yield_per=_BATCH // 10)) as rows:
+def entries_of(connection: Connection, ledger: str, *wanted: ColumnElement[bool] | TextClause) -> Generator[Entry]:
+    """The entries that meet the conditions, by study, in order; `LedgerDamaged` at the first whose hash is wrong."""
+    statement = select(ENTRY).where(*wanted).order_by(ENTRY.c.study, ENTRY.c.number)
+    with connection.execute(statement.execution_options(yield_per=_BATCH // 10)) as rows:
         for row in rows:
             yield checked(ledger, Entry(**row._mapping))
 
@@ -341,5 +342,5 @@ def _head(row: Any) -> Head:
     return Head(study=row.study, count=row.number, hash=row.hash, spent=row.spent, total=row.total)
 
 
-def _reached(study: str, balance: Balance) -> Head:
+def _balance_head(study: str, balance: Balance) -> Head:
     return Head(study=study, count=balance.count, hash=balance.head, spent=balance.spent, total=balance.total)

@@ -3,8 +3,8 @@
     h₀ = 0…0        hᵢ = SHA-256( ledger, row i without its hash, hᵢ₋₁ )
 
 `replay` walks a study's entries and finds what they add up to: the total, what was spent, each analyst's share. A row
-that is missing, moved, changed or made up changes every hash after it. There is no key in it: who can write the
-database can write a new chain, but not one that ends in the anchored head.
+that is missing, moved, changed or made up changes every hash after it. The hashes have no key: whoever can write
+the database can write a new chain, but not one that ends in the anchored head.
 
 `create` and `restore` begin an era: a spend that has no answer when the next one begins is void, and never gets one.
 """
@@ -74,7 +74,7 @@ def sha256_of(answer: bytes | None) -> bytes | None:
 
 @contextmanager
 def whole_rows() -> Iterator[None]:
-    """Refuse rows that no ledger has written: where a file is damaged, a number may have become a text, or nothing."""
+    """Turn errors over rows that no ledger has written, as in a damaged file, into `LedgerDamaged`."""
     try:
         yield
     except DiscreetError:
@@ -97,7 +97,7 @@ def share_digest(study: str, name: str, allotted: int, spent: int) -> str:
 
 
 def question_of(query: str, data_version: str | None, request_id: str) -> str:
-    """What is asked, of which data; data of unknown version make every request a question of its own."""
+    """The hash of a query and the version of its data; without a version every request is a question of its own."""
     of_whom = {"version": data_version} if data_version is not None else {"request": request_id}
     return sha256(_encode([query, of_whom]).encode()).hexdigest()
 

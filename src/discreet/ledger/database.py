@@ -90,17 +90,17 @@ class Database:
     @contextmanager
     def transaction(self, study: str | None = None) -> Iterator[Connection]:
         """A connection that has begun, with the study's row locked; it commits, or rolls back on any exception."""
-        with self._turn(study), self._connected(study=study, reading=False) as connection, connection.begin():
+        with self._turn(study), self._connect(study=study, reading=False) as connection, connection.begin():
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection that has begun and locks nobody out of a server; a file's writers wait until it ends."""
         turn = self._turn(None) if self.is_file else self._translating()
-        with turn, self._connected(study=None, reading=True) as connection, connection.begin():
+        with turn, self._connect(study=None, reading=True) as connection, connection.begin():
             yield connection
 
-    def _connected(self, **options: Any) -> Connection:
+    def _connect(self, **options: Any) -> Connection:
         return self._engine.connect().execution_options(**options)
 
     def run(self, connection: Connection, statement: ReturnsRows, **values: Any) -> list[Any]:
@@ -142,11 +142,11 @@ class Database:
         try:
             yield
         except DBAPIError as failure:
-            raise self._translated(failure.orig) from None
+            raise self._translate(failure.orig) from None
         except TimeoutError:  # all connections to the server are in use
             raise _busy() from None
         except self._driver.Error as failure:
-            raise self._translated(failure) from None
+            raise self._translate(failure) from None
         except UnicodeError:  # what comes in was checked, so this is what is stored
             raise damaged_file() from None
 
@@ -191,7 +191,7 @@ class Database:
     def close(self) -> None:
         _dispose(self._engine, self._pid)
 
-    def _translated(self, failure: BaseException | None) -> DiscreetError:
+    def _translate(self, failure: BaseException | None) -> DiscreetError:
         if not self.is_file:
             return _of_server(failure, self._driver)
         code = int(getattr(failure, "sqlite_errorcode", 0)) & 0xFF  # https://sqlite.org/rescode.html

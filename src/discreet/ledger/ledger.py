@@ -1,16 +1,16 @@
-"""The ledger: ε is spent here, on disk, before the first row is read; and what was released is kept here.
+"""The ledger: it spends ε on disk before the first row is read, and keeps what was released.
 
     spend → commit → anchor → (read, compute, draw) → record → commit → anchor → show
 
 - Granted ≤ total, exactly, in units of 10⁻⁹ ε, for any number of threads, processes and machines.
-- A crash leaves: spent, maybe unanswered. There are no refunds. Who asks again with the same request id goes on where
-  the first one stopped: nothing more is charged, and the first answer that was recorded is the only one ever shown.
+- After a crash ε is spent, and the question perhaps unanswered. There are no refunds. A second request with the same id
+  goes on where the first one stopped: nothing more is charged, and only the first recorded answer is ever shown.
 - The same query of the same data version at the same ε is one question: one charge, one answer, for everybody.
-- A ledger that is damaged, rolled back, foreign or missing is refused with `LedgerDamaged`, never opened as a fresh
+- A ledger that is damaged, rolled back, foreign or missing is refused with `LedgerDamaged`, never opened as a new
   budget. Every `open` looks for the anchored head and walks the chain of hashes from there; `verify` walks all of it.
 - Each study keeps the promise that it was created with; each answer is shown only if its entry has the right hash.
 
-What it does not do: keep a custodian who may write both the database and the anchor from forging them.
+What it does not do: prevent forgery by a custodian who can write both the database and the anchor.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _REPEATS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """Leave to answer one question once: what `spend` gives and `record` takes."""
+    """Permission to answer one question once: `spend` returns it and `record` takes it."""
 
     study: str
     request_id: str
@@ -130,11 +130,11 @@ class Ledger:
 
     @property
     def id(self) -> str:
-        """The ledger's identity: random, made with it, the same in every copy of it."""
+        """The ledger's identity: random, and the same in every copy."""
         return self._book.id
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close all connections to the database."""
         self._book.database.close()
 
     def __enter__(self) -> Self:
@@ -163,9 +163,9 @@ class Ledger:
             return self._book.promise(page)  # type: ignore[no-any-return]
 
     def keyed(self, version: str) -> str:
-        """The version of the data, a hash of its content, under the anchor's key: so it can be kept and not be guessed.
+        """The HMAC-SHA256 of the version of the data, a hash of its content, under the anchor's key.
 
-        It is an HMAC-SHA256. Who knows all rows but one, and the ledger, cannot try values for the last one.
+        Someone who knows the ledger and all rows but one cannot test values for the last one.
         """
         key = self._book.anchor.read().key
         return hmac.digest(bytes.fromhex(key), version.encode(), "sha256").hex()
@@ -175,8 +175,8 @@ class Ledger:
         require_text("analyst", analyst)
         units = charge(exact_epsilon(epsilon))
         with self._book.page(study) as page:
-            known = page.analyst(analyst)
-            spent = 0 if known is None else known.spent
+            share = page.analyst(analyst)
+            spent = 0 if share is None else share.spent
             if not spent <= units <= page.head.total:
                 raise InvalidParameter(
                     f"epsilon must lie between what {analyst!r} has spent ({_shown(spent)}) "
@@ -195,7 +195,7 @@ class Ledger:
         analyst: str | None = None,
         data_version: str | None = None,
     ) -> Grant:
-        """Leave to answer the query, with its ε charged on disk; free if the same was asked before.
+        """Permission to answer the query, with its ε charged on disk; free if the same was asked before.
 
         `query` is in canonical form. Without a `data_version` the data may have changed, so every request is charged.
         Refused, with nothing spent: more than is left (`BudgetExceeded`); a request id that was used for another
@@ -207,37 +207,37 @@ class Ledger:
             if value is not None:
                 require_text(name, value)
         exact, question = exact_epsilon(epsilon), question_of(query, data_version, request_id)
-        asked: dict[str, Any] = {"request_id": request_id, "question": question, "epsilon": str(exact)}
-        entry = {"query": query, "data_version": data_version, "analyst": analyst, **asked}
+        request: dict[str, Any] = {"request_id": request_id, "question": question, "epsilon": str(exact)}
+        entry = {"query": query, "data_version": data_version, "analyst": analyst, **request}
         repeated, answer = False, None
         head = self._book.append_at_once(study, kind="spend", amount=charge(exact), **entry)
         if head is None:
-            with self._book.page(study, **asked) as page:
+            with self._book.page(study, **request) as page:
                 _spend(page, charge(exact), entry)
             repeated, answer, head = page.paid is not None, page.answer, page.head
             if repeated and answer is None:
                 self._book.refuse_hidden_answer(page, None)
-        known: dict[str, Any] = {"question": question, "epsilon": exact, "repeated": repeated, "answer": answer}
-        return Grant(study=study, request_id=request_id, analyst=analyst, head=head, **known)
+        result: dict[str, Any] = {"epsilon": exact, "repeated": repeated, "answer": answer, "head": head}
+        return Grant(study=study, request_id=request_id, question=question, analyst=analyst, **result)
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that it lies in: its own, if it is one, and its anchor."""
+        """The paths of the ledger's files: the database, if it is a file, and the anchor."""
         return self._book.files
 
     def record(self, grant: Grant, answer: bytes) -> bytes:
-        """What is to be shown: this answer, now on disk, or the one that was recorded before it."""
+        """Put the answer on disk and return what is to be shown: this answer, or the one that was recorded before."""
         refusals.require_answer(answer)
         epsilon = str(grant.epsilon)
-        asked: dict[str, Any] = {"request_id": grant.request_id, "question": grant.question, "epsilon": epsilon}
-        with self._book.page(grant.study, **asked) as page:
+        request: dict[str, Any] = {"request_id": grant.request_id, "question": grant.question, "epsilon": epsilon}
+        with self._book.page(grant.study, **request) as page:
             if page.paid is None:
                 raise InvalidParameter("grant must come from a spend of this ledger")
             if page.void:
                 raise refusals.void()
             if page.answer is None:
                 self._book.refuse_hidden_answer(page, grant.head, page.connection)
-                page.append(kind="answer", analyst=grant.analyst, amount=0, answer=answer, **asked)
+                page.append(kind="answer", analyst=grant.analyst, amount=0, answer=answer, **request)
         return answer if page.answer is None else page.answer
 
     def answer(
@@ -281,24 +281,21 @@ class Ledger:
     def entries(self, study: str | None = None) -> list[Entry]:
         """Every entry, by study, in order."""
         with self._book.database.reading() as connection:
-            return list(entries_of(connection, self._book.id, study))
+            return list(entries_of(connection, self._book.id, *([] if study is None else [ENTRY.c.study == study])))
 
     def entry(self, request_id: str, *, study: str) -> Entry | None:
         """The entry under which a request was charged, or found to be free; None if the study has none."""
         wanted = ENTRY.c.study == study, ENTRY.c.request_id == request_id, ENTRY.c.kind.in_(("spend", "repeat"))
         with self._book.database.reading() as connection:
-            row = connection.execute(select(ENTRY).where(*wanted)).first()
-        return None if row is None else checked(self._book.id, Entry(**row._mapping))
+            return next(entries_of(connection, self._book.id, *wanted), None)
 
     def requests(self, study: str, beginning: str) -> list[Entry]:
-        """The spends of a study whose request ids begin like this, in their order, without their answers."""
+        """The spends of a study whose request ids begin like this, in order, without their answers."""
         last = beginning[:-1] + chr(ord(beginning[-1]) + 1)
-        wanted = select(*(ENTRY.c[name] for name in COLUMNS if name != "answer")).where(ENTRY.c.study == study)
         with self._book.database.reading() as connection:
             named = ENTRY.c.request_id if connection.dialect.name == "sqlite" else ENTRY.c.request_id.collate("C")
-            wanted = wanted.where(named >= beginning, named < last, ENTRY.c.kind == "spend", REQUESTS)
-            rows = connection.execute(wanted.order_by(ENTRY.c.number)).all()
-        return [checked(self._book.id, Entry(**row._mapping)) for row in rows]
+            wanted = ENTRY.c.study == study, named >= beginning, named < last, ENTRY.c.kind == "spend", REQUESTS
+            return list(entries_of(connection, self._book.id, *wanted))
 
     def _refuse_twice(self, request_id: str, *, study: str) -> None:
         """Refuse a ledger that has spent for a request id twice: counted without its index, which may be damaged."""
@@ -344,7 +341,7 @@ class Ledger:
             everything: dict[str, Any] = {"ledger": self._book.id, "version": VERSION}
             shares = connection.execute(select(ANALYST).order_by(ANALYST.c.study, ANALYST.c.name)).mappings()
             everything["analyst"] = [dict(share) for share in shares]
-            everything["entry"] = [asdict(entry) for entry in entries_of(connection, self._book.id, None)]
+            everything["entry"] = [asdict(entry) for entry in entries_of(connection, self._book.id)]
         return json.dumps(everything, ensure_ascii=False, indent=1, default=readable)
 
     def _balance(self, study: str, analyst: str | None) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""The one text of a question, and a name for a request that nobody has.
+"""The canonical text of a question, and new request ids.
 
 `canonical` writes a question so that its spellings are one text: names of parameters are sorted, numbers are exact
 rationals (0.1, "1e-1" given as a Decimal, and 1/10 are one), tuples are lists. Text that looks like a number stays

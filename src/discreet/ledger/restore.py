@@ -1,12 +1,12 @@
 """Where a ledger is, and what is done to it once: it is made, put back from a copy, or joined by another machine.
 
-A new ledger is built under another name and put in place whole, after its anchor, so a crash leaves no ledger that
-looks new.
+A new ledger is built under another name and renamed when it is whole, after its anchor, so that a crash leaves no
+ledger that looks new.
 
 `restore` takes a ledger as it is, though its anchor knows more. All that the anchor saw after the last entry that both
 are known to share is charged, and every spend that has no answer is void: perhaps it was answered in what was lost. It
 can be neither answered nor asked again, so that no ε buys two draws. The entry of a restore names the anchored head
-that it has charged for; the same head is charged for once, also if the restore dies before its anchor is written.
+that it has charged for; the same head is charged once, even if the restore fails before its anchor is written.
 """
 
 from __future__ import annotations
@@ -101,31 +101,31 @@ def make(where: Path | URL, anchor: Path) -> None:
 def restore(book: Book, accept: str) -> None:
     """Take the ledger as it is, charge what the anchor knows and the ledger forgot, and write a new anchor."""
     heads = book.verify(against_anchor=False)
-    known = book.anchor.read() if os.path.lexists(book.anchor.path) else None
-    if known is not None and known.ledger != book.id:
+    older = book.anchor.read() if os.path.lexists(book.anchor.path) else None
+    if older is not None and older.ledger != book.id:
         raise swapped()
     with book.database.transaction() as connection:
         for table in (LEDGER, STUDY):
             connection.execute(select(table).with_for_update()).all()  # nobody adds a study, or an entry
-        mark = book.mark(connection, known)
+        mark = book.mark(connection, older)
         if accept != mark:
             raise InvalidParameter(f"accept must be the mark of this ledger, {mark!r}, got {accept!r}")
         schema = book.database.fingerprint(connection)
-        anchor = Anchor(ledger=book.id, schema=schema, key=random_digits(4) if known is None else known.key)
-        known = known or anchor
-        for study in dict.fromkeys((*heads, *known.heads)):
-            seen, points = known.heads.get(study), book.shared(connection, known, study)
-            if study not in heads and seen is not None:
-                book.begin_study(connection, study, seen.total, None)
+        anchor = Anchor(ledger=book.id, schema=schema, key=random_digits(4) if older is None else older.key)
+        older = older or anchor
+        for study in dict.fromkeys((*heads, *older.heads)):
+            anchored, points = older.heads.get(study), book.shared(connection, older, study)
+            if study not in heads and anchored is not None:
+                book.begin_study(connection, study, anchored.total, None)
             head = book.find(connection, study, None).head
-            forgotten = 0 if seen is None else seen.spent - (points[-1].spent if points else 0)
+            forgotten = 0 if anchored is None else anchored.spent - (points[-1].spent if points else 0)
             eras = book.database.run(connection, ERAS, study=study)
-            if seen is not None and seen.hash in [json.loads(era.terms)["accepted"] for era in eras]:
+            if anchored is not None and anchored.hash in [json.loads(era.terms)["accepted"] for era in eras]:
                 forgotten = 0  # an earlier restore has charged it, and was broken off before it wrote its anchor
             columns = {
                 "kind": "restore",
                 "amount": min(forgotten, head.total - head.spent),
-                "terms": terms_of(server=server_of(connection), accepted=None if seen is None else seen.hash),
+                "terms": terms_of(server=server_of(connection), accepted=None if anchored is None else anchored.hash),
             }
             anchor.points[study] = tuple(points)
             anchor = anchor.advanced(book.append(connection, head, columns))
@@ -143,8 +143,8 @@ def join(where: Path | URL, anchor: Path, other: Path) -> None:
         raise InvalidParameter(f"anchor must be a new file, and {anchor.name} is there: open the ledger with it")
     book = Book(where, other)
     with closing(book.database):
-        heads, known = book.verify(), book.anchor.read()
-    joined = Anchor(ledger=known.ledger, schema=known.schema, key=known.key)
+        heads, seen = book.verify(), book.anchor.read()
+    joined = Anchor(ledger=seen.ledger, schema=seen.schema, key=seen.key)
     for head in heads.values():
         joined = joined.advanced(head)
     AnchorFile(anchor).create(joined)
@@ -152,7 +152,7 @@ def join(where: Path | URL, anchor: Path, other: Path) -> None:
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """While no other process makes a ledger in the folder; where folders have no locks, the anchor decides alone."""
+    """Keep other processes from making a ledger in the folder; without locks of folders the anchor alone decides."""
     with ExitStack() as held:
         with suppress(OSError):
             held.enter_context(locked(held.enter_context(opened(folder, os.O_RDONLY))))

@@ -1,8 +1,8 @@
 """The ledger's tables, and the one kind of transaction that touches them.
 
-One schema for SQLite and PostgreSQL. `entry` is only ever added to: each row holds the hash of the row before it and
-what the study has spent so far, which the schema itself keeps within the total. A row's number is unique, so even
-without any lock two writers could not both add the next one. `analyst` holds what each share has come to.
+One schema for SQLite and PostgreSQL. Rows are only ever added to `entry`: each holds the hash of the row before it and
+what the study has spent so far, which a CHECK keeps within the total. A row's number is unique, so even without a lock
+two writers could not both add the next row. `analyst` holds the balance of each share.
 
     SQLite       BEGIN IMMEDIATE: the writer's lock before the first read. journal_mode=TRUNCATE and
                  synchronous=FULL: a commit is on the disk, in one file; there is no -wal to lose.

@@ -3,14 +3,14 @@
 `FIND` and `ADD` are the ordinary way: in a transaction that holds the study's lock, look, decide, insert.
 
 `APPEND` is one message to PostgreSQL for the usual case: nobody else is writing, and the last entry is the one that the
-caller knows. All of the new entry follows from that one, its hash and the balance too, so the server has only to agree:
+caller knows. The whole new entry, with its hash and balance, follows from that one, so the server only has to check:
 
     lock the study, if it is free and ends in the entry before → insert, unless a unique key objects → commit
 
 A statement sees the tables as they were when it began, which may be before another's last commit. That is enough: what
-was committed since has taken the number that this entry wants, and the primary key refuses it. A request id or a
-question that is known already is refused by its unique index. Then nothing has changed, and the ordinary way
-decides. The lock is there for those who go the ordinary way: what they find stays so until they insert.
+was committed since has taken the number of this entry, and the primary key refuses it. A request id or a question that
+is already there is refused by its unique index. Then nothing has changed, and the ordinary way decides. The lock is for
+writers that go the ordinary way: what they read stays true until they insert.
 """
 
 from __future__ import annotations

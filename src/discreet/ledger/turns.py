@@ -1,8 +1,8 @@
 """Turns: who may use a ledger's database now, among the threads of a process and, for a file, among processes.
 
-SQLite's locks are POSIX locks: the system drops all that a process has on a file as soon as it closes any descriptor of
-that file, be it the one of a copy that a thread makes. So a transaction of a file also holds a `flock` on
-`<file>.lock`, which ends with its own descriptor alone. That file is empty, and nobody needs a copy of it.
+SQLite's locks are POSIX locks: the system drops all locks of a process on a file as soon as the process closes any
+descriptor of that file, even one that a thread opened to make a copy. So a transaction of a file also holds a `flock`
+on `<file>.lock`, which ends with its own descriptor only. That file is empty and needs no backup.
 
 No fork happens while another thread has its turn, for SQLite's locks do not survive a fork. A thread that forks in its
 own turn, in the handler of a signal, does not wait for itself.
@@ -51,7 +51,7 @@ class Turn:
 
     @contextmanager
     def taking(self) -> Iterator[None]:
-        """Hold it; `Busy` if it does not come, an OSError if the lock of the file cannot be had."""
+        """Hold the turn; `Busy` if it does not come in time, `OSError` if the file cannot be locked."""
         end = time.monotonic() + PATIENCE
         if not self.lock.acquire(timeout=PATIENCE):
             raise Busy
@@ -66,12 +66,12 @@ class Turn:
 
 @contextmanager
 def _alone(file: Path, end: float) -> Iterator[None]:
-    """While no other process, and no other ledger of this one, holds the lock of the file."""
+    """Hold the lock of the file against other processes, and other ledgers of this one."""
     nap = _NAP
     while True:
-        descriptor = _opened(file)
+        descriptor = _open_lock(file)
         try:
-            if _is_taken(descriptor, file):
+            if _try_lock(descriptor, file):
                 try:
                     yield
                     return
@@ -85,7 +85,7 @@ def _alone(file: Path, end: float) -> Iterator[None]:
         nap = min(2 * nap, _LONGEST_NAP)
 
 
-def _opened(file: Path) -> int:
+def _open_lock(file: Path) -> int:
     while True:
         with suppress(FileNotFoundError):
             return os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -93,8 +93,8 @@ def _opened(file: Path) -> int:
             return private_file(file)
 
 
-def _is_taken(descriptor: int, file: Path) -> bool:
-    """Whether the lock is ours now, and of the file that has this name."""
+def _try_lock(descriptor: int, file: Path) -> bool:
+    """Whether we got the lock, and the file still has this name."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.fstat(descriptor).st_ino == os.stat(file).st_ino

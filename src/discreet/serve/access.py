@@ -3,8 +3,8 @@
 A token is `discreet_<id>_<secret>`: the id finds a line, the secret is 256 random bits of which only the SHA-256 is
 kept; it is shown once. A study is named by the identity of its ledger and its name there (`study_key`), so that a
 token for one `people.toml` opens no other `people.toml`. An analyst spends of an allotment that the ledger holds under
-the study's cap; a custodian spends of the study itself and sees every entry. A revoked token is dead at once. What was
-spent under a name stays spent: the ledger knows the name, whatever its token.
+the study's cap; a custodian spends of the study itself and sees every entry. A revoked token is refused at once.
+What was spent under a name stays spent: the ledger knows the name, whatever its token.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class Access(Store):
         """A new token, shown this once; None if the name has one already, which now opens this study, too."""
         require_name(name)
         with self.opened(write=True) as file:
-            known = file.execute("SELECT role, revoked FROM person WHERE name = ?", (name,)).fetchone()
-            if known is not None and known[0] != role:
+            person = file.execute("SELECT role, revoked FROM person WHERE name = ?", (name,)).fetchone()
+            if person is not None and person[0] != role:
                 raise InvalidParameter(
-                    f"{name!r} must stay what it is: {known[0]}; choose another name for another role"
+                    f"{name!r} must stay what it is: {person[0]}; choose another name for another role"
                 )
             token = None
-            if known is None or known[1]:
+            if person is None or person[1]:
                 identity, secret = random_digits(1), random_digits(4)
                 token = f"discreet_{identity}_{secret}"
                 file.execute(

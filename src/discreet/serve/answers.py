@@ -25,7 +25,7 @@ from discreet.release.answer import Answer, columns_json, write_table
 from discreet.release.reports.report import Report
 from discreet.serve import bodies
 from discreet.serve.refusals import Refusal
-from discreet.serve.schema import encoded
+from discreet.serve.schema import json_bytes
 
 _MOST_DRAWN = 300
 """Rows of a figure: it is drawn with a height for each of them, and one of 10,000 takes minutes and gigabytes."""
@@ -53,7 +53,7 @@ def view_json(query: Query) -> dict[str, Any]:
 
 
 def view_query(view: Mapping[str, Any], content: bytes) -> Query:
-    """A query that shows this answer in this way; it asks nothing."""
+    """The query of a view of an answer, without its aggregates."""
     keys = json.loads(content)["keys"]
     return Query(
         aggregates=(),
@@ -67,7 +67,7 @@ def view_query(view: Mapping[str, Any], content: bytes) -> Query:
 
 def answer_body(answer: Answer, study: str, view: Mapping[str, Any]) -> bytes:
     """An answer with all that a client needs to make it again, as JSON; the record is the very bytes of the ledger."""
-    known = {
+    fields = {
         "id": answer.entry,
         "study": study,
         "epsilon": str(answer.epsilon),
@@ -77,12 +77,12 @@ def answer_body(answer: Answer, study: str, view: Mapping[str, Any]) -> bytes:
         "view": view,
         "table": columns_json(answer),
     }
-    return encoded(known)[:-1] + b',"record":' + answer.content + b"}"
+    return json_bytes(fields)[:-1] + b',"record":' + answer.content + b"}"
 
 
 def report_body(report: Report, study: str) -> bytes:
     """A report as JSON: its tables, each an answer, and its record as the very bytes of the ledger."""
-    known = {
+    fields = {
         "id": report.entry,
         "study": study,
         "title": report.plan.title,
@@ -94,12 +94,12 @@ def report_body(report: Report, study: str) -> bytes:
         json.dumps(name, ensure_ascii=False).encode() + b":" + answer_body(answer, study, view_json(answer.query))
         for name, answer in report.tables.items()
     ]
-    return encoded(known)[:-1] + b',"tables":{' + b",".join(tables) + b'},"record":' + report.content + b"}"
+    return json_bytes(fields)[:-1] + b',"tables":{' + b",".join(tables) + b'},"record":' + report.content + b"}"
 
 
 def content_of(body: bodies.Answer | bodies.Report) -> bytes:
-    """The very bytes that the ledger keeps."""
-    content = encoded(body["record"])
+    """The bytes that the ledger keeps."""
+    content = json_bytes(body["record"])
     if sha256(content).hexdigest() != body["sha256"]:
         raise EngineFailed("the answer came damaged over the network; ask again, which costs nothing more")
     return content
@@ -116,16 +116,16 @@ def answer_of(body: bodies.Answer) -> Answer:
     )
 
 
-def written(answer: Answer, form: str) -> bytes:
+def table_bytes(answer: Answer, form: str) -> bytes:
     """The table of an answer in a format that is not JSON."""
     if form == "png":
-        return _drawn(answer)
+        return _figure_bytes(answer)
     sink = io.BytesIO()
     write_table(answer, form, sink)
     return sink.getvalue()
 
 
-def _drawn(answer: Answer) -> bytes:
+def _figure_bytes(answer: Answer) -> bytes:
     from discreet.show import figures
 
     if len(answer) > _MOST_DRAWN:
@@ -145,11 +145,11 @@ def _group(view: Mapping[str, Any], keys: list[Any]) -> Group:
     """A group column as far as an answer needs it: its keys, in their kind."""
     kind, edges, other = view["kind"], view["edges"], view["other"]
     read: dict[str, Callable[[Any], Any]] = {"number": lambda key: Fraction(str(key)), "date": datetime.fromisoformat}
-    known = keys if other is None else keys[:-1]
+    named = keys if other is None else keys[:-1]
     return Group(
         name=view["name"],
         of=Column(view["name"], kind),
-        keys=tuple(map(read.get(kind, lambda key: key), known)),
+        keys=tuple(map(read.get(kind, lambda key: key), named)),
         other=other,
         edges=None if edges is None else tuple(map(Fraction, edges)),
     )

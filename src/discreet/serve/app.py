@@ -36,13 +36,13 @@ from discreet.release.study import Study
 from discreet.serve import bodies
 from discreet.serve.access import Access, Person
 from discreet.serve.address import LOCAL, host_name
-from discreet.serve.answers import answer_body, report_body, view_json, written
+from discreet.serve.answers import answer_body, report_body, table_bytes, view_json
 from discreet.serve.bodies import FORMATS
 from discreet.serve.desk import Desk
 from discreet.serve.limits import Limits, Rate, Turns, read_body
 from discreet.serve.refusals import FAILURE, Refusal, log, tell_operator
 from discreet.serve.requests import Requests
-from discreet.serve.schema import document, encoded, read
+from discreet.serve.schema import document, json_bytes, read
 
 PAGE = Path(__file__).with_name("page")
 
@@ -88,16 +88,17 @@ def application(
     """The ASGI application that serves these studies, under these host names, to those who have a token."""
     limits = limits or Limits()
     document()  # reads the types of all bodies once, before the threads come
-    front = Front(Desk(studies, requests, limits), access, limits)
+    desk = Desk(studies, requests, limits)
+    front = Front(desk, access, limits)
     routes = [
         Route("/", front.page),
         Route("/health", front.health),
         Route("/openapi.json", front.openapi),
         Route("/studies", front.studies),
-        Route("/plan", front.plan, methods=["POST"]),
-        Route("/release", front.release, methods=["POST"]),
-        Route("/report/plan", front.report_plan, methods=["POST"]),
-        Route("/report", front.report, methods=["POST"]),
+        Route("/plan", front.question(bodies.Question, desk.plan), methods=["POST"]),
+        Route("/release", front.question(bodies.Request, desk.release, spends=True), methods=["POST"]),
+        Route("/report/plan", front.question(bodies.ReportQuestion, desk.report_plan), methods=["POST"]),
+        Route("/report", front.question(bodies.ReportRequest, desk.report, spends=True), methods=["POST"]),
         Route("/ledger", front.ledger),
         Route("/releases/{id}", front.released),
         Route("/reports/{id}", front.reported),
@@ -105,7 +106,7 @@ def application(
         Route("/page/statistics.js", front.statistics),
         Mount("/page", StaticFiles(directory=PAGE)),
     ]
-    handlers: Any = {Refusal: _refused, HTTPException: _foreign, Exception: _refused}
+    handlers: Any = {Refusal: _on_error, HTTPException: _on_http_error, Exception: _on_error}
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False  # a redirect would go to whatever host the client names
     return guarded(app, hosts)
@@ -129,93 +130,88 @@ class Front:
         return Response(f"export const STATISTICS = {json.dumps(offers)};\n", media_type="text/javascript")
 
     async def health(self, _: Request) -> Response:
-        return sent(encoded({"status": "ok"}))
+        return response_of(json_bytes({"status": "ok"}))
 
     async def openapi(self, _: Request) -> Response:
-        return sent(encoded(document()))
+        return response_of(json_bytes(document()))
 
     async def studies(self, request: Request) -> Response:
         person = self._person(request)
-        return await self._worked(request, self._short, lambda: sent(encoded(self._desk.studies(person))))
+        return await self._in_thread(request, self._short, lambda: response_of(json_bytes(self._desk.studies(person))))
 
     async def ledger(self, request: Request) -> Response:
         person = self._person(request)
-        _only(request, {"study"})
+        _allow_parameters(request, {"study"})
         study = request.query_params.get("study")
-        return await self._worked(request, self._short, lambda: sent(encoded(self._desk.entries(person, study))))
-
-    async def plan(self, request: Request) -> Response:
-        person = self._person(request)
-        return await self._asked(request, bodies.Question, lambda question: encoded(self._desk.plan(person, question)))
-
-    async def release(self, request: Request) -> Response:
-        person = self._releasing(request)
-        return await self._asked(request, bodies.Request, lambda question: self._desk.release(person, question))
-
-    async def report_plan(self, request: Request) -> Response:
-        person = self._person(request)
-        return await self._asked(
-            request, bodies.ReportQuestion, lambda question: encoded(self._desk.report_plan(person, question))
+        return await self._in_thread(
+            request, self._short, lambda: response_of(json_bytes(self._desk.entries(person, study)))
         )
 
-    async def report(self, request: Request) -> Response:
-        person = self._releasing(request)
-        return await self._asked(request, bodies.ReportRequest, lambda question: self._desk.report(person, question))
+    def question(
+        self, kind: type[Question], answer: Callable[[Person, Question], bytes], *, spends: bool = False
+    ) -> Any:
+        """The endpoint of bodies of a kind; a response leaves on a multiple of the quantum, also if it is a refusal."""
+
+        async def respond(request: Request) -> Response:
+            person = self._releasing(request) if spends else self._person(request)
+            _allow_parameters(request, set())
+            if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+                raise Refusal(415, "The content type must be application/json.", "Send the question as JSON.")
+            body = await read_body(request)
+
+            arrival = time.monotonic()
+            try:
+                response = await self._in_thread(
+                    request, self._long, lambda: response_of(answer(person, read(body, kind)))
+                )
+            except Refusal as refusal:
+                response = refusal_response(refusal)
+            except Exception as error:
+                tell_operator(error, request.url.path)
+                response = refusal_response(FAILURE)
+            if quantum := self._limits.quantum:
+                passed = time.monotonic() - arrival
+                await anyio.sleep(math.ceil(passed / quantum) * quantum - passed)
+            return response
+
+        return respond
 
     async def released(self, request: Request) -> Response:
-        """An answer again, in the format that the client likes best."""
-        person, form = self._person(request), _format(request)
-
-        def work() -> Response:
-            answer, study, view = self._desk.answer(person, request.path_params["id"])
-            return sent(_in_form(answer, study, view, form), FORMATS[form])
-
-        return await self._worked(request, self._drawings if form == "png" else self._long, work)
+        return await self._formatted(request, lambda person: self._desk.answer(person, request.path_params["id"]))
 
     async def reported(self, request: Request) -> Response:
-        """A report again."""
         person = self._person(request)
-        _only(request, set())
+        _allow_parameters(request, set())
 
         def work() -> Response:
-            return sent(report_body(*self._desk.reported(person, request.path_params["id"])))
+            return response_of(report_body(*self._desk.reported(person, request.path_params["id"])))
 
-        return await self._worked(request, self._long, work)
+        return await self._in_thread(request, self._long, work)
 
     async def table(self, request: Request) -> Response:
-        """A table of a report, in the format that the client likes best."""
-        person, form = self._person(request), _format(request)
-
-        def work() -> Response:
+        def find(person: Person) -> tuple[Answer, str, dict[str, Any]]:
             report, study = self._desk.reported(person, request.path_params["id"])
             answer = report.tables.get(request.path_params["table"])
             if answer is None:
                 raise Refusal(404, "The report has no such table.", "GET /reports/{id} has them all.")
-            return sent(_in_form(answer, study, view_json(answer.query), form), FORMATS[form])
+            return answer, study, view_json(answer.query)
 
-        return await self._worked(request, self._drawings if form == "png" else self._long, work)
+        return await self._formatted(request, find)
 
-    async def _asked(self, request: Request, kind: type[Question], work: Callable[[Question], bytes]) -> Response:
-        """What the desk makes of a body of this kind; it leaves on the quantum, also if it is a refusal."""
-        _only(request, set())
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            raise Refusal(415, "The content type must be application/json.", "Send the question as JSON.")
-        body = await read_body(request)
-        arrival = time.monotonic()
-        try:
-            response = await self._worked(request, self._long, lambda: sent(work(read(body, kind))))
-        except Refusal as refusal:
-            response = refused(refusal)
-        except Exception as error:
-            tell_operator(error, request.url.path)
-            response = refused(FAILURE)
-        if quantum := self._limits.quantum:
-            passed = time.monotonic() - arrival
-            await anyio.sleep(math.ceil(passed / quantum) * quantum - passed)
-        return response
+    async def _formatted(self, request: Request, find: Callable[[Person], tuple[Answer, str, Any]]) -> Response:
+        """A released answer with its study and view, in the format that the client prefers."""
+        person, form = self._person(request), _format(request)
+
+        def work() -> Response:
+            answer, study, view = find(person)
+            return response_of(
+                answer_body(answer, study, view) if form == "json" else table_bytes(answer, form), FORMATS[form]
+            )
+
+        return await self._in_thread(request, self._drawings if form == "png" else self._long, work)
 
     def _person(self, request: Request) -> Person:
-        """Whose token came with the request; it is one of their requests until its answer was sent."""
+        """The owner of the token; the request counts as one of theirs until its answer was sent."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         person = self._access.person(token.strip()) if scheme.lower() == "bearer" else None
         if person is None:
@@ -227,7 +223,7 @@ class Front:
         return person
 
     def _releasing(self, request: Request) -> Person:
-        """Whose token came with the request, if they may ask for one more release today."""
+        """The owner of the token, if they may ask for one more release today."""
         person = self._person(request)
         if not self._releases.take(person.name):
             raise Refusal(
@@ -237,36 +233,34 @@ class Front:
             )
         return person
 
-    async def _worked(self, request: Request, threads: anyio.CapacityLimiter, work: Callable[[], Response]) -> Response:
-        """What comes of blocking work, in a thread, when it is the person's turn; which lasts until all is sent."""
+    async def _in_thread(
+        self, request: Request, threads: anyio.CapacityLimiter, work: Callable[[], Response]
+    ) -> Response:
+        """The response of blocking work, run in a thread in the person's turn, which lasts until all is sent."""
         await request.scope["discreet.exit"].enter_async_context(self._turns.turn(request.scope["discreet.name"]))
         return await anyio.to_thread.run_sync(work, limiter=threads)
 
 
-def _in_form(answer: Answer, study: str, view: Mapping[str, Any], form: str) -> bytes:
-    return answer_body(answer, study, view) if form == "json" else written(answer, form)
+async def _on_error(_: Request, error: Exception) -> Response:
+    return refusal_response(error if isinstance(error, Refusal) else FAILURE)
 
 
-async def _refused(_: Request, error: Exception) -> Response:
-    return refused(error if isinstance(error, Refusal) else FAILURE)
-
-
-async def _foreign(_: Request, error: HTTPException) -> Response:
+async def _on_http_error(_: Request, error: HTTPException) -> Response:
     words = _WORDS.get(error.status_code, ("This cannot be answered.", "GET /openapi.json lists what can."))
-    return refused(Refusal(error.status_code, *words), error.headers)
+    return refusal_response(Refusal(error.status_code, *words), error.headers)
 
 
-def _only(request: Request, known: set[str]) -> None:
-    """Refuse parameters in the address that are not known, or come twice."""
+def _allow_parameters(request: Request, allowed: set[str]) -> None:
+    """Refuse parameters of the address that are not allowed, or come twice."""
     names = [name for name, _ in request.query_params.multi_items()]
-    if not set(names) <= known or len(names) != len(set(names)):
-        wanted = ", ".join(sorted(known)) or "none"
+    if not set(names) <= allowed or len(names) != len(set(names)):
+        wanted = ", ".join(sorted(allowed)) or "none"
         raise Refusal(400, f"The address may have these parameters, once each: {wanted}.", "Leave the others out.")
 
 
 def _format(request: Request) -> str:
-    """The format of an answer: what the address names, or what the Accept header likes best of ours."""
-    _only(request, {"format"})
+    """The format of an answer: the one in the address, or the preferred one of the Accept header."""
+    _allow_parameters(request, {"format"})
     wanted: str | None = request.query_params.get("format")
     if wanted in FORMATS:
         return wanted
@@ -293,7 +287,7 @@ def _weight(text: str) -> float:
 
 
 class StoredResponse(Response):
-    """A long body, in a file that has no name and is gone when it was sent."""
+    """A long body, in a temporary file that is removed when it was sent."""
 
     def __init__(self, body: bytes, media_type: str) -> None:
         super().__init__(media_type=media_type)
@@ -310,12 +304,12 @@ class StoredResponse(Response):
             await send({"type": "http.response.body", "body": b""})
 
 
-def sent(body: bytes, media_type: str = "application/json") -> Response:
+def response_of(body: bytes, media_type: str = "application/json") -> Response:
     return StoredResponse(body, media_type) if len(body) > _LONG else Response(body, media_type=media_type)
 
 
-def refused(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(encoded(refusal.body), refusal.status, headers or _EXTRA.get(refusal.status), "application/json")
+def refusal_response(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(json_bytes(refusal.body), refusal.status, headers or _EXTRA.get(refusal.status), "application/json")
 
 
 def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
@@ -327,9 +321,9 @@ def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
             return
         if scope["type"] != "http":
             return
-        refusal = _misdirected(scope, hosts)
-        known = dict(scope["headers"])
-        has_body = b"transfer-encoding" in known or known.get(b"content-length", b"").strip(b"0 ")
+        refusal = _misdirection(scope, hosts)
+        headers = dict(scope["headers"])
+        has_body = b"transfer-encoding" in headers or headers.get(b"content-length", b"").strip(b"0 ")
         status, unread = 0, refusal is not None or bool(has_body)
 
         async def hear() -> Message:
@@ -348,18 +342,18 @@ def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
 
         try:
             async with AsyncExitStack() as scope["discreet.exit"]:
-                await (app if refusal is None else refused(refusal))(scope, hear, answer)
+                await (app if refusal is None else refusal_response(refusal))(scope, hear, answer)
         except Exception as error:
             tell_operator(error, scope["path"])
             if not status:
-                await refused(FAILURE)(scope, hear, answer)
+                await refusal_response(FAILURE)(scope, hear, answer)
         log.info("%s %s %r %s", scope.get("discreet.name", "-"), scope["method"], scope["path"], status)
 
     return guard
 
 
-def _misdirected(scope: Scope, hosts: Collection[str]) -> Refusal | None:
-    """Why a request is none for this server, or one that a proxy in front may read differently."""
+def _misdirection(scope: Scope, hosts: Collection[str]) -> Refusal | None:
+    """The refusal of a request for another server, or of one that a proxy in front may read differently."""
     names = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
     counts = Counter(name for name, _ in scope["headers"])
     if scope["http_version"] not in ("1.0", "1.1") or not scope["path"].startswith("/"):

@@ -13,8 +13,8 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict
 
 from discreet.ask.statistics import STATISTICS
-from discreet.ask.statistics import Question as Asked
-from discreet.serve.refusals import Refusal as Refused
+from discreet.ask.statistics import Question as PythonQuestion
+from discreet.serve.refusals import Refusal as HttpRefusal
 from discreet.show.json import Exact, MeasuredSet, PlanJson, PlanLine, ReportLineJson, ReportPlanJson, Words
 
 REQUEST_ID = "[A-Za-z0-9._-]{1,40}"
@@ -212,8 +212,6 @@ class Report(TypedDict):
 
 
 class Entry(TypedDict):
-    """One entry of the ledger."""
-
     id: str | None
     study: str
     number: int
@@ -240,7 +238,7 @@ BODIES = (
 )
 
 
-def question_json(question: Asked) -> dict[str, Any]:
+def question_json(question: PythonQuestion) -> dict[str, Any]:
     """A question in Python, as JSON has it.
 
     >>> question_json(KINDS["Mean"]("age"))
@@ -249,20 +247,20 @@ def question_json(question: Asked) -> dict[str, Any]:
     return {"kind": type(question).__name__, **{name: exact_json(value) for name, value in asdict(question).items()}}
 
 
-def question_of(content: Mapping[str, Any]) -> Asked:
+def question_of(content: Mapping[str, Any]) -> PythonQuestion:
     kind = KINDS.get(str(content.get("kind")))
-    rest = {name: value for name, value in content.items() if name != "kind"}
+    terms = {name: value for name, value in content.items() if name != "kind"}
     if kind is None:
-        raise Refused(400, f"kind must be one of {', '.join(KINDS)}.", "See GET /openapi.json; nothing was spent.")
+        raise HttpRefusal(400, f"kind must be one of {', '.join(KINDS)}.", "See GET /openapi.json; nothing was spent.")
     names = {field.name for field in fields(kind)}
-    if not set(rest) <= names or not all(isinstance(rest.get(name, ""), str | None) for name in {"of"} & names):
-        raise Refused(
+    if not set(terms) <= names or not all(isinstance(terms.get(name, ""), str | None) for name in {"of"} & names):
+        raise HttpRefusal(
             400, f"{kind.__name__} has {', '.join(sorted(names)) or 'nothing'} and no more.", "Nothing was spent."
         )
     try:
-        question: Asked = kind(**rest)
+        question: PythonQuestion = kind(**terms)
     except TypeError:
-        raise Refused(400, f"{kind.__name__} needs {', '.join(names)}.", "Nothing was spent.") from None
+        raise HttpRefusal(400, f"{kind.__name__} needs {', '.join(names)}.", "Nothing was spent.") from None
     return question
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -55,7 +55,6 @@ _OWN_WORDS = (400, 403, 422)
 """Errors that say what a study of one's own would say."""
 
 _TOKEN = re.compile(r"[!-~]+", re.ASCII)
-_SAME, _EXACT = ("simultaneous", "cells", "size", "notes", "warnings"), ("epsilon", "cost", "confidence")
 _PATIENCE = 600.0
 _TRIES = 3
 
@@ -64,7 +63,7 @@ def connect(url: str, token: str, *, study: str | None = None) -> Remote:
     """A study on a server; its name is needed where the token opens several."""
     server = Server(url, token)
     try:
-        names = [known["name"] for known in server.get("/studies", bodies.Studies)["studies"]]
+        names = [entry["name"] for entry in server.get("/studies", bodies.Studies)["studies"]]
         if study is None and len(names) != 1:
             raise InvalidParameter(f"study must be named; the token opens {', '.join(names) or 'none'}")
         if study is not None and study not in names:
@@ -154,20 +153,11 @@ class Remote(Askable["RemotePlan"]):
         """The plan of a whole report: tables by name, each in SQL; `terms` are those of a study of one's own."""
         if not isinstance(tables, Mapping) or not all(isinstance(name, str) for name in tables):
             raise InvalidParameter('tables must be given by name, as in {"by_county": "SELECT …"}')
-        asked = {"study": self.name, "tables": dict(tables), **_given(terms)}
-        body = self._server.post("/report/plan", asked, bodies.ReportPlan)
+        question = {"study": self.name, "tables": dict(tables), **_given(terms)}
+        body = self._server.post("/report/plan", question, bodies.ReportPlan)
         lines = [_report_line(line) for line in body["lines"]]
-        return RemoteReportPlan(
-            server=self._server,
-            question=asked,
-            body=body,
-            lines=lines,
-            title=body["title"],
-            epsilon=Fraction(body["epsilon"]),
-            confidence=Fraction(body["confidence"]),
-            simultaneous=body["simultaneous"],
-            integers=body["integers"],
-        )
+        fields = _fields(body, ("title", "simultaneous", "integers"), ("epsilon", "confidence"))
+        return RemoteReportPlan(server=self._server, question=question, body=body, lines=lines, **fields)
 
     def entries(self) -> list[bodies.Entry]:
         """What was spent, as far as this token may see it."""
@@ -182,7 +172,7 @@ class Remote(Askable["RemotePlan"]):
         return _report_of(self._server.get(f"/reports/{entry}", bodies.Report))
 
     def close(self) -> None:
-        """Let go of the server."""
+        """Close the connection."""
         self._server.close()
 
     def __enter__(self) -> Self:
@@ -200,17 +190,17 @@ class Remote(Askable["RemotePlan"]):
             f"{study['neighbors']} · unit {one_line(study['unit'])})"
         )
 
-    def _plan_of(self, asked: Asked[RemotePlan], terms: Mapping[str, Any]) -> RemotePlan:
-        ask = {name: bodies.question_json(question) for name, question in asked.questions}
-        return self._plan({"ask": ask, "where": list(asked.conditions), "by": list(asked.columns)}, terms)
+    def _plan_of(self, draft: Asked[RemotePlan], terms: Mapping[str, Any]) -> RemotePlan:
+        ask = {name: bodies.question_json(question) for name, question in draft.questions}
+        return self._plan({"ask": ask, "where": list(draft.conditions), "by": list(draft.columns)}, terms)
 
     def _plan(self, question: Mapping[str, Any], terms: Mapping[str, Any]) -> RemotePlan:
-        asked = {"study": self.name, **question, **_given(terms)}
-        body = self._server.post("/plan", asked, bodies.Plan)
-        known: dict[str, Any] = {name: body[name] for name in _SAME}  # type: ignore[literal-required]
-        known |= {name: Fraction(body[name]) for name in _EXACT}  # type: ignore[literal-required]
+        request = {"study": self.name, **question, **_given(terms)}
+        body = self._server.post("/plan", request, bodies.Plan)
         lines = [_line(line) for line in body["lines"]]
-        return RemotePlan(server=self._server, question=asked, body=body, lines=lines, **known)
+        same = ("simultaneous", "cells", "size", "notes", "warnings")
+        fields = _fields(body, same, ("epsilon", "cost", "confidence"))
+        return RemotePlan(server=self._server, question=request, body=body, lines=lines, **fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -294,12 +284,9 @@ class RemoteReport:
 def _report_of(body: bodies.Report) -> RemoteReport:
     return RemoteReport(
         content=content_of(body),
-        title=body["title"],
         tables={name: answer_of(table) for name, table in body["tables"].items()},
-        record=body["record"],
-        epsilon=Fraction(body["epsilon"]),
-        remaining=Fraction(body["remaining"]),
         entry=body["id"],
+        **_fields(body, ("title", "record"), ("epsilon", "remaining")),
     )
 
 
@@ -313,9 +300,13 @@ def _given(terms: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _line(line: Mapping[str, Any]) -> Line:
-    sensitivity, scale, step = (Fraction(line["sensitivity"]), Fraction(line["scale"]), Fraction(line["step"]))
-    known: dict[str, Any] = {name: line[name] for name in ("name", "within", "reach", "sized")}
-    return Line(sensitivity=sensitivity, scale=scale, step=step, noise=tuple(map(Fraction, line["noise"])), **known)
+    fields = _fields(line, ("name", "within", "reach", "sized"), ("sensitivity", "scale", "step"))
+    return Line(noise=tuple(map(Fraction, line["noise"])), **fields)
+
+
+def _fields(body: Mapping[str, Any], same: Iterable[str], exact: Iterable[str]) -> dict[str, Any]:
+    """Some fields of a body as they are, and others as exact numbers."""
+    return {**{name: body[name] for name in same}, **{name: Fraction(body[name]) for name in exact}}
 
 
 def _address(url: str) -> str:

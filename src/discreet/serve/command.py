@@ -41,7 +41,7 @@ def _require_extra() -> None:
     from discreet.errors import InvalidParameter
 
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise InvalidParameter("discreet serve needs a few packages more: pip install 'discreet[serve]'")
+        raise InvalidParameter("discreet serve needs more packages: pip install 'discreet[serve]'")
 
 
 @app.command()
@@ -80,9 +80,9 @@ def run(
     from discreet.serve.limits import Limits
     from discreet.serve.refusals import configure_log
     from discreet.serve.requests import Requests
-    from discreet.serve.server import PER_ADDRESS, Place, files_of, opened, server
+    from discreet.serve.server import PER_ADDRESS, Endpoint, files_of, open_studies, server
 
-    place = Place(
+    endpoint = Endpoint(
         host=host,
         port=port,
         tls_cert=tls_cert,
@@ -99,19 +99,19 @@ def run(
         most_numbers=most_numbers,
         least_epsilon=exact_epsilon(least_epsilon),
         patience=patience,
-        per_address=None if place.is_behind_proxy else PER_ADDRESS,
+        per_address=None if endpoint.is_behind_proxy else PER_ADDRESS,
     )
     configure_log()
     access_file, requests_file = files_of(studies, access)
     tokens = Access(access_file, new=True)
     if not tokens.names():
         typer.echo(f"Nobody has a token yet: discreet serve token NAME --study {studies[0]} --allot 0.1", err=True)
-    served, requests = opened(studies), Requests(requests_file)
-    front = application(served, tokens, requests, limits=limits, hosts=place.hosts)
+    served, requests = open_studies(studies), Requests(requests_file)
+    front = application(served, tokens, requests, limits=limits, hosts=endpoint.hosts)
     scheme = "https" if tls_cert else "http"
     typer.echo(f"{', '.join(served)} at {scheme}://{host}:{port} (Ctrl-C ends it)", err=True)
     try:
-        server(front, place=place, limits=limits).run()
+        server(front, endpoint=endpoint, limits=limits).run()
     finally:
         requests.close()
         for study in served.values():

@@ -43,6 +43,7 @@ from discreet.serve.answers import answer_body, report_body, view_json, view_que
 from discreet.serve.limits import Limits
 from discreet.serve.refusals import FAILURE, Refusal, refusal_of, tell_operator
 from discreet.serve.requests import Requests, ledger_id
+from discreet.serve.schema import json_bytes
 from discreet.show.json import plan_json, report_plan_json
 
 MOST_STATISTICS = 100
@@ -99,21 +100,22 @@ class Desk:
         """What the person may ask about, and what is left for it."""
         return {"studies": [study_json(self._seat(person, name), person) for name in self._names(person)]}
 
-    def plan(self, person: Person, question: bodies.Question) -> bodies.Plan:
-        plan = self._planned(person, question)
-        return {**plan_json(plan), "curve": curve(plan)}
+    def plan(self, person: Person, question: bodies.Question) -> bytes:
+        plan = self._plan_question(person, question)
+        body: bodies.Plan = {**plan_json(plan), "curve": curve(plan)}
+        return json_bytes(body)
 
-    def report_plan(self, person: Person, question: bodies.ReportQuestion) -> bodies.ReportPlan:
-        return report_plan_json(self._planned_report(person, question))
+    def report_plan(self, person: Person, question: bodies.ReportQuestion) -> bytes:
+        return json_bytes(report_plan_json(self._plan_report(person, question)))
 
     def release(self, person: Person, request: bodies.Request) -> bytes:
         """The answer to a question, spent for, or the one that its id has already."""
         name, study = ledger_id(person.name, request["request_id"]), request["study"]
-        plan = self._planned(person, request)
+        plan = self._plan_question(person, request)
         view, key = view_json(plan.query), self._keys[study]
 
-        def answered(new: bool) -> bytes:
-            stored = None if new else self._stored(person, study, name)
+        def answer_body_of(new: bool) -> bytes:
+            stored = None if new else self._stored_answer(person, study, name)
             if stored is not None:
                 return answer_body(stored[0], study, view)
             answer = plan.release(request_id=name, analyst=person.analyst)
@@ -121,36 +123,36 @@ class Desk:
                 answer = replace(answer, content=self._requests.keep(key, name, answer.content), entry=name)
             return answer_body(answer, study, view)
 
-        return self._once(request, name, view, answered)
+        return self._once(request, name, view, answer_body_of)
 
     def report(self, person: Person, request: bodies.ReportRequest) -> bytes:
         """All tables of a report, spent for, or those that its id has already."""
         name, study = ledger_id(person.name, request["request_id"]), request["study"]
-        plan = self._planned_report(person, request)
+        plan = self._plan_report(person, request)
         shown: dict[str, Any] = {part: getattr(plan, part) for part in _SHOWN_REPORT}
         view = {"report": {**shown, "confidence": str(plan.confidence), "tables": request["tables"]}}
 
-        def answered(new: bool) -> bytes:
+        def report_body_of(new: bool) -> bytes:
             stored = None if new else self._stored_report(person, study, name)
             return report_body(stored or plan.release(request_id=name, analyst=person.analyst), study)
 
-        return self._once(request, name, view, answered)
+        return self._once(request, name, view, report_body_of)
 
     def _once(
         self,
         request: bodies.Request | bodies.ReportRequest,
         name: str,
         view: dict[str, Any],
-        answered: Callable[[bool], bytes],
+        work: Callable[[bool], bytes],
     ) -> bytes:
-        """What is answered under an id, which means one body for ever; it is told whether the id is new."""
+        """The result of the work under an id, which stands for one body; the work learns whether the id is new."""
         study = request["study"]
         key = self._keys[study]
-        asked = {part: value for part, value in request.items() if part != "request_id"}
-        body = sha256(json.dumps(asked, sort_keys=True, default=str).encode()).digest()
+        question = {part: value for part, value in request.items() if part != "request_id"}
+        body = sha256(json.dumps(question, sort_keys=True, default=str).encode()).digest()
         new = self._requests.claim(key, name, body=body, view=view)
         try:
-            return answered(new)
+            return work(new)
         except (BudgetExceeded, VoidQuestion) as error:
             if new:
                 self._requests.forget(key, name)
@@ -161,21 +163,21 @@ class Desk:
 
     def answer(self, person: Person, wanted: str) -> tuple[Answer, str, dict[str, Any]]:
         """A released answer of the person's own, its study and view; a custodian may name anybody's, as `name:id`."""
-        study, name = self._asked(person, wanted, is_report=False)
-        stored = self._stored(person, study, name)
+        study, name = self._locate(person, wanted, is_report=False)
+        stored = self._stored_answer(person, study, name)
         if stored is None:
-            raise _unanswered("POST /release")
+            raise _no_answer("POST /release")
         return stored[0], study, stored[1]
 
     def reported(self, person: Person, wanted: str) -> tuple[Report, str]:
         """A released report of the person's own, and its study; a custodian may name anybody's, as `name:id`."""
-        study, name = self._asked(person, wanted, is_report=True)
+        study, name = self._locate(person, wanted, is_report=True)
         report = self._stored_report(person, study, name)
         if report is None:
-            raise _unanswered("POST /report")
+            raise _no_answer("POST /report")
         return report, study
 
-    def _asked(self, person: Person, wanted: str, *, is_report: bool) -> tuple[str, str]:
+    def _locate(self, person: Person, wanted: str, *, is_report: bool) -> tuple[str, str]:
         """The study in which something was asked under an id that the person may see, and the id in full."""
         wanted = wanted.removeprefix(REPORTS) if is_report else wanted
         name = wanted if ":" in wanted else f"{person.name}:{wanted}"
@@ -198,12 +200,12 @@ class Desk:
         return [name for name, key in self._keys.items() if key in person.studies]
 
     def _seat(self, person: Person, name: str) -> Seat:
-        """The study, if it is there and the person may ask about it; both are told apart to nobody."""
+        """The study, if the person may ask about it; nobody learns whether another one exists."""
         if name not in self._names(person):
             raise Refusal(404, "There is no such study.", "GET /studies lists the studies that you can ask about.")
         return Seat(self._studies[name], person)
 
-    def _planned(self, person: Person, question: bodies.Question) -> Plan:
+    def _plan_question(self, person: Person, question: bodies.Question) -> Plan:
         """The plan of a question that is worth its cost to the server."""
         try:
             seat = self._seat(person, question["study"])
@@ -212,11 +214,11 @@ class Desk:
             terms: dict[str, Any] = {name: term for name, term in question.items() if name not in _NO_TERMS}
             plan = seat._plan(query, **terms)
         except DiscreetError as error:
-            raise _unplanned(error, question) from None
+            raise _plan_refusal(error, question) from None
         self._refuse_tiny(plan.cost)
         return plan
 
-    def _planned_report(self, person: Person, question: bodies.ReportQuestion) -> ReportPlan:
+    def _plan_report(self, person: Person, question: bodies.ReportQuestion) -> ReportPlan:
         """The plan of a report that is worth its cost to the server."""
         try:
             seat = self._seat(person, question["study"])
@@ -225,9 +227,9 @@ class Desk:
             terms: dict[str, Any] = {name: term for name, term in question.items() if name not in _NO_TERMS}
             plan = seat.report(question["tables"], **terms)
         except DiscreetError as error:
-            raise _unplanned(error, question) from None
+            raise _plan_refusal(error, question) from None
         most = self._limits.most_numbers
-        full = math.prod(one.axis.sizes[-1] for one in plan.asked.attributes if one.group is not None)
+        full = math.prod(attribute.axis.sizes[-1] for attribute in plan.asked.attributes if attribute.group is not None)
         _refuse_more("A report", "measured cells", plan.design.cells, _MEASURED * most)
         if plan.integers:
             _refuse_more("A report with integers", "cells of all columns together", full, most)
@@ -249,7 +251,7 @@ class Desk:
                 "Ask for a larger epsilon, or for a smaller error; nothing was spent.",
             )
 
-    def _stored(self, person: Person, study: str, name: str) -> tuple[Answer, dict[str, Any]] | None:
+    def _stored_answer(self, person: Person, study: str, name: str) -> tuple[Answer, dict[str, Any]] | None:
         """The answer that an id has, and how it is shown; None if there is none."""
         view, content = self._requests.find(self._keys[study], name) or (None, None)
         if view is not None and "report" in view:
@@ -283,8 +285,8 @@ class Desk:
         return report
 
 
-def _unplanned(error: DiscreetError, question: bodies.Question | bodies.ReportQuestion) -> Refusal:
-    """What a client is told if there is no plan."""
+def _plan_refusal(error: DiscreetError, question: bodies.Question | bodies.ReportQuestion) -> Refusal:
+    """The refusal of a question that has no plan; what is unexpected goes to the operator's log."""
     refusal = refusal_of(error)
     if refusal is FAILURE:
         tell_operator(error, f"a plan of study {question['study']!r}")
@@ -300,10 +302,10 @@ def _refuse_more(whole: str, what: str, many: int, most: int) -> None:
         )
 
 
-def _unanswered(path: str) -> Refusal:
+def _no_answer(path: str) -> Refusal:
     return Refusal(
         404,
-        "The ledger keeps no answer under this id: it is not done, or it repeats one too often asked.",
+        "The ledger keeps no answer under this id: it is not done, or it repeats a question that was asked too often.",
         f"{path} with the same body and request_id gives the answer; it is charged once.",
     )
 
@@ -316,7 +318,7 @@ def study_key(study: Study) -> str:
 def study_json(study: Study, person: Person) -> bodies.Study:
     """What may be known of a study, and what is left of it for this person."""
     policy, ledger, analyst = study.policy, study.ledger, person.analyst
-    known = {
+    fields = {
         "name": study.name,
         **{name: getattr(policy, name) for name in ("table", "unit", "max_rows", "max_groups", "neighbors")},
         "total": str(policy.epsilon),
@@ -325,7 +327,7 @@ def study_json(study: Study, person: Person) -> bodies.Study:
         "left": str(ledger.remaining(study.name, analyst=analyst)),
         "columns": [_column_json(study, name, declared) for name, declared in policy.columns.items()],
     }
-    return cast(bodies.Study, known)
+    return cast(bodies.Study, fields)
 
 
 def _column_json(study: Study, name: str, declared: Declared) -> bodies.Column:

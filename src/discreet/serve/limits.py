@@ -2,8 +2,8 @@
 
     an answer leaves at  arrival + k·quantum,  with the least k for which it is ready
 
-so time tells k, and hardly more than that: see `app`. `server` keeps the limits of time and of connections; the desk
-keeps those of a question; the rest is here.
+so the time of an answer shows k, and hardly more: see `app`. `server` enforces the limits of time and of connections,
+the desk those of a question, and this module the others.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What a client is told when it gets no answer: a status, one sentence, and what to do; and what the operator is told.
 
-A refusal comes before any spend and may say why. Whatever fails afterwards is one and the same `FAILURE`, to the byte:
-what went wrong may depend on the data, so it is told to the operator's log only, by its place and kind.
+A refusal comes before any spend and may say why. Whatever fails afterwards gives the same `FAILURE`, to the byte: what
+went wrong may depend on the data, so only the operator's log names the kind of the error, and where it was raised.
 
-The log has one line for each event, without tracebacks and without anybody else's words: a traceback of a driver may
-quote a row. So a library's record is told by its logger, its level and the kind of its error; only uvicorn's words
+The log has one line for each event, without tracebacks and without the messages of libraries: the traceback of a driver
+may quote a row. A library's record appears as its logger, its level and the kind of its error; only uvicorn's messages
 about the socket are kept, since they say why a server did not start.
 """
 
@@ -21,7 +21,7 @@ from discreet.errors import BudgetExceeded, DiscreetError, InvalidParameter, Que
 from discreet.ledger.refusals import VoidQuestion
 
 log = logging.getLogger("discreet.serve")
-_KEPT = ("discreet", "uvicorn")
+_QUOTED = ("discreet", "uvicorn")
 
 
 class Refusal(DiscreetError):
@@ -33,7 +33,6 @@ class Refusal(DiscreetError):
 
     @property
     def body(self) -> dict[str, str]:
-        """What the client reads."""
         return {"error": str(self), "advice": self.advice}
 
 
@@ -64,14 +63,14 @@ def refusal_of(error: Exception) -> Refusal:
 def tell_operator(error: BaseException | None, doing: str) -> None:
     """Write an error to the operator's log: where it was and of which kind, and its words only if they are ours."""
     frames = extract_tb(getattr(error, "__traceback__", None))[-1:]
-    place = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in frames)
+    location = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in frames)
     words = f": {error}" if isinstance(error, DiscreetError) else ""
-    log.error("%s failed with %s%s%s", doing, type(error).__name__, place, words)
+    log.error("%s failed with %s%s%s", doing, type(error).__name__, location, words)
 
 
 class OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        is_ours = record.name.partition(".")[0] in _KEPT
+        is_ours = record.name.partition(".")[0] in _QUOTED
         words = record.getMessage() if is_ours else f"{record.name} {record.levelname.lower()}"
         kind = record.exc_info[0] if record.exc_info else None
         line = f"{self.formatTime(record)} {words.strip()}{f' ({kind.__name__})' if kind else ''}"

@@ -2,8 +2,8 @@
 
 An id belongs to its owner: the ledger knows it as `<name>:<id>`, so nobody can take or probe another's. A study is
 named by its ledger's identity and its own name, so that two studies of one file name do not mix. The first body
-under an id is the only one; the ledger then keeps the answer, and this file only how it is shown. If the machine dies
-and the file forgets the last ids, asking again tells it anew, and the ledger still charges once.
+under an id is the only one; the ledger then keeps the answer, and this file only how it is shown. If the machine fails
+and the file loses the last ids, the next request stores them again, and the ledger still charges once.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Requests(Store):
                 "INSERT OR IGNORE INTO request (study, id, body, view) VALUES (?, ?, ?, ?)",
                 (study, name, body, json.dumps(view)),
             ).rowcount
-            known = file.execute("SELECT body FROM request WHERE study = ? AND id = ?", (study, name)).fetchone()
-        if known != (body,):
+            recorded = file.execute("SELECT body FROM request WHERE study = ? AND id = ?", (study, name)).fetchone()
+        if recorded != (body,):
             raise Refusal(409, "The request_id was used for another question.", "Use a new one; nothing was spent.")
         return bool(added)
 
     def forget(self, study: str, name: str) -> None:
-        """Let go of an id under which nothing was spent."""
+        """Remove an id under which nothing was spent."""
         with self.opened(write=True) as file:
             file.execute("DELETE FROM request WHERE study = ? AND id = ? AND content IS NULL", (study, name))
 
@@ -73,7 +73,6 @@ class Requests(Store):
 
 
 def ledger_id(owner: str, request_id: object) -> str:
-    """The id in the ledger."""
     if not isinstance(request_id, str) or not _ID.fullmatch(request_id):
         raise Refusal(
             400,

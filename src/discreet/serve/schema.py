@@ -59,23 +59,23 @@ Body = TypeVar("Body")
 
 
 def read(body: bytes, kind: type[Body]) -> Body:
-    """The question that a body writes, or a refusal."""
-    content = parsed(body)
+    """The body as JSON of this kind; `Refusal` if it is anything else."""
+    content = parse_json(body)
     fields = fields_of(kind)  # type: ignore[arg-type] # a class can be hashed
     for name, value in content.items():
         if name not in fields:
-            raise _refused(f"The field {name[:40]!r} is not known here.")
+            raise _field_refusal(f"The field {name[:40]!r} is not known here.")
         if not fits(fields[name][0], value):
-            raise _refused(f"{name} must be {_wanted(fields[name][0])}.")
+            raise _field_refusal(f"{name} must be {_wanted(fields[name][0])}.")
     for name, (_, required) in fields.items():
         if required and name not in content:
-            raise _refused(f"{name} must be given.")
+            raise _field_refusal(f"{name} must be given.")
     for names, error in ONE_OF.items():
         if error is not None and fields.keys() >= {*names} and sum(name in content for name in names) != 1:
-            raise _refused(error)
+            raise _field_refusal(error)
     for names, error in NOT_BOTH.items():
         if all(name in content for name in names):
-            raise _refused(error)
+            raise _field_refusal(error)
     return content  # type: ignore[return-value]
 
 
@@ -116,7 +116,7 @@ def fits(kind: Any, value: object) -> bool:  # noqa: PLR0911 - one line for each
     return kind is Any or isinstance(value, int | float if kind is float else kind)
 
 
-def described(kind: Any) -> dict[str, Any]:  # noqa: PLR0911 - one line for each form of a type
+def json_schema(kind: Any) -> dict[str, Any]:  # noqa: PLR0911 - one line for each form of a type
     """What JSON Schema says of a type; of a body, its name.
 
     >>> described(list[str] | None), described(bodies.Curve)
@@ -125,15 +125,15 @@ def described(kind: Any) -> dict[str, Any]:  # noqa: PLR0911 - one line for each
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         words = _words(kind)
-        return words if "$ref" in words else {**described(parts[0]), **words}
+        return words if "$ref" in words else {**json_schema(parts[0]), **words}
     if origin is Literal:
         return {"enum": list(parts)}
     if origin is list:
-        return {"type": "array", **({} if parts[0] is Any else {"items": described(parts[0])})}
+        return {"type": "array", **({} if parts[0] is Any else {"items": json_schema(parts[0])})}
     if origin is dict:
-        return {"type": "object", **({} if parts[1] is Any else {"additionalProperties": described(parts[1])})}
+        return {"type": "object", **({} if parts[1] is Any else {"additionalProperties": json_schema(parts[1])})}
     if origin in (Union, UnionType):
-        some = [described(part) for part in parts if part is not NoneType]
+        some = [json_schema(part) for part in parts if part is not NoneType]
         if len(some) == len(parts) or "type" not in some[0]:
             return {"oneOf": [*some, *([{"type": "null"}] if len(some) < len(parts) else [])]}
         return {**some[0], "type": [some[0]["type"], "null"]}
@@ -152,15 +152,14 @@ def component(kind: Any) -> dict[str, Any]:
     rules += [{"not": {"required": list(names)}} for names in NOT_BOTH if fields.keys() >= {*names}]
     return {
         "type": "object",
-        "properties": {name: described(field) for name, (field, _) in fields.items()},
+        "properties": {name: json_schema(field) for name, (field, _) in fields.items()},
         "required": [name for name, (_, required) in fields.items() if required],
         **({"allOf": rules} if rules else {}),
         "additionalProperties": False,
     }
 
 
-def encoded(content: Mapping[str, Any]) -> bytes:
-    """JSON without spaces."""
+def json_bytes(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
@@ -169,10 +168,8 @@ _STEP = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
 _LONGEST_NUMBER = 100
 
 
-def parsed(body: bytes) -> dict[str, Any]:
-    """The one JSON object of a body: UTF-8, every name once, finite numbers, shallow and short; or a refusal.
-
-    Python's own reader takes NaN and Infinity, keeps the last of two equal names and follows any depth.
+def parse_json(body: bytes) -> dict[str, Any]:
+    """The JSON object of a body, or a refusal.
 
     >>> parsed(b'{"epsilon": 0.1}')
     {'epsilon': Decimal('0.1')}
@@ -184,7 +181,7 @@ def parsed(body: bytes) -> dict[str, Any]:
         depth += _STEP.get(byte, 0)
         deepest = max(deepest, depth)
     if deepest > DEEPEST:
-        raise _unreadable(f"A body must not nest deeper than {DEEPEST}.")
+        raise _body_refusal(f"A body must not nest deeper than {DEEPEST}.")
     try:
         content = json.loads(
             body.decode("utf-8"),
@@ -195,26 +192,25 @@ def parsed(body: bytes) -> dict[str, Any]:
         )
         json.dumps(content, ensure_ascii=False, default=str).encode("utf-8")  # no half of a surrogate pair
     except (ValueError, RecursionError):  # of json, and of UTF-8
-        raise _unreadable("The body is not JSON.") from None
+        raise _body_refusal("The body is not JSON.") from None
     if not isinstance(content, dict):
-        raise _unreadable("The body must be a JSON object.")
+        raise _body_refusal("The body must be a JSON object.")
     return content
 
 
 def too_long() -> Refusal:
-    """The refusal of a body that is too long."""
     return Refusal(413, f"A body has at most {LONGEST // 1024} KiB.", "Ask a shorter question; nothing was spent.")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) != len(pairs):
-        raise _unreadable("A name must occur once in an object.")
+        raise _body_refusal("A name must occur once in an object.")
     return content
 
 
 def _infinite(_: str) -> NoReturn:
-    raise _unreadable("A number must be finite.")
+    raise _body_refusal("A number must be finite.")
 
 
 def _decimal(text: str) -> Decimal:
@@ -226,31 +222,30 @@ def _decimal(text: str) -> Decimal:
 
 def _short(text: str) -> str:
     if len(text) > _LONGEST_NUMBER:
-        raise _unreadable(f"A number has at most {_LONGEST_NUMBER} characters.")
+        raise _body_refusal(f"A number has at most {_LONGEST_NUMBER} characters.")
     return text
 
 
-def _unreadable(error: str) -> Refusal:
+def _body_refusal(error: str) -> Refusal:
     return Refusal(400, error, "Send one JSON object in UTF-8; nothing was spent.")
 
 
-def _refused(error: str) -> Refusal:
+def _field_refusal(error: str) -> Refusal:
     return Refusal(400, error, "See GET /openapi.json for the fields of a question; nothing was spent.")
 
 
 def _words(kind: Any) -> Words:
-    """What JSON Schema says of a type besides."""
+    """The further words of JSON Schema in the annotation of a type."""
     return next((each for each in kind.__metadata__ if isinstance(each, Words)), Words())
 
 
 def _wanted(kind: Any) -> str:
-    """What a field must be."""
+    """The text in the annotation of a type, for refusals."""
     return next(each for each in kind.__metadata__ if isinstance(each, str))
 
 
 @cache
 def document() -> dict[str, Any]:
-    """The description of the server for programs."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -272,7 +267,9 @@ def document() -> dict[str, Any]:
 
 def _paths() -> dict[str, Any]:
     seen = ("400", "401", "421", "429", "503")
-    asked = (*seen, "404", "408", "411", "413", "415", "422")
+    named = (*seen, "404")
+    planned = (*named, "408", "411", "413", "415", "422")
+    spent, report = (*planned, "403", "409"), (bodies.ReportQuestion, bodies.ReportPlan)
     entry, table = (
         {"in": "path", "name": name, "schema": {"type": "string", "minLength": 1}, "required": True}
         for name in ("id", "table")
@@ -283,44 +280,27 @@ def _paths() -> dict[str, Any]:
     )
     get = {
         "/studies": _operation("studies", "What may be asked about, and what is left for it", bodies.Studies, seen),
-        "/ledger": {
-            **_operation(
-                "ledger", "What was spent: an analyst's own, all for a custodian", bodies.Entries, (*seen, "404")
-            ),
-            "parameters": [study],
-        },
-        "/releases/{id}": {
-            **_operation("released", "An answer again", bodies.Answer, (*seen, "404", "406")),
-            "parameters": [entry, form],
-        },
-        "/reports/{id}": {
-            **_operation("reported", "A report again", bodies.Report, (*seen, "404")),
-            "parameters": [entry],
-        },
-        "/reports/{id}/{table}": {
-            **_operation("table", "A table of a report", bodies.Answer, (*seen, "404", "406")),
-            "parameters": [entry, table, form],
-        },
-        "/openapi.json": {**_operation("openapi", "This document", dict[str, Any], ("421",)), "security": []},
-        "/health": {**_operation("health", "Whether the server is up", bodies.Health, ("421",)), "security": []},
+        "/ledger": _operation(
+            "ledger", "What was spent: an analyst's own, all for a custodian", bodies.Entries, named, parameters=[study]
+        ),
+        "/releases/{id}": _operation(
+            "released", "An answer again", bodies.Answer, (*named, "406"), parameters=[entry, form]
+        ),
+        "/reports/{id}": _operation("reported", "A report again", bodies.Report, named, parameters=[entry]),
+        "/reports/{id}/{table}": _operation(
+            "table", "A table of a report", bodies.Answer, (*named, "406"), parameters=[entry, table, form]
+        ),
+        "/openapi.json": _operation("openapi", "This document", dict[str, Any], ("421",), security=[]),
+        "/health": _operation("health", "Whether the server is up", bodies.Health, ("421",), security=[]),
     }
     post = {
-        "/plan": {
-            **_operation("plan", "What a question would cost and give; free", bodies.Plan, asked),
-            "requestBody": {"required": True, "content": _content(bodies.Question)},
-        },
-        "/release": {
-            **_operation("release", "The answer to a question, spent for", bodies.Answer, (*asked, "403", "409")),
-            "requestBody": {"required": True, "content": _content(bodies.Request)},
-        },
-        "/report/plan": {
-            **_operation("report_plan", "What a report would cost and give; free", bodies.ReportPlan, asked),
-            "requestBody": {"required": True, "content": _content(bodies.ReportQuestion)},
-        },
-        "/report": {
-            **_operation("report", "All tables of a report, spent for once", bodies.Report, (*asked, "403", "409")),
-            "requestBody": {"required": True, "content": _content(bodies.ReportRequest)},
-        },
+        path: _operation(name, words, kind, codes, requestBody={"required": True, "content": _content(body)})
+        for path, name, words, body, kind, codes in (
+            ("/plan", "plan", "What a question would cost and give; free", bodies.Question, bodies.Plan, planned),
+            ("/release", "release", "The answer to a question, spent for", bodies.Request, bodies.Answer, spent),
+            ("/report/plan", "report_plan", "What a report would cost and give; free", *report, planned),
+            ("/report", "report", "All tables of a report, spent for once", bodies.ReportRequest, bodies.Report, spent),
+        )
     }
     for path in ("/releases/{id}", "/reports/{id}/{table}"):
         answer = get[path]["responses"]["200"]["content"]
@@ -328,11 +308,11 @@ def _paths() -> dict[str, Any]:
     return {path: {"get": does} for path, does in get.items()} | {path: {"post": does} for path, does in post.items()}
 
 
-def _operation(name: str, words: str, kind: Any, codes: tuple[str, ...]) -> dict[str, Any]:
+def _operation(name: str, words: str, kind: Any, codes: tuple[str, ...], **more: Any) -> dict[str, Any]:
     refusals = {code: {"$ref": f"#/components/responses/{code}"} for code in sorted(codes)}
     good = {"description": words, "content": _content(kind)}
-    return {"operationId": name, "summary": words, "responses": {"200": good, **refusals}}
+    return {"operationId": name, "summary": words, "responses": {"200": good, **refusals}, **more}
 
 
 def _content(kind: Any) -> dict[str, Any]:
-    return {"application/json": {"schema": described(kind)}}
+    return {"application/json": {"schema": json_schema(kind)}}

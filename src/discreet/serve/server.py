@@ -2,11 +2,11 @@
 
 Nobody can hold a connection for ever:
 
-    a request comes in whole within `patience` of its first byte; an idle connection ends after as long
-    a reader takes something every `patience`, and `pace` bytes a second on the whole
+    a request must be complete within `patience` of its first byte; an idle connection ends after as long
+    a client must read something every `patience`, and `pace` bytes a second on average
 
-When all connections are taken, the next one closes the one that has waited longest for its request, so that slow
-senders push out each other and not those who ask. One look a tenth of a second finds who is late.
+When all connections are in use, a new one closes the one that has waited longest for its request, so that slow senders
+push out each other and not those who ask. Connections are checked ten times a second.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from discreet.serve.app import HEADERS
 from discreet.serve.limits import Limits
 from discreet.serve.refusals import Refusal, log
 from discreet.serve.requests import FILE as REQUESTS
-from discreet.serve.schema import encoded
+from discreet.serve.schema import json_bytes
 
 _HEADER_BYTES = 16 * 1024
 
@@ -47,7 +47,7 @@ PER_ADDRESS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Endpoint:
     host: str = "127.0.0.1"
     port: int = 8000
     tls_cert: Path | None = None
@@ -81,7 +81,7 @@ class Place:
             )
 
 
-def opened(paths: Sequence[Path]) -> dict[str, Study]:
+def open_studies(paths: Sequence[Path]) -> dict[str, Study]:
     studies: dict[str, Study] = {}
     for path in paths:
         if path.stem in studies:
@@ -175,13 +175,13 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         self.transport.abort()
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Tell it where that can still be told, and close."""
+        """Send the refusal if no response has begun, and close."""
         if (self.is_idle and refusal is _LATE) or self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.abort()
             return
-        body = encoded(refusal.body)
-        known = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        headers = [*known, (b"connection", b"close"), *HEADERS]
+        body = json_bytes(refusal.body)
+        described = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        headers = [*described, (b"connection", b"close"), *HEADERS]
         response = h11.Response(status_code=refusal.status, headers=headers, reason=b"")
         events = response, h11.Data(data=body), h11.EndOfMessage()
         self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))
@@ -243,16 +243,16 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def server(app: ASGIApp, *, place: Place, limits: Limits) -> Server:
+def server(app: ASGIApp, *, endpoint: Endpoint, limits: Limits) -> Server:
     config = uvicorn.Config(
         app,
-        host=place.host,
-        port=place.port,
+        host=endpoint.host,
+        port=endpoint.port,
         http=type("Limited", (Connection,), {"limits": limits, "live": set()}),
         ws="none",
         lifespan="off",
-        ssl_certfile=place.tls_cert,
-        ssl_keyfile=place.tls_key,
+        ssl_certfile=endpoint.tls_cert,
+        ssl_keyfile=endpoint.tls_key,
         timeout_keep_alive=int(max(1, limits.patience)),
         timeout_graceful_shutdown=30,
         h11_max_incomplete_event_size=_HEADER_BYTES,

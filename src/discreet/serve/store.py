@@ -1,8 +1,8 @@
 """The server's own two small files beside the studies: who may ask, and what was asked under which id.
 
 They hold hashes of tokens and the form of answers, never a row and never a budget; budgets are the ledger's alone.
-Losing them locks everybody out, and lets nobody in. SQLite, readable by its owner only, opened anew for every look, so
-that a revoked token is dead at once and a file that is gone lets nobody in.
+Losing them locks everybody out. They are SQLite files that only their owner can read, and are opened for each request,
+so that a revoked token is refused at once and a missing file lets nobody in.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Store:
             self._make()
         with self.opened():
             pass
-        self._held = self._connected() if self.forgetful else None  # the last one to close would wait for the disk
+        self._held = self._connect() if self.forgetful else None  # the last one to close would wait for the disk
 
     def close(self) -> None:
         if self._held is not None:
@@ -46,7 +46,7 @@ class Store:
     def opened(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
         """A connection; with `write`, in a transaction that is on disk at the end, or rolled back."""
         try:
-            with self._writing if write else nullcontext(), closing(self._connected()) as connection:
+            with self._writing if write else nullcontext(), closing(self._connect()) as connection:
                 if connection.execute("PRAGMA user_version").fetchone() != (_VERSION,):
                     raise self._unusable()
                 if not write:
@@ -67,12 +67,12 @@ class Store:
         except sqlite3.DatabaseError:
             raise self._unusable() from None
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         uri = f"{self.path.as_uri()}?mode=rw"
         return sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
 
     def _make(self) -> None:
-        """Build it under another name, then put it in place whole; who comes second finds it there."""
+        """Build the file under another name, then link it to its own; a second process finds it there."""
         building = building_name(self.path)
         os.close(private_file(building))
         try:

@@ -57,14 +57,14 @@ def table(
     most: int | None = MOST_ROWS,
     attributes: Callable[[str, bool], str] = _inline,
 ) -> str:
-    """A table; `texts` are the places of columns that are no numbers; of more than `most` rows the ends are shown.
+    """A table; `texts` are the indexes of columns that hold texts; of more than `most` rows the ends are shown.
 
     `attributes` gives those of a tag, which is a table, or a cell that is a text or a number.
     """
     (head, *body), below = shortened(headings, rows, most)
 
     def row(cells: Sequence[str], tag: str) -> str:
-        tags = (f"<{tag} {attributes(tag, at in texts)}>{escape(cell)}</{tag}>" for at, cell in enumerate(cells))
+        tags = (f"<{tag} {attributes(tag, index in texts)}>{escape(cell)}</{tag}>" for index, cell in enumerate(cells))
         return f"<tr>{''.join(tags)}</tr>"
 
     lines = "".join(row(cells, "td") for cells in body)
@@ -77,17 +77,13 @@ def line(text: str, *, quiet: bool = True) -> str:
 
 
 def keys_of(answer: Answer) -> list[int]:
-    """The places of the columns that are keys."""
     names = {group.name for group in answer.query.groups}
     outputs = [output for _, output in answer.query.outputs]
-    return [at for at, output in enumerate(outputs) if isinstance(output, Named) and output.name in names]
+    return [index for index, output in enumerate(outputs) if isinstance(output, Named) and output.name in names]
 
 
 def _plan(plan: Plan) -> Iterator[str]:
-    headings, *rows = plan.table
-    yield line(plan.summary, quiet=False)
-    yield table(headings, rows, most=None)
-    yield from map(line, [" · ".join(plan.notes), *plan.warnings, "Nothing was read, nothing is spent."])
+    return _plan_parts(plan, " · ".join(plan.notes), *plan.warnings, "Nothing was read, nothing is spent.")
 
 
 def _answer(answer: Answer) -> Iterator[str]:
@@ -96,11 +92,14 @@ def _answer(answer: Answer) -> Iterator[str]:
 
 
 def _report_plan(plan: ReportPlan) -> Iterator[str]:
+    return _plan_parts(plan, measured_text(plan), f"{plan.agreement} Nothing was read, nothing is spent.")
+
+
+def _plan_parts(plan: Plan | ReportPlan, *notes: str) -> Iterator[str]:
     headings, *rows = plan.table
     yield line(plan.summary, quiet=False)
     yield table(headings, rows, most=None)
-    yield line(measured_text(plan))
-    yield line(f"{plan.agreement} Nothing was read, nothing is spent.")
+    yield from map(line, notes)
 
 
 def _report(report: Report) -> Iterator[str]:
@@ -113,8 +112,8 @@ def _report(report: Report) -> Iterator[str]:
 
 def _release(release: Release) -> Iterator[str]:
     if isinstance(release, Vector):
-        kind, names = _places(release)
-        rows = [[name, *_written(*triple)] for name, triple in zip(names, triples(release), strict=True)]
+        kind, names = _labels(release)
+        rows = [[name, *_number_cells(*triple)] for name, triple in zip(names, triples(release), strict=True)]
         yield table([kind, release.statistic, "95 % interval"], rows)
     else:
         yield _statistics({release.statistic: release})
@@ -133,7 +132,7 @@ def _statistics(releases: Mapping[str, Release]) -> str:
     for name, release in releases.items():
         numbers = triples(release)
         several = isinstance(release, Vector)
-        rows.append([name, *([f"{len(numbers):,} numbers", ""] if several else _written(*numbers[0]))])
+        rows.append([name, *([f"{len(numbers):,} numbers", ""] if several else _number_cells(*numbers[0]))])
     return table(["statistic", "released", "95 % interval"], rows)
 
 
@@ -142,11 +141,11 @@ def _study(study: Study) -> Iterator[str]:
     yield line(f"study {study.name} · ε {shown(study.remaining)} of {shown(policy.epsilon)} left", quiet=False)
     rows = f", up to {policy.max_rows:,} rows each" if policy.unit != "row" and policy.max_rows else ""
     yield line(f"{policy.neighbors} · unit {policy.unit}{rows}")
-    columns = [[name, _declared(column)] for name, column in policy.columns.items()]
+    columns = [[name, _declaration(column)] for name, column in policy.columns.items()]
     yield table(["column", "declared"], columns, texts=(0, 1))
 
 
-def _declared(column: Declared) -> str:
+def _declaration(column: Declared) -> str:
     """What a policy says about a column, in a few words."""
     words = []
     if column.bounds is not None:
@@ -166,21 +165,21 @@ def _ledger(ledger: Ledger) -> Iterator[str]:
     yield table(["study", "total ε", "spent", "left"], rows)
 
 
-def _written(value: Any, low: Any, high: Any) -> list[str]:
+def _number_cells(value: Any, low: Any, high: Any) -> list[str]:
     """A number with as many digits as its error has meaning, and its interval."""
     reach = float(max(value - low, high - value))
     return [rounded(value, reach), f"{rounded(low, reach)} to {rounded(high, reach)}"]
 
 
-def _places(release: Vector) -> tuple[str, list[str]]:
-    """What the numbers of a vector stand for: what it is called, and each."""
+def _labels(release: Vector) -> tuple[str, list[str]]:
+    """The heading of the numbers of a vector, and the label of each."""
     match release:
         case Histogram():
             edges = [f"{edge:,.6g}" for edge in release.edges]
             return "bin", [f"{left} to {right}" for left, right in pairwise(edges)]
         case Cumulative():
             return "value", [f"≤ {point:,.6g}" for point in release.points.tolist()]
-    return "number", [str(at) for at in range(len(release))]
+    return "number", [str(index) for index in range(len(release))]
 
 
 _PARTS: dict[type, Callable[[Any], Iterator[str]]] = {

@@ -167,7 +167,7 @@ def measured_sets(plan: ReportPlan) -> list[MeasuredSet]:
         }
         for levels, part in plan.measured
     ]
-    return sorted(sets, key=lambda one: -Fraction(one["epsilon"]))
+    return sorted(sets, key=lambda measured: -Fraction(measured["epsilon"]))
 
 
 def set_text(measured: MeasuredSet) -> str:
@@ -181,7 +181,7 @@ def set_text(measured: MeasuredSet) -> str:
 
 def measured_text(plan: ReportPlan) -> str:
     """What a report measures, in one line."""
-    sets = [f"{set_text(one)} with ε {shown(Fraction(one['epsilon']))}" for one in measured_sets(plan)]
+    sets = [f"{set_text(measured)} with ε {shown(Fraction(measured['epsilon']))}" for measured in measured_sets(plan)]
     return f"measured: {', '.join(sets[:_MOST_SETS])}{', …' if len(sets) > _MOST_SETS else ''}"
 
 

@@ -46,29 +46,29 @@ _LONGEST = 2_000
 
 def save(report: Report, folder: str | PathLike[str], *, force: bool = False) -> list[Path]:
     """Write all files into a folder, which is made if it is not there; their paths come back, the page first."""
-    place, kept = Path(folder), report.plan.study.kept
-    refuse_taken(report.plan, place, force=force)
-    place.mkdir(exist_ok=True)
+    target, kept = Path(folder), report.plan.study.kept
+    refuse_taken(report.plan, target, force=force)
+    target.mkdir(exist_ok=True)
     for name, answer in report.tables.items():
         for form in _FORMS:
-            with new_file(place / f"{name}.{form}", force=force, kept=kept) as draft:
+            with new_file(target / f"{name}.{form}", force=force, kept=kept) as draft:
                 write_table(answer, form, draft)
     if report.plan.rows is not None:
         from pyarrow import parquet
 
         rows = report.rows()
-        said = {**(rows.schema.metadata or {}), "discreet": " ".join(_of_rows(report))}
-        with new_file(place / report.plan.rows, force=force, kept=kept) as draft:
-            parquet.write_table(rows.replace_schema_metadata(said), draft)
+        metadata = {**(rows.schema.metadata or {}), "discreet": " ".join(_of_rows(report))}
+        with new_file(target / report.plan.rows, force=force, kept=kept) as draft:
+            parquet.write_table(rows.replace_schema_metadata(metadata), draft)
     record = json.dumps({**report.record, "entry": report.entry}, ensure_ascii=False, indent=1)
-    write(place / record_name(report.plan), record, force=force, kept=kept)
-    write(place / _PAGE, html(report), force=force, kept=kept)  # last: what it leads to is there
-    return targets(report.plan, place)
+    write(target / record_name(report.plan), record, force=force, kept=kept)
+    write(target / _PAGE, html(report), force=force, kept=kept)  # last: what it leads to is there
+    return targets(report.plan, target)
 
 
 def targets(plan: ReportPlan, folder: Path) -> list[Path]:
     """The files of a report: its page, its tables, its record, its rows."""
-    tables = [f"{one.name}.{form}" for one in plan.asked.tables for form in _FORMS]
+    tables = [f"{table.name}.{form}" for table in plan.asked.tables for form in _FORMS]
     rows = [plan.rows] if plan.rows is not None else []
     return [folder / name for name in (_PAGE, *tables, record_name(plan), *rows)]
 
@@ -77,31 +77,29 @@ def refuse_taken(plan: ReportPlan, folder: str | PathLike[str], *, force: bool =
     """Refuse a folder that does not take the files of a report; nothing is spent before this is known."""
     theme.converter()
     theme.altair()
-    place, kept = Path(folder), plan.study.kept
-    files = targets(plan, place)
+    target, kept = Path(folder), plan.study.kept
+    files = targets(plan, target)
     if len({file.name.casefold() for file in files}) < len(files):
         raise InvalidParameter(f"rows must have a file of their own, and {plan.rows} is that of a table: name another")
-    if os.path.lexists(place) and not place.is_dir():
-        raise InvalidParameter(f"a report needs a folder, and {place.name} is none: name another")
-    if place.is_dir():
+    if os.path.lexists(target) and not target.is_dir():
+        raise InvalidParameter(f"a report needs a folder, and {target.name} is none: name another")
+    if target.is_dir():
         for file in files:
             free(file, force=force, kept=kept)
         return
-    free(place, kept=kept)
+    free(target, kept=kept)
     for file in files:
         refuse_kept(file, kept)
 
 
 def record_name(plan: ReportPlan) -> str:
-    """What the file of the record is called: after the title."""
     slug = re.sub(r"\W+", "-", plan.title.lower()).strip("-_")[:60]
     return f"{slug or 'report'}.release.json"
 
 
 def html(report: Report) -> str:
-    """The page."""
     plan, tables = report.plan, report.tables
-    said = f"{_many(len(tables), 'table')}, released together with ε = {shown(report.epsilon)}. {plan.agreement}"
+    summary = f"{_many(len(tables), 'table')}, released together with ε = {shown(report.epsilon)}. {plan.agreement}"
     drawn = [name for name, answer in tables.items() if len(answer) <= _MOST_DRAWN][:_MOST_FIGURES]
     contents = "".join(
         f'<li><a href="#{_address(name)}">{escape(_titled(name))}</a> · {_many(len(answer), "row")} · '
@@ -110,7 +108,7 @@ def html(report: Report) -> str:
     )
     return page(
         plan.title,
-        f"{paragraphs(said)}<nav><ul>{contents}"
+        f"{paragraphs(summary)}<nav><ul>{contents}"
         f'<li><a href="#method">How these numbers were made</a></li></ul></nav>'
         + "".join(_section(name, answer, name in drawn) for name, answer in tables.items())
         + _method(report),
@@ -122,31 +120,30 @@ def _section(name: str, answer: Answer, drawn: bool) -> str:
     numbers = table(answer.columns, answer.cells, texts=keys_of(answer), most=MOST_ROWS, attributes=classes)
     whole = f"<p>All {len(answer):,} rows: {_files(name)}</p>" if len(answer) > MOST_ROWS else ""
     figure = f"<figure>{svg(make('release', answer=answer))}</figure>" if drawn else ""
-    asked = printable(answer.record["question"])
-    asked = asked if len(asked) <= _LONGEST else f"{asked[:_LONGEST]}…"  # it names all keys
+    question = printable(answer.record["question"])
+    question = question if len(question) <= _LONGEST else f"{question[:_LONGEST]}…"  # it names all keys
     where = paragraphs(f"Rows where {text(answer.query.where)}") if answer.query.where is not None else ""
     return (
         f'<section id="{escape(name)}"><h2>{escape(_titled(name))}</h2>{where}{figure}'
         f'<div class="wide">{numbers}</div>{whole}'
-        f"<details><summary>The question</summary><code>{escape(asked)}</code></details></section>"
+        f"<details><summary>The question</summary><code>{escape(question)}</code></details></section>"
     )
 
 
 def _method(report: Report) -> str:
-    """How the numbers were made, in words."""
     plan, record = report.plan, report.record
     of = f"{_many(len(plan.asked.tables), 'table')} of this report"
-    told = {"confidence": str(plan.confidence), "simultaneous": plan.simultaneous}
+    terms = {"confidence": str(plan.confidence), "simultaneous": plan.simultaneous}
     parts = {
         "What is promised": paragraphs(*cost(report), *_promise(record)),
-        "What was measured": paragraphs(*_measured(plan)) + _sets(report),
+        "What was measured": paragraphs(*_measurement(plan)) + _sets(report),
         "How the tables follow": paragraphs(*_following(plan)),
-        "What ± means": paragraphs(meaning(told, f"all {of}")),
+        "What ± means": paragraphs(meaning(terms, f"all {of}")),
         "The record": f"<p>{_link(record_name(plan))} holds the noisy cells, from which all tables follow.</p>",
     }
     if plan.rows is not None:
         parts["Synthetic rows"] = f"<p>{_link(plan.rows)}</p>{paragraphs(' '.join(_of_rows(report)))}"
-    body = "".join(f"<h3>{escape(heading)}</h3>{said}" for heading, said in parts.items())
+    body = "".join(f"<h3>{escape(heading)}</h3>{content}" for heading, content in parts.items())
     return f'<section id="method"><h2>How these numbers were made</h2>{body}</section>'
 
 
@@ -157,7 +154,7 @@ def _promise(record: dict[str, Any]) -> Iterable[str]:
     yield f"This holds whatever else anybody knows, for all tables together, and there is {delta}."
 
 
-def _measured(plan: ReportPlan) -> Iterable[str]:
+def _measurement(plan: ReportPlan) -> Iterable[str]:
     many = len(plan.measured)
     sets = "one set of cells" if many == 1 else f"{many} sets of cells"
     parts = "which has the whole ε" if many == 1 else "which have parts of ε that add up to it"
@@ -167,9 +164,9 @@ def _measured(plan: ReportPlan) -> Iterable[str]:
     )
     if plan.known:
         yield "The number of all rows is public."
-    for one in plan.asked.attributes:
-        if one.number is not None:
-            of = one.number.of
+    for attribute in plan.asked.attributes:
+        if attribute.number is not None:
+            of = attribute.number.of
             name = of.of.name if isinstance(of.of, Column) else text(of.of)
             missing = " Rows without a value have a cell of their own." if of.missing is None else ""
             yield (
@@ -180,9 +177,8 @@ def _measured(plan: ReportPlan) -> Iterable[str]:
 
 
 def _sets(report: Report) -> str:
-    rows = [
-        [set_text(one), f"{one['cells']:,}", f"{shown(Fraction(one['epsilon']))}"] for one in measured_sets(report.plan)
-    ]
+    sets = measured_sets(report.plan)
+    rows = [[set_text(cells), f"{cells['cells']:,}", shown(Fraction(cells["epsilon"]))] for cells in sets]
     return f"<div class='wide'>{table(['set', 'cells', 'ε'], rows, most=None, attributes=classes)}</div>"
 
 
@@ -202,16 +198,16 @@ def _following(plan: ReportPlan) -> Iterable[str]:
 
 
 def _of_rows(report: Report) -> Iterable[str]:
-    """What synthetic rows are good for, and what not."""
+    """Which numbers synthetic rows reproduce."""
     plan = report.plan
-    kept = [
-        one.name
-        for one in plan.asked.tables
-        if any(number.statistic == "count" and number.attribute not in plan.asked.halves for number in one.numbers)
+    names = [
+        table.name
+        for table in plan.asked.tables
+        if any(number.statistic == "count" and number.attribute not in plan.asked.halves for number in table.numbers)
     ]
     yield "These rows are synthetic: they are made of the noisy cells alone, and no row is that of a person."
     near = "exactly" if plan.integers else "up to rounding, and with no count below 0"
-    yield f"They keep the counts of {', '.join(kept) or 'no table'}, {near}."
+    yield f"They keep the counts of {', '.join(names) or 'no table'}, {near}."
     yield "They keep nothing else: no means or sums, and not how columns relate beyond these tables."
 
 

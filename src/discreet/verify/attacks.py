@@ -7,7 +7,7 @@
     least_bits, precision  reads the true value off the bits of a float
 
 A naive twin is what a careful programmer writes before reading the papers: an attack that does not break it would prove
-nothing by failing against discreet. Both take their bits from the one door for randomness.
+nothing by failing against discreet. Both take their bits from `draw.entropy`.
 
     allowed = e^ε/(1+e^ε)     the most that anyone who guesses a fair bit from an ε-private release can be right
 
@@ -58,7 +58,7 @@ Mechanism: TypeAlias = Callable[..., Any]
 """Called as `mechanism(answer, sensitivity=…, epsilon=…)`."""
 
 Rate: TypeAlias = Callable[[Mechanism, Fraction, int], float]
-"""How often the attacker is right against a mechanism, at ε, in so many trials."""
+"""The rate of right guesses against a mechanism, from ε and a number of trials."""
 
 Possible: TypeAlias = Callable[[float, float], bool]
 """Whether an output can come from a true value."""
@@ -159,25 +159,25 @@ def record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = lap
     exactly what theory allows, so no privacy is wasted and none is missing.
     """
     what = "knows everyone but one person, and subtracts them from a count"
-    return _tried("record in a count", what, _COUNT_RATE, epsilon, trials, mechanism)
+    return _try_attack("record in a count", what, _COUNT_RATE, epsilon, trials, mechanism)
 
 
 def mean_record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
     """Whether a person is 0 or 120 years old, guessed from one mean."""
     what = "knows everyone's age but one, and solves the mean for it"
-    known, people, oldest = sum(_KNOWN_AGES), len(_KNOWN_AGES) + 1, 120
+    others, size, oldest = sum(_KNOWN_AGES), len(_KNOWN_AGES) + 1, 120
     rate = _guess_rate(
-        lambda tell, secret: tell((known + oldest * secret) / people) * people - known > oldest / 2,
-        move=Fraction(oldest, people),
+        lambda tell, secret: tell((others + oldest * secret) / size) * size - others > oldest / 2,
+        move=Fraction(oldest, size),
     )
-    return _tried("record in a mean", what, rate, epsilon, trials, mechanism)
+    return _try_attack("record in a mean", what, rate, epsilon, trials, mechanism)
 
 
 def difference(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
     """A person's bit, guessed from two counts of which one leaves the person out; each costs ε/2."""
     what = "asks for everyone, then for everyone but one person, and subtracts"
     rate = _guess_rate(lambda tell, secret: tell(_OTHERS + secret) > tell(_OTHERS), questions=2)
-    return _tried("differencing", what, rate, epsilon, trials, mechanism)
+    return _try_attack("differencing", what, rate, epsilon, trials, mechanism)
 
 
 def least_bits(*, epsilon: Any = 1, trials: int = 3_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
@@ -189,7 +189,7 @@ def least_bits(*, epsilon: Any = 1, trials: int = 3_000, mechanism: Mechanism = 
     scale = float(1 / exact_epsilon(epsilon))
     rate = _certain_rate(1.0, 0.0, lambda output, value: feasible(output, value, scale))
     what = "tries which true value can give this very float (Mironov)"
-    return _tried("least bits", what, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
+    return _try_attack("least bits", what, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
 
 
 def precision(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
@@ -200,7 +200,7 @@ def precision(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = 
     """
     rate = _certain_rate(0.0, 1.0, lambda output, value: value == 0 or math.ldexp(output, 53).is_integer())
     what = "looks for an output that is finer than the other true value allows"
-    return _tried("precision", what, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
+    return _try_attack("precision", what, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
 
 
 def within_budget(counts: NDArray[np.int64], epsilon: Fraction) -> NDArray[Any]:
@@ -222,12 +222,12 @@ def reconstruction(*, epsilon: Any = 1, rounds: int = 10, answers: Answerer = wi
     """
     what = f"solves {_QUESTIONS} counts of random groups for the records of {_PEOPLE} people"
     trials = rounds * _PEOPLE
-    return _tried("reconstruction", what, _solved_rate, epsilon, trials, answers, naive=without_account)
+    return _try_attack("reconstruction", what, _solved_rate, epsilon, trials, answers, naive=without_account)
 
 
 @dataclass(slots=True)
-class Asked:
-    """What one attacker got out of one study: an answer for every question that looked new."""
+class Answers:
+    """The answers of a study to an attacker, one for every question that looked new, and its faults."""
 
     answers: list[float] = field(default_factory=list)
     faults: set[str] = field(default_factory=set)
@@ -238,7 +238,7 @@ def repeats(
     epsilon: Any = "0.1",
     questions: int = 2,
     trials: int = 60,
-    ask: Callable[[bool, Fraction, Fraction], Asked] | None = None,
+    ask: Callable[[bool, Fraction, Fraction], Answers] | None = None,
 ) -> Attack:
     """A person's bit, guessed from the mean of everything that a study answers until its ε is gone.
 
@@ -250,9 +250,9 @@ def repeats(
     each = total / questions
     half, right, naive, faults = _OTHERS + 0.5, 0, 0, set[str]()
     for secret in secrets(trials).tolist():
-        asked = (ask or asked_of_study)(secret, total, each)
-        right += (sum(asked.answers) / max(1, len(asked.answers)) > half) == secret
-        faults |= asked.faults
+        obtained = (ask or answers_of_study)(secret, total, each)
+        right += (sum(obtained.answers) / max(1, len(obtained.answers)) > half) == secret
+        faults |= obtained.faults
         naive += (_OTHERS + secret + float(many_floats(float(1 / each), _NAIVE_ASKS).mean()) > half) == secret
     return Attack(
         name="averaging",
@@ -265,7 +265,7 @@ def repeats(
     )
 
 
-def asked_of_study(secret: bool, total: Fraction, each: Fraction) -> Asked:
+def answers_of_study(secret: bool, total: Fraction, each: Fraction) -> Answers:
     """Everything that a real study answers about one person, asked in all ways that look new, in each of them twice."""
     import pyarrow
 
@@ -275,7 +275,7 @@ def asked_of_study(secret: bool, total: Fraction, each: Fraction) -> Asked:
 
     people = pyarrow.table({"id": list(range(_OTHERS + 1)), "well": [True] * _OTHERS + [secret]})
     columns = {"id": {"bounds": [0, _OTHERS]}, "well": {}}
-    asked = Asked()
+    obtained = Answers()
     policy = Policy(source=people, epsilon=total, columns=columns, version="1")
     with TemporaryDirectory(prefix="discreet-") as folder, Study(policy, ledger=Path(folder, "study.ledger")) as study:
         for turn in range(_MOST_ASKS):
@@ -284,13 +284,13 @@ def asked_of_study(secret: bool, total: Fraction, each: Fraction) -> Asked:
                 answer = study.where("well").where(everybody).ask(well=Count()).plan(epsilon=each).release()
             except BudgetExceeded:
                 break
-            asked.answers.append(answer["well"][0])
+            obtained.answers.append(answer["well"][0])
             again = study.where(f"{everybody} AND well").ask(well=Count()).plan(epsilon=each).release()
             if again["well"] != answer["well"]:
-                asked.faults.add("the same question was answered twice, differently")
-        if study.spent > total or len(asked.answers) * each > total:
-            asked.faults.add("more was answered than the budget pays for")
-    return asked
+                obtained.faults.add("the same question was answered twice, differently")
+        if study.spent > total or len(obtained.answers) * each > total:
+            obtained.faults.add("more was answered than the budget pays for")
+    return obtained
 
 
 def success_by_epsilon(
@@ -301,7 +301,7 @@ def success_by_epsilon(
     return [(float(epsilon), _COUNT_RATE(laplace_mechanism, epsilon, trials)) for epsilon in exacts]
 
 
-def _tried(
+def _try_attack(
     name: str,
     what: str,
     rate: Rate,

@@ -2,7 +2,7 @@
 
     ε ≥ ln( P(M(x) ∈ S) / P(M(x′) ∈ S) )     for every set S of outcomes, and with x and x′ exchanged
 
-The sets are `events` and their complements, fixed beforehand. Of each the counts on both sides give Clopper and
+The sets are `events` and their complements, fixed beforehand. For each, the counts on both sides give Clopper and
 Pearson's bounds on its two probabilities; with m events the four bounds of each have a doubt of error_rate/4m, so that
 the lower bound on ε exceeds the true one with a chance of at most `error_rate` (10⁻⁹ unless given otherwise), whatever
 the mechanism. At ε = 1 a million draws show some 0.98 of what an event reveals.
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from discreet.formats import shown
 from discreet.parameters import exact_chance, exact_count, exact_epsilon
 from discreet.verify import binomial
-from discreet.verify.events import LENGTH_LABELS, Events, batches, events_of, merged, takes_size
+from discreet.verify.events import LENGTH_LABELS, Events, batches, events_of, merge, takes_size
 
 _PILOT = 20_000
 """Outputs of the pilot at most; it is a tenth of the draws otherwise."""
@@ -34,7 +34,7 @@ _BATCH = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Audit:
-    """What an audit found."""
+    """The lower bound that an audit measured, and what it rests on."""
 
     epsilon: Fraction
     """What is claimed."""
@@ -56,11 +56,11 @@ class Audit:
 
     @property
     def verdict(self) -> str:
-        """One of two words."""
+        """`violated` or `silent`."""
         return "violated" if self.violated else "silent"
 
     def to_dict(self) -> dict[str, Any]:
-        """In JSON's types."""
+        """The audit in JSON's types."""
         bound = self.bound if math.isfinite(self.bound) else "infinite"
         changed = {"epsilon": str(self.epsilon), "bound": bound, "shares": list(self.shares)}
         return {**asdict(self), **changed, "verdict": self.verdict}
@@ -97,31 +97,31 @@ def audit(
     doubt = float(exact_chance("error_rate", error_rate))
     pilot = min(_PILOT, max(50, count // 10))
     sides = (x, x_neighbor)
-    events = events_of(*(merged(list(batches(mechanism, side, pilot, size))) for side in sides))
+    events = events_of(*(merge(list(batches(mechanism, side, pilot, size))) for side in sides))
     if not takes_size(mechanism):
         size = min(size, 2**14)
     labels = [*events.labels, *LENGTH_LABELS]
-    seen = [_counted(mechanism, side, count, size, events) for side in sides]
+    samples = [_count_events(mechanism, side, count, size, events) for side in sides]
     # an event that never happens on one side shows by not happening on the other
     labels += [f"not: {label}" for label in labels]
-    counts = [np.concatenate([happened, tried - happened]) for happened, tried in seen]
-    trials = [np.tile(tried, 2) for _, tried in seen]
+    counts = [np.concatenate([happened, tried - happened]) for happened, tried in samples]
+    trials = [np.tile(tried, 2) for _, tried in samples]
     each = doubt / (4 * len(labels))
-    bound, at, (above, below) = _best(counts, trials, each)
-    low = binomial.lower(int(counts[above][at]), int(trials[above][at]), each)
-    high = binomial.upper(int(counts[below][at]), int(trials[below][at]), each)
+    bound, best, (above, below) = _best(counts, trials, each)
+    low = binomial.lower(int(counts[above][best]), int(trials[above][best]), each)
+    high = binomial.upper(int(counts[below][best]), int(trials[below][best]), each)
     return Audit(
         epsilon=claimed,
         bound=max(bound, math.log(low / high) if low > 0 else 0.0, 0.0),
         draws=count,
         events=len(labels),
-        event=labels[at],
-        shares=(int(counts[0][at]) / int(trials[0][at]), int(counts[1][at]) / int(trials[1][at])),
+        event=labels[best],
+        shares=(int(counts[0][best]) / int(trials[0][best]), int(counts[1][best]) / int(trials[1][best])),
         error_rate=doubt,
     )
 
 
-def _counted(
+def _count_events(
     mechanism: Callable[..., Any], x: Any, draws: int, size: int, events: Events
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """How often each event happened, and in how many trials: of lengths, among the texts that were looked at."""
@@ -141,7 +141,7 @@ def _best(
     for above, below in ((0, 1), (1, 0)):
         with np.errstate(divide="ignore"):
             ratios = np.log(ends[above][0]) - np.log(ends[below][1])
-        at = int(np.argmax(ratios))
-        if ratios[at] > best[0] or (ratios[at] == best[0] and at < best[1]):  # kinds come first: they say most
-            best = float(ratios[at]), at, (above, below)
+        event = int(np.argmax(ratios))
+        if ratios[event] > best[0] or (ratios[event] == best[0] and event < best[1]):  # kinds come first: they say most
+            best = float(ratios[event]), event, (above, below)
     return best

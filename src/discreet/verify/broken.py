@@ -1,4 +1,4 @@
-"""Mechanisms that break their claim, each in a way that was seen in the field: an audit that misses one is no audit.
+"""Mechanisms that break their claim, each in a way that was seen in practice: an audit must catch all of them.
 
 Each is right but for one line, or one parameter of the code that releases. They take `size`, so that millions of draws
 are cheap, and draw from our own entropy. Textbook noise on floats is also the naive twin that attacks are tried on.
@@ -36,11 +36,11 @@ class Control:
     x_neighbor: Any
     epsilon: Fraction = Fraction(1)
     draws: int = 100_000
-    """So many show it."""
+    """Draws that are enough to show it."""
 
 
 def controls() -> list[Control]:
-    """All of them."""
+    """The broken mechanisms that an audit must catch."""
     five, rows, whole = [5] * 20, [(0, 0)] * 4, Fraction(1)
     wide = Fraction(10)  # values are declared to lie in [0, 10]
     # name, mechanism, a data set, its neighbour, draws
@@ -63,7 +63,7 @@ def controls() -> list[Control]:
 
 
 def secrets(count: int) -> NDArray[np.bool_]:
-    """So many fair coins: the answers that an attacker tries to guess."""
+    """Fair coins: the bits that an attacker tries to guess."""
     return flips(Fraction(1, 2), count)
 
 
@@ -81,7 +81,7 @@ def float_noise(scale: float, count: int) -> list[float]:
 
 
 def many_floats(scale: float, count: int) -> Floats:
-    """The same by numpy, where millions are wanted."""
+    """Draws of the same law by numpy, where millions are needed."""
     return np.where(secrets(count), scale, -scale) * np.log(uniforms(count))
 
 

@@ -32,7 +32,7 @@ from discreet.formats import shown
 from discreet.release.plan import Plan
 from discreet.release.release import Release
 from discreet.verify.loss import Part, fields_of, part_from
-from discreet.verify.parts import NAMES, certified_twin, parts_of_plan, parts_of_statistic
+from discreet.verify.parts import NAMES, certified_twin, parts_of_plan
 
 _FORMAT = 1
 _BITS = 192
@@ -91,11 +91,11 @@ class Certificate:
         }
 
     def to_json(self) -> str:
-        """The text of the file."""
+        """The certificate as JSON."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write it as a new file."""
+        """Write the certificate to a new file."""
         write(path, self.to_json() + "\n", force=force)
 
     def __repr__(self) -> str:
@@ -123,7 +123,7 @@ def certify(subject: Plan | Release | str, **given: Any) -> Certificate:
         policy, query, parts = subject.study.policy, subject.canonical, parts_of_plan(subject)
         epsilon, neighbors, unit, rows = subject.cost, str(policy.neighbors), policy.unit, policy.max_rows or 1
     elif isinstance(subject, str):
-        parts = parts_of_statistic(subject, **given)
+        _, parts = certified_twin(subject, **given)
         epsilon, neighbors, unit, rows = _sum(part.epsilon for part in parts), parts[0].neighbors, "row", 1
         described = {name: str(value) for name, value in sorted(given.items())}
         query = json.dumps([subject, described], separators=(",", ":"))
@@ -144,27 +144,27 @@ def certify(subject: Plan | Release | str, **given: Any) -> Certificate:
 
 def check(path: str | PathLike[str]) -> Certificate:
     """The certificate in a file, all of it computed again; `InvalidParameter` if it is not what its inputs prove."""
-    place = Path(path)
+    file = Path(path)
     try:
-        if place.stat().st_size > _LARGEST_FILE:
-            raise InvalidParameter(f"{place.name}: a certificate must be at most 100 MB")
-        stated = json.loads(place.read_text(encoding="utf-8"))
+        if file.stat().st_size > _LARGEST_FILE:
+            raise InvalidParameter(f"{file.name}: a certificate must be at most 100 MB")
+        stated = json.loads(file.read_text(encoding="utf-8"))
     except OSError as failure:
-        raise InvalidParameter(f"{place.name} cannot be read: {failure.strerror}") from None
+        raise InvalidParameter(f"{file.name} cannot be read: {failure.strerror}") from None
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
-        raise InvalidParameter(f"{place.name} must be a certificate in JSON") from None
+        raise InvalidParameter(f"{file.name} must be a certificate in JSON") from None
     if not isinstance(stated, dict) or stated.get("discreet certificate") != _FORMAT:
-        raise InvalidParameter(f"{place.name} must be a certificate of format {_FORMAT}, as certify(…).save writes it")
-    certificate = _read(stated, place.name)
+        raise InvalidParameter(f"{file.name} must be a certificate of format {_FORMAT}, as certify(…).save writes it")
+    certificate = _read(stated, file.name)
     computed = certificate.to_dict()
     for name, value in computed.items():
         if stated.get(name) != value or type(stated.get(name)) is not type(value):
-            raise InvalidParameter(f"{place.name}: {_where(name, stated.get(name), value)} is not what its inputs give")
+            raise InvalidParameter(f"{file.name}: {_where(name, stated.get(name), value)} is not what its inputs give")
     if set(stated) != set(computed):
-        raise InvalidParameter(f"{place.name}: a certificate has no {sorted(set(stated) - set(computed))[0]!r}")
+        raise InvalidParameter(f"{file.name}: a certificate has no {sorted(set(stated) - set(computed))[0]!r}")
     if not certificate.holds:
         loss, claimed = certificate.loss, certificate.epsilon
-        raise InvalidParameter(f"{place.name}: the loss, {loss}, exceeds the claimed ε, {claimed}")
+        raise InvalidParameter(f"{file.name}: the loss, {loss}, exceeds the claimed ε, {claimed}")
     return certificate
 
 
@@ -188,10 +188,10 @@ def _read(stated: dict[str, Any], name: str) -> Certificate:
 
 def _where(name: str, stated: Any, computed: Any) -> str:
     if name == "parts" and isinstance(stated, list):
-        for one, two in zip(stated, computed, strict=False):
-            for key, value in two.items():
-                if one.get(key) != value:
-                    return f"the {key} of {two['statistic']}"
+        for part, expected in zip(stated, computed, strict=False):
+            for key, value in expected.items():
+                if part.get(key) != value:
+                    return f"the {key} of {expected['statistic']}"
     return f"the {name}"
 
 

@@ -73,12 +73,12 @@ class Coordinate:
             *(f"{name} ≤ {edge:.6g}" for edge in self.tails.tolist()),
             *(f"{name} ≥ {edge:.6g}" for edge in self.tails.tolist()),
             *(f"{name} = {value:.6g}" for value in self.values.tolist()),
-            *(f"{name} mod {modulus} = {rest}" for modulus in _MODULI for rest in range(modulus)),
+            *(f"{name} mod {modulus} = {residue}" for modulus in _MODULI for residue in range(modulus)),
             *(f"{name} is a multiple of 2^{power}" for power in _POWERS),
         ]
 
     def count(self, column: NDArray[Any]) -> Integers:
-        values, counts = _counted(column)
+        values, counts = _value_counts(column)
         below = np.concatenate([[0], np.cumsum(counts)])
         until = below[np.searchsorted(values, self.tails, side="right")]
         before = below[np.searchsorted(values, self.tails, side="left")]
@@ -94,13 +94,13 @@ class Events:
     labels: tuple[str, ...]
 
     def count(self, batch: Batch) -> Integers:
-        seen = batch.kinds
-        known = set(self.kinds) | set(_ALWAYS)
+        counts = batch.kinds
+        expected = set(self.kinds) | set(_ALWAYS)
         fixed = {
-            "error of any kind": sum(count for kind, count in seen.items() if kind.startswith("error ")),
-            "another kind than in the pilot": sum(count for kind, count in seen.items() if kind not in known),
+            "error of any kind": sum(count for kind, count in counts.items() if kind.startswith("error ")),
+            "another kind than in the pilot": sum(count for kind, count in counts.items() if kind not in expected),
         }
-        kinds = np.array([fixed.get(kind, seen[kind]) for kind in (*_ALWAYS, *self.kinds)], np.int64)
+        kinds = np.array([fixed.get(kind, counts[kind]) for kind in (*_ALWAYS, *self.kinds)], np.int64)
         parts = [axis.count(_column(batch, axis.index)) for axis in self.coordinates]
         return np.concatenate([kinds, *parts, np.array(_joint(self.coordinates, batch), np.int64)])
 
@@ -116,7 +116,7 @@ def events_of(first: Batch, second: Batch) -> Events:
     return Events(coordinates=tuple(apart), kinds=kinds, labels=(*_ALWAYS, *kinds, *labels))
 
 
-def merged(parts: Sequence[Batch]) -> Batch:
+def merge(parts: Sequence[Batch]) -> Batch:
     width = max(part.numbers.shape[1] for part in parts)
     columns = [part.numbers for part in parts if part.numbers.shape[1] == width and part.numbers.size]
     return Batch(
@@ -134,11 +134,11 @@ def _column(batch: Batch, index: int) -> NDArray[Any]:
 def _coordinate(first: Batch, second: Batch, index: int) -> Coordinate | None:
     sides = [_column(batch, index) for batch in (first, second)]
     own = np.concatenate(sides)
-    sides = [side if side.size else sides[1 - at] for at, side in enumerate(sides)]
+    sides = [side if side.size else sides[1 - index] for index, side in enumerate(sides)]
     if not sides[0].size:
         return None
     pooled = np.concatenate(sides)
-    values, counts = _counted(pooled)
+    values, counts = _value_counts(pooled)
     centres = [np.quantile(side, 0.5, method="lower") for side in sides]
     tails = np.quantile(pooled, _LEVELS, method="lower")
     near = [centre + step for centre in centres for step in range(-_NEAR, _NEAR + 1)]
@@ -158,7 +158,7 @@ def _joined(coordinates: Sequence[Coordinate]) -> list[tuple[int, str]]:
 
 def _joint(coordinates: Sequence[Coordinate], batch: Batch) -> list[int]:
     """How often the first coordinates lie beyond the centre of a side, seen from the other, all at once."""
-    found = []
+    counts = []
     for many, side in _joined(coordinates):
         alive = np.ones(len(batch.numbers), np.bool_)
         for axis in coordinates[:many]:
@@ -168,12 +168,12 @@ def _joint(coordinates: Sequence[Coordinate], batch: Batch) -> list[int]:
                 alive[:] = False
                 break
             alive &= column >= mine if mine >= theirs else column <= mine
-        found.append(int(alive.sum()))
-    return found
+        counts.append(int(alive.sum()))
+    return counts
 
 
 def _residues(values: NDArray[Any], counts: Integers) -> Integers:
-    """Of integers; floats have none."""
+    """How often each residue occurs among integers; floats have none."""
     if values.dtype != np.int64:
         return np.zeros(sum(_MODULI), np.int64)
     residues = [np.bincount(values % modulus, counts, modulus).astype(np.int64) for modulus in _MODULI]
@@ -271,7 +271,7 @@ def _batch(numbers: NDArray[Any], kinds: Counter[str], shown: list[Any], texts: 
     return Batch(kinds=kinds, lengths=lengths, texts=texts, numbers=numbers)
 
 
-def _counted(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _value_counts(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The distinct values of a column in order, and how often each occurs."""
     if column.size == 0:
         return column, np.empty(0, np.int64)
@@ -279,7 +279,7 @@ def _counted(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         low, high = int(column.min()), int(column.max())
         if high - low < _MOST_COUNTED:
             counts = np.bincount(column - low)
-            there = np.flatnonzero(counts)
-            return there + low, counts[there]
+            present = np.flatnonzero(counts)
+            return present + low, counts[present]
     values, counts = np.unique(column, return_counts=True)
     return values, counts

@@ -40,7 +40,7 @@ OTHER = ("choice", "coin", "public")
 
 _COORDINATES = {"pair": 2, "joint": 2, "bernstein": 3, "centred": 2, "squares": 3}
 ALWAYS = ("lone", "joint")
-"""Laws in which one row is replaced by one row that counts, too."""
+"""Laws in which one row is replaced by another row that also counts."""
 
 _FACTS = {
     **{law: {"lower", "upper"} for law in ("sum", "lone", "pair", "joint", "bernstein", "centred", "squares")},
@@ -251,16 +251,16 @@ def _distances(width: Fraction, weights: list[Fraction]) -> list[Fraction]:
 
 
 def _heaviest(moves: list[Vector], weights: list[Fraction]) -> Vector:
-    return max(moves, key=lambda one: sum((w * m for w, m in zip(weights, one, strict=True)), Fraction()))
+    return max(moves, key=lambda move: sum((w * m for w, m in zip(weights, move, strict=True)), Fraction()))
 
 
 def _tops(width: Fraction, linear: Fraction, square: Fraction) -> list[Fraction]:
     """Among the integers from 0 to the width, those where linear·a + square·a² can be largest."""
-    found = [Fraction(0), width]
+    points = [Fraction(0), width]
     if square < 0:
         vertex = math.floor(-linear / (2 * square))
-        found += [Fraction(a) for a in (vertex, vertex + 1) if 0 < a < width]
-    return found
+        points += [Fraction(a) for a in (vertex, vertex + 1) if 0 < a < width]
+    return points
 
 
 def _log_ratio(scale: Fraction, move: int) -> arb:

@@ -2,8 +2,8 @@
 
 The code that releases is run on zeros, and what it asks of the samplers is written down (`recorded`): scales, steps and
 rates are those. All ways to release are run: to a table and to a file, with a ledger and without one, numbers, lists
-and arrays; and must draw the same. The laws, and who may do what, come from the policy and the question alone, so that
-a wrong scale cannot excuse itself. No data is read.
+and arrays; and must draw the same. The laws, and what a unit can do, come from the policy and the question alone, so
+that a wrong scale cannot change the law it is judged by. No data is read.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from discreet import arrays
-from discreet.ask.query import Count, CountUnits
+from discreet.ask.query import CountUnits
 from discreet.ask.statistics import STATISTICS
-from discreet.calibrate.grid import ValueGrid
 from discreet.draw.coin import Logistic
 from discreet.engines.base import Cells, Exact, Present, Rows, Squares, Total, Units
 from discreet.engines.integers import column
@@ -57,7 +56,6 @@ def parts_of_plan(plan: Plan) -> list[Part]:
 
 
 def parts_by_share(plan: Plan) -> list[list[Part]]:
-    """For each design of a plan its parts."""
     titles = plan.titles()
     return [_parts_of_share(share, plan, titles) for share in plan.shares]
 
@@ -77,7 +75,8 @@ def _parts_of_share(share: Share, plan: Plan, titles: dict[str, str]) -> list[Pa
     everybody &= plan.study.engine.public_size
     if isinstance(share.design, MomentDesign):
         everybody = everybody and share.design.of.missing is not None
-    draws = _drawn_by(share, plan)
+    with recording() as draws:
+        share.design.estimate(Exact(_zero_totals(share, plan)), share.terms, share.epsilon, plan.level)
     parts = _parts(share.design, draws, about, titles, everybody=everybody, each=policy.unit_column is None)
     _nothing_more(draws, about)
     return parts
@@ -89,7 +88,7 @@ def _parts(  # noqa: PLR0911 - one for each design
     """The parts of a design, taken from the draws; `everybody` counts if no row is left out, and `each` is a unit."""
     match design:
         case KnownCount():
-            _require(everybody and (each or isinstance(design.of, CountUnits)) and _of_all(design.of), about)
+            _require(everybody and (isinstance(design.of, CountUnits) or (each and design.of.of is None)), about)
             _next(draws, "public", about)
             return [Part(**about, law="public", facts={})]
         case CountDesign():
@@ -98,17 +97,18 @@ def _parts(  # noqa: PLR0911 - one for each design
             return [_noisy(draws, about, "units" if isinstance(design.of, CountUnits) else "rows", {})]
         case HistogramDesign():
             [scale], cells = _next(draws, "counts", about).scales(1)
-            known = _opened(draws, everybody and each and design.bins.number == 2 and cells == 1, about)
-            if not known and cells != design.bins.number:
+            is_public = _take_public(draws, everybody and each and design.bins.number == 2 and cells == 1, about)
+            if not is_public and cells != design.bins.number:
                 raise InvalidParameter(f"{about['statistic']} must have noise on each bin")
             return [Part(**{**about, "cells": cells}, law="rows", facts={}, scales=(scale,), steps=(Fraction(1),))]
         case MomentDesign():
             _require_measures(design, (Present, Total, Squares)[: 3 if design.squares else 2], about)
             meets = about["neighbors"] == "change-one" and about.get("cells", 1) == 1
-            known = any(draw.kind == "public" for draw in draws[1:2])
-            part = _noisy(draws, about, _moment_law(design, known=known, meets=meets), _ends(design.grid))
-            _opened(draws, everybody and each, about)
-            require_totals(design, part, known=known)
+            is_public = any(draw.kind == "public" for draw in draws[1:2])
+            ends = {"lower": Fraction(design.grid.lower), "upper": Fraction(design.grid.upper)}
+            part = _noisy(draws, about, _moment_law(design, known=is_public, meets=meets), ends)
+            _take_public(draws, everybody and each, about)
+            require_totals(design, part, known=is_public)
             return [part]
         case JointDesign():
             part = _noisy(draws, about, *joint_law(design, about["neighbors"], about.get("cells", 1)))
@@ -119,7 +119,7 @@ def _parts(  # noqa: PLR0911 - one for each design
             epsilon = about["epsilon"] / len(design.names)
             named = [{**about, "statistic": titles[name], "epsilon": epsilon} for name in design.names]
             kinds = 3 if design.bracketed else 1
-            return [part for one in named for part in _choices(draws, one, kinds, groups=about.get("cells", 1))]
+            return [part for fields in named for part in _choices(draws, fields, kinds, groups=about.get("cells", 1))]
         case ExtremeDesign():
             _require_measures(design, (Cells,), about)
             return _choices(draws, about, 1, groups=about.get("cells", 1))
@@ -127,7 +127,7 @@ def _parts(  # noqa: PLR0911 - one for each design
             _require_measures(design, (Cells,), about)
             draw = _next(draws, "tree", about)
             [scale], _ = draw.scales(1)
-            _opened(draws, everybody and each, about)
+            _take_public(draws, everybody and each, about)
             facts = {"height": Fraction(draw.terms[0].height)}
             return [Part(**about, law="tree", facts=facts, scales=(scale,), steps=(Fraction(1),))]
     raise InvalidParameter(f"a certificate knows no law for a {type(design).__name__}")
@@ -143,20 +143,13 @@ def _require_measures(
         raise InvalidParameter(f"{about['statistic']} must be made of integers of one value, on the grid of its bounds")
 
 
-def _opened(draws: list[Draw], may: bool, about: About) -> bool:
+def _take_public(draws: list[Draw], may: bool, about: About) -> bool:
     """Whether the number of rows is opened next, which it may be only where it is public."""
     if not draws or draws[0].kind != "public":
         return False
     _require(may, about)
     draws.pop(0)
     return True
-
-
-def _drawn_by(share: Share, plan: Plan) -> list[Draw]:
-    """What a design draws in a release, here of zeros."""
-    with recording() as draws:
-        share.design.estimate(Exact(_zero_totals(share, plan)), share.terms, share.epsilon, plan.level)
-    return draws
 
 
 def _zero_totals(share: Share, plan: Plan) -> list[Any]:
@@ -181,10 +174,6 @@ def _require_same_in_file(plan: Plan, parts: list[Part]) -> None:
     _nothing_more(draws, about)
 
 
-def _of_all(of: Count | CountUnits) -> bool:
-    return isinstance(of, CountUnits) or of.of is None
-
-
 def _require(holds: bool, about: About) -> None:
     if not holds:
         raise InvalidParameter(f"{about['statistic']} takes a number of rows as public that is private here")
@@ -203,7 +192,7 @@ def _next(draws: list[Draw], kind: str, about: About) -> Draw:
 
 
 def _moment_law(design: MomentDesign, *, known: bool, meets: bool) -> str:
-    """What the totals of a joint release are."""
+    """The law of the totals of moments."""
     if known:
         return "joint" if design.squares else "lone"
     if design.alone:
@@ -214,7 +203,7 @@ def _moment_law(design: MomentDesign, *, known: bool, meets: bool) -> str:
 
 
 def _noisy(draws: list[Draw], about: About, law: str, facts: dict[str, Fraction]) -> Part:
-    """Totals with noise of their own."""
+    """The part of a design whose totals each have noise of their own."""
     draw = _next(draws, "sums", about)
     columns = len(draw.terms) // 2
     scales, size = draw.scales(columns)
@@ -229,26 +218,17 @@ def _choices(draws: list[Draw], about: About, kinds: int, groups: int = 1) -> li
     rates = [[_next(draws, "choice", about).rates() for _ in range(kinds)] for _ in range(groups)]
     share = Fraction(1) if kinds == 1 else VALUE_PART
     named = [*((f", {side} end", (1 - share) / 2) for side in ("lower", "upper")), ("", share)][-kinds:]
-    found = []
+    parts = []
     for (what, part), of_groups in zip(named, zip(*rates, strict=True), strict=True):
         rank, over, under = zip(*of_groups, strict=True)
         facts = {"share": rank[0], "over": max(over), "under": max(under)}
         fields = {**about, "statistic": f"{about['statistic']}{what}", "epsilon": about["epsilon"] * part}
-        found.append(Part(**fields, law="choice", facts=facts))
-    return found
-
-
-def _ends(grid: ValueGrid) -> dict[str, Fraction]:
-    return {"lower": Fraction(grid.lower), "upper": Fraction(grid.upper)}
-
-
-def parts_of_statistic(statistic: str, *, epsilon: Any, **given: Any) -> list[Part]:
-    """The parts of a statistic of an array, as `discreet.mean` and the like release it with `method="best"`."""
-    return certified_twin(statistic, epsilon=epsilon, **given)[1]
+        parts.append(Part(**fields, law="choice", facts=facts))
+    return parts
 
 
 def certified_twin(statistic: str, *, epsilon: Any, **given: Any) -> tuple[Any, list[Part]]:
-    """A release of zeros with these parameters, and its parts."""
+    """A release of zeros by `discreet.mean` and the like, with these parameters and `method="best"`, and its parts."""
     exact = exact_epsilon(epsilon)
     if statistic not in NAMES:
         raise InvalidParameter(f"a statistic must be one of {', '.join(NAMES)}, got {quote(statistic)}")
@@ -256,15 +236,14 @@ def certified_twin(statistic: str, *, epsilon: Any, **given: Any) -> tuple[Any, 
         return _algorithm(exact, **given)
     of_arrays = getattr(arrays, statistic, partial(arrays.moment, statistic))
     call = randomized_response if statistic == "randomized_response" else of_arrays
-    known = set(inspect.signature(call).parameters) - {"x", "bits", "epsilon", "account", "method"}
-    given, shape = _split(given)
+    accepted = set(inspect.signature(call).parameters) - {"x", "bits", "epsilon", "account", "method"}
+    data = _zeros(**{name: given.pop(name) for name in _SHAPE & set(given)})
     given = {"bounds": (0, 1), **given} if statistic == "histogram" else given
-    if unknown := set(given) - known:
-        names = ", ".join(sorted({*known, *_SHAPE}))
+    if unknown := set(given) - accepted:
+        names = ", ".join(sorted({*accepted, *_SHAPE}))
         raise InvalidParameter(f"a {statistic} is described by {names}, got {quote(unknown.pop())}")
-    if "bounds" in known and given.get("bounds") is None:
+    if "bounds" in accepted and given.get("bounds") is None:
         raise InvalidParameter(f"the certificate of a {statistic} needs bounds=, the declared ones")
-    data = _zeros(**shape)
     with noting_designs() as designs:
         release, draws = recorded(lambda: call(data, epsilon=exact, **given))
     neighbors = exact_neighbors(given.get("neighbors", "change-one"))
@@ -281,28 +260,23 @@ def certified_twin(statistic: str, *, epsilon: Any, **given: Any) -> tuple[Any, 
 def _parts_of_column(
     designs: list[tuple[Released, Fraction]], draws: list[Draw], about: About, *, everybody: bool
 ) -> Iterator[Part]:
-    """The parts of the designs of a call, of which a ledger's tape has another run: their ε must add up to its ε."""
-    once, again = designs[: len(designs) // 2], designs[len(designs) // 2 :]
-    shares = [epsilon for _, epsilon in once]
-    if shares != [epsilon for _, epsilon in again] or sum(shares, Fraction()) != about["epsilon"]:
+    """The parts of the designs of a call, which was run with a ledger and without; their ε must add up to its ε."""
+    on_ledger, without = designs[: len(designs) // 2], designs[len(designs) // 2 :]
+    shares = [epsilon for _, epsilon in on_ledger]
+    if shares != [epsilon for _, epsilon in without] or sum(shares, Fraction()) != about["epsilon"]:
         raise InvalidParameter(f"the designs of {about['statistic']} must add up to its ε, with a ledger and without")
-    for design, epsilon in once:
-        title = about["statistic"] if len(once) == 1 else ", ".join(design.names)
+    for design, epsilon in on_ledger:
+        title = about["statistic"] if len(on_ledger) == 1 else ", ".join(design.names)
         titles = dict.fromkeys(design.names, title)
         fields = {**about, "statistic": title, "epsilon": epsilon}
         yield from _parts(design, draws, fields, titles, everybody=everybody, each=True)
 
 
 _SHAPE = {"n", "whole", "nullable"}
-"""What is told of a column: its length, whether it is of integers, and whether a value can be missing."""
-
-
-def _split(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    return {k: v for k, v in given.items() if k not in _SHAPE}, {k: v for k, v in given.items() if k in _SHAPE}
+"""Parameters that describe a column: its length, whether it has integers, and whether a value can be missing."""
 
 
 def _zeros(*, n: Any = 1, whole: bool = False, nullable: bool | None = None) -> Any:
-    """A column of zeros of this type."""
     size = exact_count("n", n)
     if not whole and nullable is False:
         raise InvalidParameter("a column of floats can have missing values: give missing=, or whole=True for integers")
@@ -318,7 +292,7 @@ def _coin(draw: Draw, about: About) -> Part:
 
 
 def _algorithm(epsilon: Fraction, *, sensitivity: Any, changes: Any = 1, whole: bool = False) -> tuple[Any, list[Part]]:
-    """Algorithm 1 on integers (`whole`) or on floats, of which one unit changes so many."""
+    """Algorithm 1 on integers (`whole`) or on floats, of which one unit changes up to `changes`."""
     delta, many = exact_sensitivity(sensitivity), exact_count("changes", changes)
     about: About = {"statistic": "laplace_mechanism", "neighbors": "change-one", "epsilon": epsilon}
     zeros = np.zeros(1, np.int64 if whole else np.float64)

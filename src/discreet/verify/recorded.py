@@ -1,7 +1,7 @@
 """What a release draws, written down while the code that releases runs: on zeros, and without an account.
 
 A draw has its *terms*, as `release.mechanism` names them (steps, rates, shapes), and the samplers' own notes of what
-was asked of them (`draw.noted`). Scales are read from the notes alone: they are what is drawn, whatever anybody says.
+was asked of them (`draw.noted`). Scales are read from the notes alone: they are what is really drawn.
 A call on a ledger keeps its draws on a tape, in other types: both ways are run, and must ask for the same.
 """
 
@@ -31,13 +31,13 @@ class Draw:
     notes: tuple[Noted, ...]
 
     def scales(self, columns: int) -> tuple[tuple[Fraction, ...], int]:
-        """The scale of the noise on each of so many columns, and on how many numbers of each it lies."""
+        """The noise scale of each column, and the number of values with noise in a column."""
         each = [note.parameter for note in self.notes for _ in range(note.count) if note.law == "laplace"]
-        size, rest = divmod(len(each), columns)
-        found = tuple(min(each[at * size : (at + 1) * size], default=Fraction(0)) for at in range(columns))
-        if rest or not size or any(note.law != "laplace" for note in self.notes):
+        size, remainder = divmod(len(each), columns)
+        scales = tuple(min(each[index * size : (index + 1) * size], default=Fraction(0)) for index in range(columns))
+        if remainder or not size or any(note.law != "laplace" for note in self.notes):
             raise InvalidParameter(f"a draw of {self.kind} must have noise on each of its numbers")
-        return found, size
+        return scales, size
 
     def rates(self) -> tuple[Fraction, Fraction, Fraction]:
         """Of a choice its share, and what it pays for each rank beyond its aim and short of it."""
@@ -59,7 +59,7 @@ class Recorder(Tape):
         self._notes = notes
 
     def next(self, draw: Callable[[], Any], terms: tuple[object, ...]) -> Any:
-        """The draw, made; and written down with the samplers' notes of it."""
+        """Make the draw, and write it down with the samplers' notes."""
         self.loose()
         drawn = draw()
         if terms[0] != "grid":  # for which nothing is drawn

@@ -35,7 +35,7 @@ from discreet.verify.subjects import EPSILON, Subject, subjects
 RELATIONS = ("change-one", "add-remove")
 
 _COLUMNS = {"truth": ("well",), None: ("",)}
-_ASKED = [
+_AGGREGATES = [
     row.form.format(column=column, share="0.9")
     for row in STATISTICS.values()
     if row.menu is not None and row.menu.of != "unit"
@@ -61,10 +61,10 @@ def run(show: Callable[[str], None], *, as_json: bool = False) -> bool:
     parts: dict[str, Any] = {}
     passed = True
     for name, title, lines in (
-        ("certificates", "the loss of noise and designs that is proved, in exact arithmetic, for ε = 1", _certified()),
-        ("replays", "columns that are missing throughout, on the engine in use, with one row changed", _replayed()),
-        ("audits", "the loss that is measured, from outputs on two neighbours, error rate 1e-9 each", _audits()),
-        ("controls", "mechanisms that claim ε = 1 and break it, caught by the same audit", _caught()),
+        ("certificates", "the loss of noise and designs that is proved, in exact arithmetic, for ε = 1", _proofs()),
+        ("replays", "columns that are missing throughout, on the engine in use, with one row changed", _replay_lines()),
+        ("audits", "the loss that is measured, from outputs on two neighbours, error rate 1e-9 each", _audit_lines()),
+        ("controls", "mechanisms that claim ε = 1 and break it, caught by the same audit", _control_lines()),
     ):
         tell(f"{name.capitalize()}: {title}")
         parts[name] = []
@@ -85,7 +85,7 @@ def certificate_line(name: str, certificate: Certificate) -> str:
     return f"{name:<42} {certificate.neighbors:<11} loss ≤ {slack:<11} {certificate.log_ratio}"
 
 
-def _certified() -> Iterator[Line]:
+def _proofs() -> Iterator[Line]:
     for name, neighbors, make in _certificates():
         try:
             certificate = make()
@@ -96,7 +96,7 @@ def _certified() -> Iterator[Line]:
             yield certificate.holds, certificate_line(name, certificate), {"name": name, **certificate.to_dict()}
 
 
-def _replayed() -> Iterator[Line]:
+def _replay_lines() -> Iterator[Line]:
     for name, neighbors, work in _replays():
         rerun = work()
         failed = ", ".join(check for check, held in rerun.checks.items() if not held)
@@ -105,26 +105,26 @@ def _replayed() -> Iterator[Line]:
         yield rerun.passed, line, fields
 
 
-def _audits() -> Iterator[Line]:
+def _audit_lines() -> Iterator[Line]:
     for subject in subjects():
-        audited = _audited(subject, subject.batch)
-        line = f"{subject.statistic:<28} {subject.neighbors:<11} ε {EPSILON} · {_measured(audited, 9)}"
+        audited = _audit(subject, subject.batch)
+        line = f"{subject.statistic:<28} {subject.neighbors:<11} ε {EPSILON} · {_measurement(audited, 9)}"
         fields = {"name": subject.statistic, "neighbors": subject.neighbors, **audited.to_dict()}
         yield subject.least <= audited.bound <= EPSILON, line, fields
 
 
-def _caught() -> Iterator[Line]:
+def _control_lines() -> Iterator[Line]:
     for control in controls():
-        audited = _audited(control)
-        line = f"{control.name:<34} {_measured(audited, 10)}"
+        audited = _audit(control)
+        line = f"{control.name:<34} {_measurement(audited, 10)}"
         yield audited.violated, line, {"name": control.name, **audited.to_dict()}
 
 
-def _audited(case: Subject | Control, batch: int | None = None) -> Audit:
+def _audit(case: Subject | Control, batch: int | None = None) -> Audit:
     return audit(case.mechanism, case.x, case.x_neighbor, epsilon=EPSILON, draws=case.draws, batch=batch)
 
 
-def _measured(audited: Audit, width: int) -> str:
+def _measurement(audited: Audit, width: int) -> str:
     return f"at least {audited.bound:.3f} · {audited.draws:>{width},} draws · {audited.event}"
 
 
@@ -140,10 +140,10 @@ def _certificates() -> Iterator[tuple[str, str, Callable[[], Certificate]]]:
         for unit in ({"unit": "who", "max_rows": 3}, {}):
             several = ["count(DISTINCT who)"] if unit else []
             with _study(0, neighbors=neighbors, columns=columns, **unit) as study:
-                for asked in (*_ASKED, *several):
+                for aggregate in (*_AGGREGATES, *several):
                     for groups in ("", " GROUP BY place"):
-                        plan = study.sql(" ".join(["SELECT", asked, "FROM data", groups]), epsilon=EPSILON)
-                        yield f"{asked}{groups}{', by who' if unit else ''}", neighbors, partial(certify, plan)
+                        plan = study.sql(" ".join(["SELECT", aggregate, "FROM data", groups]), epsilon=EPSILON)
+                        yield f"{aggregate}{groups}{', by who' if unit else ''}", neighbors, partial(certify, plan)
     for name, given in [(row.name, given) for row in STATISTICS.values() for given in row.examples]:
         for neighbors in RELATIONS:
             for title, whole in (("integers", True), ("floats", False)):
@@ -160,8 +160,8 @@ def _replays() -> Iterator[tuple[str, str, Callable[[], Replay]]]:
         with _study(_ROWS, neighbors=neighbors, columns=columns) as study:
             for what, column in _MISSING.items():
                 for kind, functions in (("sums", ("count", "sum", "avg", "stddev")), ("ranks", ("median", "max"))):
-                    asked = ", ".join(f"{function}({column})" for function in functions)
-                    question = " ".join(["SELECT", asked, "FROM data"])
+                    aggregates = ", ".join(f"{function}({column})" for function in functions)
+                    question = " ".join(["SELECT", aggregates, "FROM data"])
                     work = partial(replay, study, question, 0, epsilon=EPSILON)
                     yield f"{kind} of a column, all missing, {what}", neighbors, work
 

@@ -8,8 +8,8 @@ may count), missing everywhere, and out of all bounds in a group that is not dec
 runs, with a ledger of its own in a temporary folder, and what the mechanism is given before it adds noise is compared.
 No draw decides what is asked next, so the noise need not be frozen: if one did, the flows would differ.
 
-It never spends on the study's ledger. It tells whether each check held, and the public Δ: no number that depends on the
-data. That it passed or failed does depend on it: it is for the custodian, as the data itself is.
+It never spends on the study's ledger. It reports whether each check held, and the public Δ: no number that depends on
+the data. But whether it passed depends on the data, so it is for the custodian only.
 """
 
 from __future__ import annotations
@@ -125,10 +125,10 @@ def replay(study: Study, query: Any, unit: Any, *, epsilon: Any = 1, other: Any 
     shares = [(len(share.design.names), parts) for share, parts in zip(plan.shares, parts_by_share(plan), strict=True)]
     tables, pairs = _neighbors_of(_rows_of(study.engine), study.policy, unit, other)
     with tempfile.TemporaryDirectory(prefix="discreet-replay-") as folder:
-        records = [_record(plan, table, Path(folder, str(at))) for at, table in enumerate(tables)]
+        records = [_record(plan, table, Path(folder, str(number))) for number, table in enumerate(tables)]
     if all(record.error for record in records):
         raise EngineFailed(f"the question fails on all copies of the data ({records[0].error.partition(':')[0]})")
-    return _compared(plan, shares, [(records[one], records[two]) for one, two in pairs])
+    return _compare(plan, shares, [(records[first], records[second]) for first, second in pairs])
 
 
 def _record(plan: Plan, table: Any, folder: Path) -> Record:
@@ -147,7 +147,7 @@ def _record(plan: Plan, table: Any, folder: Path) -> Record:
             shape = _shape(json.loads(replace(plan, study=study).release().content))
         except Exception as failure:  # an outcome like any other; only its type and words are compared
             error = f"{type(failure).__name__}: {failure}"
-        return Record(opened=[_copied(note) for note in notes], shape=shape, spent=study.spent, error=error)
+        return Record(opened=[_copy(note) for note in notes], shape=shape, spent=study.spent, error=error)
 
 
 def _shape(content: dict[str, Any]) -> Any:
@@ -160,22 +160,22 @@ def _shape(content: dict[str, Any]) -> Any:
     return content, list(kinds), kinds
 
 
-def _copied(note: Any) -> Any:
+def _copy(note: Any) -> Any:
     """Integers as they were when the mechanism saw them."""
     if isinstance(note, np.ndarray):
         return np.array(note)
     return [list(column) for column in note] if isinstance(note, list) else note
 
 
-def _compared(plan: Plan, shares: Shares, pairs: list[tuple[Record, Record]]) -> Replay:
+def _compare(plan: Plan, shares: Shares, pairs: list[tuple[Record, Record]]) -> Replay:
     held = dict.fromkeys(CHECKS, True)
-    for one, two in pairs:
-        held["errors"] &= one.error == two.error
-        held["flow"] &= [_form(note) for note in one.opened] == [_form(note) for note in two.opened]
-        held["shape"] &= one.shape == two.shape
-        held["charge"] &= one.spent == two.spent
-        if held["errors"] and held["flow"] and not one.error:
-            _compare_integers(plan, shares, one.opened, two.opened, held)
+    for first, second in pairs:
+        held["errors"] &= first.error == second.error
+        held["flow"] &= [_form(note) for note in first.opened] == [_form(note) for note in second.opened]
+        held["shape"] &= first.shape == second.shape
+        held["charge"] &= first.spent == second.spent
+        if held["errors"] and held["flow"] and not first.error:
+            _compare_integers(plan, shares, first.opened, second.opened, held)
     return Replay(
         checks=held,
         sensitivities=tuple((part.statistic, part.sensitivity) for _, parts in shares for part in parts),
@@ -185,15 +185,15 @@ def _compared(plan: Plan, shares: Shares, pairs: list[tuple[Record, Record]]) ->
 
 
 def _form(note: Any) -> Any:
-    """The form of what was opened, without a number."""
+    """The shape of what was opened, without its numbers."""
     if isinstance(note, np.ndarray):
         return note.shape
     return [len(column) for column in note] if isinstance(note, list) else type(note).__name__
 
 
-def _compare_integers(plan: Plan, shares: Shares, one: list[Any], two: list[Any], held: dict[str, bool]) -> None:
+def _compare_integers(plan: Plan, shares: Shares, first: list[Any], second: list[Any], held: dict[str, bool]) -> None:
     """Public numbers are alike; totals and counts differ by at most Δ, and cost at most what the part may lose."""
-    pairs = iter(zip(one, two, strict=True))
+    pairs = iter(zip(first, second, strict=True))
     for names, parts in shares:
         if parts[0].law == "choice":
             held["sensitivity"] &= _choices_within(pairs, names, parts, plan.cells)
@@ -238,20 +238,20 @@ def _rows_of(engine: Any) -> Any:
         raise InvalidParameter("a replay copies the rows: it needs a study whose data DuckDB reads")
     with suppress(Exception):  # the words of the engine may quote a row: no `__context__` keeps them
         table = relation().to_arrow_table()
-        plain = [pa.string() if pa.types.is_dictionary(one.type) else one.type for one in table.schema]
+        plain = [pa.string() if pa.types.is_dictionary(column.type) else column.type for column in table.schema]
         return table.cast(pa.schema(list(zip(table.schema.names, plain, strict=True))))
     raise EngineFailed("the rows could not be copied for a replay; nothing was spent")
 
 
 def _neighbors_of(table: Any, policy: Policy, unit: Any, other: Any) -> tuple[list[Any], list[tuple[int, int]]]:
     """Tables, and which of them are neighbours of one another."""
-    without, there = _without(table, policy, unit)
-    replacements = _replacements(table, policy) + ([] if other is None else [_given(other, table)])
-    others = [pa.concat_tables([without, _placed(table, policy, unit, rows)]) for rows in replacements]
+    without, is_present = _without(table, policy, unit)
+    replacements = _replacements(table, policy) + ([] if other is None else [_given_rows(other, table)])
+    others = [pa.concat_tables([without, _unit_rows(table, policy, unit, rows)]) for rows in replacements]
     if policy.neighbors == "add-remove":
         tables = [without, table, *others]
-        return tables, [(0, at) for at in range(1, len(tables))]
-    tables = [table, *others] if there else others
+        return tables, [(0, index) for index in range(1, len(tables))]
+    tables = [table, *others] if is_present else others
     return tables, list(combinations(range(len(tables)), 2))
 
 
@@ -268,7 +268,7 @@ def _without(table: Any, policy: Policy, unit: Any) -> tuple[Any, bool]:
     return left, left.num_rows < table.num_rows
 
 
-def _placed(table: Any, policy: Policy, unit: Any, rows: list[dict[str, Any]]) -> Any:
+def _unit_rows(table: Any, policy: Policy, unit: Any, rows: list[dict[str, Any]]) -> Any:
     """Rows of the unit, in the types of the table; what does not fit into a type is missing."""
 
     def fitting(value: Any, kind: Any) -> Any:
@@ -285,7 +285,7 @@ def _placed(table: Any, policy: Policy, unit: Any, rows: list[dict[str, Any]]) -
     return pa.table(columns, table.schema)
 
 
-def _given(other: Any, table: Any) -> list[dict[str, Any]]:
+def _given_rows(other: Any, table: Any) -> list[dict[str, Any]]:
     rows = other.to_pylist() if hasattr(other, "to_pylist") else [other] if isinstance(other, dict) else other
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise InvalidParameter("other must be an Arrow table, a dict, or a list of dicts with the columns of the data")
@@ -295,7 +295,7 @@ def _given(other: Any, table: Any) -> list[dict[str, Any]]:
 
 
 def _replacements(table: Any, policy: Policy) -> list[list[dict[str, Any]]]:
-    """Rows for the unit's place, from what is declared."""
+    """Rows to replace those of the unit, made of what is declared."""
     many = 1 if policy.unit_column is None else (policy.max_rows or 1) + 2
     kinds: tuple[tuple[Callable[[Declared, Any], Any], int], ...] = (
         (lambda declared, kind: _value(declared, kind, 0), 1),
@@ -327,7 +327,7 @@ def _value(declared: Declared, kind: Any, end: int) -> Any:
 
 
 def _wild(kind: Any) -> Any:
-    """What no one declared."""
+    """A value out of all bounds and keys."""
     if pa.types.is_floating(kind):
         return math.nan
     if pa.types.is_integer(kind):

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations, product
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from discreet.draw.coin import below
@@ -26,13 +27,13 @@ _INFINITE = Fraction(10**400)
 """Stands for a distance without bound in comparisons."""
 
 _MOST_POOL = 12
-_KEPT = 4
+_WORST = 4
 _PREFIXES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Search:
-    """The worst neighbours that were found."""
+    """The neighbours that are furthest apart, of those that were tried."""
 
     sensitivity: Fraction | float
     """How far apart f is on them: a lower bound on its sensitivity; `inf` where one of them has no number."""
@@ -48,28 +49,28 @@ class Search:
         return self.claimed is not None and self.sensitivity > self.claimed
 
     def __repr__(self) -> str:
-        found = f"f moves by {float(self.sensitivity):.6g} between neighbours ({self.tried:,} pairs tried)"
+        summary = f"f moves by {float(self.sensitivity):.6g} between neighbours ({self.tried:,} pairs tried)"
         if self.claimed is None:
-            return found
+            return summary
         if not self.broken:
-            return f"{found}, claimed {float(self.claimed):.6g}: not broken"
+            return f"{summary}, claimed {float(self.claimed):.6g}: not broken"
         times = f"{float(self.sensitivity / self.claimed):.4g} times the claim" if self.sensitivity != math.inf else ""
-        return f"{found}: the claim, {float(self.claimed):.6g}, is BROKEN {times}".rstrip()
+        return f"{summary}: the claim, {float(self.claimed):.6g}, is BROKEN {times}".rstrip()
 
 
 class _Pair(NamedTuple):
-    """A data set, and the place at which its neighbour has another value, or none."""
+    """A data set, and the position at which its neighbour has another value, or none."""
 
     x: list[Any]
-    place: int
+    position: int
     values: tuple[Any, ...]
 
     def other(self) -> list[Any]:
-        return [*self.x[: self.place], *self.values, *self.x[self.place + 1 :]]
+        return [*self.x[: self.position], *self.values, *self.x[self.position + 1 :]]
 
 
 class _Seeker:
-    """The worst pairs so far, and ways to worse ones."""
+    """A search for pairs that are far apart, and the worst of those tried so far."""
 
     def __init__(self, f: Callable[[list[Any]], Any], pool: list[Any], size: int, replaced: bool, tries: int) -> None:
         self.f, self.pool, self.size, self.replaced, self.tries = f, pool, size, replaced, tries
@@ -88,24 +89,24 @@ class _Seeker:
             yield [self._value() for _ in range(self.size)]
 
     def look_around(self, x: list[Any]) -> None:
-        """All neighbours of a data set that differ at its ends, or in one of its different values."""
-        places = {0, len(x) - 1, *(x.index(value) for value in list(dict.fromkeys(x))[:4])}
+        """Try all neighbours of a data set that differ at its ends, or in one of its distinct values."""
+        positions = {0, len(x) - 1, *(x.index(value) for value in list(dict.fromkeys(x))[:4])}
         others = [(value,) for value in self.pool] if self.replaced else [()]
         numbers = self._numbers(x)
-        for place, other in product(sorted(places), others):
-            pair = _Pair(x, place, other)
+        for position, other in product(sorted(positions), others):
+            pair = _Pair(x, position, other)
             self.worst.append((self._distance(numbers, pair), pair))
-            self.worst = sorted(self.worst, key=lambda known: -known[0])[:_KEPT]
+            self.worst = sorted(self.worst, key=itemgetter(0), reverse=True)[:_WORST]
 
     def climb(self) -> None:
-        """From the worst pairs on: one value changed on both sides, kept unless it makes them less far apart."""
+        """Change one value on both sides of the worst pairs, and keep it unless it brings them nearer."""
         while self.tried < self.tries:
             index = below(len(self.worst), keystream())
             distance, pair = self.worst[index]
             if distance >= _INFINITE:
                 return
-            place = below(len(pair.x), keystream())
-            moved = pair._replace(x=[*pair.x[:place], self._value(), *pair.x[place + 1 :]])
+            position = below(len(pair.x), keystream())
+            moved = pair._replace(x=[*pair.x[:position], self._value(), *pair.x[position + 1 :]])
             changed = self._distance(self._numbers(moved.x), moved)
             if changed >= distance:
                 self.worst[index] = changed, moved
@@ -145,7 +146,7 @@ def _pool(domain: Any) -> list[Any]:
         if len({type(item) for item in listed}) > 3:
             raise InvalidParameter("domain must be a pair (lower, upper) or a list of values of one kind")
         step = len(listed) / (_MOST_POOL - 1)
-        between = [listed[int(at * step)] for at in range(1, _MOST_POOL - 1)]
+        between = [listed[int(index * step)] for index in range(1, _MOST_POOL - 1)]
         return list(dict.fromkeys([listed[0], listed[-1], *between]))
     if len(listed) > 2:
         return listed[:1] + listed[-1:] + listed[1:-1]
@@ -184,7 +185,7 @@ def search_sensitivity(
     for x in seeker.corners():
         seeker.look_around(x)
     seeker.climb()
-    distance, pair = max(seeker.worst, key=lambda known: known[0])
+    distance, pair = max(seeker.worst, key=itemgetter(0))
     return Search(
         sensitivity=math.inf if distance >= _INFINITE else distance,
         claimed=claim,

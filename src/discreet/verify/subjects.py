@@ -1,7 +1,7 @@
 """discreet's own statistics as mechanisms that an audit can run millions of times, through the code that releases.
 
-Designs of a study release many groups at once, each with noise of its own: groups that all hold the same true integers
-are so many draws of one release. `x` is then those integers, and its neighbor what one unit can make of them at worst.
+Designs of a study release many groups at once, each with noise of its own: groups with the same true integers are
+independent draws of one release. `x` is then those integers, and its neighbor the worst that one unit can make of them.
 A joint question is about rows: `x` lists them, and its totals are those of its design. Quantiles, minimum and maximum
 are released one by one.
 """
@@ -42,7 +42,7 @@ class Subject:
     draws: int
     batch: int | None = None
     least: float = 0.0
-    """What an audit of so many draws must at least show: it would be blind otherwise."""
+    """The least bound that an audit with these draws must show; otherwise it would be blind."""
 
 
 def subjects() -> list[Subject]:
@@ -74,7 +74,7 @@ def subjects() -> list[Subject]:
     ]
 
 
-def _released(
+def _release(
     design: Released, totals: list[Any], neighbors: str, cells: int, epsilon: Fraction = EPSILON
 ) -> NDArray[Any]:
     """The released values of groups with these totals, of which each measure has a column."""
@@ -87,16 +87,16 @@ def _released(
 def _counts(neighbors: str, cells: int) -> Callable[..., Any]:
     """Counts of one group, or of several at once."""
     design = CountDesign(name="n", of=Count())
-    return lambda x, size: _released(design, [x * size], neighbors, cells).reshape(size, cells)
+    return lambda x, size: _release(design, [x * size], neighbors, cells).reshape(size, cells)
 
 
 def _moments(asked: Literal["sum", "mean", "variance", "std"], neighbors: str, top: int = 10) -> Callable[..., Any]:
     """A statistic of whole numbers from 0 to 10, or of truths; x is n, Σa and, for squares, Σa²."""
-    design = MomentDesign(wanted=(("m", asked),), of=_bounded("x", top, missing=None))
-    return lambda x, size: _released(design, [[number] * size for number in x], neighbors, 1)
+    design = MomentDesign(wanted=(("m", asked),), of=_moment("x", top, missing=None))
+    return lambda x, size: _release(design, [[number] * size for number in x], neighbors, 1)
 
 
-def _bounded(name: str, top: int, missing: Fraction | None) -> Moment:
+def _moment(name: str, top: int, missing: Fraction | None) -> Moment:
     return Moment("mean", Column(name, "number"), Fraction(0), Fraction(top), whole=True, missing=missing)
 
 
@@ -108,7 +108,7 @@ def joint_question(
     In place of the product, under change-one, both columns are centred. The parts are those of ε.
     """
     columns = tuple(
-        MomentDesign(wanted=((f"avg({name})", "mean"),), of=_bounded(name, 10, missing=Fraction(0))) for name in "xy"
+        MomentDesign(wanted=((f"avg({name})", "mean"),), of=_moment(name, 10, missing=Fraction(0))) for name in "xy"
     )
     attributes = ((0,), (1,)) if neighbors == "change-one" else ((), (0, 1))
     families = tuple(zip(attributes, parts, strict=True))
@@ -116,7 +116,7 @@ def joint_question(
 
     def release(x: list[tuple[int, int]], size: int) -> NDArray[Any]:
         totals = [[_total(measure, x)] * size for measure in design.measures()]
-        return _released(design, totals, neighbors, 1, epsilon)
+        return _release(design, totals, neighbors, 1, epsilon)
 
     return release
 

@@ -53,8 +53,10 @@ def test_the_parts_for_one_number_are_correctly_rounded(scale: Fraction) -> None
     assert accuracy.expected_error(scale, law="discrete") == reference(lambda: moment(1))
     assert accuracy.expected_l1(scale, 7, law="discrete") == reference(lambda: 7 * moment(1))
     assert accuracy.root_mean_square(scale, law="discrete") == reference(lambda: mpmath.sqrt(moment(2)))
-    for at in (0, 1, 2.5, 40):
-        assert accuracy.tail(scale, at, law="discrete") == reference(lambda at=at: beyond(scale, math.floor(at)))
+    for point in (0, 1, 2.5, 40):
+        assert accuracy.tail(scale, point, law="discrete") == reference(
+            lambda point=point: beyond(scale, math.floor(point))
+        )
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -67,15 +69,15 @@ def test_the_parts_for_the_largest_of_many_are_correctly_rounded(scale: Fraction
     assert accuracy.expected_max(scale, d, law="continuous") == reference(
         lambda: size() * mpmath.fsum(1 / mpmath.mpf(k) for k in range(1, d + 1))
     )
-    at = 5 * scale
-    assert accuracy.max_tail(scale, d, at) == min(1, reference(lambda: d * mpmath.exp(-5)))
-    assert accuracy.max_tail(scale, d, at, law="continuous") == reference(lambda: 1 - (1 - mpmath.exp(-5)) ** d)
+    point = 5 * scale
+    assert accuracy.max_tail(scale, d, point) == min(1, reference(lambda: d * mpmath.exp(-5)))
+    assert accuracy.max_tail(scale, d, point, law="continuous") == reference(lambda: 1 - (1 - mpmath.exp(-5)) ** d)
 
     def below(k: int) -> mpmath.mpf:
         q = mpmath.exp(-1 / size())
         return (1 - 2 * q ** (k + 1) / (1 + q)) ** d
 
-    assert accuracy.max_tail(scale, d, at, law="discrete") == reference(lambda: 1 - below(math.floor(at)))
+    assert accuracy.max_tail(scale, d, point, law="discrete") == reference(lambda: 1 - below(math.floor(point)))
     last = int(scale * (60 + math.log(d))) + 60
     assert accuracy.expected_max(scale, d, law="discrete") == reference(
         lambda: mpmath.fsum(1 - below(k) for k in range(last))
@@ -88,8 +90,8 @@ def test_the_lemma_bounds_the_exact_laws(scale: Fraction, d: int) -> None:
     maxima = [accuracy.expected_max(scale, d, law=law) for law in ("discrete", "continuous", "lemma")]
     assert maxima == sorted(maxima)
     for t in (0, 1, 5):
-        at = Fraction(math.ceil(scale * (Fraction(math.log(d)) + t)))  # whole: a discrete tail jumps there
-        tails = [accuracy.max_tail(scale, d, at, law=law) for law in ("discrete", "continuous", "lemma")]
+        point = Fraction(math.ceil(scale * (Fraction(math.log(d)) + t)))  # whole: a discrete tail jumps there
+        tails = [accuracy.max_tail(scale, d, point, law=law) for law in ("discrete", "continuous", "lemma")]
         assert tails == sorted(tails)
         assert tails[-1] <= math.exp(-t) * (1 + 1e-12)
 
@@ -239,20 +241,20 @@ def test_the_joint_variance_has_the_tail_that_the_plan_assumes() -> None:
     assert abs(share - 0.05) < 6.5 * math.sqrt(0.05 * 0.95 / 4_000_000)
 
 
-def two_laplace_tail(first: float, second: float, at: float) -> float:
+def two_laplace_tail(first: float, second: float, point: float) -> float:
     """P(|first·Y₁ + second·Y₂| > at), with weights that differ."""
     parts = ((first, second), (second, first))
-    return sum(math.exp(-at / abs(a)) * a * a / (a * a - b * b) for a, b in parts)
+    return sum(math.exp(-point / abs(a)) * a * a / (a * a - b * b) for a, b in parts)
 
 
-@pytest.mark.parametrize("at", [0.1, 1.0, 3.0, 7.0])
-def test_the_worst_data_of_the_plans_are_the_worst(at: float) -> None:
+@pytest.mark.parametrize("point", [0.1, 1.0, 3.0, 7.0])
+def test_the_worst_data_of_the_plans_are_the_worst(point: float) -> None:
     for u in np.linspace(0.001, 0.499, 100):
         # mean, add-remove: (1−u)·Y₁ − u·Y₂ is never worse than Y₁
-        assert two_laplace_tail(1 - u, u, at) <= math.exp(-at)
+        assert two_laplace_tail(1 - u, u, point) <= math.exp(-point)
         # variance, change-one: (1−2u)·Y₁ − Y₂/2 is never worse than at u = 0
         if abs(1 - 2 * u - 0.5) > 1e-6:
-            assert two_laplace_tail(1 - 2 * u, 0.5, at) <= two_laplace_tail(1, 0.5, at) + 1e-12
+            assert two_laplace_tail(1 - 2 * u, 0.5, point) <= two_laplace_tail(1, 0.5, point) + 1e-12
         # variance, add-remove: weights of L1 norm at most 1, of which one alone has the heaviest tail
         for v in np.linspace(0, u * (1 - u), 20):
             assert abs(u**2 - v) + abs(u**2 - u - v) + abs((1 - u) ** 2 - v) <= 1 + 1e-12

@@ -66,12 +66,12 @@ def test_nobody_else_reads_what_a_unit_may_do() -> None:
 
 
 def test_terms_are_made_where_a_question_becomes_a_plan() -> None:
-    made = {
+    modules = {
         str(path)
         for path, node in nodes()
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Terms"
     }
-    assert made == {"release/split.py", "release/question.py"}
+    assert modules == {"release/split.py", "release/question.py"}
 
 
 def test_a_delta_is_divided_by_epsilon_and_nothing_else_is_done_to_it() -> None:
@@ -89,17 +89,17 @@ def test_a_delta_is_divided_by_epsilon_and_nothing_else_is_done_to_it() -> None:
 
 def test_noise_is_as_large_as_the_table_says() -> None:
     """With three times the Δ every scale is three times as large, and every rate a third, but for the rounding."""
-    some = [one for one in report._certificates() if "GROUP" not in one[0] and "laplace_mechanism" not in one[0]]
-    before = {one[:2]: one[2]() for one in some}
+    some = [row for row in report._certificates() if "GROUP" not in row[0] and "laplace_mechanism" not in row[0]]
+    before = {row[:2]: row[2]() for row in some}
     with mock.patch.multiple(Terms, **{name: tripled(name) for name in [*DELTAS, "steps", "touched"]}):
-        after = {one[:2]: one[2]() for one in some}
+        after = {row[:2]: row[2]() for row in some}
     compared = 0
     for key, certificate in before.items():
-        for one, two in zip(certificate.parts, after[key].parts, strict=True):
+        for row, two in zip(certificate.parts, after[key].parts, strict=True):
             scales = [
-                [scale * step for scale, step in zip(part.scales, part.steps, strict=True)] for part in (one, two)
+                [scale * step for scale, step in zip(part.scales, part.steps, strict=True)] for part in (row, two)
             ]
-            rates = [[part.facts.get(name, 0) for name in ("over", "under")] for part in (two, one)]
+            rates = [[part.facts.get(name, 0) for name in ("over", "under")] for part in (two, row)]
             for small, large in [*zip(*scales, strict=True), *zip(*rates, strict=True)]:
                 assert float(large) == pytest.approx(3 * float(small), rel=1e-4), key
                 compared += bool(small)
@@ -112,8 +112,8 @@ def tripled(name: str) -> object:
         return property(lambda self: 3 * real.func(self))
 
     def wrong(*given: object) -> object:
-        found = real(*given)
-        return [3 * scale for scale in found] if isinstance(found, list) else 3 * found
+        result = real(*given)
+        return [3 * scale for scale in result] if isinstance(result, list) else 3 * result
 
     return wrong
 

@@ -30,8 +30,8 @@ def ledger(tmp_path):
 def source(tmp_path):
     """Blocks with their people, and a column that nobody names."""
     rows = 5_000
-    people = pa.array([None if at % 7 == 0 else at % 50 for at in range(rows)], pa.int32())
-    table = pa.table({"block": [f"block {at}" for at in range(rows)], "people": people, "secret": people})
+    people = pa.array([None if number % 7 == 0 else number % 50 for number in range(rows)], pa.int32())
+    table = pa.table({"block": [f"block {number}" for number in range(rows)], "people": people, "secret": people})
     place = tmp_path / "counts.parquet"
     parquet.write_table(table.replace_schema_metadata({"about": "canary"}), place, row_group_size=999)
     return place
@@ -56,9 +56,9 @@ def test_every_number_gets_noise_and_keys_stay(source, tmp_path):
 
 
 def test_a_missing_number_is_not_told(source, tmp_path):
-    found = parquet.read_table(noised(source, tmp_path / "noisy.parquet"))
-    assert found["people"].null_count == 0
-    assert not found.schema.field("people").nullable
+    table = parquet.read_table(noised(source, tmp_path / "noisy.parquet"))
+    assert table["people"].null_count == 0
+    assert not table.schema.field("people").nullable
 
 
 def test_noise_of_a_tiny_scale_leaves_all_integers_exact(tmp_path):
@@ -72,8 +72,8 @@ def test_noise_of_a_tiny_scale_leaves_all_integers_exact(tmp_path):
     target = add_noise(
         tmp_path / "in.parquet", tmp_path / "out.parquet", columns=list(columns), sensitivity=1, epsilon=10**6
     )
-    found = parquet.read_table(target).to_pydict()
-    assert found == {"small": [-128, 0, 127], "unsigned": [0, 1, ENDS.max], "wide": [ENDS.min, 0, ENDS.max]}
+    table = parquet.read_table(target).to_pydict()
+    assert table == {"small": [-128, 0, 127], "unsigned": [0, 1, ENDS.max], "wide": [ENDS.min, 0, ENDS.max]}
 
 
 def test_a_sum_beyond_int64_is_held_at_its_end_and_never_wraps(tmp_path):
@@ -83,11 +83,11 @@ def test_a_sum_beyond_int64_is_held_at_its_end_and_never_wraps(tmp_path):
     target = add_noise(
         tmp_path / "in.parquet", tmp_path / "out.parquet", columns=["wide"], sensitivity=1, epsilon="0.001"
     )
-    found = parquet.read_table(target)["wide"].to_numpy()
-    assert (found[:rows] > 2**62).all()
-    assert (found[rows:] < -(2**62)).all()
-    assert (found[:rows] == ENDS.max).any()
-    assert (found[rows:] == ENDS.min).any()
+    numbers = parquet.read_table(target)["wide"].to_numpy()
+    assert (numbers[:rows] > 2**62).all()
+    assert (numbers[rows:] < -(2**62)).all()
+    assert (numbers[:rows] == ENDS.max).any()
+    assert (numbers[rows:] == ENDS.min).any()
 
 
 def test_several_files_become_one_in_their_order(source, tmp_path):
@@ -95,7 +95,7 @@ def test_several_files_become_one_in_their_order(source, tmp_path):
     parquet.write_table(parquet.read_table(source).slice(0, 10), other)
     target = noised([other, source], tmp_path / "noisy.parquet", keep=["block"])
     blocks = parquet.read_table(target)["block"].to_pylist()
-    assert blocks == [f"block {at}" for at in [*range(10), *range(5_000)]]
+    assert blocks == [f"block {number}" for number in [*range(10), *range(5_000)]]
 
 
 def test_a_file_without_rows_stays_without_rows(tmp_path):
@@ -105,17 +105,17 @@ def test_a_file_without_rows_stays_without_rows(tmp_path):
 
 
 def test_batches_are_noised_one_at_a_time():
-    asked = []
+    batches_made = []
 
     def batches():
-        for at in range(3):
-            asked.append(at)
-            yield pa.record_batch({"n": [at] * 10, "key": ["k"] * 10})
+        for number in range(3):
+            batches_made.append(number)
+            yield pa.record_batch({"n": [number] * 10, "key": ["k"] * 10})
 
-    found = noisy_batches(batches(), columns=["n"], keep=["key"], scale=Fraction(1))
-    assert asked == []
-    assert next(found).schema.names == ["n", "key"]
-    assert asked == [0]
+    noisy = noisy_batches(batches(), columns=["n"], keep=["key"], scale=Fraction(1))
+    assert batches_made == []
+    assert next(noisy).schema.names == ["n", "key"]
+    assert batches_made == [0]
 
 
 REFUSED = {
@@ -247,17 +247,17 @@ def test_what_was_broken_off_is_spent_and_never_drawn_again(source, tmp_path, le
 
 
 def test_a_stage_is_only_a_few_items_ahead():
-    made = []
+    items_made = []
 
     def items():
-        for at in range(100):
-            made.append(at)
-            yield at
+        for number in range(100):
+            items_made.append(number)
+            yield number
 
-    found = ahead(items())
-    assert [next(found) for _ in range(3)] == [0, 1, 2]
-    found.close()
-    assert len(made) <= 3 + 2 + 1
+    numbers = ahead(items())
+    assert [next(numbers) for _ in range(3)] == [0, 1, 2]
+    numbers.close()
+    assert len(items_made) <= 3 + 2 + 1
     assert list(ahead(range(10))) == list(range(10))
 
 

@@ -15,17 +15,17 @@ from discreet.release import mechanism
 AREAS, LEVELS = 90, 3
 ROWS = pa.table(
     {
-        "area": [f"area {at % (AREAS - 1)}" for at in range(4_000)],
-        "level": [at % 4 for at in range(4_000)],
-        "age": [at % 130 for at in range(4_000)],
-        "pay": [(at % 97) / 8 for at in range(4_000)],
+        "area": [f"area {number % (AREAS - 1)}" for number in range(4_000)],
+        "level": [number % 4 for number in range(4_000)],
+        "age": [number % 130 for number in range(4_000)],
+        "pay": [(number % 97) / 8 for number in range(4_000)],
     }
 )
 POLICY = {
     "source": ROWS,
     "version": "v1",
     "columns": {
-        "area": {"keys": [f"area {at}" for at in range(AREAS)]},
+        "area": {"keys": [f"area {number}" for number in range(AREAS)]},
         "level": {"keys": [0, 1], "other": "more"},
         "age": {"bounds": (0, 120)},
         "pay": {"bounds": (-3, 11)},
@@ -51,13 +51,13 @@ def test_without_noise_the_file_is_the_answer_in_memory(study, tmp_path, monkeyp
     plain = study.sql(QUESTION, epsilon=1).release()
     # another confidence makes it another question, and hardly moves an interval
     kept = study.sql(QUESTION, epsilon=1, confidence="0.9500000001").release(to=tmp_path / "cells.parquet")
-    found, wanted = kept.to_arrow().to_pydict(), plain.to_dict()
-    assert list(found) == list(wanted)
-    assert found.pop("area") == wanted.pop("area")
-    assert found.pop("level") == list(map(str, wanted.pop("level")))  # keys of two kinds are texts in a file
+    table, wanted = kept.to_arrow().to_pydict(), plain.to_dict()
+    assert list(table) == list(wanted)
+    assert table.pop("area") == wanted.pop("area")
+    assert table.pop("level") == list(map(str, wanted.pop("level")))  # keys of two kinds are texts in a file
     for name, column in wanted.items():
-        assert found[name] == pytest.approx(column, rel=1e-6, abs=1e-6), name
-    assert sum(found["people"]) == ROWS.num_rows
+        assert table[name] == pytest.approx(column, rel=1e-6, abs=1e-6), name
+    assert sum(table["people"]) == ROWS.num_rows
     assert len(kept) == AREAS * LEVELS
     assert parquet.ParquetFile(kept.path).num_row_groups == 2
 
@@ -65,17 +65,17 @@ def test_without_noise_the_file_is_the_answer_in_memory(study, tmp_path, monkeyp
 def test_every_cell_has_a_draw_of_its_own(study, tmp_path, monkeypatch):
     """A scale of 10⁶: 270 draws that are all different but for one chance in 50."""
     monkeypatch.setattr(answer_file, "_CELLS", 100)
-    found = study.sql(QUESTION, epsilon="0.000005").release(to=tmp_path / "cells.parquet").to_arrow()
-    assert len(set(found["people"].to_pylist())) > AREAS * LEVELS - 10
+    table = study.sql(QUESTION, epsilon="0.000005").release(to=tmp_path / "cells.parquet").to_arrow()
+    assert len(set(table["people"].to_pylist())) > AREAS * LEVELS - 10
 
 
 def test_the_file_has_plain_types_whatever_the_data(study, tmp_path):
-    found = study.sql(QUESTION, epsilon=1).release(to=tmp_path / "cells.parquet").to_arrow()
-    kinds = {field.name: str(field.type) for field in found.schema}
+    table = study.sql(QUESTION, epsilon=1).release(to=tmp_path / "cells.parquet").to_arrow()
+    kinds = {field.name: str(field.type) for field in table.schema}
     assert kinds["area"] == kinds["level"] == "string"
     assert {kinds[f"people{end}"] for end in ("", "_low", "_high")} == {"int64"}
     assert {kinds[f"years{end}"] for end in ("", "_low", "_high")} == {"double"}
-    assert not any(found.schema.field(name).nullable for name in kinds if name not in ("area", "level"))
+    assert not any(table.schema.field(name).nullable for name in kinds if name not in ("area", "level"))
 
 
 def test_the_ledger_keeps_the_hash_and_the_record_without_numbers(study, tmp_path):

@@ -23,15 +23,15 @@ def test_an_error_that_quotes_a_row_is_kept_nowhere(tmp_path):
 def test_an_answer_that_is_no_file_is_refused_as_one(tmp_path, answer):
     """Before the spend where the target is taken, and as the answer that it is where the question is the same."""
     target = tmp_path / "cells.parquet"
-    asked = {"study": "s", "query": "q", "epsilon": Fraction(1, 10), "request_id": "r", "data_version": "1"}
+    question = {"study": "s", "query": "q", "epsilon": Fraction(1, 10), "request_id": "r", "data_version": "1"}
     with Ledger.open(tmp_path / "ledger", new=True) as ledger:
         ledger.create("s", 1)
         ledger.record(ledger.spend("r", "q", "0.1", study="s", data_version="1"), answer)
         with pytest.raises(QueryRefused, match="released before, and not as a file"):
-            released(target, lambda _: {}, Asking(ledger=ledger, **asked))
+            released(target, lambda _: {}, Asking(ledger=ledger, **question))
         target.write_bytes(b"mine")
         with pytest.raises(InvalidParameter, match=r"cells\.parquet"):
-            released(target, lambda _: {}, Asking(ledger=ledger, **asked))
+            released(target, lambda _: {}, Asking(ledger=ledger, **question))
         with pytest.raises(InvalidParameter, match="request_id must be new"):
             discreet.sum([1], bounds=(0, 1), epsilon="0.1", ledger=ledger, study="s", request_id="r")
         assert (target.read_bytes(), ledger.verify()) == (b"mine", 3)

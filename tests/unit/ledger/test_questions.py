@@ -33,8 +33,8 @@ def test_fifty_spellings_are_one_query_one_charge_one_answer(place):
         answers = set()
         for number, parameters in enumerate(spellings):
             epsilon = ("0.1", 0.1, Fraction(1, 10))[number % 3]
-            asked = canonical("mean", parameters)
-            grant = ledger.spend(new_request_id(), asked, epsilon, study="s", data_version="1")
+            query = canonical("mean", parameters)
+            grant = ledger.spend(new_request_id(), query, epsilon, study="s", data_version="1")
             answers.add(grant.answer or ledger.record(grant, str(number).encode()))
         assert (answers, ledger.spent("s")) == ({b"0"}, Fraction(1, 10))
         ledger.spend(new_request_id(), canonical("mean", spellings[0]), "0.1", study="s", data_version="2")

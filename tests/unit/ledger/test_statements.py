@@ -59,7 +59,7 @@ def added_elsewhere(place, ledger, request_id, query="q", epsilon="0.1", analyst
         "analyst": analyst,
         "amount": charge(exact),
     }
-    values, _ = ledger._book._next(ledger._book._anchored("s").heads["s"], columns)
+    values, _ = ledger._book._next(ledger._book._read_anchor("s").heads["s"], columns)
     words = str((APPEND if analyst is None else APPEND_SHARED).compile(dialect=dialect()))
     with psycopg.connect(place.where, autocommit=True) as connection:
         return connection.execute(words, values).rowcount
@@ -79,7 +79,7 @@ def test_a_spend_is_one_statement_and_anchored(place, ledger, ways, analyst):
 
 def test_both_ways_write_the_same_entries(ledger, ways, tmp_path):
     """TRUST 21, 26, 28: whatever is asked; compared with a file, where there is only the ordinary way."""
-    asked = [
+    requests = [
         ("a", "q", "0.1", None, "1"),
         ("b", "q", "0.1", "ann", "1"),  # the same question
         ("c", "q", "1/3", "ann", "1"),
@@ -94,15 +94,15 @@ def test_both_ways_write_the_same_entries(ledger, ways, tmp_path):
     ]
 
     def outcomes(book):
-        found = []
-        for request, query, epsilon, analyst, version in asked:
+        rows = []
+        for request, query, epsilon, analyst, version in requests:
             try:
                 grant = book.spend(request, query, epsilon, study="s", analyst=analyst, data_version=version)
-                found.append(grant.repeated)
+                rows.append(grant.repeated)
             except (BudgetExceeded, InvalidParameter) as refusal:
-                found.append(str(refusal))
+                rows.append(str(refusal))
         changing = {"time": "", "nonce": "", "before": "", "hash": "", "terms": ""}
-        return found, [{**asdict(entry), **changing} for entry in book.entries()], book.verify()
+        return rows, [{**asdict(entry), **changing} for entry in book.entries()], book.verify()
 
     with Ledger.open(tmp_path / "file", new=True) as other:
         other.create("s", 1)
@@ -256,11 +256,11 @@ def test_a_lost_reply_is_spent_once(ledger, monkeypatch):
     execute = database._execute
 
     def lost(connection, statement, values):
-        found = execute(connection, statement, values)
+        rows = execute(connection, statement, values)
         if statement is APPEND:
             connection.dbapi_connection.close()
             raise psycopg.OperationalError("server closed the connection unexpectedly")
-        return found
+        return rows
 
     monkeypatch.setattr(database, "_execute", lost)
     with pytest.raises(EngineFailed, match="ask again with the same request id"):

@@ -21,7 +21,7 @@ def test_a_token_opens_what_it_was_made_for(access):
 
 
 def test_every_token_is_another(access):
-    tokens = {access.permit(f"a{at}", role="analyst", study="people") for at in range(50)}
+    tokens = {access.permit(f"a{index}", role="analyst", study="people") for index in range(50)}
     assert len(tokens) == 50
     assert all(len(token) == len("discreet_") + 16 + 1 + 64 for token in tokens)
 
@@ -34,9 +34,9 @@ def test_an_unknown_token_opens_nothing(access, wrong):
 
 def test_one_letter_decides(access):
     token = access.permit("ann", role="analyst", study="people")
-    for at in range(len(token)):
-        other = "0" if token[at] != "0" else "1"
-        assert access.person(token[:at] + other + token[at + 1 :]) is None
+    for index in range(len(token)):
+        other = "0" if token[index] != "0" else "1"
+        assert access.person(token[:index] + other + token[index + 1 :]) is None
     assert access.person(token.upper()) is None
     assert access.person(token + "\n") is None
 
@@ -105,10 +105,10 @@ def test_the_tables_take_no_nonsense(access, tmp_path):
 
 
 def test_many_at_once_each_get_one(tmp_path):
-    def permit(at):
-        return Access(tmp_path / "discreet.access", new=True).permit(f"a{at}", role="analyst", study="people")
+    def permit(index):
+        return Access(tmp_path / "discreet.access", new=True).permit(f"a{index}", role="analyst", study="people")
 
     with ThreadPoolExecutor(8) as pool:
         tokens = list(pool.map(permit, range(24)))
     access = Access(tmp_path / "discreet.access")
-    assert [access.person(token).name for token in tokens] == [f"a{at}" for at in range(24)]
+    assert [access.person(token).name for token in tokens] == [f"a{index}" for index in range(24)]

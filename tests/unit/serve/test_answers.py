@@ -11,7 +11,7 @@ from discreet.serve.answers import answer_body, answer_of, view_json
 TABLE = pa.table(
     {
         "place": ["north", "south"] * 50,
-        "age": [float(at) for at in range(100)],
+        "age": [float(index) for index in range(100)],
         "level": [1, 2] * 50,
         "day": pa.array(["2020-01-01", "2021-06-01"] * 50).cast(pa.date32()),
     }
@@ -38,23 +38,23 @@ def study(tmp_path_factory):
     policy = discreet.Policy(
         source=TABLE, table="t", columns=COLUMNS, epsilon=1000, neighbors="add-remove", version="1"
     )
-    with discreet.Study(policy, ledger=tmp_path_factory.mktemp("answers") / "t.ledger") as made:
-        yield made
+    with discreet.Study(policy, ledger=tmp_path_factory.mktemp("answers") / "t.ledger") as study:
+        yield study
 
 
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_an_answer_is_the_same_on_the_other_side(study, sql, tmp_path):
     plan = study.sql(sql, epsilon=1)
-    here = plan.release()
-    there = answer_of(json.loads(answer_body(here, "t", view_json(plan.query))))
-    assert there == here
-    assert there.content == here.content
-    assert repr(there) == repr(here)
-    assert there.to_dict() == here.to_dict()
-    assert there.to_arrow() == here.to_arrow()
-    assert (there.entry, there.epsilon, there.remaining) == (here.entry, here.epsilon, here.remaining)
+    local = plan.release()
+    remote = answer_of(json.loads(answer_body(local, "t", view_json(plan.query))))
+    assert remote == local
+    assert remote.content == local.content
+    assert repr(remote) == repr(local)
+    assert remote.to_dict() == local.to_dict()
+    assert remote.to_arrow() == local.to_arrow()
+    assert (remote.entry, remote.epsilon, remote.remaining) == (local.entry, local.epsilon, local.remaining)
     for suffix in (".csv", ".json", ".parquet"):
-        files = [answer.save(tmp_path / f"{at}{suffix}") for at, answer in enumerate((here, there))]
+        files = [answer.save(tmp_path / f"{index}{suffix}") for index, answer in enumerate((local, remote))]
         assert files[0].read_bytes() == files[1].read_bytes()
 
 
@@ -63,14 +63,14 @@ def test_the_figure_is_the_same_on_the_other_side(study, sql):
     from discreet.show import figures
 
     plan = study.sql(sql, epsilon=1)
-    here = plan.release()
-    there = answer_of(json.loads(answer_body(here, "t", view_json(plan.query))))
-    assert figures.make("release", answer=there).to_dict() == figures.make("release", answer=here).to_dict()
+    local = plan.release()
+    remote = answer_of(json.loads(answer_body(local, "t", view_json(plan.query))))
+    assert figures.make("release", answer=remote).to_dict() == figures.make("release", answer=local).to_dict()
 
 
 def test_a_changed_number_is_seen(study):
     plan = study.sql(QUESTIONS[0], epsilon=1)
-    told = json.loads(answer_body(plan.release(), "t", view_json(plan.query)))
-    told["record"]["numbers"]["a1"]["value"][0] += 1
+    content = json.loads(answer_body(plan.release(), "t", view_json(plan.query)))
+    content["record"]["numbers"]["a1"]["value"][0] += 1
     with pytest.raises(EngineFailed, match="damaged"):
-        answer_of(told)
+        answer_of(content)

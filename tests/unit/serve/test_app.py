@@ -7,20 +7,19 @@ from pyarrow import csv, parquet
 
 from discreet.serve.limits import Limits
 from discreet.serve.refusals import FAILURE
-from serving import BY_COUNTY, QUICK, body, folder_in_memory, served
-
-
-@pytest.fixture(scope="module")
-def site():
-    with folder_in_memory() as folder, served(folder, epsilon=100) as made:
-        yield made
+from serving import BY_COUNTY, QUICK, body, served
 
 
 def test_a_study_is_described_to_those_who_may_ask(site):
-    [told] = site.client().get("/studies").json()["studies"]
-    assert (told["name"], told["unit"], told["neighbors"], told["total"]) == ("people", "row", "add-remove", "100")
-    assert (told["allotment"], told["max_rows"]) == ("60", None)
-    county, age = told["columns"]
+    [content] = site.client().get("/studies").json()["studies"]
+    assert (content["name"], content["unit"], content["neighbors"], content["total"]) == (
+        "people",
+        "row",
+        "add-remove",
+        "100",
+    )
+    assert (content["allotment"], content["max_rows"]) == ("60", None)
+    county, age = content["columns"]
     assert (county["kind"], county["keys"]) == ("text", {"count": 3, "first": ["Dukes", "Essex", "Suffolk"]})
     assert (age["kind"], age["bounds"], age["keys"]) == ("number", [0, 120], None)
     [other] = site.client("zoe").get("/studies").json()["studies"]
@@ -28,12 +27,12 @@ def test_a_study_is_described_to_those_who_may_ask(site):
 
 
 def test_a_plan_is_what_the_study_says(site):
-    told = site.client().post("/plan", json=body(request_id=None, size=100)).json()
+    content = site.client().post("/plan", json=body(request_id=None, size=100)).json()
     plan = site.study.sql(BY_COUNTY, epsilon="0.1", size=100)
-    assert told["text"].split("\n")[1:] == repr(plan).split("\n")[1:]
-    assert [line["within"] for line in told["lines"]] == [line.within for line in plan.lines]
-    assert [line["title"] for line in told["lines"]] == ["people", "age"]
-    assert (told["epsilon"], told["cost"], told["cells"], told["columns"]) == (
+    assert content["text"].split("\n")[1:] == repr(plan).split("\n")[1:]
+    assert [line["within"] for line in content["lines"]] == [line.within for line in plan.lines]
+    assert [line["title"] for line in content["lines"]] == ["people", "age"]
+    assert (content["epsilon"], content["cost"], content["cells"], content["columns"]) == (
         "1/10",
         "1/10",
         3,
@@ -42,15 +41,15 @@ def test_a_plan_is_what_the_study_says(site):
 
 
 def test_what_is_left_is_what_is_left_of_the_share(site):
-    told = site.client("bob").post("/plan", json=body(request_id=None)).json()
-    assert told["remaining"] == "60"
-    assert "(left after: 59.9)" in told["text"]
+    content = site.client("bob").post("/plan", json=body(request_id=None)).json()
+    assert content["remaining"] == "60"
+    assert "(left after: 59.9)" in content["text"]
     assert site.client("cleo").post("/plan", json=body(request_id=None)).json()["remaining"] != "60"
 
 
 def test_the_curve_is_the_error_at_other_epsilons(site):
-    told = site.client().post("/plan", json=body(request_id=None, size=100)).json()
-    curve = told["curve"]
+    content = site.client().post("/plan", json=body(request_id=None, size=100)).json()
+    curve = content["curve"]
     assert curve["size"] == 100
     epsilons = [point["epsilon"] for point in curve["points"]]
     assert epsilons == sorted(epsilons)
@@ -61,8 +60,8 @@ def test_the_curve_is_the_error_at_other_epsilons(site):
 
 
 def test_the_curve_is_null_where_no_error_is_known(site):
-    told = site.client().post("/plan", json=body(request_id=None, sql="SELECT median(age) FROM people")).json()
-    assert all(point["reach"] in (None, [None]) for point in told["curve"]["points"])
+    content = site.client().post("/plan", json=body(request_id=None, sql="SELECT median(age) FROM people")).json()
+    assert all(point["reach"] in (None, [None]) for point in content["curve"]["points"])
 
 
 def test_every_term_of_a_plan_arrives(site):
@@ -76,47 +75,47 @@ def test_every_term_of_a_plan_arrives(site):
         simultaneous=True,
         weights={"people": 3},
     )
-    told = client.post("/plan", json=many).json()
+    content = client.post("/plan", json=many).json()
     plan = site.study.sql(BY_COUNTY, within=20, size=1000, confidence="0.9", simultaneous=True, weights={"people": 3})
-    assert told["epsilon"] == str(plan.epsilon)
-    assert (told["confidence"], told["simultaneous"], told["size"]) == ("9/10", True, 1000)
-    assert [line["scale"] for line in told["lines"]] == [str(line.scale) for line in plan.lines]
+    assert content["epsilon"] == str(plan.epsilon)
+    assert (content["confidence"], content["simultaneous"], content["size"]) == ("9/10", True, 1000)
+    assert [line["scale"] for line in content["lines"]] == [str(line.scale) for line in plan.lines]
 
 
 def test_a_number_in_json_is_the_same_as_its_text(site):
     client = site.client()
-    plain, text = (client.post("/plan", json=body(request_id=None, epsilon=one)).json() for one in (0.1, "0.1"))
+    plain, text = (client.post("/plan", json=body(request_id=None, epsilon=value)).json() for value in (0.1, "0.1"))
     assert plain == text
 
 
 def test_a_question_in_python_is_the_same_as_in_sql(site):
-    asked = {"people": {"kind": "Count"}, "age": {"kind": "Mean", "of": "age"}}
-    chain = body(sql=None, ask=asked, by=["county"], where=["age > 1"], epsilon="0.2")
+    question = {"people": {"kind": "Count"}, "age": {"kind": "Mean", "of": "age"}}
+    chain = body(sql=None, ask=question, by=["county"], where=["age > 1"], epsilon="0.2")
     same = "SELECT county, count(*) AS people, avg(age) AS age FROM PEOPLE WHERE age > 1 GROUP BY county"
-    answers = [site.client().post("/release", json=one).json() for one in (chain, body(sql=same, epsilon="0.2"))]
+    answers = [site.client().post("/release", json=value).json() for value in (chain, body(sql=same, epsilon="0.2"))]
     assert answers[0]["sha256"] == answers[1]["sha256"]
     assert answers[0]["table"] == answers[1]["table"]
     assert answers[0]["remaining"] == answers[1]["remaining"]
 
 
 def test_an_id_is_one_question_for_ever(site):
-    client, asked = site.client(), body(epsilon="0.03")
-    first = client.post("/release", json=asked)
+    client, question = site.client(), body(epsilon="0.03")
+    first = client.post("/release", json=question)
     assert first.status_code == 200
-    assert client.post("/release", json=asked).content == first.content
+    assert client.post("/release", json=question).content == first.content
     before = site.study.spent
     for change in ({"epsilon": "0.04"}, {"sql": BY_COUNTY + " LIMIT 1"}, {"confidence": "0.9"}):
-        refused = client.post("/release", json={**asked, **change})
+        refused = client.post("/release", json={**question, **change})
         assert (refused.status_code, set(refused.json())) == (409, {"error", "advice"})
     assert site.study.spent == before
 
 
 def test_an_id_belongs_to_its_owner(site):
-    asked = body(epsilon="0.05")
-    mine = site.client("ann").post("/release", json=asked).json()
-    other = {**asked, "epsilon": "0.06"}
+    question = body(epsilon="0.05")
+    mine = site.client("ann").post("/release", json=question).json()
+    other = {**question, "epsilon": "0.06"}
     theirs = site.client("bob").post("/release", json=other).json()
-    assert (mine["id"], theirs["id"]) == (f"ann:{asked['request_id']}", f"bob:{asked['request_id']}")
+    assert (mine["id"], theirs["id"]) == (f"ann:{question['request_id']}", f"bob:{question['request_id']}")
 
 
 def test_the_same_question_of_another_is_free(site):
@@ -129,12 +128,12 @@ def test_the_same_question_of_another_is_free(site):
 
 def test_an_answer_can_be_fetched_again_in_four_formats(site):
     client = site.client()
-    made = client.post("/release", json=body(epsilon="0.08")).json()
-    where = f"/releases/{made['id']}"
-    assert client.get(where).json() == made
-    assert client.get(f"/releases/{made['id'].partition(':')[2]}").json() == made
+    release = client.post("/release", json=body(epsilon="0.08")).json()
+    where = f"/releases/{release['id']}"
+    assert client.get(where).json() == release
+    assert client.get(f"/releases/{release['id'].partition(':')[2]}").json() == release
     table = parquet.read_table(io.BytesIO(client.get(f"{where}?format=parquet").content))
-    assert table.to_pydict() == made["table"]
+    assert table.to_pydict() == release["table"]
     by_accept = client.get(where, headers={"accept": "text/csv;q=0.9, application/json;q=0.2, */*;q=0.1"})
     assert by_accept.headers["content-type"].startswith("text/csv")
     assert csv.read_csv(io.BytesIO(by_accept.content)).column_names == table.column_names
@@ -156,18 +155,18 @@ def test_an_answer_can_be_fetched_again_in_four_formats(site):
 )
 def test_a_format_that_there_is_not_is_refused(site, path, accept, status):
     client = site.client()
-    made = client.post("/release", json=body(epsilon="0.08")).json()
-    assert client.get(f"/releases/{made['id']}{path}", headers={"accept": accept}).status_code == status
+    release = client.post("/release", json=body(epsilon="0.08")).json()
+    assert client.get(f"/releases/{release['id']}{path}", headers={"accept": accept}).status_code == status
 
 
 def test_another_s_release_is_not_there(site):
-    made = site.client("ann").post("/release", json=body(epsilon="0.09")).json()
+    release = site.client("ann").post("/release", json=body(epsilon="0.09")).json()
     nowhere = site.client("bob").get("/releases/ann:nothing")
     assert nowhere.status_code == 404
     for who in ("bob", "zoe"):
-        refused = site.client(who).get(f"/releases/{made['id']}")
+        refused = site.client(who).get(f"/releases/{release['id']}")
         assert (refused.status_code, refused.content) == (404, nowhere.content)
-    assert site.client("cleo").get(f"/releases/{made['id']}").json()["sha256"] == made["sha256"]
+    assert site.client("cleo").get(f"/releases/{release['id']}").json()["sha256"] == release["sha256"]
 
 
 def test_another_s_study_is_not_there(site):
@@ -202,27 +201,27 @@ def test_nothing_covers_the_version_of_the_data(site):
 
 def test_public_numbers_are_free_and_kept(tmp_path):
     with served(tmp_path, neighbors="change-one") as site:
-        asked = body(sql="SELECT count(*) AS n FROM people")
-        made = site.client().post("/release", json=asked).json()
-        assert (made["epsilon"], made["table"]["n"], made["remaining"]) == ("0", [400], "3/5")
-        assert site.client().get(f"/releases/{made['id']}").json() == made
-        assert site.client().post("/release", json=asked).json() == made
+        question = body(sql="SELECT count(*) AS n FROM people")
+        release = site.client().post("/release", json=question).json()
+        assert (release["epsilon"], release["table"]["n"], release["remaining"]) == ("0", [400], "3/5")
+        assert site.client().get(f"/releases/{release['id']}").json() == release
+        assert site.client().post("/release", json=question).json() == release
         assert site.study.spent == 0
 
 
 def test_too_little_left_is_refused_and_the_id_stays_free(site):
-    asked = body(epsilon="61")
-    refused = site.client().post("/release", json=asked)
+    question = body(epsilon="61")
+    refused = site.client().post("/release", json=question)
     assert refused.status_code == 403
     assert "share of analyst 'ann'" in refused.json()["error"]
-    assert site.client().post("/release", json={**asked, "epsilon": "0.15"}).status_code == 200
+    assert site.client().post("/release", json={**question, "epsilon": "0.15"}).status_code == 200
 
 
 def test_an_answer_of_too_many_numbers_is_refused(site, tmp_path):
-    many = {f"n{at}": {"kind": "Count", "of": f"age > {at}"} for at in range(101)}
+    many = {f"n{number}": {"kind": "Count", "of": f"age > {number}"} for number in range(101)}
     refused = site.client().post("/plan", json=body(request_id=None, sql=None, ask=many))
     assert (refused.status_code, "at most 100 statistics" in refused.json()["error"]) == (422, True)
-    shares = {"q": {"kind": "Quantile", "of": "age", "share": [f"{at}/102" for at in range(1, 102)]}}
+    shares = {"q": {"kind": "Quantile", "of": "age", "share": [f"{number}/102" for number in range(1, 102)]}}
     assert site.client().post("/plan", json=body(request_id=None, sql=None, ask=shares)).status_code == 422
     for most, status in ((5, 422), (6, 200)):
         (tmp_path / str(most)).mkdir()

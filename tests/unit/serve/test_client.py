@@ -6,56 +6,38 @@ import discreet
 from discreet.errors import BudgetExceeded, EngineFailed, InvalidParameter, QueryRefused
 from discreet.serve.bodies import Studies
 from discreet.serve.client import Server
-from serving import BY_COUNTY, folder_in_memory, running, served
-
-
-@pytest.fixture(scope="module")
-def site():
-    with folder_in_memory() as folder, served(folder, epsilon=100) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def url(site):
-    with running(site) as address:
-        yield address
-
-
-@pytest.fixture
-def remote(site, url):
-    with discreet.connect(url, site.tokens["ann"]) as found:
-        yield found
+from serving import BY_COUNTY
 
 
 def test_a_remote_plan_is_the_local_one(site, remote):
     terms = {"epsilon": "0.1", "size": 50, "confidence": 0.9, "simultaneous": True, "weights": {"people": 2}}
-    here, there = site.study.sql(BY_COUNTY, **terms), remote.sql(BY_COUNTY, **terms)
-    assert repr(there).split("\n")[1:] == repr(here).split("\n")[1:]
+    local, remote_plan = site.study.sql(BY_COUNTY, **terms), remote.sql(BY_COUNTY, **terms)
+    assert repr(remote_plan).split("\n")[1:] == repr(local).split("\n")[1:]
     for name in ("epsilon", "cost", "confidence", "simultaneous", "cells", "size", "lines", "notes", "warnings"):
-        assert getattr(there, name) == getattr(here, name), name
-    assert there.titles().items() <= here.titles().items()
+        assert getattr(remote_plan, name) == getattr(local, name), name
+    assert remote_plan.titles().items() <= local.titles().items()
 
 
 def test_a_remote_answer_is_the_local_one(site, remote, tmp_path):
-    there = remote.sql(BY_COUNTY, epsilon="0.2").release(request_id="one")
-    here = site.study.sql(BY_COUNTY, epsilon="0.2").release()
-    assert there == here  # the same question is one question, and this one was paid for
-    assert there.content == here.content
-    assert there.to_dict() == here.to_dict()
-    assert there.to_polars().equals(here.to_polars())
-    assert there.to_pandas().equals(here.to_pandas())
-    assert there.save(tmp_path / "a.csv").exists()
-    assert remote.sql(BY_COUNTY, epsilon="0.2").release(request_id="one") == there
-    assert remote.answer(there.entry) == there
-    assert remote.answer("one") == there
+    remote_plan = remote.sql(BY_COUNTY, epsilon="0.2").release(request_id="one")
+    local = site.study.sql(BY_COUNTY, epsilon="0.2").release()
+    assert remote_plan == local  # the same question is one question, and this one was paid for
+    assert remote_plan.content == local.content
+    assert remote_plan.to_dict() == local.to_dict()
+    assert remote_plan.to_polars().equals(local.to_polars())
+    assert remote_plan.to_pandas().equals(local.to_pandas())
+    assert remote_plan.save(tmp_path / "a.csv").exists()
+    assert remote.sql(BY_COUNTY, epsilon="0.2").release(request_id="one") == remote_plan
+    assert remote.answer(remote_plan.entry) == remote_plan
+    assert remote.answer("one") == remote_plan
 
 
 def test_the_chain_works(site, remote):
-    asked = {"people": discreet.Count(), "age": discreet.Quantile("age", [0.25, "3/4"])}
-    there = remote.where("age >= 20").where("age < 90").by("county").ask(**asked).plan(epsilon=Fraction(1, 3))
-    here = site.study.where("age >= 20").where("age < 90").by("county").ask(**asked).plan(epsilon="1/3")
-    assert there.lines == here.lines
-    assert there.release() == here.release()
+    questions = {"people": discreet.Count(), "age": discreet.Quantile("age", [0.25, "3/4"])}
+    remote_plan = remote.where("age >= 20").where("age < 90").by("county").ask(**questions).plan(epsilon=Fraction(1, 3))
+    local = site.study.where("age >= 20").where("age < 90").by("county").ask(**questions).plan(epsilon="1/3")
+    assert remote_plan.lines == local.lines
+    assert remote_plan.release() == local.release()
     assert remote.ask(n=discreet.Count("age")).plan(within=5).epsilon > 0
     assert remote.by("county").ask(n=discreet.Count()).plan(epsilon=1).cells == 3
 

@@ -23,9 +23,9 @@ def said(*arguments):
 def test_a_study_is_served_as_the_custodian_types_it(tmp_path):
     """token, serve, connect, ask, revoke: with real processes."""
     policy = written(tmp_path)
-    made = said("token", "ann", "--study", policy, "--allot", "0.5")
-    token = made.stdout.strip().splitlines()[-1]
-    assert "shown once" in made.output
+    output = said("token", "ann", "--study", policy, "--allot", "0.5")
+    token = output.stdout.strip().splitlines()[-1]
+    assert "shown once" in output.output
     assert {file.name for file in tmp_path.iterdir() if "access" in file.name} == {"discreet.access"}
     with process(policy, "--quantum", "0") as server:
         with discreet.connect(server.url, token) as remote:
@@ -76,8 +76,8 @@ def test_a_token_that_makes_no_sense_is_refused(tmp_path, arguments):
 
 
 def test_a_custodian_has_no_allotment(tmp_path):
-    made = said("token", "cleo", "--study", written(tmp_path), "--role", "custodian")
-    assert "the study's ε" in made.output
+    output = said("token", "cleo", "--study", written(tmp_path), "--role", "custodian")
+    assert "the study's ε" in output.output
 
 
 def test_what_is_missing_is_named(tmp_path):

@@ -8,63 +8,48 @@ from unittest import mock
 import pytest
 from pyarrow import csv, parquet
 
-import discreet
 from discreet.ask.policy import Policy
 from discreet.errors import BudgetExceeded, InvalidParameter, QueryRefused
 from discreet.serve.refusals import FAILURE
-from serving import COLUMNS, QUICK, body, folder_in_memory, people, running, served
+from serving import COLUMNS, QUICK, body, folder_in_memory, people, served
 
 BY_COUNTY = "SELECT county, count(*) AS people, avg(age) AS age FROM people GROUP BY county"
 TOTAL = "SELECT count(*) AS n FROM people"
 TABLES = {"by_county": BY_COUNTY, "total": TOTAL}
 
 
-def asked(**changed):
+def question_body(**changed):
     """A report to be released, with an id of its own."""
     return body(**{"sql": None, "tables": TABLES, "epsilon": "0.2", **changed})
 
 
-@pytest.fixture(scope="module")
-def site():
-    with folder_in_memory() as folder, served(folder, epsilon=100) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def url(site):
-    with running(site) as address:
-        yield address
-
-
-@pytest.fixture
-def remote(site, url):
-    with discreet.connect(url, site.tokens["ann"]) as found:
-        yield found
-
-
 def test_a_plan_is_what_the_study_says(site):
     before = site.study.spent
-    told = site.client("cleo").post("/report/plan", json=asked(request_id=None, title="Visits")).json()
+    response = site.client("cleo").post("/report/plan", json=question_body(request_id=None, title="Visits")).json()
     plan = site.study.report(TABLES, epsilon="0.2", title="Visits")
-    assert told["text"] == repr(plan)
-    assert [(line["table"], line["within"], line["one_by_one"]) for line in told["lines"]] == [
+    assert response["text"] == repr(plan)
+    assert [(line["table"], line["within"], line["one_by_one"]) for line in response["lines"]] == [
         (line.table, line.within, line.one_by_one) for line in plan.lines
     ]
-    assert (told["title"], told["epsilon"], told["confidence"]) == ("Visits", "1/5", "19/20")
-    assert sum(Fraction(one["epsilon"]) for one in told["measured"]) == Fraction(1, 5)
+    assert (response["title"], response["epsilon"], response["confidence"]) == ("Visits", "1/5", "19/20")
+    assert sum(Fraction(one["epsilon"]) for one in response["measured"]) == Fraction(1, 5)
     assert site.study.spent == before
 
 
 def test_one_release_is_one_spend_for_all_tables_which_agree(site):
-    before, report = site.study.spent, asked(epsilon="0.21", title="Visits", request_id="visits")
-    told = site.client().post("/report", json=report).json()
+    before, report = site.study.spent, question_body(epsilon="0.21", title="Visits", request_id="visits")
+    response = site.client().post("/report", json=report).json()
     assert site.study.spent - before == Fraction("0.21")
-    assert (told["id"], told["title"], told["epsilon"]) == ("discreet.report.ann:visits", "Visits", "21/100")
-    by_county, total = (told["tables"][name]["table"] for name in TABLES)
+    assert (response["id"], response["title"], response["epsilon"]) == (
+        "discreet.report.ann:visits",
+        "Visits",
+        "21/100",
+    )
+    by_county, total = (response["tables"][name]["table"] for name in TABLES)
     assert by_county["county"] == ["Dukes", "Essex", "Suffolk"]
     assert sum(by_county["people"]) <= total["n"][0] + 60  # rows of other counties are in the total alone
     assert by_county["people_low"][0] < by_county["people"][0] < by_county["people_high"][0]
-    assert site.client().post("/report", json=report).json() == told
+    assert site.client().post("/report", json=report).json() == response
     assert site.study.spent - before == Fraction("0.21")
     changed = {**report, "tables": {"total": TOTAL}}
     for path, other in (("/report", changed), ("/release", body(request_id="visits"))):
@@ -72,38 +57,38 @@ def test_one_release_is_one_spend_for_all_tables_which_agree(site):
 
 
 def test_another_analyst_has_the_same_report_free(site):
-    first = site.client().post("/report", json=asked(epsilon="0.22")).json()
-    before, question = site.study.spent, asked(epsilon="0.22")
-    told = site.client("bob").post("/report", json=question).json()
+    first = site.client().post("/report", json=question_body(epsilon="0.22")).json()
+    before, question = site.study.spent, question_body(epsilon="0.22")
+    response = site.client("bob").post("/report", json=question).json()
     assert site.study.spent == before
-    assert told["sha256"] == first["sha256"]
-    assert told["id"] == f"discreet.report.bob:{question['request_id']}"
-    assert site.client("bob").get(f"/reports/{question['request_id']}").json() == told
+    assert response["sha256"] == first["sha256"]
+    assert response["id"] == f"discreet.report.bob:{question['request_id']}"
+    assert site.client("bob").get(f"/reports/{question['request_id']}").json() == response
 
 
 def test_a_report_is_shown_again_and_its_tables_in_all_formats(site):
-    question = asked(epsilon="0.23", confidence="0.9", simultaneous=True, size=50, integers=True)
-    told, client = site.client().post("/report", json=question).json(), site.client()
-    for name in (question["request_id"], told["id"]):
-        assert client.get(f"/reports/{name}").json() == told
+    question = question_body(epsilon="0.23", confidence="0.9", simultaneous=True, size=50, integers=True)
+    response, client = site.client().post("/report", json=question).json(), site.client()
+    for name in (question["request_id"], response["id"]):
+        assert client.get(f"/reports/{name}").json() == response
     place = f"/reports/{question['request_id']}/by_county"
-    assert client.get(place).json() == told["tables"]["by_county"]
-    table = told["tables"]["by_county"]["table"]
+    assert client.get(place).json() == response["tables"]["by_county"]
+    table = response["tables"]["by_county"]["table"]
     assert all(isinstance(count, int) for count in table["people"])
     assert csv.read_csv(io.BytesIO(client.get(f"{place}?format=csv").content))["people"].to_pylist() == table["people"]
-    found = parquet.read_table(
+    columns = parquet.read_table(
         io.BytesIO(client.get(place, headers={"accept": "application/vnd.apache.parquet"}).content)
     )
-    assert found["age_low"].to_pylist() == table["age_low"]
+    assert columns["age_low"].to_pylist() == table["age_low"]
 
 
 def test_a_report_is_its_owners_and_the_custodians(site):
-    told = site.client().post("/report", json=asked(epsilon="0.24", request_id="mine")).json()
-    assert site.client("cleo").get(f"/reports/{told['id']}").json()["tables"].keys() == TABLES.keys()
+    response = site.client().post("/report", json=question_body(epsilon="0.24", request_id="mine")).json()
+    assert site.client("cleo").get(f"/reports/{response['id']}").json()["tables"].keys() == TABLES.keys()
     refusals = [
-        ("bob", told["id"]),
+        ("bob", response["id"]),
         ("bob", "mine"),
-        ("zoe", told["id"]),
+        ("zoe", response["id"]),
         ("ann", "other"),
         ("ann", "discreet.report."),
     ]
@@ -113,22 +98,22 @@ def test_a_report_is_its_owners_and_the_custodians(site):
     question = body(epsilon="0.24")
     assert site.client().post("/release", json=question).status_code == 200
     assert site.client().get(f"/reports/{question['request_id']}").status_code == 404
-    assert site.client(None).post("/report", json=asked()).status_code == 401
-    assert site.client("zoe").post("/report", json=asked()).status_code == 404
+    assert site.client(None).post("/report", json=question_body()).status_code == 401
+    assert site.client("zoe").post("/report", json=question_body()).status_code == 404
 
 
 def test_a_table_that_is_asked_alone_is_free_under_an_id_of_ones_own(site):
-    site.client().post("/report", json=asked(epsilon="0.25"))
+    site.client().post("/report", json=question_body(epsilon="0.25"))
     before, question = site.study.spent, body(sql=TOTAL, epsilon="0.01")
-    told = site.client("bob").post("/release", json=question).json()
-    assert told["id"] == f"bob:{question['request_id']}"
-    assert "ann" not in str(told)
-    assert site.client("bob").get(f"/releases/{question['request_id']}").json() == told
+    response = site.client("bob").post("/release", json=question).json()
+    assert response["id"] == f"bob:{question['request_id']}"
+    assert "ann" not in str(response)
+    assert site.client("bob").get(f"/releases/{question['request_id']}").json() == response
     assert site.study.spent == before
 
 
 def test_what_is_too_much_is_refused_before_it_is_paid_for(site):
-    fifty = {f"t{at}": TOTAL for at in range(51)}
+    fifty = {f"t{number}": TOTAL for number in range(51)}
     refused = {
         "has at most 50 statistics, this one has 51": {"tables": fifty},
         "share of analyst 'ann'": {"epsilon": "61"},
@@ -143,26 +128,26 @@ def test_what_is_too_much_is_refused_before_it_is_paid_for(site):
     }
     before = site.study.ledger.entries("people")
     for words, changed in refused.items():
-        told = site.client().post("/report", json=asked(**changed))
-        assert told.status_code in (400, 403, 422), words
-        assert words in told.json()["error"]
+        response = site.client().post("/report", json=question_body(**changed))
+        assert response.status_code in (400, 403, 422), words
+        assert words in response.json()["error"]
     assert site.study.ledger.entries("people") == before
 
 
 def test_a_report_of_many_numbers_is_refused():
     limits = replace(QUICK, most_numbers=6)
     with folder_in_memory() as folder, served(folder, limits=limits) as site:
-        told = site.client().post("/report", json=asked())
-        assert "has at most 6 numbers, this one has 7" in told.json()["error"]
+        response = site.client().post("/report", json=question_body())
+        assert "has at most 6 numbers, this one has 7" in response.json()["error"]
         by_county = {"tables": {"by_county": "SELECT county, count(*) FROM people GROUP BY county"}}
-        assert site.client().post("/report", json=asked(**by_county)).status_code == 200
+        assert site.client().post("/report", json=question_body(**by_county)).status_code == 200
         with mock.patch("discreet.serve.desk._MEASURED", 0):
-            assert "measured cells" in site.client().post("/report", json=asked(**by_county)).json()["error"]
+            assert "measured cells" in site.client().post("/report", json=question_body(**by_county)).json()["error"]
         assert site.study.spent == Fraction("0.2")
     with folder_in_memory() as folder, served(folder, limits=replace(QUICK, most_numbers=3)) as site:
-        told = site.client().post("/report", json=asked(**by_county, integers=True))
-        assert "cells of all columns together, this one has 4" in told.json()["error"]
-        assert site.client().post("/report", json=asked(**by_county)).status_code == 200
+        response = site.client().post("/report", json=question_body(**by_county, integers=True))
+        assert "cells of all columns together, this one has 4" in response.json()["error"]
+        assert site.client().post("/report", json=question_body(**by_county)).status_code == 200
 
 
 def test_the_longest_name_and_id_fit_into_the_ledger():
@@ -172,38 +157,38 @@ def test_the_longest_name_and_id_fit_into_the_ledger():
         name = "n" * 40
         site.study.ledger.allot(name, "0.5", study="people")
         site.tokens["long"] = str(site.access.permit(name, role="analyst", study=study_key(site.study)))
-        assert site.client("long").post("/report", json=asked(request_id="i" * 40)).status_code == 200
+        assert site.client("long").post("/report", json=question_body(request_id="i" * 40)).status_code == 200
 
 
 def test_a_report_that_failed_after_the_spend_is_told_nothing_of_and_charged_once(site):
-    before, question = site.study.spent, asked(epsilon="0.26")
+    before, question = site.study.spent, question_body(epsilon="0.26")
     with mock.patch("discreet.serve.desk.report_body", side_effect=RuntimeError("a row")):
-        told = site.client().post("/report", json=question)
-    assert (told.status_code, told.json()) == (503, FAILURE.body)
+        response = site.client().post("/report", json=question)
+    assert (response.status_code, response.json()) == (503, FAILURE.body)
     assert site.client().post("/report", json=question).status_code == 200
     assert site.study.spent - before == Fraction("0.26")
 
 
 def test_a_report_of_another_policy_is_not_shown_wrongly(tmp_path):
-    question = asked()
+    question = question_body()
     with served(tmp_path) as site:
         assert site.client().post("/report", json=question).status_code == 200
         keys = {"keys": ["Dukes", "Essex", "Norfolk", "Suffolk"]}
         terms = {"epsilon": 1, "version": "v1", "neighbors": "add-remove", "table": "people"}
         site.study.policy = Policy(source=people(), columns={**COLUMNS, "county": keys}, **terms)
-        told = site.client().get(f"/reports/{question['request_id']}")
-        assert told.status_code == 404
-        assert told.json()["error"] == "The policy has changed since this report was released."
+        response = site.client().get(f"/reports/{question['request_id']}")
+        assert response.status_code == 404
+        assert response.json()["error"] == "The policy has changed since this report was released."
 
 
 def test_a_remote_report_is_the_local_one(site, remote):
     terms = {"epsilon": Fraction(27, 100), "size": 50, "confidence": 0.9, "weights": {"total": 2}, "title": "Visits"}
-    here, there = site.study.report(TABLES, **terms), remote.report(TABLES, **terms)
-    assert repr(there).split("\n")[1:] == repr(here).split("\n")[1:]
+    local, remote_plan = site.study.report(TABLES, **terms), remote.report(TABLES, **terms)
+    assert repr(remote_plan).split("\n")[1:] == repr(local).split("\n")[1:]
     for name in ("title", "epsilon", "confidence", "simultaneous", "integers", "lines"):
-        assert getattr(there, name) == getattr(here, name), name
-    released = there.release(request_id="remote")
-    same = here.release()
+        assert getattr(remote_plan, name) == getattr(local, name), name
+    released = remote_plan.release(request_id="remote")
+    same = local.release()
     assert released.content == same.content
     assert (list(released), len(released), "total" in released) == (["by_county", "total"], 2, True)
     assert released["by_county"].to_polars().equals(same["by_county"].to_polars())
@@ -211,7 +196,7 @@ def test_a_remote_report_is_the_local_one(site, remote):
     assert (released.record, released.epsilon) == (same.record, same.epsilon)
     assert released.remaining == site.study.ledger.remaining("people", analyst="ann")
     assert repr(released).startswith("Report(Visits: by_county (3), total (1) · ε 0.27 spent, ")
-    assert there.release(request_id="remote").entry == released.entry == "discreet.report.ann:remote"
+    assert remote_plan.release(request_id="remote").entry == released.entry == "discreet.report.ann:remote"
     assert remote.released_report("remote").content == released.content
     with pytest.raises(InvalidParameter, match="the report has no table 'nothing'; it has by_county, total"):
         released["nothing"]

@@ -7,7 +7,7 @@ import pytest
 
 from discreet.serve.bodies import BODIES, Entry, Plan, Question, Request
 from discreet.serve.refusals import Refusal
-from discreet.serve.schema import DEEPEST, LONGEST, described, document, fields_of, fits, parsed, read
+from discreet.serve.schema import DEEPEST, LONGEST, document, fields_of, fits, json_schema, parse_json, read
 
 
 def nested(depth: int) -> bytes:
@@ -15,12 +15,12 @@ def nested(depth: int) -> bytes:
 
 
 def test_an_object_is_read_exactly():
-    found = parsed(
+    content = parse_json(
         '{"epsilon": 0.1, "size": 10, "sql": "ε [[[", "weights": {"a": 1e-3}, "on": true, "x": null}'.encode()
     )
-    assert found["epsilon"] == Decimal("0.1")
-    assert found["weights"] == {"a": Decimal("0.001")}
-    assert (found["size"], found["sql"], found["on"], found["x"]) == (10, "ε [[[", True, None)
+    assert content["epsilon"] == Decimal("0.1")
+    assert content["weights"] == {"a": Decimal("0.001")}
+    assert (content["size"], content["sql"], content["on"], content["x"]) == (10, "ε [[[", True, None)
 
 
 @pytest.mark.parametrize(
@@ -59,20 +59,20 @@ def test_an_object_is_read_exactly():
 )
 def test_everything_else_is_refused(body):
     with pytest.raises(Refusal) as caught:
-        parsed(body)
+        parse_json(body)
     assert caught.value.status == 400
 
 
 def test_the_limits_themselves_are_allowed():
-    assert parsed(nested(DEEPEST))
+    assert parse_json(nested(DEEPEST))
     text = b'{"a": "' + b"[" * (LONGEST - 9) + b'"}'
     assert len(text) == LONGEST
-    assert parsed(text)
+    assert parse_json(text)
 
 
 def test_one_byte_more_is_too_long():
     with pytest.raises(Refusal) as caught:
-        parsed(b'{"a": "' + b"x" * (LONGEST - 8) + b'"}')
+        parse_json(b'{"a": "' + b"x" * (LONGEST - 8) + b'"}')
     assert caught.value.status == 413
 
 
@@ -148,4 +148,4 @@ def test_every_body_is_described_with_all_of_its_fields():
         assert list(schemas[kind.__name__]["properties"]) == list(fields_of(kind))
     references = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(document())))
     assert references | {"Request", "Question"} <= set(schemas)
-    assert described(Plan) == {"$ref": "#/components/schemas/Plan"}
+    assert json_schema(Plan) == {"$ref": "#/components/schemas/Plan"}

@@ -6,7 +6,7 @@ import pytest
 
 from discreet.errors import InvalidParameter
 from discreet.serve.address import is_local
-from discreet.serve.server import Place, opened
+from discreet.serve.server import Endpoint, open_studies
 from serving import QUICK, running, served, written
 
 HASTY = replace(QUICK, patience=0.5)
@@ -16,20 +16,20 @@ HASTY = replace(QUICK, patience=0.5)
 def test_a_public_address_needs_tls_or_a_word(host, tmp_path):
     assert not is_local(host)
     with pytest.raises(InvalidParameter, match="--insecure-public"):
-        Place(host=host)
+        Endpoint(host=host)
     for more in ({"insecure_public": True}, {"tls_cert": tmp_path, "tls_key": tmp_path}):
-        assert Place(host=host, allowed_hosts=("data.example.org",), **more).hosts == {host, "data.example.org"}
+        assert Endpoint(host=host, allowed_hosts=("data.example.org",), **more).hosts == {host, "data.example.org"}
 
 
 def test_a_certificate_needs_its_key(tmp_path):
     with pytest.raises(InvalidParameter, match="together"):
-        Place(tls_cert=tmp_path)
+        Endpoint(tls_cert=tmp_path)
 
 
 def test_two_studies_of_one_name_are_refused(tmp_path):
     policy = written(tmp_path)
     with pytest.raises(InvalidParameter, match="twice"):
-        opened([policy, policy])
+        open_studies([policy, policy])
 
 
 @pytest.fixture(scope="module")

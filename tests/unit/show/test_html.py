@@ -47,17 +47,17 @@ class Cells(HTMLParser):
 
 
 def test_an_answer_is_a_table_and_a_key_is_escaped():
-    found = answer_of([group(1, ODD, [ODD, "b"])], {"<i>": ("count(*)", numbers([41207, -3], 120))})
-    cells = Cells(found._repr_html_())
+    answer = answer_of([group(1, ODD, [ODD, "b"])], {"<i>": ("count(*)", numbers([41207, -3], 120))})
+    cells = Cells(answer._repr_html_())
     assert cells.rows == [[ODD, "<i>"], [ODD, "41,207 ± 120"], ["b", "-3 ± 120"]]
     assert set(cells.tags) <= {
-        one + tag for tag in ("div", "table", "thead", "tbody", "tr", "th", "td") for one in ("", "/")
+        mark + tag for tag in ("div", "table", "thead", "tbody", "tr", "th", "td") for mark in ("", "/")
     }
-    assert "ε 0.2 spent, 0.8 left" in found._repr_html_()
+    assert "ε 0.2 spent, 0.8 left" in answer._repr_html_()
 
 
 def test_a_long_answer_shows_its_beginning_and_its_end():
-    keys = [f"k{at}" for at in range(3143)]
+    keys = [f"k{number}" for number in range(3143)]
     text = answer_of([group(1, "k", keys)], {"n": ("count(*)", numbers(list(range(3143)), 1))})._repr_html_()
     rows = Cells(text).rows
     assert [row[0] for row in rows[1:]] == [*keys[:10], "…", *keys[-10:]]

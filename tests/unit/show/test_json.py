@@ -15,13 +15,13 @@ def test_the_command_line_and_http_say_the_same_of_a_plan(tmp_path):
     policy = Policy(source=TABLE, table="t", columns=COLUMNS, epsilon=1)
     with Study(policy, ledger=tmp_path / "t.ledger") as study:
         plan = study.sql("SELECT place, count(*) AS n, median(age) FROM t GROUP BY place", epsilon="0.25")
-        there, here = plan_json(plan), plan_as_json(plan)
-    assert (there["epsilon"], there["cost"], there["cells"]) == ("1/4", here["epsilon"], here["rows"])
-    assert [line["title"] for line in there["lines"]] == [column["name"] for column in here["columns"]]
-    for line, column in zip(there["lines"], here["columns"], strict=True):
+        http, command_line = plan_json(plan), plan_as_json(plan)
+    assert (http["epsilon"], http["cost"], http["cells"]) == ("1/4", command_line["epsilon"], command_line["rows"])
+    assert [line["title"] for line in http["lines"]] == [column["name"] for column in command_line["columns"]]
+    for line, column in zip(http["lines"], command_line["columns"], strict=True):
         assert all(line[name] == column[name] for name in ("sensitivity", "scale", "step", "within"))
         assert line["reach"] == column["accuracy"]
-    json.dumps([there, here], allow_nan=False)
+    json.dumps([http, command_line], allow_nan=False)
 
 
 def test_a_question_is_found_in_its_canonical_text():

@@ -42,9 +42,9 @@ def test_a_report_needs_no_network_runs_nothing_and_escapes_keys():
 
 
 def test_what_simultaneous_intervals_mean_is_said():
-    found = answer()
-    found.record["simultaneous"] = True
-    assert "In 95 % of releases all true numbers of the table lie within their ± at once." in report.report(found)
+    released = answer()
+    released.record["simultaneous"] = True
+    assert "In 95 % of releases all true numbers of the table lie within their ± at once." in report.report(released)
 
 
 def test_a_report_is_html_only(tmp_path):

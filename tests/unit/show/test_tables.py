@@ -54,9 +54,9 @@ def test_the_page_says_how_the_numbers_were_made(saved):
     assert "<title>People & <more></title>" in text
     assert "3 tables, released together with ε = 1. All tables agree: every row counts in all of them alike." in text
     assert "ε = 1 was spent; 2 was left of the study's total. With one row more or less" in text
-    for one in tables.measured_sets(report.plan):
-        assert tables.set_text(one) in text
-        assert f">{float(Fraction(one['epsilon'])):.4g}<" in text
+    for cells in tables.measured_sets(report.plan):
+        assert tables.set_text(cells) in text
+        assert f">{float(Fraction(cells['epsilon'])):.4g}<" in text
     assert "age is measured by two cells: a row adds its place between 0 and 120" in text
     assert "Counts are whole and not negative: they are those of one set of rows" in text
     assert "Each true number lies within its ± in 95 % of releases." in text
@@ -69,8 +69,8 @@ def test_the_page_needs_no_network_runs_nothing_and_escapes_keys(saved):
     assert "<script" not in text
     assert MARKUP not in text
     assert html.escape(MARKUP) in text
-    known = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
-    assert set(re.findall(r"https?://[^\s\"'<)]+", text)) <= known
+    namespaces = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert set(re.findall(r"https?://[^\s\"'<)]+", text)) <= namespaces
     inside = {f"#{name}" for name in (*TABLES, "method")}
     assert set(re.findall(r'href="([^"]+)"', text)) == inside | {file.name for file in files} - {"index.html"}
     assert "prefers-color-scheme: dark" in text
@@ -153,8 +153,8 @@ def test_a_report_may_have_a_total_alone(tmp_path):
 
 def test_a_condition_is_said_with_its_table(tmp_path):
     few = TABLES["by_county"].replace(" GROUP", " WHERE level = 3 GROUP")
-    asked = {"few": few, "both": TABLES["both"]}
-    page = study_in(tmp_path).report(asked, epsilon=1).release().save(tmp_path / "out")[0].read_text("utf-8")
+    tables_asked = {"few": few, "both": TABLES["both"]}
+    page = study_in(tmp_path).report(tables_asked, epsilon=1).release().save(tmp_path / "out")[0].read_text("utf-8")
     assert html.unescape(page).count('Rows where ("level" = 3)') == 1
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from discreet import laplace_mechanism
 from discreet.verify import attacks
-from discreet.verify.attacks import Asked, asked_of_study, best_guess, without_account
+from discreet.verify.attacks import Answers, answers_of_study, best_guess, without_account
 from discreet.verify.binomial import chance_limit
 from discreet.verify.broken import float_noise, many_floats
 
@@ -22,19 +22,19 @@ BY_MECHANISM = [attacks.record, attacks.mean_record, attacks.difference, attacks
 
 @pytest.mark.parametrize("attack", [*BY_MECHANISM, attacks.reconstruction], ids=lambda attack: attack.__name__)
 def test_an_attack_breaks_the_naive_twin_and_not_discreet(attack):
-    found = attack()
-    assert found.works
-    assert found.held
-    assert found.verdict == "held"
+    result = attack()
+    assert result.works
+    assert result.held
+    assert result.verdict == "held"
 
 
 def test_the_texts_attacker_is_always_right_without_noise_and_as_often_as_theory_says_with_it():
     """For a count the bound e^ε/(1+e^ε) is reached: so neither more nor less noise goes unseen."""
     for epsilon in ("0.2", 1, 3):
-        found = attacks.record(epsilon=epsilon)
-        assert found.naive == 1
-        assert found.discreet <= chance_limit(found.allowed, found.trials)
-        assert 1 - found.discreet <= chance_limit(1 - found.allowed, found.trials)
+        result = attacks.record(epsilon=epsilon)
+        assert result.naive == 1
+        assert result.discreet <= chance_limit(result.allowed, result.trials)
+        assert 1 - result.discreet <= chance_limit(1 - result.allowed, result.trials)
 
 
 def exact(answer, **_):
@@ -60,7 +60,7 @@ def in_floats(answer, *, sensitivity, epsilon):
         (attacks.least_bits, in_floats),
         (attacks.precision, in_floats),
     ],
-    ids=lambda one: one.__name__,
+    ids=lambda attack: attack.__name__,
 )
 def test_control_a_broken_mechanism_is_called_broken(attack, broken):
     assert attack(mechanism=broken).verdict == "broken"
@@ -75,32 +75,32 @@ def test_a_naive_reconstruction_gets_more_than_95_of_100_records():
 
 
 def test_averaging_ends_at_the_budget():
-    found = attacks.repeats(questions=1, trials=50)
-    assert found.works
-    assert found.held
-    assert not found.faults
+    result = attacks.repeats(questions=1, trials=50)
+    assert result.works
+    assert result.held
+    assert not result.faults
 
 
 def test_a_study_answers_a_question_once_and_only_as_often_as_its_budget_pays():
-    found = asked_of_study(True, Fraction(3, 10), Fraction(1, 10))
-    assert len(found.answers) == 3
-    assert not found.faults
+    result = answers_of_study(True, Fraction(3, 10), Fraction(1, 10))
+    assert len(result.answers) == 3
+    assert not result.faults
 
 
 def test_control_a_study_that_draws_anew_for_ever_is_called_broken():
     def endless(secret, _total, each):
-        found = Asked()
-        found.answers = (30 + secret + many_floats(float(1 / each), 60_000)).tolist()
-        return found
+        result = Answers()
+        result.answers = (30 + secret + many_floats(float(1 / each), 60_000)).tolist()
+        return result
 
     assert attacks.repeats(trials=60, ask=endless).verdict == "broken"
 
 
 def test_control_a_fault_of_the_ledger_is_called_broken_whatever_the_rate():
     def overspent(*_):
-        found = Asked()
-        found.faults.add("more was answered than the budget pays for")
-        return found
+        result = Answers()
+        result.faults.add("more was answered than the budget pays for")
+        return result
 
     assert attacks.repeats(trials=5, ask=overspent).verdict == "broken"
 
@@ -110,9 +110,9 @@ def test_an_attack_that_does_not_even_break_its_twin_shows_nothing():
 
 
 def test_a_result_is_frozen():
-    found = attacks.Attack(name="a", what="b", trials=1, naive=1, discreet=0, allowed=0)
+    result = attacks.Attack(name="a", what="b", trials=1, naive=1, discreet=0, allowed=0)
     with pytest.raises(FrozenInstanceError):
-        found.discreet = 1
+        result.discreet = 1
 
 
 @pytest.mark.parametrize(("allowed", "trials"), [(0.5, 60), (0.731, 2_000), (0.525, 20_000)])
@@ -139,18 +139,18 @@ def test_success_grows_with_epsilon_from_a_coin_to_certainty():
 
 
 def test_the_table_has_a_line_and_a_sentence_for_each_attack(monkeypatch):
-    found = [
+    result = [
         attacks.Attack(name="one", what="does this", trials=10, naive=1, discreet=0, allowed=0),
         attacks.Attack(name="two", what="does that", trials=10, naive=1, discreet=1, allowed=0, faults=("a fault",)),
     ]
-    monkeypatch.setattr(attacks, "every", lambda: iter(found))
+    monkeypatch.setattr(attacks, "every", lambda: iter(result))
     lines = []
     assert not attacks.run(lines.append)
     text = "\n".join(lines)
     assert all(words in text for words in ("one", "does this", "held", "two", "does that", "broken", "a fault"))
     shown = []
     assert not attacks.run(shown.append, as_json=True)
-    assert [one["verdict"] for one in json.loads(shown[0])] == ["held", "broken"]
+    assert [attack["verdict"] for attack in json.loads(shown[0])] == ["held", "broken"]
 
 
 def test_every_attack_is_in_the_table(monkeypatch):

@@ -27,12 +27,12 @@ def always(value):
 
 
 def test_an_audit_of_exact_noise_comes_near_to_epsilon_and_stays_below():
-    found = audit(noisy, 5, 6, epsilon=1, draws=1_000_000)
-    assert 0.96 < found.bound < 1
-    assert not found.violated
-    assert found.verdict == "silent"
-    assert found.draws == 1_000_000
-    assert "at least 0.9" in repr(found)
+    result = audit(noisy, 5, 6, epsilon=1, draws=1_000_000)
+    assert 0.96 < result.bound < 1
+    assert not result.violated
+    assert result.verdict == "silent"
+    assert result.draws == 1_000_000
+    assert "at least 0.9" in repr(result)
 
 
 def test_both_directions_count():
@@ -44,8 +44,8 @@ def test_one_output_a_call_or_many_are_the_same_to_it():
     def one(x):
         return discreet.laplace_mechanism(x, sensitivity=1, epsilon=1)
 
-    found = audit(one, 5, 6, epsilon=1, draws=5_000)
-    assert 0.5 < found.bound < 1
+    result = audit(one, 5, 6, epsilon=1, draws=5_000)
+    assert 0.5 < result.bound < 1
 
 
 @pytest.mark.parametrize(
@@ -65,16 +65,16 @@ def test_one_output_a_call_or_many_are_the_same_to_it():
     ],
 )
 def test_every_kind_of_output_can_give_a_mechanism_away(mechanism, event):
-    found = audit(mechanism, 0, 1, epsilon=1, draws=2_000)
-    assert found.violated or event == ""
-    assert event in found.event
-    assert found.event in repr(found)
+    result = audit(mechanism, 0, 1, epsilon=1, draws=2_000)
+    assert result.violated or event == ""
+    assert event in result.event
+    assert result.event in repr(result)
 
 
 def test_residues_tails_and_single_values_are_looked_at():
     even = lambda x, size: 2 * noisy(0, size) if x else noisy(0, size)  # noqa: E731
-    found = audit(even, 0, 1, epsilon=1, draws=50_000)
-    assert found.violated
+    result = audit(even, 0, 1, epsilon=1, draws=50_000)
+    assert result.violated
     coarse = lambda x, size: noisy(0, size) / 8 + (x / 3 if x else 0)  # noqa: E731
     assert audit(coarse, 0, 1, epsilon=1, draws=50_000).violated
 
@@ -83,9 +83,9 @@ def test_a_nan_in_one_of_thousand_outputs_is_looked_at():
     def rare(x, size):
         return np.where(geometric(size) > 6, np.nan, 0.0) if x else np.zeros(size)
 
-    found = audit(rare, 0, 1, epsilon=1, draws=500_000)
-    assert found.violated
-    assert found.event == "NaN"
+    result = audit(rare, 0, 1, epsilon=1, draws=500_000)
+    assert result.violated
+    assert result.event == "NaN"
 
 
 def test_of_many_coordinates_those_that_tell_are_found():
@@ -96,9 +96,9 @@ def test_of_many_coordinates_those_that_tell_are_found():
         counts[[17, 41]] = (1, 0) if x else (0, 1)
         return counts + geometric(size * 60).reshape(size, 60)
 
-    found = audit(histogram, 0, 1, epsilon=1, draws=50_000)
-    assert 1.5 < found.bound < 2
-    assert "2 of them" in found.event
+    result = audit(histogram, 0, 1, epsilon=1, draws=50_000)
+    assert 1.5 < result.bound < 2
+    assert "2 of them" in result.event
 
 
 def test_an_error_rate_makes_the_bound_smaller():
@@ -107,10 +107,10 @@ def test_an_error_rate_makes_the_bound_smaller():
 
 
 def test_a_result_is_plain_data():
-    found = audit(noisy, 0, 1, epsilon="1/2", draws=1_000)
-    assert found.to_dict()["epsilon"] == "1/2"
-    assert set(found.to_dict()) >= {"epsilon", "bound", "draws", "event", "shares", "error_rate", "verdict"}
-    assert found.epsilon == Fraction(1, 2)
+    result = audit(noisy, 0, 1, epsilon="1/2", draws=1_000)
+    assert result.to_dict()["epsilon"] == "1/2"
+    assert set(result.to_dict()) >= {"epsilon", "bound", "draws", "event", "shares", "error_rate", "verdict"}
+    assert result.epsilon == Fraction(1, 2)
 
 
 @pytest.mark.parametrize("wrong", [{"epsilon": 0}, {"draws": 10}, {"error_rate": 2}, {"batch": 0}])

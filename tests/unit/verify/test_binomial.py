@@ -25,9 +25,9 @@ def test_the_bounds_are_clopper_and_pearsons_and_err_to_the_safe_side(successes,
 def test_chernoffs_bounds_are_never_narrower(doubt):
     successes = np.array([0, 1, 7, 500, 993, 999, 1000])
     low, high = binomial.chernoff(successes, 1000, doubt)
-    for one, below, above in zip(successes.tolist(), low, high, strict=True):
-        assert below <= binomial.lower(one, 1000, doubt) * (1 + 1e-9)
-        assert above >= binomial.upper(one, 1000, doubt) * (1 - 1e-9)
+    for count, below, above in zip(successes.tolist(), low, high, strict=True):
+        assert below <= binomial.lower(count, 1000, doubt) * (1 + 1e-9)
+        assert above >= binomial.upper(count, 1000, doubt) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("chance", [Fraction(1, 10), Fraction(1, 2), Fraction(97, 100)])

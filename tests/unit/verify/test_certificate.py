@@ -156,10 +156,10 @@ def test_control_a_plan_with_too_little_noise_is_not_proved(policy, changed):
         with pytest.raises(InvalidParameter, match="does not draw what its law asks for"):
             certify(plan)
         return
-    found = certify(plan)
-    assert not found.holds
-    assert found.loss > found.epsilon
-    assert "NOT proved" in repr(found)
+    certificate = certify(plan)
+    assert not certificate.holds
+    assert certificate.loss > certificate.epsilon
+    assert "NOT proved" in repr(certificate)
 
 
 def test_control_a_scale_a_billionth_too_small_is_not_proved():
@@ -189,17 +189,17 @@ def saved(tmp_path):
 
 
 def test_a_saved_certificate_is_checked_again(saved):
-    found = check(saved)
-    assert found.holds
-    assert found.to_dict() == json.loads(saved.read_text())
-    assert (found.unit, found.max_rows, found.neighbors, found.version) == (
+    certificate = check(saved)
+    assert certificate.holds
+    assert certificate.to_dict() == json.loads(saved.read_text())
+    assert (certificate.unit, certificate.max_rows, certificate.neighbors, certificate.version) == (
         "who",
         2,
         "change-one",
         discreet.__version__,
     )
-    assert "avg(pay)" in repr(found)
-    assert "mean" in found.query
+    assert "avg(pay)" in repr(certificate)
+    assert "mean" in certificate.query
 
 
 def smaller(text):

@@ -52,8 +52,8 @@ def test_half_of_the_noise_is_seen(neighbors, columns, asked, clauses, law):  # 
 def test_parts_that_add_up_to_more_than_one_are_seen(neighbors, columns, asked, clauses, law):  # noqa: ARG001
     plan = plan_of(neighbors, columns, asked, clauses)
     [share] = plan.shares
-    (attributes, part), *rest = share.design.families
-    design = replace(share.design, families=((attributes, part * Fraction(65, 64)), *rest))
+    (attributes, part), *others = share.design.families
+    design = replace(share.design, families=((attributes, part * Fraction(65, 64)), *others))
     assert not certify(replace(plan, shares=(replace(share, design=design),))).holds
 
 
@@ -61,8 +61,8 @@ def test_totals_that_a_row_moves_further_than_a_unit_are_refused():
     plan = plan_of("add-remove", {}, "count(*), avg(age)", "GROUP BY place")
     real = JointDesign.totals
 
-    def doubled(self, found, terms):
-        first, *others = real(self, found, terms)
+    def doubled(self, integers, terms):
+        first, *others = real(self, integers, terms)
         return [[2 * total for total in first], *others]
 
     with mock.patch.object(JointDesign, "totals", doubled), pytest.raises(InvalidParameter, match="moves the totals"):
@@ -73,13 +73,13 @@ def test_of_many_columns_any_total_that_a_row_moves_further_is_seen():
     """The rows that are tried are not only those in which the first columns are at their lower bounds."""
     asked = "count(*), avg(age), avg(pay), avg(age + pay), avg(age - pay), avg(2 * age), avg(2 * pay)"
     plan = plan_of("add-remove", FULL, asked, "GROUP BY place")
-    design, terms = next((one.design, one.terms) for one in plan.shares if isinstance(one.design, JointDesign))
+    design, terms = next((share.design, share.terms) for share in plan.shares if isinstance(share.design, JointDesign))
     real = JointDesign.totals
-    for at in range(0, len(design.units(terms)), 5):
+    for index in range(0, len(design.units(terms)), 5):
 
-        def tripled(self, found, terms, at=at):
-            totals = list(real(self, found, terms))
-            return [*totals[:at], [3 * total for total in totals[at]], *totals[at + 1 :]]
+        def tripled(self, integers, terms, index=index):
+            totals = list(real(self, integers, terms))
+            return [*totals[:index], [3 * total for total in totals[index]], *totals[index + 1 :]]
 
         with mock.patch.object(JointDesign, "totals", tripled), pytest.raises(InvalidParameter, match="moves the tot"):
             parts_of_plan(plan)

@@ -63,9 +63,9 @@ def contents(law, lower, upper, rows, cells):
 def worst(law, neighbors, scales, lower, upper, rows, cells, steps=None):
     """The largest loss over all pairs of units, with totals of others that make rounding worst."""
     steps = steps or [1] * len(scales)
-    found = [*{str(one): one for one in contents(law, lower, upper, rows, cells)}.values()]
+    states = [*{str(one): one for one in contents(law, lower, upper, rows, cells)}.values()]
     nothing = [[0] * len(scales) for _ in range(cells)]
-    pairs = product(found, found) if neighbors == "change-one" else product(found, [nothing])
+    pairs = product(states, states) if neighbors == "change-one" else product(states, [nothing])
     return max(
         sum(
             max(
@@ -124,12 +124,12 @@ def test_a_row_in_a_tree_is_in_one_node_of_each_level():
 
 def gaps(counts, share, offset, over, under):
     """What each cell costs, from the definition."""
-    total, found, before = sum(counts), [], 0
+    total, states, before = sum(counts), [], 0
     rank = share * total + offset
     for count in counts:
-        found.append(max(over * (before - rank), under * (rank - before - count), Fraction(0)))
+        states.append(max(over * (before - rank), under * (rank - before - count), Fraction(0)))
         before += count
-    return found
+    return states
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
@@ -146,8 +146,8 @@ def test_a_choice_costs_the_range_of_the_moves_of_its_gaps(neighbors, share, ove
         others = []
         for index in range(4):
             if counts[index]:
-                fewer = [count - (at == index) for at, count in enumerate(counts)]
-                others += [[count + (at == to) for at, count in enumerate(fewer)] for to in range(4)]
+                fewer = [count - (cell == index) for cell, count in enumerate(counts)]
+                others += [[count + (cell == to) for cell, count in enumerate(fewer)] for to in range(4)]
                 if neighbors == "add-remove":
                     others = [*others[:-4], fewer]
         for other, offset in product(others, (0, -1, Fraction(3, 2))):

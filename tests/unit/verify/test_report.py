@@ -27,12 +27,14 @@ def certificates():
 def quick(certificates):
     """Some subjects and controls, with fewer draws."""
     few = [
-        replace(one, draws=100_000) for one in report.subjects() if one.statistic in ("count", "randomized_response")
+        replace(subject, draws=100_000)
+        for subject in report.subjects()
+        if subject.statistic in ("count", "randomized_response")
     ]
-    some = [one for one in report.controls() if one.draws <= 1_000]
+    some = [subject for subject in report.controls() if subject.draws <= 1_000]
     rows = [("sums of a column", "change-one", lambda: PASSED)]
-    made = {"subjects": few, "controls": some, "_replays": rows, "_certificates": certificates}
-    with mock.patch.multiple(report, **{name: mock.Mock(return_value=value) for name, value in made.items()}):
+    replacements = {"subjects": few, "controls": some, "_replays": rows, "_certificates": certificates}
+    with mock.patch.multiple(report, **{name: mock.Mock(return_value=value) for name, value in replacements.items()}):
         yield
 
 
@@ -41,9 +43,9 @@ def test_the_report_shows_certificates_audits_and_controls():
     lines = []
     assert report.run(lines.append)
     text = "\n".join(lines)
-    for asked in CERTIFIED:
+    for name in CERTIFIED:
         for relation in report.RELATIONS:
-            assert any(line.startswith(f"✓ {asked} ") and relation in line for line in lines), (asked, relation)
+            assert any(line.startswith(f"✓ {name} ") and relation in line for line in lines), (name, relation)
     assert "randomized_response" in text
     assert "a row raises" in text
     assert "✗" not in text
@@ -55,13 +57,13 @@ def test_the_report_in_json_is_one_text():
     lines = []
     assert report.run(lines.append, as_json=True)
     [text] = lines
-    found = json.loads(text)
-    assert set(found) == {"certificates", "replays", "audits", "controls", "passed"}
-    assert found["replays"] == [
+    content = json.loads(text)
+    assert set(content) == {"certificates", "replays", "audits", "controls", "passed"}
+    assert content["replays"] == [
         {"name": "sums of a column", "neighbors": "change-one", "checks": PASSED.checks, "passed": True}
     ]
-    assert all(one["verdict"] == "silent" for one in found["audits"])
-    assert all(one["verdict"] == "violated" for one in found["controls"])
+    assert all(subject["verdict"] == "silent" for subject in content["audits"])
+    assert all(subject["verdict"] == "violated" for subject in content["controls"])
 
 
 @pytest.mark.usefixtures("quick")

@@ -23,7 +23,7 @@ from discreet.ask.scope import Scope, Typed
 from discreet.ask.sql import parser
 from discreet.ask.sql.aggregates import Aggregates
 from discreet.ask.sql.rows import Rows
-from discreet.ask.sql.select import Selection, condition
+from discreet.ask.sql.select import Selection
 from discreet.ask.sql.syntax import Node
 from discreet.ask.sql.words import name_in_sql
 from discreet.parameters import quote
@@ -32,20 +32,20 @@ from discreet.parameters import quote
 def parse(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Query:
     """The query that a SELECT asks; `QueryRefused` names what is not in the language, and what is."""
     select = parser.select(text, policy.columns)
-    asked, known = select.table.name, policy.table
-    if asked != known and (select.table.exact or asked.lower() != known.lower()):
-        raise refused(f"there is no table {quote(asked)}; the study has one: FROM {name_in_sql(known)}")
-    return Selection(_reader(policy, schema, select.alias or asked), select).query()
+    name, table = select.table.name, policy.table
+    if name != table and (select.table.exact or name.lower() != table.lower()):
+        raise refused(f"there is no table {quote(name)}; the study has one: FROM {name_in_sql(table)}")
+    return Selection(_reader(policy, schema, select.alias or name), select).query()
 
 
 def parse_condition(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Expression:
     """The condition on rows that a text such as "age >= 65" writes."""
-    return condition(_reader(policy, schema), _unnamed(text, policy))
+    return normal(_reader(policy, schema).rows.condition(_expression_of(text, policy)))
 
 
 def parse_expression(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Expression:
     """The expression over rows that a text such as "income / 1000" writes."""
-    return normal(_reader(policy, schema).rows.expression(_unnamed(text, policy)))
+    return normal(_reader(policy, schema).rows.expression(_expression_of(text, policy)))
 
 
 def parse_group(text: str, policy: Policy, schema: Mapping[str, Typed]) -> tuple[str, Group]:
@@ -58,7 +58,7 @@ def _reader(policy: Policy, schema: Mapping[str, Typed], table: str | None = Non
     return Aggregates(Rows(Scope(policy, schema), table or policy.table))
 
 
-def _unnamed(text: str, policy: Policy) -> Node:
+def _expression_of(text: str, policy: Policy) -> Node:
     item = parser.item(text, policy.columns)
     if item.alias is not None:
         raise refused("a name with AS is not in the language of an expression; leave it out")

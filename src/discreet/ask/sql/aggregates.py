@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.ask.declared import edges
-from discreet.ask.expression import Expression
-from discreet.ask.kinds import kind_of, refused
+from discreet.ask.kinds import refused
 from discreet.ask.query import Aggregate, Group, Quantiles
-from discreet.ask.sql.functions import AGGREGATES, ASKED, OTHER_AGGREGATES, QUANTILES
+from discreet.ask.sql.functions import AGGREGATES, OTHER_AGGREGATES, QUANTILES, STATISTIC_NAMES
 from discreet.ask.sql.rows import Rows, argument
 from discreet.ask.sql.syntax import Call, Literal, Name, Node, walk
 from discreet.ask.sql.words import QUANTITIES
@@ -34,7 +33,7 @@ class Aggregates:
             case "COUNT DISTINCT":
                 return self._units(node)
             case "COUNT_IF" | "COUNTIF":
-                return scope.count(self._condition(argument(node)))
+                return scope.count(self.rows.condition(argument(node)))
             case "HISTOGRAM":
                 return None
             case "MIN" | "MAX" if len(node.arguments) > 1:
@@ -43,26 +42,23 @@ class Aggregates:
                 if len(node.arguments) != 2:
                     raise refused("a quantile needs a share between 0 and 1, as in quantile(age, 0.9)")
                 return self.quantiles(node.arguments[0], shares_of(node.arguments[1]))
-            case name if name in ASKED:
-                statistic, sample = ASKED[name]
+            case name if name in STATISTIC_NAMES:
+                statistic, sample = STATISTIC_NAMES[name]
                 return statistic.asked(scope, read(argument(node)), sample=sample)
             case name if name in OTHER_AGGREGATES:
                 raise refused(f"{name} is not offered. {QUANTITIES}")
         return None
 
     def quantiles(self, subject: Node, shares: Sequence[Fraction]) -> Quantiles:
-        """Quantiles of a number."""
         return self.rows.scope.quantiles(self.rows.expression(subject), tuple(shares))
 
     def group(self, node: Node) -> Group:
-        """The group column that a node asks for."""
         match node:
             case Call("BIN", (subject, *limits)):
                 return self.bins(subject, limits)
         return self.rows.scope.group(self.rows.expression(node))
 
     def bins(self, subject: Node, limits: Sequence[Node]) -> Group:
-        """The group column of bins with these edges."""
         try:
             return self.rows.scope.group(self.rows.expression(subject), edges([_edge(limit) for limit in limits]))
         except InvalidParameter as error:
@@ -76,12 +72,6 @@ class Aggregates:
                 return scope.units()
         hint = f"write count(DISTINCT {unit})" if unit else "use GROUP BY and count(*)"
         raise refused(f"only units can be counted once each; {hint}")
-
-    def _condition(self, node: Node) -> Expression:
-        found = self.rows.expression(node)
-        if kind_of(found) != "truth":
-            raise refused("a condition is needed here, such as age >= 65")
-        return found
 
 
 def aggregating(node: Node) -> bool:

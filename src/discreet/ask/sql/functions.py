@@ -31,7 +31,7 @@ PART_FUNCTIONS: dict[str, DatePart] = {
 }
 UNITS: dict[str, Unit] = {unit: unit for unit in get_args(Unit)}
 
-ASKED: dict[str, tuple[Statistic, bool]] = {
+STATISTIC_NAMES: dict[str, tuple[Statistic, bool]] = {
     name: (row, sample)
     for row in STATISTICS.values()
     for sample, names in ((False, row.sql), (True, row.sample))
@@ -51,7 +51,7 @@ OTHER_AGGREGATES = frozenset(
     )
 )
 """Aggregates of other systems, which are refused as such."""
-AGGREGATES = ASKED.keys() | OTHER_AGGREGATES
+AGGREGATES = STATISTIC_NAMES.keys() | OTHER_AGGREGATES
 
 TYPES: dict[str, Type] = {
     **dict.fromkeys(("DOUBLE", "DOUBLE PRECISION", "FLOAT", "FLOAT4", "FLOAT8", "REAL"), "number"),

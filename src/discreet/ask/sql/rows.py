@@ -43,10 +43,10 @@ class Rows:
             case Call("+" | "-" | "*" | "/" as sign, (left, right)):
                 return row.Arithmetic(sign, read(left), read(right))
             case Call("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
-                return _compared(sign, read(left), read(right))
+                return _comparison(sign, read(left), read(right))
             case Call("between", (part, low, high)):
                 value = read(part)
-                return row.Every((_compared(">=", value, read(low)), _compared("<=", value, read(high))))
+                return row.Every((_comparison(">=", value, read(low)), _comparison("<=", value, read(high))))
             case Call("in", (part, *nodes)):
                 return _membership(read(part), [*map(read, nodes)])
             case Call("is null", (part,)):
@@ -72,11 +72,11 @@ class Rows:
             case Call(name) if name in functions.PART_FUNCTIONS:
                 return row.Part(functions.PART_FUNCTIONS[name], read(argument(node)))
             case Call("DATE_PART" | "DATEPART", (Literal(str() as part), date)):
-                return row.Part(_named(part, functions.PARTS), read(date))
+                return row.Part(_date_part(part, functions.PARTS), read(date))
             case Call("DATE_TRUNC" | "DATETRUNC", (Literal(str() as unit), date)):
-                return row.Truncated(_named(unit, functions.UNITS), read(date))
+                return row.Truncated(_date_part(unit, functions.UNITS), read(date))
             case Call("WEEKDAY" | "DAYOFWEEK" | "DAY_OF_WEEK" | "DOW"):
-                return row.Part(_named("weekday", functions.PARTS), read(argument(node)))
+                return row.Part(_date_part("weekday", functions.PARTS), read(argument(node)))
             case Call("COALESCE" | "IFNULL" | "NVL", parts):
                 return row.Coalesce(self._values(parts))
             case Call("LEAST", parts):
@@ -84,13 +84,19 @@ class Rows:
             case Call("GREATEST", parts):
                 return row.Function("greatest", tuple(map(read, parts)))
             case Call("SUBSTRING" | "SUBSTR", (text, first, *length)) if len(length) < 2:
-                rest = read(length[0]) if length else row.Constant(Fraction(LONGEST_TEXT), "number")
-                return row.Function("substring", (read(text), read(first), rest))
+                size = read(length[0]) if length else row.Constant(Fraction(LONGEST_TEXT), "number")
+                return row.Function("substring", (read(text), read(first), size))
             case Call("IF" | "IIF", (condition, value, *otherwise)) if len(otherwise) < 2:
                 return self._case(Case(None, ((condition, value),), *(otherwise or [Literal(None)])))
             case Call():
                 raise _unknown(node)
         assert_never(node)
+
+    def condition(self, node: Node) -> Expression:
+        condition = self.expression(node)
+        if kind_of(condition) != "truth":
+            raise refused(f"a condition is needed here, such as age >= 65, got a {kind_of(condition)}")
+        return condition
 
     def check_table(self, table: str | None) -> None:
         if table not in (None, self.table):
@@ -100,7 +106,7 @@ class Rows:
         conditions = [self.expression(condition) for condition, _ in node.branches]
         if node.subject is not None:
             subject = self.expression(node.subject)
-            conditions = [_compared("=", subject, condition) for condition in conditions]
+            conditions = [_comparison("=", subject, condition) for condition in conditions]
         *values, otherwise = self._values([*(value for _, value in node.branches), node.otherwise])
         return row.Case(tuple(zip(conditions, values, strict=True)), otherwise)
 
@@ -143,7 +149,7 @@ def _unknown(call: Call) -> Exception:
         return refused(f"{call.name} is not in the language here; aggregates stand in SELECT, HAVING and ORDER BY")
     if call.name in functions.USAGES:
         return refused(f"{call.name} is not in the language in this way; write {functions.USAGES[call.name]}")
-    near = did_you_mean(call.name, [*functions.OFFERED.split(", "), *functions.ASKED, "BIN"], cutoff=0.7)
+    near = did_you_mean(call.name, [*functions.OFFERED.split(", "), *functions.STATISTIC_NAMES, "BIN"], cutoff=0.7)
     hint = near or f"the functions are {functions.OFFERED}"
     return refused(f"{quote(call.name)} is not in the language; {hint}")
 
@@ -159,18 +165,18 @@ def _as_date(part: Expression) -> Expression:
 
 
 def _membership(part: Expression, values: Sequence[Expression]) -> Expression:
-    choices = [_dated(part, value)[1] for value in values]
+    choices = [_with_dates(part, value)[1] for value in values]
     constants = tuple(choice for choice in choices if isinstance(choice, row.Constant))
     if len(constants) < len(choices):
         raise refused("IN takes literals, as in IN ('a', 'b'); write x = y for a column")
     return row.Membership(part, constants)
 
 
-def _compared(sign: ComparisonSign, left: Expression, right: Expression) -> Expression:
-    return row.Comparison(sign, *_dated(left, right))
+def _comparison(sign: ComparisonSign, left: Expression, right: Expression) -> Expression:
+    return row.Comparison(sign, *_with_dates(left, right))
 
 
-def _dated(left: Expression, right: Expression) -> tuple[Expression, Expression]:
+def _with_dates(left: Expression, right: Expression) -> tuple[Expression, Expression]:
     """Both sides; a text literal beside a date is read as one."""
     kinds = kind_of(left), kind_of(right)
     if kinds == ("text", "date") and isinstance(left, row.Constant):
@@ -180,10 +186,10 @@ def _dated(left: Expression, right: Expression) -> tuple[Expression, Expression]
     return left, right
 
 
-def _named(name: str, known: dict[str, Value]) -> Value:
+def _date_part(name: str, names: dict[str, Value]) -> Value:
     """What a part or unit of a date is called here."""
-    if name.lower() in known:
-        return known[name.lower()]
+    if name.lower() in names:
+        return names[name.lower()]
     if name.lower() in ("dow", "dayofweek", "weekday"):
         raise refused("days of the week are ISODOW, with Monday as 1 and Sunday as 7")
-    raise refused(f"{quote(name)} is not a part of a date; the parts are {', '.join(known)}")
+    raise refused(f"{quote(name)} is not a part of a date; the parts are {', '.join(names)}")

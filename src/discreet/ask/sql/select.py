@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from discreet.ask import query as queries
-from discreet.ask.expression import Expression
-from discreet.ask.kinds import kind_of, refuse_alike, refused
+from discreet.ask.kinds import refuse_alike, refused
 from discreet.ask.normal import INVERSE, TRUE, decimal, normal
 from discreet.ask.query import Aggregate, Combined, Group, Named, Number, Output, Quantiles, Query, Test, group_text
 from discreet.ask.sql.aggregates import Aggregates, aggregating, shares_of
@@ -41,15 +40,15 @@ class Selection:
     def query(self) -> Query:
         select = self.select
         for node in select.groups:
-            self._add_group(self.reader.group(self._referred(node)))
+            self._add_group(self.reader.group(self._resolve(node)))
         for item in select.items:
             self._item(item)
         having = None if select.having is None else self._test(select.having, negated=False)
-        order = tuple((self._sorted(node), descending) for node, descending in select.order)
+        order = tuple((self._sort_key(node), descending) for node, descending in select.order)
         if not self.aggregates:
             raise refused("nothing is asked of the data; add count(*), or another aggregate")
         refuse_alike([name for name, _ in self.outputs])
-        where = None if select.where is None else condition(self.reader, select.where)
+        where = None if select.where is None else normal(self.reader.rows.condition(select.where))
         aggregates = tuple(("", aggregate) for aggregate in self.aggregates)
         groups, where = tuple(self.groups.values()), None if where == TRUE else where
         return queries.assembled(Query(aggregates, tuple(self.outputs), groups, where, having, order, select.limit))
@@ -58,7 +57,7 @@ class Selection:
         self.groups[group_text(group)] = group
         return Named(group_text(group))
 
-    def _referred(self, node: Node) -> Node:
+    def _resolve(self, node: Node) -> Node:
         """What GROUP BY 1, or GROUP BY a name of SELECT, stands for."""
         items = self.select.items
         match node:
@@ -164,7 +163,7 @@ class Selection:
                 return dict(self.outputs).get(name)
         return None
 
-    def _sorted(self, node: Node) -> Output:
+    def _sort_key(self, node: Node) -> Output:
         """What ORDER BY sorts by: a position, a column of the answer, or another output."""
         if isinstance(node, Literal) and isinstance(node.value, Fraction):
             return self.outputs[_index(node.value, len(self.outputs))][1]
@@ -184,13 +183,6 @@ class Selection:
             case Call("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
                 return Test(INVERSE[sign] if negated else sign, (self._number(left), self._number(right)))
         raise refused("HAVING compares released numbers, as in HAVING count(*) > 100; for rows use WHERE")
-
-
-def condition(reader: Aggregates, node: Node) -> Expression:
-    expression = normal(reader.rows.expression(node))
-    if kind_of(expression) != "truth":
-        raise refused(f"a condition is needed here, such as age >= 65, got a {kind_of(expression)}")
-    return expression
 
 
 def _index(position: Fraction, count: int) -> int:

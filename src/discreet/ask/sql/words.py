@@ -94,15 +94,14 @@ class Word(NamedTuple):
 
 
 def words_of(text: str) -> list[Word]:
-    """The words of a text, in order."""
     if len(text) > LONGEST_QUESTION:
         raise refused(f"a question may have {LONGEST_QUESTION:,} characters, got {len(text):,}; ask less at once")
-    words, at = [], 0
-    while at < len(text):
-        piece = _PATTERN.match(text, at)
+    words, start = [], 0
+    while start < len(text):
+        piece = _PATTERN.match(text, start)
         if piece is None:
-            raise _unreadable(text, at)
-        at, written = piece.end(), piece[0]
+            raise _unreadable(text, start)
+        start, written = piece.end(), piece[0]
         match piece.lastgroup:
             case "text":
                 words.append(Word(TEXT, written[1:-1].replace("''", "'"), written))
@@ -154,7 +153,6 @@ def label(words: Sequence[Word]) -> str:
 
 
 def is_plain(word: Word) -> bool:
-    """Whether a word is a name without quotes."""
     return (word.key[:1].isalpha() or word.key[:1] == "_") and word.key not in RESERVED
 
 
@@ -168,8 +166,8 @@ def name_in_sql(name: str) -> str:
     return name if is_word else quoted(name)
 
 
-def _unreadable(text: str, at: int) -> Exception:
-    piece = _UNKNOWN.findall(text, at)[0]
+def _unreadable(text: str, start: int) -> Exception:
+    piece = _UNKNOWN.findall(text, start)[0]
     if piece in (TEXT, QUOTED):
         return refused(f"this cannot be read as SQL: a {piece} has no other at its end")
     if piece == "/*":

@@ -42,11 +42,11 @@ def make(name: str, **options: Any) -> theme.Figure:
     """The figure of this name, with the options that its function takes."""
     if name not in NAMES:
         raise InvalidParameter(f"figure must be one of {', '.join(NAMES)}, got {quote(name)}")
-    known = inspect.signature(NAMES[name]).parameters
+    parameters = inspect.signature(NAMES[name]).parameters
     for option in options:
-        if option not in known:
-            raise InvalidParameter(f"figure {name} takes {', '.join(known)}, got {quote(option)}")
-    for needed, parameter in known.items():
+        if option not in parameters:
+            raise InvalidParameter(f"figure {name} takes {', '.join(parameters)}, got {quote(option)}")
+    for needed, parameter in parameters.items():
         if parameter.default is inspect.Parameter.empty and needed not in options:
             raise InvalidParameter(f"figure {name} needs {needed}")
     theme.altair()  # without the extra, nothing is looked at
@@ -54,10 +54,10 @@ def make(name: str, **options: Any) -> theme.Figure:
 
 
 def save(chart: theme.Figure, path: str | PathLike[str], *, force: bool = False, kept: Kept = NOTHING) -> Path:
-    """Write a figure as a new .png, .svg, .html or .json; the place comes back."""
-    place = Path(path)
+    """Write a figure as a new .png, .svg, .html or .json, and return its path."""
+    file = Path(path)
     content: str | bytes
-    match place.suffix.lower():
+    match file.suffix.lower():
         case ".png":
             content = theme.converter().vegalite_to_png(chart.to_dict(), scale=_SHARPNESS)
         case ".svg":
@@ -67,15 +67,15 @@ def save(chart: theme.Figure, path: str | PathLike[str], *, force: bool = False,
         case ".json":
             content = json.dumps(chart.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
         case _:
-            raise InvalidParameter(f"path must end in .png, .svg, .html or .json, got {quote(place.name)}")
-    return write(place, content, force=force, kept=kept)
+            raise InvalidParameter(f"path must end in .png, .svg, .html or .json, got {quote(file.name)}")
+    return write(file, content, force=force, kept=kept)
 
 
 def svg(chart: theme.Figure) -> str:
     """The picture as SVG, which turns dark where the reader prefers that."""
     text: str = theme.converter().vegalite_to_svg(chart.to_dict())
-    opening, rest = text.split(">", 1)
-    return f"{opening}><style>{theme.repaint()}</style>{rest}"
+    opening, body = text.split(">", 1)
+    return f"{opening}><style>{theme.repaint()}</style>{body}"
 
 
 def page(chart: theme.Figure) -> str:

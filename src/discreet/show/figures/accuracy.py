@@ -4,7 +4,7 @@
     a fraction, root mean square   1/(√2·n·sinh(ε/2)) by discrete Laplace noise
                                    1/(2·√n·sinh(ε/2)) by randomized response
 
-All axes are logarithms. An interval as wide as the bounds says nothing: everybody knew that before.
+All axes are logarithmic. An interval as wide as the bounds says nothing: the bounds are public.
 """
 
 from __future__ import annotations
@@ -41,34 +41,34 @@ def error(
     confidence: object = "0.95",
     width: object = theme.WIDTH,
 ) -> theme.Figure:
-    """The half-width of the interval of a mean against n and against ε, with the asked point on both."""
+    """The half-width of the interval of a mean against n and against ε, with the given point on both."""
     people, budget, level = exact_count("n", n), exact_epsilon(epsilon), exact_confidence(confidence)
     if isinstance(bounds, str):
         bounds = tuple(part.strip() for part in bounds.split(","))
     ends, wide = exact_bounds(bounds), exact_count("width", width)
 
-    def reach(units: int, at: Fraction) -> float:
-        return float(Laplace(sensitivity.mean(n=units, bounds=ends) / at).quantile((1 + level) / 2))
+    def reach(units: int, cost: Fraction) -> float:
+        return float(Laplace(sensitivity.mean(n=units, bounds=ends) / cost).quantile((1 + level) / 2))
 
-    own, asked = reach(people, budget), f"{float(level) * 100:g} %"
-    budgets = [at for at in (budget / 10, budget, budget * 10) if UNIT <= at <= LARGEST]
+    own, percent = reach(people, budget), f"{float(level) * 100:g} %"
+    budgets = [cost for cost in (budget / 10, budget, budget * 10) if UNIT <= cost <= LARGEST]
     over_n = [
-        {"x": units, "error": reach(units, at), "series": f"ε = {float(at):.4g}"}
-        for at in budgets
+        {"x": units, "error": reach(units, cost), "series": f"ε = {float(cost):.4g}"}
+        for cost in budgets
         for units in _steps(max(1, people // 100), min(MOST_UNITS, people * 100))
     ]
     sizes = [units for units in (people // 10, people, people * 10) if 1 <= units <= MOST_UNITS]
     over_epsilon = [
-        {"x": float(at), "error": reach(units, at), "series": f"n = {units:,}"}
+        {"x": float(cost), "error": reach(units, cost), "series": f"n = {units:,}"}
         for units in sizes
-        for at in _exact_around(budget)
+        for cost in _exact_around(budget)
     ]
     useless = float(ends[1] - ends[0])
-    left = _panel(over_n, "number of people n", f"± at {asked}", people, own, useless)
+    left = _panel(over_n, "number of people n", f"± at {percent}", people, own, useless)
     right = _panel(over_epsilon, "ε", None, float(budget), own, useless)
     sides = [panel.properties(width=max(120, (wide - 90) // 2), height=240) for panel in (left, right)]
     chart = alt.hconcat(*sides).resolve_scale(color="independent", strokeDash="independent")
-    within = f"n = {people:,}, ε = {float(budget):.4g}: within ± {own:.3g} at {asked}"
+    within = f"n = {people:,}, ε = {float(budget):.4g}: within ± {own:.3g} at {percent}"
     span = f"values from {float(ends[0]):.4g} to {float(ends[1]):.4g}"
     return theme.framed(chart, "The error of a mean", f"{within} (the dot); {span}", width=wide)
 
@@ -93,26 +93,26 @@ def planned(plan: Plan, *, width: object = theme.WIDTH) -> theme.Figure:
     """The errors of a plan against its ε, with the plan's own point on each curve."""
     wide, size, titles = exact_count("width", width), plan.size or _GUESS, plan.titles()
 
-    def reaches(at: Fraction) -> dict[str, float]:
-        """The half-widths where the whole plan has ε = at; quantiles have none before the release."""
+    def reaches(cost: Fraction) -> dict[str, float]:
+        """The half-widths where the whole plan costs so much; quantiles have none before the release."""
         return {
             line.name: line.reach
             for share in plan.shares
             if share.epsilon
-            for line in share.design.lines(share.terms, share.epsilon * at / plan.epsilon, plan.level, size)
+            for line in share.design.lines(share.terms, share.epsilon * cost / plan.epsilon, plan.level, size)
             if line.reach
         }
 
     own = reaches(plan.epsilon)
     if not own:
         raise InvalidParameter("the errors of this plan depend on the data: they are known when it is released")
-    around = {at: reaches(at) for at in _exact_around(plan.epsilon)}
+    around = {cost: reaches(cost) for cost in _exact_around(plan.epsilon)}
     span = float(min(around)), float(max(around))
     panels = []
     for name, reach in list(own.items())[:_MOST_PANELS]:
         values = [
-            {"x": float(at), "error": reached[name], "series": titles[name]}
-            for at, reached in around.items()
+            {"x": float(cost), "error": reached[name], "series": titles[name]}
+            for cost, reached in around.items()
             if name in reached
         ]
         panel = _panel(values, "ε of the plan", f"± {titles[name]}", float(plan.epsilon), reach, None, span)
@@ -172,11 +172,11 @@ def _lines(
 
 def _steps(first: int, last: int) -> list[int]:
     """Whole numbers in equal ratios."""
-    steps, at = [first], float(first)
-    while at < last:
-        at = min(float(last), at * 10 ** (1 / _DECADE))
-        if round(at) > steps[-1]:
-            steps.append(round(at))
+    steps, value = [first], float(first)
+    while value < last:
+        value = min(float(last), value * 10 ** (1 / _DECADE))
+        if round(value) > steps[-1]:
+            steps.append(round(value))
     return steps
 
 
@@ -189,5 +189,6 @@ def _powers(numbers: Iterable[float]) -> list[float]:
 
 def _exact_around(epsilon: Fraction) -> list[Fraction]:
     """ε from a hundredth of it to a hundred times it, itself included."""
-    factors = (Fraction(10 ** (at / _DECADE)).limit_denominator(10**6) for at in range(-2 * _DECADE, 2 * _DECADE + 1))
+    powers = range(-2 * _DECADE, 2 * _DECADE + 1)
+    factors = (Fraction(10 ** (power / _DECADE)).limit_denominator(10**6) for power in powers)
     return [epsilon * factor for factor in factors if UNIT <= epsilon * factor <= LARGEST]

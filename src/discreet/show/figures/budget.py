@@ -96,12 +96,12 @@ def _shares(spends: list[Entry], who: list[str], paint: dict[str, Any]) -> theme
     return bars + theme.dots(base, 60).encode(x=x, y=y, tooltip=["share:Q"], **paint)
 
 
-def _name(entry: Entry, known: list[str]) -> str:
+def _name(entry: Entry, names: list[str]) -> str:
     name = entry.analyst or _NOBODY
-    return name if name in known else _OTHERS
+    return name if name in names else _OTHERS
 
 
 def _span(entries: list[Entry]) -> list[str]:
     """From the first entry to the last, at least a minute: the ledger's times are whole seconds."""
-    first, last = (datetime.fromisoformat(entries[at].time) for at in (0, -1))
+    first, last = (datetime.fromisoformat(entries[index].time) for index in (0, -1))
     return [first.isoformat(), max(last, first + timedelta(minutes=1)).isoformat()]

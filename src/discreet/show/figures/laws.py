@@ -4,8 +4,8 @@
 
 `slide` is the proof as a picture: move one person, and the curve moves by at most Δ; the ratio of the two curves never
 leaves the lines e^ε and e^−ε. With `law="discrete"` the curves are those of the noise that is drawn, on the integers.
-`attacker` is what follows: who guesses between two data sets that differ in one person is right in a share of at most
-e^ε / (1 + e^ε), whatever they know and compute. Measured rates may be laid over it.
+`attacker` shows what follows: anyone who guesses between two data sets that differ in one person is right in a share of
+at most e^ε / (1 + e^ε), whatever they know and compute. Measured rates may be drawn over it.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def densities(*, scales: Iterable[object] = (1, 2, 4, 7), width: object = theme.
         raise InvalidParameter(f"scales must be one to {len(theme.SERIES)} numbers, got {len(laws)}")
     names = [f"λ = {float(law.scale):.4g}" for law in laws]
     reach = 2.2 * float(max(law.scale for law in laws))
-    points = [at / _POINTS * reach for at in range(-_POINTS, _POINTS + 1)]
+    points = [step / _POINTS * reach for step in range(-_POINTS, _POINTS + 1)]
     values = [
-        {"noise": at, "density": law.pdf(at), "scale": name}
+        {"noise": point, "density": law.pdf(point), "scale": name}
         for law, name in zip(laws, names, strict=True)
-        for at in points
+        for point in points
     ]
     chart = (
         theme.chart(values)
@@ -84,18 +84,18 @@ def attacker(
     *, measured: Iterable[tuple[object, object]] = (), largest: object = 6, width: object = theme.WIDTH
 ) -> theme.Figure:
     """The limit of an attacker's success against ε, with measured pairs (ε, rate) over it."""
-    wide, rates = exact_count("width", width), [_measured(pair) for pair in measured]
+    wide, rates = exact_count("width", width), [_rate_point(pair) for pair in measured]
     end = max([float(exact("largest", largest)), *(point["epsilon"] for point in rates)])
     if end > 700:
         raise InvalidParameter(f"largest must be at most 700, got {quote(largest)}")
 
     def limits(*epsilons: float) -> theme.Figure:
-        return theme.chart([{"epsilon": at, "rate": 1 / (1 + math.exp(-at))} for at in epsilons])
+        return theme.chart([{"epsilon": epsilon, "rate": 1 / (1 + math.exp(-epsilon))} for epsilon in epsilons])
 
     x = alt.X("epsilon:Q", title="ε", scale=alt.Scale(domain=[0, end], nice=False))
     percent, span = alt.Axis(format="%"), alt.Scale(domain=[0.45, 1.05], nice=False)
     y = alt.Y("rate:Q", title="right guesses", axis=percent, scale=span)
-    limit = limits(*(end * at / 200 for at in range(201))).mark_line().encode(x=x, y=y)
+    limit = limits(*(end * step / 200 for step in range(201))).mark_line().encode(x=x, y=y)
     marks = [
         {"rate": 1, "name": "without noise: always", "up": True},
         {"rate": 0.5, "name": "a coin: half of the time", "up": False},
@@ -123,10 +123,10 @@ def _continuous(scale: Fraction, delta: Fraction) -> Iterable[dict[str, Any]]:
     """Points of both curves; each peak is one of them."""
     law, shift, reach = Laplace(scale), float(delta), 4 * float(scale)
     inner = max(2, min(_POINTS, math.ceil(_POINTS * shift / reach)))
-    between = [shift * at / inner for at in range(inner + 1)]
-    outside = [reach * at / _POINTS for at in range(1, _POINTS + 1)]
-    points = [*(-at for at in reversed(outside)), *between, *(shift + at for at in outside)]
-    return (_pair(at, law.pdf(at), law.pdf(at - shift), shift, scale) for at in points)
+    between = [shift * step / inner for step in range(inner + 1)]
+    outside = [reach * step / _POINTS for step in range(1, _POINTS + 1)]
+    points = [*(-point for point in reversed(outside)), *between, *(shift + point for point in outside)]
+    return (_pair(point, law.pdf(point), law.pdf(point - shift), shift, scale) for point in points)
 
 
 def _discrete(scale: Fraction, delta: Fraction) -> Iterable[dict[str, Any]]:
@@ -136,13 +136,14 @@ def _discrete(scale: Fraction, delta: Fraction) -> Iterable[dict[str, Any]]:
     law, shift, reach = DiscreteLaplace(scale), int(delta), max(3, math.ceil(4 * scale))
     if 2 * reach + shift > _MOST_INTEGERS:
         raise InvalidParameter("sensitivity/epsilon must be at most 49 for the discrete law: use law='continuous'")
-    return (_pair(at, law.pmf(at), law.pmf(at - shift), shift, scale) for at in range(-reach, shift + reach + 1))
+    integers = range(-reach, shift + reach + 1)
+    return (_pair(number, law.pmf(number), law.pmf(number - shift), shift, scale) for number in integers)
 
 
-def _pair(at: float, first: float, second: float, shift: float, scale: Fraction) -> dict[str, Any]:
+def _pair(output: float, first: float, second: float, shift: float, scale: Fraction) -> dict[str, Any]:
     """One output: its chance from either data set, and their ratio e^((|y−Δ|−|y|)/λ), which cannot overflow here."""
-    ratio = math.exp((abs(at - shift) - abs(at)) / float(scale))
-    return {"output": at, "first": first, "second": second, "ratio": ratio}
+    ratio = math.exp((abs(output - shift) - abs(output)) / float(scale))
+    return {"output": output, "first": first, "second": second, "ratio": ratio}
 
 
 def _curves(values: list[dict[str, Any]], shift: str, discrete: bool, width: int) -> theme.Figure:
@@ -183,10 +184,10 @@ def _ratio(values: list[dict[str, Any]], epsilon: Fraction, discrete: bool) -> t
     return alt.layer(theme.dashed(lines), line, *points, *texts)
 
 
-def _measured(pair: Any) -> dict[str, float]:
+def _rate_point(pair: Any) -> dict[str, float]:
     match pair:
         case [epsilon, rate]:
-            at, share = exact_number("epsilon", epsilon), exact_number("rate", rate)
-            if at >= 0 and 0 <= share <= 1:
-                return {"epsilon": float(at), "rate": float(share)}
+            cost, share = exact_number("epsilon", epsilon), exact_number("rate", rate)
+            if cost >= 0 and 0 <= share <= 1:
+                return {"epsilon": float(cost), "rate": float(share)}
     raise InvalidParameter("measured must be pairs (epsilon, rate) with 0 ≤ rate ≤ 1")

@@ -46,22 +46,22 @@ def listed(
     axis = alt.Axis(labels=labels, ticks=False, domain=False, grid=False, title=keys.name if labels else None)
     many = 1 if series is None else len(series.different)
     scale = alt.Scale(domain=keys.different, padding=0.1 if many == 1 else 0.35)  # also a row without a number
-    place = {"y": alt.Y("key:N", sort=None, axis=axis, scale=scale)}
+    position = {"y": alt.Y("key:N", sort=None, axis=axis, scale=scale)}
     if many > 1 and series is not None:
-        place["yOffset"] = alt.YOffset("series:N", sort=[str(name) for name in series.different])
+        position["yOffset"] = alt.YOffset("series:N", sort=[str(name) for name in series.different])
     step = alt.Step(row if many == 1 else 14 * many, **({"for": "position"} if many > 1 else {}))
     base = _base(column, keys, series).properties(width=width, height=step)
     x = alt.X("value:Q", title=column.name, scale=alt.Scale(zero=column.from_zero))
     bars = None
     if column.from_zero and series is None:
-        bars = base.mark_bar(opacity=0.45, height={"band": 0.62}).encode(x=x, y=place["y"])
-    return _dotted(base, "x", x, place, _painted(series), tooltip=_tooltips(keys, series), under=bars)
+        bars = base.mark_bar(opacity=0.45, height={"band": 0.62}).encode(x=x, y=position["y"])
+    return _dotted(base, "x", x, position, _painted(series), tooltip=_tooltips(keys, series), under=bars)
 
 
 def crowded(column: Numbers, keys: Keys, width: int, *, chosen: list[int]) -> theme.Figure:
     """All rows as a band in the order of their numbers, and the chosen ones with their labels."""
     ranked = enumerate(column.ranked(), 1)
-    values = [{"rank": rank, "key": str(keys.labels[at]), **column.fields(at)} for rank, at in ranked]
+    values = [{"rank": rank, "key": str(keys.labels[row]), **column.fields(row)} for rank, row in ranked]
     base = theme.chart(values).properties(width=width, height=120)
     title, scale = f"{len(keys.labels):,} rows, largest first", alt.Scale(domain=[1, max(2, len(values))], nice=False)
     x = alt.X("rank:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6))
@@ -107,9 +107,9 @@ def ordered(column: Numbers, keys: Keys, series: Keys | None, width: int) -> the
 def _base(column: Numbers, keys: Keys, series: Keys | None) -> theme.Figure:
     """The released numbers as rows of a spec, each with its key and its series."""
     rows = []
-    for at, key in enumerate(keys.labels):
-        more = {} if series is None else {"series": str(series.labels[at])}
-        rows.append({"key": key, **more, **column.fields(at)})
+    for index, key in enumerate(keys.labels):
+        more = {} if series is None else {"series": str(series.labels[index])}
+        rows.append({"key": key, **more, **column.fields(index)})
     return theme.chart(rows)
 
 
@@ -121,7 +121,7 @@ def _dotted(
     base: theme.Figure,
     along: Literal["x", "y"],
     value: Any,
-    place: dict[str, Any],
+    position: dict[str, Any],
     paint: dict[str, Any],
     *,
     tooltip: list[Any],
@@ -132,16 +132,16 @@ def _dotted(
 
     def intervals(which: str, first: Any, last: Any, **look: Any) -> theme.Figure:
         rules = base.transform_filter(which).mark_rule(color=theme.BLUE[0], **look)
-        return rules.encode(**{along: first, f"{along}2": last}, **place, **color)
+        return rules.encode(**{along: first, f"{along}2": last}, **position, **color)
 
     finite = intervals(_FINITE, {"x": alt.X, "y": alt.Y}[along]("low:Q"), "high:Q", strokeWidth=2)
     end = alt.value({"x": "width", "y": "height"}[along])
     endless = intervals(_OPEN, alt.value(0), end, strokeDash=[2, 4])
-    dots = theme.dots(base, 45).encode(**{along: value}, tooltip=tooltip, **place, **paint)
+    dots = theme.dots(base, 45).encode(**{along: value}, tooltip=tooltip, **position, **paint)
     layers = [*([under] if under is not None else []), endless, finite, dots]
     if along == "x":
         missing = base.transform_filter(_NONE).mark_text(align="left", x=6)
-        layers.append(missing.encode(text=alt.value("missing"), **place))
+        layers.append(missing.encode(text=alt.value("missing"), **position))
     return alt.layer(*layers)
 
 

@@ -46,19 +46,19 @@ def release(
     wide = exact_count("width", width)
     match answer:
         case Answer():
-            return _drawn(released_table.of_answer(answer), column, wide)
+            return _draw(released_table.of_answer(answer), column, wide)
         case Histogram():
             return _histogram(answer, wide)
         case Cumulative():
             return _cumulative(answer, wide)
         case Release():
-            return _drawn(released_table.of_release(answer), column, wide)
+            return _draw(released_table.of_release(answer), column, wide)
         case Releases():
-            return _drawn(released_table.of_releases(answer), column, wide)
+            return _draw(released_table.of_releases(answer), column, wide)
     raise InvalidParameter(f"answer must be an answer or a release, got {quote(answer)}")
 
 
-def _drawn(table: Table, column: str | None, width: int) -> theme.Figure:
+def _draw(table: Table, column: str | None, width: int) -> theme.Figure:
     names = [numbers.name for numbers in table.columns]
     column = None if column is None else titled(column)
     if column is not None and column not in names:
@@ -73,17 +73,17 @@ def _drawn(table: Table, column: str | None, width: int) -> theme.Figure:
     if not shown or not len(table):
         empty = theme.chart([{"text": "no rows"}]).mark_text().encode(text="text:N")
         return theme.framed(empty, title, *notes, width=width, height=60)
-    chart, more = _arranged(table, shown, width)
+    chart, more = _arrange(table, shown, width)
     return theme.framed(chart, title if len(title) <= 80 else title[:79] + "…", *notes, more, width=width)
 
 
-def _arranged(table: Table, columns: list[Numbers], width: int) -> tuple[theme.Figure, str]:
+def _arrange(table: Table, columns: list[Numbers], width: int) -> tuple[theme.Figure, str]:
     """The panels of all columns, and what must be said of them."""
     if not table.keys:
         return theme.stacked([panels.lonely(column, width) for column in columns]), ""
     axis, series, facets = _roles(table.keys)
     if facets is not None:
-        return theme.stacked([_faceted(column, axis, facets, width) for column in columns]), ""
+        return theme.stacked([_facet(column, axis, facets, width) for column in columns]), ""
     if axis.kind in _SHAPES:
         return theme.stacked([_SHAPES[axis.kind](column, axis, series, width) for column in columns]), ""
     rows = len(axis.different)
@@ -93,7 +93,9 @@ def _arranged(table: Table, columns: list[Numbers], width: int) -> tuple[theme.F
         many = f"with labels: the {'first' if table.sorted else 'largest'} {len(chosen)} of {rows:,}"
         return theme.stacked([panels.crowded(column, axis, width, chosen=chosen) for column in columns]), many
     side, each = _across(width, len(columns))
-    drawn = [panels.listed(column, axis, series, each, labels=at % side == 0) for at, column in enumerate(columns)]
+    drawn = [
+        panels.listed(column, axis, series, each, labels=index % side == 0) for index, column in enumerate(columns)
+    ]
     return (alt.concat(*drawn, columns=side) if len(drawn) > 1 else drawn[0]), ""
 
 
@@ -114,10 +116,10 @@ def _roles(keys: tuple[Keys, ...]) -> tuple[Keys, Keys | None, Keys | None]:
                 return axis, other, None
             if len(other.different) <= panels.MOST_FACETS:
                 return axis, None, other
-    return _joined(keys), None, None
+    return _join_keys(keys), None, None
 
 
-def _joined(keys: tuple[Keys, ...]) -> Keys:
+def _join_keys(keys: tuple[Keys, ...]) -> Keys:
     """All keys as one, each row with a label of its own."""
     labels: list[Any] = []
     seen: Counter[str] = Counter()
@@ -128,12 +130,12 @@ def _joined(keys: tuple[Keys, ...]) -> Keys:
     return Keys(name=", ".join(column.name for column in keys), kind="text", labels=labels)
 
 
-def _faceted(column: Numbers, axis: Keys, facets: Keys, width: int) -> theme.Figure:
+def _facet(column: Numbers, axis: Keys, facets: Keys, width: int) -> theme.Figure:
     """One small picture for each key of the second column."""
     side, each = _across(width, width)
     drawn = []
     for name in facets.different:
-        rows = [at for at, label in enumerate(facets.labels) if label == name]
+        rows = [index for index, label in enumerate(facets.labels) if label == name]
         panel = _SHAPES.get(axis.kind, panels.listed)(column.only(rows), axis.only(rows), None, each)
         height = {"height": 140} if axis.kind in _SHAPES else {}
         drawn.append(panel.properties(title=alt.TitleParams(text=str(name), fontSize=12, offset=6), **height))

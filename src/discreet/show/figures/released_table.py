@@ -37,7 +37,7 @@ class Keys:
         return list(dict.fromkeys(self.labels))
 
     def only(self, rows: Iterable[int]) -> Keys:
-        return replace(self, labels=[self.labels[at] for at in rows])
+        return replace(self, labels=[self.labels[row] for row in rows])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +49,16 @@ class Numbers:
     """Whether a bar that begins at zero shows it well: counts and sums."""
     items: Sequence[tuple[Any, Any, Any]]
 
-    def fields(self, at: int) -> dict[str, Any]:
-        return dict(zip(("value", "low", "high"), map(plain, self.items[at]), strict=True))
+    def fields(self, row: int) -> dict[str, Any]:
+        return dict(zip(("value", "low", "high"), map(plain, self.items[row]), strict=True))
 
     def only(self, rows: Iterable[int]) -> Numbers:
-        return replace(self, items=[self.items[at] for at in rows])
+        return replace(self, items=[self.items[row] for row in rows])
 
     def ranked(self) -> list[int]:
         """The rows that have a number, the largest first."""
-        values = {at: self.fields(at)["value"] for at in range(len(self.items))}
-        return sorted((at for at in values if values[at] is not None), key=lambda at: -values[at])
+        values = {row: self.fields(row)["value"] for row in range(len(self.items))}
+        return sorted((row for row in values if values[row] is not None), key=lambda row: -values[row])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class Table:
 
 def of_answer(answer: Answer) -> Table:
     groups = {group.name: group for group in answer.query.groups}
-    asked = {statistic["name"]: statistic["asked"] for statistic in answer.record.get("statistics", [])}
+    aggregates = {statistic["name"]: statistic["asked"] for statistic in answer.record.get("statistics", [])}
     keys, columns = [], []
     for name, output in answer.query.outputs:
         source = output.name if isinstance(output, Named) else ""
@@ -85,7 +85,7 @@ def of_answer(answer: Answer) -> Table:
             labels = [_label(row[name][0], kind) for row in answer.rows]
             keys.append(Keys(name=titled(name), kind=kind, labels=labels))
         else:
-            from_zero = asked.get(source, "").startswith(("count(", "sum("))
+            from_zero = aggregates.get(source, "").startswith(("count(", "sum("))
             columns.append(Numbers(name=titled(name), from_zero=from_zero, items=[row[name] for row in answer.rows]))
     record = answer.record
     percent = f"{float(Fraction(record['confidence'])) * 100:g} %"
@@ -98,7 +98,7 @@ def of_release(release: Release) -> Table:
     """The table of a release out of memory: one number, or one row for each number."""
     note = f"intervals at 95 % · ε {shown(release.epsilon)} · {release.neighbors}"
     items = triples(release)
-    labels = Keys(name="number", kind="text", labels=[str(at) for at in range(len(items))])
+    labels = Keys(name="number", kind="text", labels=[str(row) for row in range(len(items))])
     keys = (labels,) if isinstance(release, Vector) else ()
     column = Numbers(name=release.statistic, from_zero=release.statistic in ("count", "sum"), items=items)
     return Table(keys=keys, columns=(column,), note=f"{note} · {release.note}" if release.note else note, sorted=False)

@@ -1,4 +1,4 @@
-"""The look of every figure: colours, sizes, and the one door to altair.
+"""The look of every figure: colours, sizes, and the only import of altair.
 
 A figure has a card of its own behind it, so that its text reads on any page: dark on a light card in pictures and
 notebooks; in SVG and HTML also light on a dark card where the reader prefers dark. Both come from one table of pairs,

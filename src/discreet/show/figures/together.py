@@ -40,9 +40,9 @@ def together(*, epsilon: object = 1, sizes: dict[str, int] | None = None, width:
         for series, error in zip(_NAMES, (alone / float(budget), near), strict=True)
     ]
     mean = math.sqrt(sum(error**2 for _, error in rows) / len(rows))
-    said = f"{alone / float(budget):.3g} one by one, {mean:.3g} together in the mean; {sets} sets are measured"
+    subtitle = f"{alone / float(budget):.3g} one by one, {mean:.3g} together in the mean; {sets} sets are measured"
     title = f"{len(rows)} tables at ε = {float(budget):.4g}"
-    return theme.framed(_drawn(values, [name for name, _ in rows]), title, said, width=wide, height=18 * len(rows))
+    return theme.framed(_draw(values, [name for name, _ in rows]), title, subtitle, width=wide, height=18 * len(rows))
 
 
 def _errors(sizes: dict[str, int]) -> tuple[dict[str, float], int]:
@@ -56,11 +56,11 @@ def _errors(sizes: dict[str, int]) -> tuple[dict[str, float], int]:
         targets.append(Target(levels, spreads))
     measured = allocated(axes, tuple(targets), frozenset(), known=False)
     names = [" × ".join(name for index, name in enumerate(sizes) if index in table) for table in tables]
-    found = [math.sqrt(variance(axes, target, measured, known=False)) for target in targets]
-    return dict(zip(names, found, strict=True)), len(measured)
+    errors = [math.sqrt(variance(axes, target, measured, known=False)) for target in targets]
+    return dict(zip(names, errors, strict=True)), len(measured)
 
 
-def _drawn(values: list[dict[str, Any]], order: list[str]) -> theme.Figure:
+def _draw(values: list[dict[str, Any]], order: list[str]) -> theme.Figure:
     """For each table two points on a line."""
     base = theme.chart(values)
     y = alt.Y("table:N", sort=order, title=None, axis=alt.Axis(labelLimit=260, grid=False))

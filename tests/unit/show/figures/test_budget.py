@@ -11,9 +11,9 @@ from released import data_in
 
 @pytest.fixture
 def ledger(tmp_path):
-    with Ledger.open(tmp_path / "study.ledger", new=True) as found:
-        found.create("people", 1)
-        yield found
+    with Ledger.open(tmp_path / "study.ledger", new=True) as ledger:
+        ledger.create("people", 1)
+        yield ledger
 
 
 def test_spends_add_up_by_name_under_the_total(ledger):
@@ -36,9 +36,9 @@ def test_spends_add_up_by_name_under_the_total(ledger):
 
 
 def test_many_names_share_a_color(ledger):
-    for at in range(9):
-        ledger.allot(f"analyst {at}", "0.1", study="people")
-        ledger.spend(f"r{at}", f"q{at}", f"0.0{at + 1}", study="people", analyst=f"analyst {at}")
+    for number in range(9):
+        ledger.allot(f"analyst {number}", "0.1", study="people")
+        ledger.spend(f"r{number}", f"q{number}", f"0.0{number + 1}", study="people", analyst=f"analyst {number}")
     names = {row["analyst"] for row in data_in(ledger.figure()) if "analyst" in row}
     shares = {row["analyst"]: row["share"] for row in data_in(ledger.figure()) if "share" in row}
     assert shares["others"] == pytest.approx(0.01 + 0.02 + 0.03 + 0.04 + 0.05)
@@ -47,10 +47,10 @@ def test_many_names_share_a_color(ledger):
 
 def test_of_very_many_spends_some_are_drawn_and_the_last_one_always(ledger, monkeypatch):
     monkeypatch.setattr(budget, "_MOST_POINTS", 4)
-    for at in range(10):
-        ledger.spend(f"r{at}", f"q{at}", "0.0625", study="people")
+    for number in range(10):
+        ledger.spend(f"r{number}", f"q{number}", "0.0625", study="people")
     spent = {row["spent"]: None for row in data_in(ledger.figure()) if "epsilon" in row}
-    assert list(spent) == [0.0625 * at for at in (1, 4, 7, 10)]
+    assert list(spent) == [0.0625 * number for number in (1, 4, 7, 10)]
 
 
 def test_an_untouched_budget_can_be_drawn(ledger):

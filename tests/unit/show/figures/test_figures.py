@@ -85,8 +85,8 @@ def test_what_cannot_be_made_is_refused_with_a_sentence(tmp_path):
 
 def test_altair_is_not_loaded_before_a_figure_is_made():
     code = "import sys, discreet.show.figures; print([m for m in ('altair', 'vl_convert') if m in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -17,8 +17,8 @@ from released import answer_of, data_in, group, numbers, triples_in
 
 COUNTIES = ["Dukes", "Essex", "Suffolk"]
 BINS = {"edges": tuple(Fraction(edge) for edge in (0, 18, 65, 120))}
-YEARS = [Fraction(2000 + at) for at in range(9)]
-DAYS = [datetime(2024, 1, 1) + timedelta(days=at) for at in range(100)]  # noqa: DTZ001
+YEARS = [Fraction(2000 + number) for number in range(9)]
+DAYS = [datetime(2024, 1, 1) + timedelta(days=number) for number in range(100)]  # noqa: DTZ001
 SHAPES = {
     "three groups": [group(1, "county", COUNTIES)],
     "bins": [group(1, "age", ["[0, 18)", "[18, 65)", "[65, 120]"], **BINS)],
@@ -28,10 +28,10 @@ SHAPES = {
     "truths": [group(1, "well", [False, True])],
     "two texts": [group(1, "county", COUNTIES), group(2, "sex", ["f", "m"])],
     "bins and texts": [group(1, "sex", ["f", "m"]), group(2, "age", ["a", "b", "c"], **BINS)],
-    "years and many texts": [group(1, "year", YEARS), group(2, "place", [f"p{at}" for at in range(8)])],
+    "years and many texts": [group(1, "year", YEARS), group(2, "place", [f"p{number}" for number in range(8)])],
     "texts and many texts": [
-        group(1, "a", [f"a{at}" for at in range(9)]),
-        group(2, "b", [f"b{at}" for at in range(7)]),
+        group(1, "a", [f"a{number}" for number in range(9)]),
+        group(2, "b", [f"b{number}" for number in range(7)]),
     ],
     "too many for small pictures": [group(1, "a", list("abcdefghijklmnop")), group(2, "b", list("abcdefghijklmn"))],
     "three columns": [group(1, "a", ["x", "y"]), group(2, "b", ["u", "v"]), group(3, "c", ["1", "2"])],
@@ -40,14 +40,14 @@ SHAPES = {
 
 
 def rows_of(groups) -> int:
-    return math.prod(len(one.keys) + (one.other is not None) for one in groups)
+    return math.prod(len(column.keys) + (column.other is not None) for column in groups)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("asked", ["count(*)", "mean(age)"])
 def test_a_spec_contains_exactly_the_released_numbers(shape, asked):
     groups = SHAPES[shape]
-    values = [7 * at - 20 for at in range(rows_of(groups))]
+    values = [7 * number - 20 for number in range(rows_of(groups))]
     chart = release(answer_of(groups, {"n": (asked, numbers(values, 3))}))
     assert triples_in(chart) == {(value, value - 3, value + 3) for value in values}
     spec = json.dumps(chart.to_dict(), allow_nan=False)
@@ -62,8 +62,8 @@ def test_every_shape_can_be_drawn(shape):
 
 
 def test_thousands_of_groups_are_all_there_and_the_largest_have_labels():
-    keys = [f"county {at}" for at in range(3143)]
-    values = [(at * 7919) % 3143 for at in range(3143)]
+    keys = [f"county {number}" for number in range(3143)]
+    values = [(number * 7919) % 3143 for number in range(3143)]
     chart = release(answer_of([group(1, "county", keys)], {"people": ("count(*)", numbers(values, 60))}))
     ranked = [row for row in data_in(chart) if "rank" in row]
     assert [row["value"] for row in ranked] == sorted(values, reverse=True)
@@ -73,17 +73,17 @@ def test_thousands_of_groups_are_all_there_and_the_largest_have_labels():
 
 
 def test_an_ordered_answer_keeps_its_order():
-    keys = [f"k{at}" for at in range(50)]
-    found = answer_of(
+    keys = [f"k{number}" for number in range(50)]
+    answer = answer_of(
         [group(1, "k", keys)], {"n": ("count(*)", numbers(list(range(50)), 1))}, order=((Named("a1"), False),)
     )
-    labeled = [row["key"] for row in data_in(release(found)) if "key" in row and "rank" not in row]
+    labeled = [row["key"] for row in data_in(release(answer)) if "key" in row and "rank" not in row]
     assert labeled == keys[:40]
 
 
 def test_endless_intervals_and_missing_numbers_do_not_fail():
     ends = {"value": [3.5, None, -2.0, 1], "low": [1.0, None, -math.inf, 1], "high": [6.0, None, math.inf, 1]}
-    for groups in ([group(1, "k", list("abcd"))], [group(1, "k", [Fraction(at) for at in range(4)])]):
+    for groups in ([group(1, "k", list("abcd"))], [group(1, "k", [Fraction(number) for number in range(4)])]):
         chart = release(answer_of(groups, {"x": ("mean(x)", ends)}))
         assert triples_in(chart) == {(3.5, 1.0, 6.0), (None, None, None), (-2.0, None, None), (1, 1, 1)}
         assert len(figures.svg(chart)) > 4_000
@@ -93,23 +93,23 @@ def test_endless_intervals_and_missing_numbers_do_not_fail():
 
 def test_numbers_beyond_what_a_browser_holds_become_floats():
     huge = [2**53, 2**53 + 1, 10**30, 10**400, -(10**400)]
-    found = triples_in(release(answer_of([group(1, "k", list("abcde"))], {"n": ("count(*)", numbers(huge, 0))})))
+    answer = triples_in(release(answer_of([group(1, "k", list("abcde"))], {"n": ("count(*)", numbers(huge, 0))})))
     limit = np.finfo(float).max
-    assert {value for value, _, _ in found} == {2**53, float(2**53), 1e30, limit, -limit}
+    assert {value for value, _, _ in answer} == {2**53, float(2**53), 1e30, limit, -limit}
 
 
 def test_an_answer_without_rows_says_so():
-    found = answer_of([group(1, "k", [])], {"n": ("count(*)", numbers([], 0))})
-    assert ">no rows</text>" in figures.svg(release(found))
+    answer = answer_of([group(1, "k", [])], {"n": ("count(*)", numbers([], 0))})
+    assert ">no rows</text>" in figures.svg(release(answer))
 
 
 def test_one_of_several_columns_can_be_chosen():
-    columns = {name: ("count(*)", numbers([at, at + 10], 1)) for at, name in enumerate("abcdef")}
-    found = answer_of([group(1, "k", ["x", "y"])], columns)
-    assert triples_in(release(found, column="f")) == {(5, 4, 6), (15, 14, 16)}
-    assert "the first 4 of 6 columns" in json.dumps(release(found).to_dict())
+    columns = {name: ("count(*)", numbers([number, number + 10], 1)) for number, name in enumerate("abcdef")}
+    answer = answer_of([group(1, "k", ["x", "y"])], columns)
+    assert triples_in(release(answer, column="f")) == {(5, 4, 6), (15, 14, 16)}
+    assert "the first 4 of 6 columns" in json.dumps(release(answer).to_dict())
     with pytest.raises(InvalidParameter, match="column must be one of a, b, c, d, e, f, got 'z'"):
-        release(found, column="z")
+        release(answer, column="z")
 
 
 def test_keys_that_would_look_the_same_when_joined_stay_apart():
@@ -119,19 +119,19 @@ def test_keys_that_would_look_the_same_when_joined_stay_apart():
 
 
 def test_a_histogram_has_its_edges_and_its_counts():
-    found = discreet.histogram([1.0, 2.5, 9.0] * 50, bins=[0, 1, 5, 10], epsilon=1)
-    low, high = found.interval()
-    data = data_in(found.figure())
+    answer = discreet.histogram([1.0, 2.5, 9.0] * 50, bins=[0, 1, 5, 10], epsilon=1)
+    low, high = answer.interval()
+    data = data_in(answer.figure())
     assert [(row["left"], row["right"]) for row in data] == [(0, 1), (1, 5), (5, 10)]
     columns = [[row[name] for row in data] for name in ("value", "low", "high")]
-    assert columns == [found.value.tolist(), low.tolist(), high.tolist()]
+    assert columns == [answer.value.tolist(), low.tolist(), high.tolist()]
 
 
 def test_a_cumulative_release_has_its_points_and_its_band():
-    found = discreet.cdf([1.0, 2.5, 9.0] * 50, bounds=(0, 10), epsilon=1, cells=16)
-    low, high = found.interval()
-    data = data_in(found.figure())
-    assert [row["point"] for row in data] == found.points.tolist()
+    answer = discreet.cdf([1.0, 2.5, 9.0] * 50, bounds=(0, 10), epsilon=1, cells=16)
+    low, high = answer.interval()
+    data = data_in(answer.figure())
+    assert [row["point"] for row in data] == answer.points.tolist()
     assert [(row["low"], row["high"]) for row in data] == list(zip(low.tolist(), high.tolist(), strict=True))
 
 

@@ -26,7 +26,7 @@ def test_errors_fall_with_epsilon():
     assert [row["error"] / 2 for row in one] == [row["error"] for row in two]
 
 
-@pytest.mark.parametrize("sizes", [{}, {"a": 2}, {str(at): 2 for at in range(9)}])
+@pytest.mark.parametrize("sizes", [{}, {"a": 2}, {str(number): 2 for number in range(9)}])
 def test_too_few_or_too_many_columns_are_refused(sizes):
     with pytest.raises(InvalidParameter, match="sizes must name 2 to 8 columns with their cells"):
         together(sizes=sizes)
