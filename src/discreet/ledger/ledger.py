@@ -33,10 +33,11 @@ from discreet.ledger import refusals
 from discreet.ledger import restore as files
 from discreet.ledger.anchor import Head
 from discreet.ledger.book import Book, Page, entries_of
-from discreet.ledger.chain import COLUMNS, Entry, checked, in_epsilon, question_of, readable
+from discreet.ledger.chain import COLUMNS, Entry, checked, in_epsilon, question_of
 from discreet.ledger.refusals import require_text
 from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, REQUESTS, STUDY, VERSION
 from discreet.parameters import charge, exact_epsilon, quote
+from discreet.records import readable
 
 _QUERY = 1_000_000
 """Characters of a canonical query."""
@@ -338,7 +339,7 @@ class Ledger:
         return sum(head.count for head in self._book.verify().values())
 
     def export(self) -> str:
-        """Everything in the ledger, as JSON; an answer as text, or in base 64 if it is none."""
+        """Everything in the ledger, as JSON; an answer as a reader takes it (`records.readable`)."""
         self.verify()
         with self._book.database.reading() as connection:
             everything: dict[str, Any] = {"ledger": self._book.id, "version": VERSION}
