@@ -171,7 +171,7 @@ def _packed(column: pa.Array | Array) -> tuple[pa.Array, dict[bytes, bytes] | No
     if not isinstance(column, np.ndarray):
         return column, None
     if column.dtype == object:
-        return pa.array([json.dumps(item, **_PLAIN) for item in column.tolist()], pa.string()), _ITEMS
+        return pa.array([json.dumps(item, ensure_ascii=False) for item in column.tolist()], pa.string()), _ITEMS
     return pa.array(column), None
 
 
