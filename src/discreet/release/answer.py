@@ -130,7 +130,7 @@ class Answer:
         """The table in Arrow."""
         import pyarrow
 
-        return pyarrow.table({name: _arrow(column, gaps) for name, column, gaps in self._flat()})
+        return pyarrow.table({name: arrow(column, gaps) for name, column, gaps in self._flat()})
 
     def to_pandas(self) -> pandas.DataFrame:
         """The table in pandas."""
@@ -138,7 +138,7 @@ class Answer:
 
         return pandas.DataFrame(
             {
-                name: column if isinstance(column, np.ndarray) and gaps is None else _arrow(column, gaps).to_pandas()
+                name: column if isinstance(column, np.ndarray) and gaps is None else arrow(column, gaps).to_pandas()
                 for name, column, gaps in self._flat()
             }
         )
@@ -183,7 +183,7 @@ class Answer:
         if self.content != other.content or list(self._table) != list(other._table):
             return False
         pairs = zip(self._flat(), other._flat(), strict=True)
-        return all(_arrow(*one[1:]).equals(_arrow(*two[1:])) for one, two in pairs)
+        return all(arrow(*one[1:]).equals(arrow(*two[1:])) for one, two in pairs)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -256,7 +256,7 @@ def _triples(column: Column) -> list[Item]:
     return list(zip(*columns, strict=True))
 
 
-def _arrow(column: Any, gaps: Any) -> pyarrow.Array:
+def arrow(column: Any, gaps: Any = None) -> pyarrow.Array:
     """A column as tables have it: integers that do not fit into 64 bits (noise of a tiny ε) make it one of floats.
 
     Keys of numbers beside the label of all others make it one of texts.
