@@ -146,7 +146,8 @@ class Plan:
         )
         with within_memory():
             content = ledger.record(grant, self._answered(blank)) if grant.answer is None else grant.answer
-            remaining = ledger.remaining(study.name, analyst=analyst)
+            left = grant.remaining
+            remaining = ledger.remaining(study.name, analyst=analyst) if left is None else left
         return Answer(content=content, query=self.query, remaining=remaining, entry=entry, kept=study.kept)
 
     def fetched(self) -> Exact[list[list[Any]]]:

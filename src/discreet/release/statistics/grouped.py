@@ -434,13 +434,19 @@ def mean_error(near: Floats, far: Floats, level: float, confidence: float, rows:
         return float(total.max())
 
     # the logarithm of the chance is nearly linear in the error: its chord, halved where that is stuck (Illinois)
-    first, last, side = 0.0, 1.0, 0
-    above, below = (math.log(max(missed(end), 1e-300) / (1 - confidence)) for end in (first, last))
-    if below > 0:
-        return last
+    def height_at(error: float) -> float:
+        return math.log(max(missed(error), 1e-300) / (1 - confidence))
+
+    first, last, side = 0.0, min(1.0, float(far.max()) / rows), 0
+    above, below = height_at(first), height_at(last)
+    while below > 0:
+        if last == 1:
+            return last
+        first, above, last = last, below, min(1.0, 2 * last)
+        below = height_at(last)
     while last - first > _CLOSE * last:
-        middle = first + (last - first) * min(max(above / (above - below), 0.05), 0.95) if above > below else last
-        height = math.log(max(missed(middle), 1e-300) / (1 - confidence))
+        middle = first + (last - first) * (min(max(above / (above - below), 0.01), 0.99) if above > below else 0.5)
+        height = height_at(middle)
         if height <= 0:
             last, below, above, side = middle, height, above / 2 if side == 1 else above, 1
         else:
