@@ -162,7 +162,8 @@ def keys_of(items: Sequence[Any]) -> pa.Array | Array:
 
 def items_of(column: pa.Array | Array) -> list[Any]:
     """The items of a column as Python has them."""
-    return column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
+    items: list[Any] = column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
+    return items
 
 
 def _packed(column: pa.Array | Array) -> tuple[pa.Array, dict[bytes, bytes] | None]:

@@ -64,6 +64,7 @@ is found by the key, whatever PostgreSQL knows of the table; a LIMIT may sort al
 
 POINT = sa.select(ENTRY.c.hash).where(_OF_STUDY, ENTRY.c.number == sa.bindparam("number"))
 
+
 def _spends(name: sa.ColumnElement[Any]) -> sa.Select[*tuple[Any, ...]]:
     columns = [ENTRY.c[column] for column in COLUMNS if column != "answer"]
     named = name.between(sa.bindparam("beginning"), sa.bindparam("last"))

@@ -227,7 +227,7 @@ class _Cells(Sequence[list[str]]):
         if not isinstance(at, slice):
             return self[range(len(self))[at] :][0]
         texts = [
-            [_written(*three) for three in zip(*column.part(at).items(), strict=True)]
+            [_written(*three) for three in zip(*column.at(at).items(), strict=True)]
             if isinstance(column, Numbers)
             else ["" if key is None else str(key) for key in items_of(column[at])]
             for column in self.columns

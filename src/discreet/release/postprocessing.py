@@ -70,9 +70,10 @@ class Numbers:
             [None if not_there else item for item, not_there in zip(column, gone, strict=True)] for column in columns
         ]
 
-    def part(self, rows: slice) -> Numbers:
+    def at(self, rows: slice | Mask) -> Numbers:
         """Some of the rows."""
-        return Numbers(*(column[rows] for column in self.three), None if self.missing is None else self.missing[rows])
+        missing = None if self.missing is None else self.missing[rows]
+        return Numbers(self.value[rows], self.low[rows], self.high[rows], missing)
 
 
 Column: TypeAlias = "Numbers | pa.Array | Array"
@@ -128,8 +129,8 @@ def _numbers(output: Output, record: Record, cells: Cells | None) -> Numbers:
 
 def _gaps(column: Array) -> Mask | None:
     """Where a column says nothing."""
-    gaps = np.equal(column, None) if column.dtype == object else np.zeros(0, bool)
-    return gaps.astype(bool) if gaps.any() else None
+    gaps = np.array([item is None for item in column], bool) if column.dtype == object else np.zeros(0, bool)
+    return gaps if gaps.any() else None
 
 
 def _combined(sign: str, left: Numbers, right: Numbers) -> Numbers:
@@ -140,8 +141,8 @@ def _combined(sign: str, left: Numbers, right: Numbers) -> Numbers:
     if missing is None:
         return Numbers(*_three(sign, left, right))
     there = ~missing
-    some = [Numbers(*(column[there] for column in side.three)) for side in (left, right)]
-    return Numbers(*(_scattered(column, there) for column in _three(sign, *some)), missing)
+    value, low, high = (_scattered(column, there) for column in _three(sign, left.at(there), right.at(there)))
+    return Numbers(value, low, high, missing)
 
 
 def _three(sign: str, left: Numbers, right: Numbers) -> Three:
@@ -152,8 +153,7 @@ def _three(sign: str, left: Numbers, right: Numbers) -> Three:
         clear = ~(_compared("<=", right.low, nought) & _compared(">=", right.high, nought))
         if not clear.all():
             low, high = np.full(len(value), -np.inf), np.full(len(value), np.inf)
-            some = [Numbers(*(column[clear] for column in side.three)) for side in (left, right)]
-            low[clear], high[clear] = _extremes(sign, *some)
+            low[clear], high[clear] = _extremes(sign, left.at(clear), right.at(clear))
             return value, low, high
     return value, *_extremes(sign, left, right)
 

@@ -60,7 +60,7 @@ _WIDER = 1 + 2e-4
 _FLOATS = 2.0**-46
 """More than what sums and quotients of floats are off, as a share of the largest."""
 
-_CLOSE = 1e-7
+_CLOSE = 1e-9
 """An error that is planned is found to that share of it."""
 
 _BLOCK = 512
@@ -70,7 +70,7 @@ _ROWS, _MANY_ROWS = 256, 2**13
 """Rows of edges that are found at a time, at all points or at a few of them: they stay in the caches."""
 
 _BENT, _STEEPER = 1e-9, 1 + 1e-6
-"""A reach whose slope falls by less than that share of it is convex, but for rounding; and a slope is more than that."""
+"""A reach whose slope falls by less than that share of it is convex but for rounding; and a slope that is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,7 +375,7 @@ def _halved_edges(numerators: Floats, denominators: Floats, points: Floats, reac
 def _halved(
     height: Callable[[NDArray[np.int64]], Floats], first: NDArray[np.int64], last: NDArray[np.int64], points: Floats
 ) -> Floats:
-    """Where each row first falls to 0, linear between the points, if it is positive at the first and not at the last."""
+    """Where each row first falls to 0, linear between the points, if it is positive at first and not at last."""
     before, after = first, last
     for _ in range(math.ceil(math.log2(len(points) - 1))):
         middle = (before + after) >> 1
