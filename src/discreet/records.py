@@ -44,7 +44,7 @@ _LEVEL = 1
 class Record:
     """The head, the keys of each group column, and each released number with the ends of its intervals, by name."""
 
-    head: Mapping[str, Any]
+    head: dict[str, Any]
     keys: Mapping[str, pa.Array | Array]
     """Texts and truths are arrays of Arrow."""
     numbers: Mapping[str, Three]

@@ -265,7 +265,7 @@ def arrow(column: Any, gaps: Any = None) -> pyarrow.Array:
 
     if not isinstance(column, np.ndarray) or column.dtype != object:
         return pyarrow.array(column, mask=gaps) if isinstance(column, np.ndarray) else column
-    items = column.tolist() if gaps is None else np.where(gaps, None, column).tolist()
+    items = [None if gaps is not None and gaps[at] else item for at, item in enumerate(column.tolist())]
     if any(isinstance(item, str) for item in items):
         return pyarrow.array([item if item is None else str(item) for item in items])
     whole = any(isinstance(item, int) and abs(item) >= 2**63 for item in items)

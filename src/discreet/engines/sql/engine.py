@@ -93,7 +93,7 @@ def _statement(request: Request, schema: Schema, dialect: Dialect) -> Statement:
     """The statement of a request, written once for all releases that differ in ε alone."""
     if sum(len(group.keys) for group in request.groups) > _FEW_KEYS:
         return statement(request, schema, dialect)
-    return _known_statement(request, tuple(schema.items()), dialect)
+    return _known_statement(request, tuple(schema.items()), dialect)  # type: ignore[arg-type] # it is a constant
 
 
 @lru_cache(maxsize=64)

@@ -31,7 +31,8 @@ from discreet.release.reports.fit import Fit
 from discreet.release.reports.noise import Noise
 from discreet.release.reports.rows import synthetic, whole_cells
 from discreet.release.reports.tables import Number, Table
-from discreet.release.statistics.grouped import edges, share_of
+from discreet.release.statistics.fieller import edges
+from discreet.release.statistics.grouped import share_of
 
 if TYPE_CHECKING:
     from discreet.release.reports.plan import ReportPlan
