@@ -6,6 +6,7 @@ from typing import Any
 
 from discreet.ask.expression import Column
 from discreet.ask.query import Count, Group, Named, Output, Query
+from discreet.records import from_whole
 from discreet.release.answer import Answer
 
 Ends = dict[str, list[Any]]
@@ -59,7 +60,7 @@ def answer_of(
         groups=tuple(groups),
         order=order,
     )
-    return Answer(content=json.dumps(record).encode(), query=query, remaining=Fraction(4, 5), entry="one")
+    return Answer(content=from_whole(record).pack(), query=query, remaining=Fraction(4, 5), entry="one")
 
 
 def data_in(chart: Any) -> list[dict[str, Any]]:

@@ -11,7 +11,6 @@ depend on the data.
 
 import contextlib
 import itertools
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -226,7 +225,7 @@ def replayed(plan: Plan, study: Study) -> Record:
     before = study.spent
     with without_noise() as record:
         answer: Answer = replace(plan, study=study).release()
-    record.content, record.charge = json.loads(answer.content), study.spent - before
+    record.content, record.charge = answer.full_record, study.spent - before
     noted = [event for _, _, events in record.events for event in events]
     assert record.draws == sum(1 if event.public[0] == "choice" else len(event.secret) for event in noted)
     return record

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.errors import one_line
 from discreet.parameters import UNIT
@@ -36,6 +37,15 @@ def as_finite(number: Any) -> Any:
     if isinstance(number, float) and not math.isfinite(number):
         return math.copysign(sys.float_info.max, number)
     return number
+
+
+def finite(column: NDArray[Any]) -> NDArray[Any]:
+    """The same of a whole column."""
+    if column.dtype == np.float64 and not np.isfinite(column).all():
+        return np.where(np.isfinite(column), column, np.copysign(sys.float_info.max, column))
+    if column.dtype == object:
+        column[:] = [as_finite(item) for item in column]
+    return column
 
 
 def or_null(item: Any) -> Any:

@@ -35,7 +35,7 @@ def test_a_custodian_sees_checks_exports_and_allots(tmp_path):
     assert [json.loads(line)["kind"] for line in lines.out.splitlines()] == ["create", "spend", "answer"]
     assert table.code == 0, table.err
     rows = list(csv.DictReader(io.StringIO((folder / "all.csv").read_text("utf-8"))))
-    assert json.loads(rows[2]["answer"])["epsilon"] == "1/5"
+    assert json.loads(rows[2]["answer"])["record"]["epsilon"] == "1/5"
     twice.refused(2, "must not exist")
     unknown.refused(2, "xml")
     assert allotted.code == 0, allotted.err

@@ -74,11 +74,11 @@ def test_records_and_ledger_rows(neighbors: str, tmp_path: Path) -> None:
             plan = study.sql(text, epsilon="0.25")
             with without_noise():
                 answer = plan.release()
-            records[name] = {"canonical": plan.canonical, "plan": plan.table, "record": json.loads(answer.content)}
+            records[name] = {"canonical": plan.canonical, "plan": plan.table, "record": answer.full_record}
         study.ledger.allot("ann", "0.5", study=study.name)
         entries = json.loads(study.ledger.export())["entry"]
     compare(f"records-{neighbors}.json", records)
-    rows = [{**masked(entry), "answer": len(entry["answer"]) if entry.get("answer") else None} for entry in entries]
+    rows = [{**masked(entry), "answer": list(entry["answer"]) if entry.get("answer") else None} for entry in entries]
     compare(f"ledger-{neighbors}.json", rows)
 
 

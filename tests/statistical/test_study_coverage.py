@@ -78,7 +78,7 @@ def hits(plan, rounds: int, truth) -> tuple[int, int]:
     held = runs = 0
     with read_once():
         for _ in range(rounds):
-            [column] = plan.release().record["numbers"].values()
+            [column] = plan.release().full_record["numbers"].values()
             low, high = np.array(column["low"], float), np.array(column["high"], float)
             held += int(((low <= truth) & (truth <= high)).sum())
             runs += low.size
@@ -128,7 +128,7 @@ def test_simultaneous_intervals_hold_all_together():
     titles = plan.titles()
     with read_once():
         for _ in range(rounds):
-            numbers = plan.release().record["numbers"]
+            numbers = plan.release().full_record["numbers"]
             together += all(
                 (np.array(column["low"]) <= truths[titles[name]]).all()
                 and (np.array(column["high"]) >= truths[titles[name]]).all()

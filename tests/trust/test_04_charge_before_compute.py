@@ -15,6 +15,7 @@ from discreet import BudgetExceeded, EngineFailed, InvalidParameter
 from discreet.engines.duckdb import DuckDB
 from discreet.ledger.ledger import Grant
 from discreet.ledger.ledger import Ledger as Book
+from discreet.records import Record
 from discreet.release import answer as answers
 from discreet.release import mechanism, plan, study
 from discreet.release.statistics import families
@@ -34,9 +35,10 @@ STEPS = [
     (mechanism, "choose"),
     (plan.json, "dumps"),
     (Book, "record"),
-    (Book, "remaining"),
+    (Record, "pack"),
+    (Grant, "remaining"),
     (plan, "Answer"),
-    (answers.json, "loads"),
+    (answers, "unpack"),
 ]
 
 
@@ -179,7 +181,7 @@ def test_control_reading_first_and_spending_afterwards_is_caught(tmp_path):
     real = plan.Plan.release
 
     def read_first(self, **named):
-        content = self._answered(self._rest())
+        content = self._answered(self._blank())
         with mock.patch.object(plan.Plan, "_answered", return_value=content):
             return real(self, **named)
 

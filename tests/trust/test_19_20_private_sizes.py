@@ -5,7 +5,6 @@ same, too: whatever else of the data were used would show. The control asks wher
 """
 
 import contextlib
-import json
 import math
 from fractions import Fraction
 from unittest import mock
@@ -59,7 +58,7 @@ def shown(rows, neighbors, clauses, asked=ASKED):
     """All that a study shows of these rows, when its noisy integers are given."""
     study = study_of(rows, Paper(), neighbors=neighbors, version="1")
     with same_integers():
-        return json.loads(study.sql(select(asked, clauses), epsilon=EPSILON).release().content)
+        return study.sql(select(asked, clauses), epsilon=EPSILON).release().full_record
 
 
 @pytest.mark.parametrize(("neighbors", "clauses"), CASES)

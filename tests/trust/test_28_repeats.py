@@ -1,6 +1,7 @@
 """Trust 28: one question in fifty spellings is one charge and one answer; when the data change, it is a new one."""
 
 import itertools
+import json
 from fractions import Fraction
 from unittest import mock
 
@@ -110,7 +111,7 @@ def test_the_hash_of_the_content_is_not_in_what_is_released(tmp_path):
     policy = Policy(source=str(source), epsilon=1, columns={"age": {"bounds": (0, 10)}})
     with Study(policy, ledger=tmp_path / "study.ledger") as here:
         answer = here.sql("SELECT sum(age) FROM people", epsilon="0.2").release()
-        assert here.version not in answer.content.decode()
+        assert here.version not in json.dumps(answer.full_record)
         assert answer.record["data_version"] is None
         assert here.ledger.entries()[-1].kind == "answer"
 

@@ -250,7 +250,7 @@ def test_what_a_plan_accepts_can_be_released(data, tmp_path_factory):
     except DiscreetError:
         return
     answer = plan.release()
-    json.loads(answer.content, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    json.dumps(answer.full_record, allow_nan=False)
     assert repr(answer)
     assert answer._repr_html_()
     assert len(answer.to_arrow()) == len(answer.to_pandas()) == len(answer.to_polars()) == len(answer)

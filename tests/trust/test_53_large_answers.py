@@ -37,7 +37,7 @@ def study(tmp_path):
 
 def test_cells_that_fit_nowhere_are_known_by_their_number(study):
     planned = study.sql("SELECT a, b, count(*) FROM people GROUP BY a, b", epsilon="0.1")
-    with pytest.raises(QueryRefused, match=r"15,000,000 numbers.* to a file with to="):
+    with pytest.raises(QueryRefused, match=r"60,000,000 numbers.* to a file with to="):
         size.refuse_large(planned, 0)
     with pytest.raises(QueryRefused, match="by parts; nothing was spent"):
         size.refuse_large_file(planned)
@@ -45,7 +45,7 @@ def test_cells_that_fit_nowhere_are_known_by_their_number(study):
 
 def test_cells_that_fit_nowhere_are_refused_before_the_spend(study, tmp_path, monkeypatch):
     """With small limits, so that a release that does not ask ends soon."""
-    monkeypatch.setattr(size, "MOST_NUMBERS", 8)
+    monkeypatch.setattr(size, "MOST_RELEASED", 8)
     monkeypatch.setattr(size, "_MOST_READ", 2)
     planned = study.sql("SELECT c, count(*) FROM people GROUP BY c", epsilon="0.1")
     with pytest.raises(QueryRefused, match="an answer has at most 8 numbers"):

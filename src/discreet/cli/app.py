@@ -169,7 +169,7 @@ def release(
 ) -> None:
     """Spend ε, then answer: a table with intervals. Asked again, the same answer comes back, free."""
     from discreet.cli import outputs, terminal
-    from discreet.cli.progress import open_study, released, spending_nothing
+    from discreet.cli.progress import open_study, released, spending_nothing, watched
 
     terms = {"epsilon": epsilon, "within": within, "size": size, "weight": weight, "simultaneous": simultaneous}
     with spending_nothing():
@@ -180,7 +180,7 @@ def release(
         is_repeat = request_id is not None and opened.ledger.entry(request_id, study=opened.name) is not None
         is_repeat = is_repeat or not planned.cost  # it is public, or a table of a report
     answer = released(opened, planned.release, request_id=request_id, analyst=analyst)
-    saved = outputs.save(answer, output or (), force=force)
+    saved = watched(lambda: outputs.save(answer, output or (), force=force), "saving")
     if as_json:
         terminal.say_json({**terminal.answer_as_json(answer), "saved": [str(file) for file in saved]})
         return

@@ -116,7 +116,8 @@ def export(ledger: Ledger, output: str | None, form: str, *, force: bool = False
 
 def _lines(ledger: Ledger, form: str) -> Iterator[str]:
     from discreet.cli.terminal import plain_json
-    from discreet.ledger.chain import COLUMNS, readable
+    from discreet.ledger.chain import COLUMNS
+    from discreet.records import readable
 
     if form == "json":
         yield ledger.export() + "\n"

@@ -51,7 +51,7 @@ def release(
 ) -> None:
     """Spend ε once, then write all tables as CSV and Parquet, a page and the record. Asked again, it is free."""
     from discreet.cli import outputs, terminal
-    from discreet.cli.progress import released, spending_nothing
+    from discreet.cli.progress import released, spending_nothing, watched
     from discreet.release.plan import REPORTS
     from discreet.show.tables import refuse_taken
 
@@ -61,7 +61,7 @@ def release(
         study = planned.study
         known = request_id is not None and study.ledger.entry(REPORTS + request_id, study=study.name) is not None
     tables = released(study, planned.release, request_id=request_id, analyst=analyst, kind=REPORTS)
-    files = _saved(tables, output, force)
+    files = watched(lambda: _saved(tables, output, force), "saving")
     if as_json:
         named = {name: terminal.answer_as_json(answer)["columns"] for name, answer in tables.tables.items()}
         more = {"left": str(tables.remaining), "entry": tables.entry, "record": tables.record}

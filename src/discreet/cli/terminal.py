@@ -160,7 +160,7 @@ def show_answer(answer: Answer, receipt: str) -> None:
 
 def answer_as_json(answer: Answer) -> dict[str, Any]:
     left = str(answer.remaining)
-    return {"columns": columns_json(answer), "left": left, "entry": answer.entry, "record": answer.record}
+    return {"columns": columns_json(answer), "left": left, "entry": answer.entry, "record": answer.full_record}
 
 
 def show_ledger(ledger: Ledger, studies: Iterable[str]) -> None:

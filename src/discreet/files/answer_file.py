@@ -44,10 +44,10 @@ from discreet.release.statistics.moments import MomentDesign
 if TYPE_CHECKING:
     from discreet.release.plan import Plan
 
-_CELLS = 2**12
-"""Cells that are drawn and estimated at a time: a mean's interval takes 1 KiB for each meanwhile."""
+_CELLS = 2**16
+"""Cells that are drawn and estimated at a time: what is worked out once for each part costs as much as some hundred."""
 
-_PARTS = 2**8
+_PARTS = 2**4
 """Parts that make one row group of the file."""
 
 
@@ -176,12 +176,12 @@ def _array(column: Any) -> pa.Array:
 
 def _keys(plan: Plan) -> dict[str, tuple[pa.Array, int]]:
     """For each group column its labels, and how many rows they stay the same."""
-    from discreet.release.plan import labels, plain_key
+    from discreet.release.answer import arrow
+    from discreet.release.plan import key_column
 
     keys, stride = {}, 1
     for group in reversed(plan.query.groups):
-        plain = [plain_key(label) for label in labels(group)]
-        alike = len({type(label) for label in plain}) == 1
-        keys[group.name] = (pa.array(plain if alike else [str(label) for label in plain]), stride)
-        stride *= len(plain)
+        labels = arrow(key_column(group))
+        keys[group.name] = (labels, stride)
+        stride *= len(labels)
     return keys

@@ -12,7 +12,6 @@ the database can write a new chain, but not one that ends in the anchored head.
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
@@ -163,14 +162,6 @@ def _adds_up(balance: Balance, row: Any) -> bool:
         spent <= balance.allotted.get(name, 0) for name, spent in balance.spent_by.items()
     )
     return balance.spent <= balance.total and within
-
-
-def readable(answer: bytes) -> Any:
-    """An answer as text, or in base 64 if it is none."""
-    try:
-        return answer.decode()
-    except UnicodeDecodeError:
-        return {"base64": b64encode(answer).decode()}
 
 
 def in_epsilon(units: int) -> Fraction:

@@ -29,14 +29,15 @@ from sqlalchemy import select
 
 from discreet import views
 from discreet.errors import BudgetExceeded, InvalidParameter
-from discreet.ledger import refusals
+from discreet.ledger import refusals, statements
 from discreet.ledger import restore as files
 from discreet.ledger.anchor import Head
 from discreet.ledger.book import Book, Page, entries_of
-from discreet.ledger.chain import COLUMNS, Entry, checked, in_epsilon, question_of, readable
+from discreet.ledger.chain import COLUMNS, Entry, checked, in_epsilon, question_of
 from discreet.ledger.refusals import require_text
-from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, REQUESTS, STUDY, VERSION
+from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VERSION
 from discreet.parameters import charge, exact_epsilon, quote
+from discreet.records import readable
 
 _QUERY = 1_000_000
 """Characters of a canonical query."""
@@ -63,6 +64,11 @@ class Grant:
     """The stored answer, which is to be shown as it is; None if there is none yet."""
     head: Head | None = field(default=None, repr=False)
     """The last entry of the study when this was given."""
+
+    @property
+    def remaining(self) -> Fraction | None:
+        """What was left of the study's ε then; None for an analyst, who has a share of their own."""
+        return None if self.head is None or self.analyst is not None else in_epsilon(self.head.total - self.head.spent)
 
 
 class Ledger:
@@ -290,12 +296,12 @@ class Ledger:
             return next(entries_of(connection, self._book.id, *wanted), None)
 
     def requests(self, study: str, beginning: str) -> list[Entry]:
-        """The spends of a study whose request ids begin like this, in order, without their answers."""
-        last = beginning[:-1] + chr(ord(beginning[-1]) + 1)
-        with self._book.database.reading() as connection:
-            named = ENTRY.c.request_id if connection.dialect.name == "sqlite" else ENTRY.c.request_id.collate("C")
-            wanted = ENTRY.c.study == study, named >= beginning, named < last, ENTRY.c.kind == "spend", REQUESTS
-            return list(entries_of(connection, self._book.id, *wanted))
+        """The spends of a study whose request ids begin like this, in their order, without their answers."""
+        database, last = self._book.database, beginning[:-1] + chr(ord(beginning[-1]) + 1)
+        wanted = statements.SPENDS if database.is_file else statements.SPENDS_BY_BYTES
+        with database.reading() as connection:
+            rows = database.run(connection, wanted, study=study, beginning=beginning, last=last)
+        return [checked(self._book.id, Entry(**row._asdict())) for row in rows]
 
     def _refuse_twice(self, request_id: str, *, study: str) -> None:
         """Refuse a ledger that has spent for a request id twice: counted without its index, which may be damaged."""
@@ -335,7 +341,7 @@ class Ledger:
         return sum(head.count for head in self._book.verify().values())
 
     def export(self) -> str:
-        """Everything in the ledger, as JSON; an answer as text, or in base 64 if it is none."""
+        """Everything in the ledger, as JSON; an answer as a reader takes it (`records.readable`)."""
         self.verify()
         with self._book.database.reading() as connection:
             everything: dict[str, Any] = {"ledger": self._book.id, "version": VERSION}

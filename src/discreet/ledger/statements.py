@@ -64,6 +64,17 @@ is found by the key, whatever PostgreSQL knows of the table; a LIMIT may sort al
 
 POINT = sa.select(ENTRY.c.hash).where(_OF_STUDY, ENTRY.c.number == sa.bindparam("number"))
 
+
+def _spends(name: sa.ColumnElement[Any]) -> sa.Select[*tuple[Any, ...]]:
+    columns = [ENTRY.c[column] for column in COLUMNS if column != "answer"]
+    named = name >= sa.bindparam("beginning"), name < sa.bindparam("last")  # COLLATE has no place within BETWEEN
+    return sa.select(*columns).where(_OF_STUDY, *named, ENTRY.c.kind == _SPEND, REQUESTS).order_by(ENTRY.c.number)
+
+
+_SPEND: sa.ColumnElement[str] = sa.literal_column("'spend'")
+SPENDS, SPENDS_BY_BYTES = _spends(ENTRY.c.request_id), _spends(ENTRY.c.request_id.collate("C"))
+"""The spends whose request ids lie between two; PostgreSQL would compare them as its language does."""
+
 ERAS = sa.select(ENTRY.c.terms).where(_OF_STUDY, RESTORES)
 """The restores of a study."""
 

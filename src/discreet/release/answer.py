@@ -1,29 +1,29 @@
 """The answer to a question: a table of released numbers, each with its interval, and what they cost.
 
 An answer is made of the bytes that the ledger keeps, and of nothing else: asked again, the same bytes give the same
-answer. What a question does to released numbers (arithmetic, HAVING, ORDER BY, LIMIT) happens here; it is
-post-processing and costs nothing. Arithmetic of two numbers takes the extremes over both intervals, so its interval
-holds at least as often as both together.
+answer. It is a table of columns, from the record to whoever takes it (`to_arrow`, `save`, …); what a question does to
+released numbers is in `postprocessing`. Rows as Python objects are made when somebody asks for them.
 """
 
 from __future__ import annotations
 
 import json
-import math
-import operator
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+import numpy as np
 
 from discreet import views
-from discreet.ask.query import Combined, Named, Number, Output, Query, Test
+from discreet.ask.query import Named, Query
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.files.writer import NOTHING, Kept, is_plain_file, new_file, write
 from discreet.formats import left_shown, or_null, shown, table_lines, with_interval
+from discreet.records import Record, is_packed, items_of, unpack
+from discreet.release.postprocessing import Column, Numbers, columns_of
 
 if TYPE_CHECKING:
     import pandas
@@ -33,26 +33,13 @@ if TYPE_CHECKING:
 Item: TypeAlias = tuple[Any, Any, Any]
 """A value and the ends of its interval; a key is its own interval."""
 
-_SIGNS: dict[str, Callable[[Any, Any], Any]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-}
-_MISSING: Item = (None, None, None)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """A table of released numbers."""
 
     content: bytes
-    """What the ledger keeps, as JSON."""
+    """What the ledger keeps (`discreet.records`)."""
     query: Query
     remaining: Fraction
     """What was left of the study's ε when this was released or asked again."""
@@ -62,14 +49,26 @@ class Answer:
     """What belongs to the study, and is not written over."""
 
     def __post_init__(self) -> None:
-        if "numbers" not in self.record:
-            raise QueryRefused(f"this was released to {self.record['file']}: read it there, or ask with to=")
+        if not is_packed(self.content):
+            raise QueryRefused(
+                f"this was released to {json.loads(self.content)['file']}: read it there, or ask with to="
+            )
+        _ = self.recorded
 
     @cached_property
+    def recorded(self) -> Record:
+        """The keys and the released numbers as columns, before anything was done to them."""
+        return unpack(self.content)
+
+    @property
     def record(self) -> dict[str, Any]:
-        """Everything a reader needs to judge the numbers: ε, Δ, scales, neighbours, unit, intervals."""
-        found: dict[str, Any] = json.loads(self.content)
-        return found
+        """Everything a reader needs to judge the numbers: ε, Δ, scales, neighbours, unit, confidence."""
+        return self.recorded.head
+
+    @property
+    def full_record(self) -> dict[str, Any]:
+        """The record with all keys and released numbers in it, as JSON has them."""
+        return self.recorded.whole()
 
     @property
     def epsilon(self) -> Fraction:
@@ -82,42 +81,34 @@ class Answer:
         return [name for name, _ in self.query.outputs]
 
     @cached_property
+    def _table(self) -> dict[str, Column]:
+        return columns_of(self.recorded, self.query)
+
+    @cached_property
     def rows(self) -> list[dict[str, Item]]:
         """The rows of the answer: for each column a value and the ends of its interval."""
-        numbers, keys = self.record["numbers"], self.record["keys"]
-        table = []
-        for cell, row in enumerate(
-            zip(*keys.values(), strict=True) if self.record.get("nested") else product(*keys.values())
-        ):
-            known: dict[str, Item] = {name: (key,) * 3 for name, key in zip(keys, row, strict=True)}
-            known.update({name: (n["value"][cell], n["low"][cell], n["high"][cell]) for name, n in numbers.items()})
-            table.append(known)
-        table = [row for row in table if self.query.having is None or _holds(self.query.having, row)]
-        bins = {group.name: [*group.keys, group.other] for group in self.query.groups if group.edges is not None}
-        others = {group.name: group.other for group in self.query.groups if group.other is not None}
-        for output, descending in reversed(self.query.order):
-            table = _sorted(table, output, descending, bins, others)
-        table = table[: self.query.limit]
-        return [{name: _item(output, row) for name, output in self.query.outputs} for row in table]
+        columns = [_triples(column) for column in self._table.values()]
+        return [dict(zip(self._table, row, strict=True)) for row in zip(*columns, strict=True)]
 
     @property
-    def cells(self) -> list[list[str]]:
+    def cells(self) -> Sequence[list[str]]:
         """The rows as a reader sees them: keys, and numbers with what they are within."""
-        return [[self._cell(name, output, row) for name, output in self.query.outputs] for row in self.rows]
+        return _Cells(list(self._table.values()))
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return _length(next(iter(self._table.values())))
 
     def __getitem__(self, name: str) -> list[Any]:
         """The released values of a column."""
-        if name not in self.columns:
+        if name not in self._table:
             raise InvalidParameter(f"the answer has no column {name!r}; it has {', '.join(self.columns)}")
-        return [row[name][0] for row in self.rows]
+        column = self._table[name]
+        return column.items()[0] if isinstance(column, Numbers) else items_of(column)
 
     def interval(self, name: str) -> list[tuple[Any, Any]]:
         """For each row the lower and the upper end of the interval of a column."""
         self[name]
-        return [row[name][1:] for row in self.rows]
+        return [(low, high) for _, low, high in _triples(self._table[name])]
 
     def totals(self, *by: str) -> Answer:
         """Counts and sums added up over all group columns but these: a table that agrees with this one, and is free."""
@@ -127,31 +118,45 @@ class Answer:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns by name; a released number `x` has its interval in `x_low` and `x_high`."""
-        found: dict[str, list[Any]] = {}
-        for name, output in self.query.outputs:
-            found[name] = [row[name][0] for row in self.rows]
-            if not self._is_key(output):
-                found[f"{name}_low"], found[f"{name}_high"] = ([row[name][end] for row in self.rows] for end in (1, 2))
-        return found
+        columns: dict[str, list[Any]] = {}
+        for name, column in self._table.items():
+            if isinstance(column, Numbers):
+                columns |= zip((name, f"{name}_low", f"{name}_high"), column.items(), strict=True)
+            else:
+                columns[name] = items_of(column)
+        return columns
 
     def to_arrow(self) -> pyarrow.Table:
         """The table in Arrow."""
         import pyarrow
 
-        return pyarrow.table({name: _in_int64(column) for name, column in self.to_dict().items()})
+        return pyarrow.table({name: arrow(column, gaps) for name, column, gaps in self._flat()})
 
     def to_pandas(self) -> pandas.DataFrame:
         """The table in pandas."""
         import pandas
 
-        return pandas.DataFrame(self.to_dict())
+        return pandas.DataFrame(
+            {
+                name: column if isinstance(column, np.ndarray) and gaps is None else arrow(column, gaps).to_pandas()
+                for name, column, gaps in self._flat()
+            }
+        )
 
     def to_polars(self) -> polars.DataFrame:
         """The table in polars."""
         import polars
 
-        columns = {name: _in_int64(column) for name, column in self.to_dict().items()}
-        return polars.DataFrame(columns, strict=False, infer_schema_length=None)
+        return polars.DataFrame(polars.from_arrow(self.to_arrow()))
+
+    def _flat(self) -> Iterator[tuple[str, Any, Any]]:
+        """For each column of a table its name, what is in it, and where it has gaps."""
+        for name, column in self._table.items():
+            if isinstance(column, Numbers):
+                for suffix, part in zip(("", "_low", "_high"), column.three, strict=True):
+                    yield name + suffix, part, column.missing
+            else:
+                yield name, column, None
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the table as a new .csv, .json or .parquet, and its record as `<name>.release.json` beside it."""
@@ -175,7 +180,10 @@ class Answer:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Answer):
             return NotImplemented
-        return self.content == other.content and self.rows == other.rows
+        if self.content != other.content or list(self._table) != list(other._table):
+            return False
+        pairs = zip(self._flat(), other._flat(), strict=True)
+        return all(arrow(*one[1:]).equals(arrow(*two[1:])) for one, two in pairs)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -201,71 +209,67 @@ class Answer:
         epsilon, delta = (shown(Fraction(found[name])) for name in ("epsilon", "delta"))
         return f" · keys of {', '.join(found['columns'])} discovered at (ε, δ) = ({epsilon}, {delta})"
 
-    def _cell(self, name: str, output: Output, row: dict[str, Item]) -> str:
-        value, low, high = row[name]
-        if self._is_key(output) or value is None:
-            return "" if value is None else str(value)
-        return with_interval(value, low, high)
 
-    def _is_key(self, output: Output) -> bool:
-        return isinstance(output, Named) and output.name in self.record["keys"]
+@dataclass(frozen=True, slots=True, repr=False)
+class _Cells(Sequence[list[str]]):
+    """Rows of texts, written when they are looked at."""
 
+    columns: list[Column]
 
-def _item(output: Output, row: dict[str, Item]) -> Item:
-    match output:
-        case Named(name=name):
-            return row[name]
-        case Number(value=value):
-            return (float(value),) * 3
-        case Combined(sign=sign, left=left, right=right):
-            return _combined(sign, _item(left, row), _item(right, row))
+    def __len__(self) -> int:
+        return _length(self.columns[0])
 
+    @overload
+    def __getitem__(self, at: int) -> list[str]: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[list[str]]: ...
+    def __getitem__(self, at: int | slice) -> list[str] | list[list[str]]:
+        if not isinstance(at, slice):
+            return self[range(len(self))[at] :][0]
+        texts = [
+            [_written(*three) for three in zip(*column.at(at).items(), strict=True)]
+            if isinstance(column, Numbers)
+            else ["" if key is None else str(key) for key in items_of(column[at])]
+            for column in self.columns
+        ]
+        return [list(row) for row in zip(*texts, strict=True)]
 
-def _combined(sign: str, left: Item, right: Item) -> Item:
-    if None in (left[0], right[0]):
-        return _MISSING
-    if sign == "/":
-        if right[0] == 0 or right[1] <= 0 <= right[2]:
-            return (left[0] / right[0], -math.inf, math.inf) if right[0] else _MISSING
-        ends = [a / b for a in left[1:] for b in right[1:]]
-        return left[0] / right[0], min(ends), max(ends)
-    function = _SIGNS[sign]
-    ends = [function(a, b) for a in left[1:] for b in right[1:]]
-    return function(left[0], right[0]), min(ends), max(ends)
+    def __iter__(self) -> Iterator[list[str]]:
+        return iter(self[:])
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
 
-def _holds(test: Test, row: dict[str, Item]) -> bool:
-    if test.sign == "and":
-        return all(isinstance(part, Test) and _holds(part, row) for part in test.parts)
-    if test.sign == "or":
-        return any(isinstance(part, Test) and _holds(part, row) for part in test.parts)
-    left, right = (_item(part, row)[0] for part in test.parts if not isinstance(part, Test))
-    return left is not None and right is not None and bool(_SIGNS[test.sign](left, right))
+    __hash__ = None  # type: ignore[assignment]
 
 
-def _sorted(
-    table: list[dict[str, Item]], output: Output, descending: bool, bins: dict[str, list[Any]], others: dict[str, str]
-) -> list[dict[str, Item]]:
-    """The rows by one column, equal ones in their order; missing values and the rest come last; bins by their place."""
-    values = [_item(output, row)[0] for row in table]
-    if isinstance(output, Named) and output.name in bins:
-        values = [bins[output.name].index(value) for value in values]
-    elif isinstance(output, Named) and output.name in others:
-        values = [None if value == others[output.name] else value for value in values]
-    there = [at for at, value in enumerate(values) if value is not None]
-    there.sort(key=lambda at: values[at], reverse=descending)
-    return [table[at] for at in [*there, *(at for at, value in enumerate(values) if value is None)]]
+def _written(value: Any, low: Any, high: Any) -> str:
+    return "" if value is None else with_interval(value, low, high)
 
 
-def _in_int64(column: list[Any]) -> list[Any]:
+def _length(column: Column) -> int:
+    return len(column.value if isinstance(column, Numbers) else column)
+
+
+def _triples(column: Column) -> list[Item]:
+    columns = column.items() if isinstance(column, Numbers) else [items_of(column)] * 3
+    return list(zip(*columns, strict=True))
+
+
+def arrow(column: Any, gaps: Any = None) -> pyarrow.Array:
     """A column as tables have it: integers that do not fit into 64 bits (noise of a tiny ε) make it one of floats.
 
     Keys of numbers beside the label of all others make it one of texts.
     """
-    if any(isinstance(item, str) for item in column):
-        return [item if item is None else str(item) for item in column]
-    whole = all(isinstance(item, int) for item in column)
-    return [float(item) for item in column] if whole and any(abs(item) >= 2**63 for item in column) else column
+    import pyarrow
+
+    if not isinstance(column, np.ndarray) or column.dtype != object:
+        return pyarrow.array(column, mask=gaps) if isinstance(column, np.ndarray) else column
+    items = [None if gaps is not None and gaps[at] else item for at, item in enumerate(column.tolist())]
+    if any(isinstance(item, str) for item in items):
+        return pyarrow.array([item if item is None else str(item) for item in items])
+    whole = any(isinstance(item, int) and abs(item) >= 2**63 for item in items)
+    return pyarrow.array([item if item is None else float(item) for item in items] if whole else items)
 
 
 def write_table(answer: Answer, form: str, sink: Any) -> None:
@@ -276,7 +280,7 @@ def write_table(answer: Answer, form: str, sink: Any) -> None:
 
             csv.write_csv(answer.to_arrow(), sink)
         case "json":
-            sink.write(json.dumps(columns_json(answer), ensure_ascii=False, allow_nan=False, indent=1).encode())
+            sink.write(_columns_text(answer).encode())
         case "parquet":
             from pyarrow import parquet
 
@@ -285,4 +289,19 @@ def write_table(answer: Answer, form: str, sink: Any) -> None:
 
 def columns_json(answer: Answer) -> dict[str, list[Any]]:
     """The table of an answer as JSON has it: an end that is not there is null."""
-    return {name: [or_null(item) for item in column] for name, column in answer.to_dict().items()}
+    columns = answer.to_dict()
+    for name, column, _ in answer._flat():
+        if not isinstance(column, np.ndarray) or column.dtype == np.int64:
+            continue
+        if column.dtype == object or not np.isfinite(column).all():
+            columns[name] = [or_null(item) for item in columns[name]]
+    return columns
+
+
+def _columns_text(answer: Answer) -> str:
+    """The same as text, a line for each column."""
+    lines = [
+        f" {json.dumps(name, ensure_ascii=False)}: {json.dumps(column, ensure_ascii=False, allow_nan=False)}"
+        for name, column in columns_json(answer).items()
+    ]
+    return "{\n" + ",\n".join(lines) + "\n}"

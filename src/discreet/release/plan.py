@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from importlib.metadata import version
@@ -31,10 +31,11 @@ from discreet.ask.query import Extreme, Moment, Named, Quantiles, Query
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Cells, Exact, Request
 from discreet.errors import InvalidParameter, one_line
-from discreet.formats import as_finite, left_shown, shown, table_lines
+from discreet.formats import finite, left_shown, shown, table_lines
 from discreet.ledger.questions import new_request_id
+from discreet.records import Record, array_of, keys_of
 from discreet.release.answer import Answer
-from discreet.release.design import Line, items
+from discreet.release.design import Line, columns, items
 from discreet.release.discovery import told_with
 from discreet.release.size import refuse_large, within_memory
 from discreet.release.split import Share, of_everybody, shared
@@ -131,11 +132,11 @@ class Plan:
             from discreet.files.answer_file import release_to
 
             return release_to(self, to, entry, analyst)
-        rest = self._rest()
-        refuse_large(self, len(_json(rest)))  # what cannot be written is not paid for
+        blank = self._blank()
+        refuse_large(self, blank.size)  # what cannot be written is not paid for
         if not self.cost:  # nothing but public numbers
             return Answer(
-                content=self._answered(rest), query=self.query, remaining=study.remaining, entry=entry, kept=study.kept
+                content=self._answered(blank), query=self.query, remaining=study.remaining, entry=entry, kept=study.kept
             )
         grant = ledger.spend(
             entry,
@@ -146,8 +147,9 @@ class Plan:
             data_version=study.version,
         )
         with within_memory():
-            content = ledger.record(grant, self._answered(rest)) if grant.answer is None else grant.answer
-            remaining = ledger.remaining(study.name, analyst=analyst)
+            content = ledger.record(grant, self._answered(blank)) if grant.answer is None else grant.answer
+            left = grant.remaining
+            remaining = ledger.remaining(study.name, analyst=analyst) if left is None else left
         return Answer(content=content, query=self.query, remaining=remaining, entry=entry, kept=study.kept)
 
     def fetched(self) -> Exact[list[list[Any]]]:
@@ -189,20 +191,18 @@ class Plan:
             "these bounds, epsilon and confidence give numbers that cannot be written down: choose less extreme ones"
         )
 
-    def _answered(self, rest: dict[str, Any]) -> bytes:
-        """Read, draw, and write down everything that may be known; `rest` is what was known before."""
+    def _answered(self, blank: Record) -> bytes:
+        """Read, draw, and write down everything that may be known; `blank` is what was known before."""
         numbers: dict[str, Any] = {}
-        sizes = self.sizes
-        for share, part in zip(self.shares, self.fetched().split(sizes), strict=True):
-            for name, rows in items(share.design, part, share.terms, share.epsilon, self.level).items():
-                value, low, high = ([as_finite(item) for item in column] for column in zip(*rows, strict=True))
-                numbers[name] = {"value": value, "low": low, "high": high}
-        return _json({**rest, "numbers": numbers})
+        for share, part in zip(self.shares, self.fetched().split(self.sizes), strict=True):
+            for name, three in columns(share.design, part, share.terms, share.epsilon, self.level).items():
+                numbers[name] = tuple(finite(array_of(column)) for column in three)
+        return replace(blank, numbers=numbers).pack()
 
-    def _rest(self) -> dict[str, Any]:
+    def _blank(self) -> Record:
         """The record without its numbers."""
-        keys = {group.name: [plain_key(key) for key in labels(group)] for group in self.query.groups}
-        return {**self.told(), "keys": keys, **told_with(self.study.discovered, self.query.groups)}
+        head = {**self.told(), **told_with(self.study.discovered, self.query.groups)}
+        return Record(head, {group.name: key_column(group) for group in self.query.groups}, {})
 
     def told(self) -> dict[str, Any]:
         """What a reader needs to judge the numbers."""
@@ -349,6 +349,12 @@ def _empty(points: tuple[int, ...]) -> Exact[list[list[Any]]]:
 def labels(group: questions.Group) -> list[object]:
     """The keys of a group column in the answer, with the label of the rest last."""
     return [*group.keys, group.other] if group.other is not None else list(group.keys)
+
+
+@lru_cache(maxsize=16)
+def key_column(group: questions.Group) -> Any:
+    """The same as a column of a record."""
+    return keys_of([plain_key(label) for label in labels(group)])
 
 
 def plan_of(

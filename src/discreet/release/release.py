@@ -26,7 +26,7 @@ from discreet import views
 from discreet.errors import InvalidParameter
 from discreet.formats import rounded, shown, with_interval
 from discreet.parameters import Number, exact_confidence
-from discreet.release.statistics.isotonic import project
+from discreet.release.statistics.tree import project
 
 Ends: TypeAlias = tuple[Any, Any]
 Spread: TypeAlias = Callable[[Fraction, bool], Ends]

@@ -13,8 +13,11 @@ from discreet.ledger.refusals import MOST_BYTES
 if TYPE_CHECKING:
     from discreet.release.plan import Plan
 
+MOST_RELEASED = 60_000_000
+"""Numbers of an answer that a ledger keeps, the two ends of each interval included: some 2 GiB while it is made."""
+
 MOST_NUMBERS = 15_000_000
-"""In an answer that a ledger keeps, the two ends of each interval included: some 2 GiB while it is made."""
+"""Of an array that a ledger keeps the draws of, as JSON."""
 
 _MOST_READ = 100_000_000
 """Integers that an engine hands over for a file: 30 million of them take 2.4 GiB."""
@@ -22,16 +25,20 @@ _MOST_READ = 100_000_000
 _MOST_POINTS = 1_000_000_000
 """Counts on the grids of quantiles and extremes, in all groups: 8 bytes each, most of them never touched."""
 
-_DIGITS = 25
-"""Characters of a float and its comma, at most."""
+_LARGE = 2**50
+"""Noise of that scale in steps may leave 64 bits."""
+
+_BYTES, _DIGITS = 8, 40
+"""Of a number, and of an integer beyond 64 bits, which is kept as text."""
 
 
 def refuse_large(plan: Plan, rest: int) -> None:
     """Refuse an answer that a ledger cannot keep; `rest` bytes of it are known."""
     numbers = 3 * plan.cells * len(plan.texts)
-    if numbers > MOST_NUMBERS or rest + _DIGITS * numbers > MOST_BYTES:
+    each = _DIGITS if any(line.scale >= _LARGE * line.step for line in plan.lines) else _BYTES
+    if numbers > MOST_RELEASED or rest + each * numbers > MOST_BYTES:
         raise QueryRefused(
-            f"an answer has at most {MOST_NUMBERS:,} numbers, intervals included, and this one has {numbers:,} for "
+            f"an answer has at most {MOST_RELEASED:,} numbers, intervals included, and this one has {numbers:,} for "
             f"{plan.cells:,} groups: release it to a file with to=, or ask for fewer groups; nothing was spent"
         )
     points = [m.value.grid.width + 1 for s in plan.shares for m in s.design.measures() if isinstance(m, Cells)]

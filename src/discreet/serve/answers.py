@@ -21,6 +21,7 @@ from discreet.ask.expression import Column
 from discreet.ask.kinds import kind_of
 from discreet.ask.query import Combined, Group, Named, Number, Output, Query, Test
 from discreet.errors import EngineFailed, InvalidParameter
+from discreet.records import from_whole, items_of, unpack
 from discreet.release.answer import Answer, columns_json, write_table
 from discreet.release.reports.report import Report
 from discreet.serve import bodies
@@ -53,8 +54,8 @@ def view_json(query: Query) -> dict[str, Any]:
 
 
 def view_query(view: Mapping[str, Any], content: bytes) -> Query:
-    """The query of a view of an answer, without its aggregates."""
-    keys = json.loads(content)["keys"]
+    """A query that shows this answer in this way; it asks nothing."""
+    keys = {name: items_of(column) for name, column in unpack(content).keys.items()}
     return Query(
         aggregates=(),
         groups=tuple(_group(group, keys[group["name"]]) for group in view["groups"]),
@@ -66,18 +67,19 @@ def view_query(view: Mapping[str, Any], content: bytes) -> Query:
 
 
 def answer_body(answer: Answer, study: str, view: Mapping[str, Any]) -> bytes:
-    """An answer with all that a client needs to make it again, as JSON; the record is the very bytes of the ledger."""
+    """An answer with all that a client needs to make it again, as JSON; the record has all that the ledger has."""
+    record = json_bytes(answer.full_record)
     fields = {
         "id": answer.entry,
         "study": study,
         "epsilon": str(answer.epsilon),
         "remaining": str(answer.remaining),
         "columns": answer.columns,
-        "sha256": sha256(answer.content).hexdigest(),
+        "sha256": sha256(record).hexdigest(),
         "view": view,
         "table": columns_json(answer),
     }
-    return json_bytes(fields)[:-1] + b',"record":' + answer.content + b"}"
+    return json_bytes(fields)[:-1] + b',"record":' + record + b"}"
 
 
 def report_body(report: Report, study: str) -> bytes:
@@ -98,7 +100,7 @@ def report_body(report: Report, study: str) -> bytes:
 
 
 def content_of(body: bodies.Answer | bodies.Report) -> bytes:
-    """The bytes that the ledger keeps."""
+    """The record of a body as text, whole."""
     content = json_bytes(body["record"])
     if sha256(content).hexdigest() != body["sha256"]:
         raise EngineFailed("the answer came damaged over the network; ask again, which costs nothing more")
@@ -106,8 +108,9 @@ def content_of(body: bodies.Answer | bodies.Report) -> bytes:
 
 
 def answer_of(body: bodies.Answer) -> Answer:
-    """The answer that `answer_body` wrote, made of the very bytes that the ledger keeps."""
-    content = content_of(body)
+    """The answer that `answer_body` wrote."""
+    content_of(body)
+    content = from_whole(body["record"]).pack()
     return Answer(
         content=content,
         query=view_query(body["view"], content),

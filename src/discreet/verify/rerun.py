@@ -14,7 +14,6 @@ the data. But whether it passed depends on the data, so it is for the custodian 
 
 from __future__ import annotations
 
-import json
 import math
 import tempfile
 from collections.abc import Callable, Iterator
@@ -144,7 +143,7 @@ def _record(plan: Plan, table: Any, folder: Path) -> Record:
         study.__dict__["engine"] = _WatchedEngine(DuckDB(table), notes)
         shape, error = None, ""
         try:
-            shape = _shape(json.loads(replace(plan, study=study).release().content))
+            shape = _shape(replace(plan, study=study).release().full_record)
         except Exception as failure:  # an outcome like any other; only its type and words are compared
             error = f"{type(failure).__name__}: {failure}"
         return Record(opened=[_copy(note) for note in notes], shape=shape, spent=study.spent, error=error)

@@ -12,6 +12,7 @@ from discreet import InvalidParameter
 from discreet.ask.expression import Column
 from discreet.ask.query import Combined, Count, Group, Moment, Named, Number, Query
 from discreet.ask.query import Test as Compare
+from discreet.records import from_whole
 from discreet.release.answer import Answer
 from studies import Paper, select, study_of
 
@@ -35,7 +36,7 @@ PEOPLE, AGE = Named("a1"), Named("a2")
 def answer(outputs=None, record=RECORD, **after) -> Answer:
     shown = outputs or (("place", Named("g1")), ("people", PEOPLE), ("age", AGE))
     query = Query(aggregates=(("a1", Count()), ("a2", MEAN)), outputs=tuple(shown), **{"groups": (PLACE,), **after})
-    return Answer(content=json.dumps(record).encode(), query=query, remaining=Fraction(4, 5), entry="one")
+    return Answer(content=from_whole(record).pack(), query=query, remaining=Fraction(4, 5), entry="one")
 
 
 def test_an_answer_is_shown_with_the_error_of_every_number():
@@ -180,7 +181,7 @@ def test_what_is_saved_has_its_record_beside_it(tmp_path):
         place = found.save(tmp_path / f"ages{suffix}")
         assert read(place).to_pydict() == found.to_dict()
         assert json.loads((tmp_path / "ages.release.json").read_text(encoding="utf-8")) == {
-            **RECORD,
+            **{name: value for name, value in RECORD.items() if name not in ("keys", "numbers")},
             "columns": {"place": "g1", "people": "a1", "age": "a2"},
             "entry": found.entry,
         }

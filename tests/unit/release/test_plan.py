@@ -244,7 +244,7 @@ def test_a_plan_is_frozen_and_free():
 
 def test_the_record_says_all_that_a_reader_needs_and_nothing_of_the_data():
     plan = study(version="2024").sql(select("place, count(*) AS n", "WHERE age > 3 GROUP BY place"), epsilon="0.25")
-    record = plan.release().record
+    record = plan.release().full_record
     assert {name: record[name] for name in list(record)[:12]} == {
         "discreet": 1,
         "software": f"discreet {discreet.__version__}",

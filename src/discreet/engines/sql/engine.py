@@ -11,18 +11,22 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 
 from discreet.ask.expression import Column
-from discreet.engines.base import Exact, Request, Schema, guarded
+from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
 from discreet.engines.sql.dialect import Dialect
-from discreet.engines.sql.statement import statement
+from discreet.engines.sql.statement import Statement, statement
 from discreet.engines.sql.units import units_of, units_of_keys
 from discreet.errors import one_line
 
 Result = TypeVar("Result")
+
+_FEW_KEYS = 10_000
+"""Of a statement that is kept: it holds them."""
 
 
 class SQLEngine(ABC):
@@ -49,7 +53,7 @@ class SQLEngine(ABC):
         return Exact(self._run("discover", sql, self._units_of_keys, stored=stored))
 
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:
-        wanted = statement(request, self._schema, self.dialect)
+        wanted = _statement(request, self._schema, self.dialect)
         return Exact(self._run("fetch", wanted.sql, wanted.answer, wanted.keys, wanted.stored))
 
     @abstractmethod
@@ -83,6 +87,18 @@ class SQLEngine(ABC):
     def _units_of_keys(self, tables: Iterator[pa.Table]) -> dict[str | int, int]:
         pairs = (zip(*(column.to_pylist() for column in table.columns), strict=True) for table in tables)
         return {key: units for part in pairs for key, units in part}
+
+
+def _statement(request: Request, schema: Schema, dialect: Dialect) -> Statement:
+    """The statement of a request, written once for all releases that differ in ε alone."""
+    if sum(len(group.keys) for group in request.groups) > _FEW_KEYS:
+        return statement(request, schema, dialect)
+    return _known_statement(request, tuple(schema.items()), dialect)  # type: ignore[arg-type] # it is a constant
+
+
+@lru_cache(maxsize=64)
+def _known_statement(request: Request, schema: tuple[tuple[str, ColumnType], ...], dialect: Dialect) -> Statement:
+    return statement(request, dict(schema), dialect)
 
 
 def _first_row(tables: Iterator[pa.Table]) -> list[int]:

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from discreet import views
 from discreet.errors import InvalidParameter, one_line
-from discreet.formats import as_finite, left_shown, shown
+from discreet.formats import finite, left_shown, shown
 from discreet.parameters import quote
+from discreet.records import Record, array_of, keys_of
 from discreet.release.answer import Answer
 from discreet.release.mechanism import NoisyColumn
 from discreet.release.plan import plain_key
@@ -30,7 +31,8 @@ from discreet.release.reports.fit import Fit
 from discreet.release.reports.noise import Noise
 from discreet.release.reports.rows import synthetic, whole_cells
 from discreet.release.reports.tables import Number, Table
-from discreet.release.statistics.grouped import edges, share_of
+from discreet.release.statistics.fieller import edges
+from discreet.release.statistics.grouped import share_of
 
 if TYPE_CHECKING:
     from discreet.release.reports.plan import ReportPlan
@@ -113,16 +115,14 @@ class Report:
         return synthetic(self)
 
     def _answer(self, table: Table) -> Answer:
-        numbers = {}
+        numbers: dict[str, Any] = {}
         for number in table.numbers:
             three = self._numbers(table, number)
-            value, low, high = ([as_finite(item) for item in column.ravel().tolist()] for column in three)
-            numbers[number.name] = {"value": value, "low": low, "high": high}
-        keys = {name: list(map(plain_key, names)) for name, names in table.keys(self.plan.axes).items()}
+            numbers[number.name] = tuple(finite(array_of(column.ravel())) for column in three)
+        keys = {name: keys_of(list(map(plain_key, names))) for name, names in table.keys(self.plan.axes).items()}
         nested = {"nested": True} if table.nested else {}
-        content = {**self._told(table), **nested, "keys": keys, "numbers": numbers}
         return Answer(
-            content=json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode(),
+            content=Record({**self._told(table), **nested}, keys, numbers).pack(),
             query=table.query,
             remaining=self.remaining,
             entry=self.entry,

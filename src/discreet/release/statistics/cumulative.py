@@ -16,8 +16,7 @@ from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Cells, Measure
 from discreet.release.design import Estimate, Secret, on_grid
 from discreet.release.mechanism import noisy_tree, public_count
-from discreet.release.statistics.isotonic import Floats
-from discreet.release.statistics.tree import Tree, quantile_interval, quantiles_from, tree_design
+from discreet.release.statistics.tree import Floats, Tree, quantile_interval, quantiles_from, tree_design
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

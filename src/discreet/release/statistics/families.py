@@ -127,6 +127,8 @@ class JointDesign:
     def _factors(self, terms: Terms) -> list[int]:
         """For each measure the largest number that it is multiplied with in a total."""
         top, widest = 2 * max(self.units(terms)), 8 * max(self.widths, default=1)
+        if not self._products and not any(column.squares for column in self.columns):
+            widest = 2  # a sum is only doubled then
         found = []
         for measure in self.measures():
             degree = isinstance(measure, Total) + 2 * isinstance(measure, Squares)

@@ -11,8 +11,7 @@ tabulated at public points, a hair too wide, and taken as linear between them. T
 
     |numerator − z·denominator| ≤ reach(z)                                                                 (Fieller)
 
-is found without iteration: left of numerator/denominator and right of it both sides are linear between two points, and
-so are the edges' equations. Floats may be: this is post-processing of released numbers.
+has its ends in `fieller`. Floats may be: this is post-processing of released numbers.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.calibrate.grid import ValueGrid
 from discreet.engines.integers import Integers, roomy
 from discreet.release.mechanism import NoisyColumn
+from discreet.release.statistics.fieller import Ends, edges
 from discreet.release.statistics.spread import (
     SMALL_SCALE,
     Floats,
@@ -41,9 +40,6 @@ from discreet.release.statistics.spread import (
 )
 
 Matrix: TypeAlias = tuple[tuple[float, ...], ...]
-
-Ends: TypeAlias = tuple[Floats, Floats]
-"""The lower and the upper ends of intervals."""
 
 _POINTS, _VARIANCES, _MEANS = 129, 33, 17
 """Points of a share in [0, 1], of a variance in [0, 1/4], and of the interval of a mean for that of a variance."""
@@ -60,11 +56,11 @@ _WIDER = 1 + 2e-4
 _FLOATS = 2.0**-46
 """More than what sums and quotients of floats are off, as a share of the largest."""
 
+_CLOSE = 1e-9
+"""An error that is planned is found to that share of it."""
+
 _BLOCK = 512
 """Groups whose variances are found at a time."""
-
-_ROWS = 256
-"""Rows of edges that are found at a time: they stay in the caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,45 +290,6 @@ class Private:
         return found[0].reshape(u.shape).min(axis=1), found[1].reshape(u.shape).max(axis=1)
 
 
-def edges(numerators: Floats, denominators: Floats, points: Floats, reach: Floats) -> tuple[Floats, Floats]:
-    """For each numerator the ends of the set in the module's docstring; all of [first, last] where it is empty.
-
-    `reach` has a row for each numerator, or one row for all of them.
-    """
-    found = [
-        _some_edges(numerators[some], denominators[some], points, reach if len(reach) == 1 else reach[some])
-        for some in (slice(at, at + _ROWS) for at in range(0, len(numerators), _ROWS))
-    ]
-    low, high = (np.concatenate(side) for side in zip(*found, strict=True))
-    return low, high
-
-
-def _some_edges(numerators: Floats, denominators: Floats, points: Floats, reach: Floats) -> tuple[Floats, Floats]:
-    sign = np.where(denominators < 0, -1.0, 1.0)
-    line = points * (denominators * sign)[:, None]
-    line -= (numerators * sign)[:, None]
-    right = line - reach
-    left = np.negative(line, out=line)
-    left -= reach
-    falls, rises = left <= 0, right <= 0
-    empty = ~(falls.any(axis=1) & rises.any(axis=1))
-    low = _crossed(left, falls, points)
-    turned = points[-1] + points[0] - points
-    high = points[-1] + points[0] - _crossed(right[:, ::-1], rises[:, ::-1], turned[::-1])
-    return np.where(empty, points[0], low), np.where(empty, points[-1], high)
-
-
-def _crossed(heights: Floats, fallen: NDArray[np.bool_], points: Floats) -> Floats:
-    """Where each row first falls to 0, linear between the points."""
-    first = fallen.argmax(axis=1)
-    before, rows = np.maximum(first - 1, 0), np.arange(len(heights))
-    above, below = heights[rows, before], heights[rows, first]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(first > 0, above / (above - below), 0.0)
-    found: Floats = points[before] + (points[first] - points[before]) * share
-    return found
-
-
 def share_of(part: Floats, whole: Floats) -> Floats:
     """The share, the middle where the noise has swallowed everybody."""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -364,10 +321,24 @@ def mean_error(near: Floats, far: Floats, level: float, confidence: float, rows:
             total += np.where((z >= 0) & (z <= 1), np.minimum(chance, 1.0) / 2, 0.0)
         return float(total.max())
 
-    first, last = 0.0, 1.0
-    for _ in range(40):
-        middle = (first + last) / 2
-        first, last = (first, middle) if missed(middle) <= 1 - confidence else (middle, last)
+    # the logarithm of the chance is nearly linear in the error: its chord, halved where that is stuck (Illinois)
+    def height_at(error: float) -> float:
+        return math.log(max(missed(error), 1e-300) / (1 - confidence))
+
+    first, last, side = 0.0, min(1.0, float(far.max()) / rows), 0
+    above, below = height_at(first), height_at(last)
+    while below > 0:
+        if last == 1:
+            return last
+        first, above, last = last, below, min(1.0, 2 * last)
+        below = height_at(last)
+    while last - first > _CLOSE * last:
+        middle = first + (last - first) * (min(max(above / (above - below), 0.01), 0.99) if above > below else 0.5)
+        height = height_at(middle)
+        if height <= 0:
+            last, below, above, side = middle, height, above / 2 if side == 1 else above, 1
+        else:
+            first, above, below, side = middle, height, below / 2 if side == -1 else below, -1
     return last
 
 

@@ -14,15 +14,18 @@ quantiles of a whole are no sums of those of its parts: ask for them without gro
 
 from __future__ import annotations
 
-import json
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from discreet.ask.query import Named
+from discreet.engines.integers import near
 from discreet.errors import InvalidParameter
+from discreet.records import Record, array_of
 from discreet.release.statistics.spread import combined_radius
 
 if TYPE_CHECKING:
@@ -43,31 +46,28 @@ def totals(answer: Answer, by: tuple[str, ...]) -> Answer:
     if "totals_over" in record:
         raise InvalidParameter("these are totals already; take other totals of the answer itself")
     titles = {output.name: name for name, output in query.outputs if isinstance(output, Named)}
-    kept = {name: keys for name, keys in record["keys"].items() if titles.get(name, name) in by}
+    keys = answer.recorded.keys
+    kept = {name: column for name, column in keys.items() if titles.get(name, name) in by}
     for name in by:
         if name not in {titles.get(group, group) for group in kept}:
-            groups = ", ".join(titles.get(group, group) for group in record["keys"]) or "none"
+            groups = ", ".join(titles.get(group, group) for group in keys) or "none"
             raise InvalidParameter(f"totals are by columns of groups, got {name!r}; the answer has {groups}")
     statistics = [one for one in record["statistics"] if one.get("noise") and one["name"] in titles]
     if not statistics:
         raise InvalidParameter("the answer must have counts or sums: only these add up; ask for others without groups")
     many = math.prod(map(len, kept.values()))
-    each = math.prod(map(len, record["keys"].values())) // many
+    each = answer.recorded.cells // many
     level = _level(record, many * len(statistics))
-    numbers = {}
+    numbers: dict[str, Any] = {}
     for one in statistics:
         reach = sum_radius([float(Fraction(scale)) for scale in one["noise"]], each, level)
         reach += float(Fraction(one["step"]))  # totals lie on the grid of the cells
-        added = _added(record["numbers"][one["name"]]["value"], record["keys"], kept)
+        added = _added(answer.recorded.numbers[one["name"]][0], keys, kept)
         if all(isinstance(value, int) for value in added):
             reach = math.ceil(reach)
-        numbers[one["name"]] = {
-            "value": added,
-            "low": [value - reach for value in added],
-            "high": [value + reach for value in added],
-        }
-    over = [titles.get(name, name) for name in record["keys"] if name not in kept]
-    content = {**record, "keys": kept, "numbers": numbers, "statistics": statistics, "totals_over": over}
+        ends = added, [value - reach for value in added], [value + reach for value in added]
+        numbers[one["name"]] = tuple(map(array_of, ends))
+    over = [titles.get(name, name) for name in keys if name not in kept]
     outputs = tuple(
         (name, output)
         for name, output in query.outputs
@@ -75,7 +75,7 @@ def totals(answer: Answer, by: tuple[str, ...]) -> Answer:
     )
     return replace(
         answer,
-        content=json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(),
+        content=Record({**record, "statistics": statistics, "totals_over": over}, kept, numbers).pack(),
         query=replace(
             query,
             groups=tuple(group for group in query.groups if group.name in kept),
@@ -93,8 +93,6 @@ def sum_radius(scales: list[float], times: int, confidence: float) -> float:
     >>> round(sum_radius([1.0], 1, 0.95), 6), round(sum_radius([1.0], 10_000, 0.95) / 141.42, 3)
     (2.995732, 1.96)
     """
-    import numpy as np
-
     largest = max(scales)
     weights = np.array([scale / largest for scale in scales])
     if len(scales) * times <= _FEW:
@@ -118,8 +116,6 @@ def sum_radius(scales: list[float], times: int, confidence: float) -> float:
 
 
 def _log_product(weights: Any, times: int, points: Any) -> Any:
-    import numpy as np
-
     return -times * np.log1p((weights[:, None] * points) ** 2).sum(axis=0)
 
 
@@ -129,11 +125,13 @@ def _level(record: dict[str, Any], together: int) -> float:
     return float(1 - (1 - confidence) / together) if record["simultaneous"] else float(confidence)
 
 
-def _added(values: list[Any], keys: dict[str, list[Any]], kept: dict[str, list[Any]]) -> list[Any]:
+def _added(values: Any, keys: Mapping[str, Any], kept: Mapping[str, Any]) -> list[Any]:
     """The values of the cells, added up over the columns that are not kept; the last column varies fastest."""
-    found: dict[tuple[int, ...], Any] = {}
-    at = [index for index, name in enumerate(keys) if name in kept]
-    for cell, value in zip(product(*(range(len(column)) for column in keys.values())), values, strict=True):
-        place = tuple(cell[index] for index in at)
-        found[place] = found.get(place, 0) + value
-    return list(found.values())
+    exact = (
+        values if values.dtype == np.float64 or near(values, 2**62 // max(values.size, 1)) else values.astype(object)
+    )
+    places = sorted(range(len(keys)), key=lambda at: list(keys)[at] in kept)
+    cells = exact.reshape([len(column) for column in keys.values()]).transpose(places)
+    many = math.prod(map(len, kept.values()))
+    added: list[Any] = np.cumsum(cells.reshape(-1, many), axis=0)[-1].tolist()  # one after the other, as a reader adds
+    return added

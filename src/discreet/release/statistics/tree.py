@@ -33,9 +33,9 @@ from discreet.calibrate.sensitivity import Terms
 from discreet.draw.vector import fill
 from discreet.errors import InvalidParameter
 from discreet.parameters import Neighbors, exact_count, exact_epsilon
-from discreet.release.statistics.isotonic import Floats, isotonic
 
 Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 _FLAT: dict[Neighbors, int] = {"change-one": 64, "add-remove": 16}
 """Up to so many cells the counts alone are released: measured, within 6 % of a second level at this border."""
@@ -241,3 +241,59 @@ def _check(shares: Sequence[Fraction]) -> None:
     for share in shares:
         if not 0 <= share <= 1:
             raise InvalidParameter(f"a share must lie between 0 and 1, got {share}")
+
+
+def isotonic(values: Floats) -> Floats:
+    """The rising sequence g with the least Σ (g − x)² to the values x, along the last axis: pool adjacent violators.
+
+    If |x − f| ≤ c everywhere for a truth f that rises, then |g − f| ≤ c everywhere, so a simultaneous band for x is one
+    for g: by the max–min formula g(v) is at most the largest mean of x(s … v) over s ≤ v, which is at most f(v) + c,
+    and at least the smallest mean of x(v … t), at least f(v) − c.
+
+    >>> isotonic(np.array([1.0, 3.0, 2.0, 2.0, 5.0])).round(2).tolist()
+    [1.0, 2.33, 2.33, 2.33, 5.0]
+    """
+    result = np.array(values, dtype=np.float64, ndmin=1)
+    for row in result.reshape(-1, result.shape[-1]):
+        if np.any(row[1:] < row[:-1]):
+            row[:] = _pooled(row.tolist())
+    return result
+
+
+def project(counts: Floats, total: float) -> Floats:
+    """The counts h = max(x − θ, 0) that sum to `total` and lie nearest to `counts`; a negative total is taken as 0.
+
+    It has a bias (empty cells gain, full cells lose): it is for display, never for adding up.
+
+    >>> project(np.array([5.0, -1.0, 2.0]), 5).tolist()
+    [4.0, 0.0, 1.0]
+    """
+    values = np.array(counts, dtype=np.float64)
+    if total <= 0:
+        return np.zeros_like(values)
+    if values.min() >= 0 and math.fsum(values) == total:
+        return values
+    falling = np.sort(values)[::-1]
+    # the surplus per cell if only the largest 1, 2, … cells stay above 0
+    surplus = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)
+    kept = max(1, int(np.count_nonzero(falling > surplus)))  # the largest cell stays, also where its surplus rounds
+    nearest: Floats = np.maximum(values - surplus[kept - 1], 0.0)
+    return nearest
+
+
+def _pooled(values: list[float]) -> Floats:
+    """Block means by a stack: a value joins the blocks before it for as long as they lie above it."""
+    means: list[float] = []
+    sums: list[float] = []
+    sizes: list[int] = []
+    for value in values:
+        mean, total, size = value, value, 1
+        while means and means[-1] > mean:
+            means.pop()
+            total += sums.pop()
+            size += sizes.pop()
+            mean = total / size
+        means.append(mean)
+        sums.append(total)
+        sizes.append(size)
+    return np.repeat(np.array(means), sizes)

@@ -9,7 +9,8 @@ import terms
 from discreet.calibrate.grid import value_grid
 from discreet.release.mechanism import NoisyColumn
 from discreet.release.statistics import moments
-from discreet.release.statistics.grouped import Private, bernstein, centred_squares, edges, pair
+from discreet.release.statistics.fieller import edges
+from discreet.release.statistics.grouped import Private, bernstein, centred_squares, pair
 from discreet.release.statistics.grouped import centred as centred_pair
 from one_group import Group
 

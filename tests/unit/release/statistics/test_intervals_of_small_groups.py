@@ -1,7 +1,5 @@
 """Intervals of groups that say little: nobody, one value, values at a bound, all of them missing."""
 
-import json
-
 import pytest
 
 from studies import Paper, select, study_of
@@ -22,6 +20,6 @@ def test_a_number_lies_in_its_interval(asked, neighbors, clauses):
     for epsilon in (3, 100, 10**4):
         plan = study.sql(select(asked, clauses), epsilon=epsilon, confidence="0.5")
         for _ in range(12):
-            for numbers in json.loads(plan.release().content)["numbers"].values():
+            for numbers in plan.release().full_record["numbers"].values():
                 for value, low, high in zip(numbers["value"], numbers["low"], numbers["high"], strict=True):
                     assert low <= value <= high, (epsilon, value, low, high)

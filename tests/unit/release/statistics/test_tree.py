@@ -13,8 +13,7 @@ import pytest
 from discreet.draw.laplace import DiscreteLaplace
 from discreet.errors import InvalidParameter
 from discreet.release.statistics import tree as module
-from discreet.release.statistics.isotonic import isotonic, project
-from discreet.release.statistics.tree import Tree, quantile_interval, quantiles_from, tree_design
+from discreet.release.statistics.tree import Tree, isotonic, project, quantile_interval, quantiles_from, tree_design
 from terms import terms_of
 
 RELATIONS = ["change-one", "add-remove"]

@@ -1,0 +1,184 @@
+"""The record of an answer as bytes: what a ledger keeps of a table of released numbers.
+
+    one Arrow IPC stream, compressed     a single row: a list of keys for each group column, and for each number a list
+                                         of values and two of ends (`a1`, `a1_low`, `a1_high`), one item for each cell
+    the metadata of its schema           the head as JSON: everything a reader needs to judge the numbers
+
+Integers are of 64 bits and numbers doubles; a column that has another item, such as a larger integer, is one of texts,
+each item as JSON has it: nothing is rounded. The same content gives the same bytes with the same version of Arrow.
+
+What it does not do: know what the numbers mean. A cell is a combination of keys, the last column's changing fastest;
+where the head says `nested`, every column has a key for each cell.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Array: TypeAlias = NDArray[Any]
+"""Integers of 64 bits, doubles, or Python objects where a column has other items."""
+
+Three: TypeAlias = tuple[Array, Array, Array]
+"""Released numbers, and the lower and upper ends of their intervals."""
+
+_HEAD, _ITEMS = b"discreet", {b"items": b"json"}
+_ENDS = ("", "_low", "_high")
+
+_LEVEL = 1
+"""Of zstd: noise hardly gets smaller with more work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The head, the keys of each group column, and each released number with the ends of its intervals, by name."""
+
+    head: dict[str, Any]
+    keys: Mapping[str, pa.Array | Array]
+    """Texts and truths are arrays of Arrow."""
+    numbers: Mapping[str, Three]
+
+    def pack(self) -> bytes:
+        """The bytes that a ledger keeps."""
+        import pyarrow as pa
+
+        fields, lists = [], []
+        numbers = {
+            f"{name}{end}": column
+            for name, three in self.numbers.items()
+            for end, column in zip(_ENDS, three, strict=True)
+        }
+        for name, column in {**self.keys, **numbers}.items():
+            values, metadata = _packed(column)
+            lists.append(pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values))
+            fields.append(pa.field(name, lists[-1].type, metadata=metadata))
+        head = json.dumps({**self.head, "names": [list(self.keys), list(self.numbers)]}, **_PLAIN)
+        batch = pa.RecordBatch.from_arrays(lists, schema=pa.schema(fields, {_HEAD: head.encode()}))
+        sink = pa.BufferOutputStream()
+        codec = pa.Codec("zstd", compression_level=_LEVEL)
+        with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as stream:
+            stream.write_batch(batch)
+        return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+    @property
+    def cells(self) -> int:
+        """The number of cells."""
+        sizes = [len(column) for column in self.keys.values()]
+        return sizes[0] if self.head.get("nested") else math.prod(sizes)
+
+    @property
+    def size(self) -> int:
+        """The bytes that it takes at most, if all numbers fit into 64 bits; keys of no type take a few more."""
+        columns = [*self.keys.values(), *(column for three in self.numbers.values() for column in three)]
+        return len(json.dumps(self.head)) + sum(column.nbytes for column in columns)
+
+    def whole(self) -> dict[str, Any]:
+        """The head with all keys and numbers as lists, as JSON has them."""
+        numbers = {
+            name: dict(zip(("value", "low", "high"), map(items_of, three), strict=True))
+            for name, three in self.numbers.items()
+        }
+        return {**self.head, "keys": {name: items_of(column) for name, column in self.keys.items()}, "numbers": numbers}
+
+
+_PLAIN: dict[str, Any] = {"ensure_ascii": False, "allow_nan": False, "separators": (",", ":")}
+
+
+def unpack(content: bytes) -> Record:
+    """The record that was packed into these bytes."""
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(pa.py_buffer(content)) as stream:
+        batch = stream.read_next_batch()
+    head = json.loads(batch.schema.metadata[_HEAD])
+    columns = {field.name: _unpacked(field, batch.column(field.name).values) for field in batch.schema}
+    keys, numbers = head.pop("names")
+    return Record(
+        head=head,
+        keys={name: columns[name] for name in keys},
+        numbers={name: tuple(columns[f"{name}{end}"] for end in _ENDS) for name in numbers},  # type: ignore[misc]
+    )
+
+
+def is_packed(content: bytes) -> bool:
+    """Whether these bytes are a record of columns: no text begins like that."""
+    return content[:4] == b"\xff\xff\xff\xff"
+
+
+def from_whole(whole: Mapping[str, Any]) -> Record:
+    """The record whose `whole` this is."""
+    head = {name: value for name, value in whole.items() if name not in ("keys", "numbers")}
+    keys = {name: keys_of(items) for name, items in whole["keys"].items()}
+    numbers: dict[str, Any] = {
+        name: tuple(array_of(ends[end]) for end in ("value", "low", "high")) for name, ends in whole["numbers"].items()
+    }
+    return Record(head, keys, numbers)
+
+
+def readable(content: bytes) -> Any:
+    """What a ledger keeps, for a reader: text; a record of columns with the SHA-256 of its bytes; or base 64."""
+    if is_packed(content):
+        return {"record": unpack(content).whole(), "sha256": sha256(content).hexdigest()}
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return {"base64": b64encode(content).decode()}
+
+
+def array_of(items: Any) -> Array:
+    """A column of numbers: of integers that fit into 64 bits, of doubles, or of whatever the items are."""
+    array = items if isinstance(items, np.ndarray) else None
+    if array is not None and array.dtype in (np.int64, np.float64):
+        return array
+    plain: list[Any] = list(items) if array is None else array.tolist()
+    kinds = {type(item) for item in plain}
+    if kinds == {int} and min(plain) >= -(2**63) and max(plain) < 2**63:
+        return np.array(plain, np.int64)
+    if all(issubclass(kind, float) for kind in kinds):
+        return np.array(plain, np.float64)
+    mixed = np.empty(len(plain), object)
+    mixed[:] = plain
+    return mixed
+
+
+def keys_of(items: Sequence[Any]) -> pa.Array | Array:
+    """A column of keys: texts or truths as Arrow has them, or numbers."""
+    import pyarrow as pa
+
+    kinds = {type(item) for item in items}
+    return pa.array(items) if kinds in ({str}, {bool}) else array_of(items)
+
+
+def items_of(column: pa.Array | Array) -> list[Any]:
+    """The items of a column as Python has them."""
+    items: list[Any] = column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
+    return items
+
+
+def _packed(column: pa.Array | Array) -> tuple[pa.Array, dict[bytes, bytes] | None]:
+    import pyarrow as pa
+
+    if not isinstance(column, np.ndarray):
+        return column, None
+    if column.dtype == object:
+        return pa.array([json.dumps(item, ensure_ascii=False) for item in column.tolist()], pa.string()), _ITEMS
+    return pa.array(column), None
+
+
+def _unpacked(field: pa.Field, values: pa.Array) -> pa.Array | Array:
+    import pyarrow as pa
+
+    if field.metadata == _ITEMS:
+        return array_of([json.loads(item) for item in values.to_pylist()])
+    return values if pa.types.is_string(values.type) or pa.types.is_boolean(values.type) else values.to_numpy()

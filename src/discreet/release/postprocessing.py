@@ -1,0 +1,241 @@
+"""What a question does to released numbers: arithmetic, HAVING, ORDER BY and LIMIT, on whole columns; it costs nothing.
+
+Arithmetic of two numbers takes the extremes over both intervals, so its interval holds at least as often as both
+together. A quotient by 0 is missing; one whose divisor may be 0 has no ends. Everything is what Python's own numbers
+would give: where 64 bits or a double are too small for that, a column goes on as Python objects.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.ask.query import Combined, Group, Named, Number, Output, Query, Test
+from discreet.engines.integers import near
+from discreet.records import Array, Record, Three, array_of, items_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Mask: TypeAlias = NDArray[np.bool_]
+Cells: TypeAlias = NDArray[np.int64]
+
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_ARITHMETIC: dict[str, tuple[Callable[[Any, Any], Any], int]] = {
+    "+": (operator.add, 2**62),
+    "-": (operator.sub, 2**62),
+    "*": (operator.mul, 2**31),
+    "/": (operator.truediv, 2**53),
+}
+"""With the size up to which int64 gives what Python's integers give."""
+
+_EXACT = 2**53
+"""Up to here an integer is a double."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Numbers of many rows with the ends of their intervals; a missing one has no ends."""
+
+    value: Array
+    low: Array
+    high: Array
+    missing: Mask | None = None
+
+    @property
+    def three(self) -> Three:
+        """Values, lower and upper ends."""
+        return self.value, self.low, self.high
+
+    def items(self) -> list[list[Any]]:
+        """Values, lower and upper ends as Python has them, None where one is missing."""
+        columns = [column.tolist() for column in self.three]
+        if self.missing is None:
+            return columns
+        gone = self.missing.tolist()
+        return [
+            [None if not_there else item for item, not_there in zip(column, gone, strict=True)] for column in columns
+        ]
+
+    def at(self, rows: slice | Mask) -> Numbers:
+        """Some of the rows."""
+        missing = None if self.missing is None else self.missing[rows]
+        return Numbers(self.value[rows], self.low[rows], self.high[rows], missing)
+
+
+Column: TypeAlias = "Numbers | pa.Array | Array"
+"""Released numbers, or keys."""
+
+
+def columns_of(record: Record, query: Query) -> dict[str, Column]:
+    """The columns that a query shows of a record, by name."""
+    cells: Cells | None = None
+    if query.having is not None:
+        cells = np.flatnonzero(_holds(query.having, record))
+    for output, descending in reversed(query.order):
+        order = _order(output, descending, record, query.groups, cells)
+        cells = order if cells is None else cells[order]
+    if query.limit is not None:
+        cells = np.arange(min(query.limit, record.cells)) if cells is None else cells[: query.limit]
+    return {name: _column(output, record, cells) for name, output in query.outputs}
+
+
+def _column(output: Output, record: Record, cells: Cells | None) -> Column:
+    if isinstance(output, Named) and output.name in record.keys:
+        return _keys(output.name, record, cells)
+    return _numbers(output, record, cells)
+
+
+def _keys(name: str, record: Record, cells: Cells | None) -> pa.Array | Array:
+    """The keys of cells, or of all of them."""
+    keys, stride = record.keys[name], 1
+    if not record.head.get("nested"):
+        for later in list(record.keys)[list(record.keys).index(name) + 1 :]:
+            stride *= len(record.keys[later])
+        if cells is None and len(keys) != record.cells:
+            cells = np.arange(record.cells)
+        if cells is not None and len(record.keys) > 1:
+            cells = cells // stride % len(keys)
+    if cells is None:
+        return keys
+    return keys[cells] if isinstance(keys, np.ndarray) else keys.take(cells)
+
+
+def _numbers(output: Output, record: Record, cells: Cells | None) -> Numbers:
+    match output:
+        case Named(name=name):
+            three = record.numbers[name]
+            value, low, high = three if cells is None else (column[cells] for column in three)
+            return Numbers(value, low, high, _gaps(value))
+        case Number(value=value):
+            constant = np.full(record.cells if cells is None else len(cells), float(value))
+            return Numbers(constant, constant, constant)
+        case Combined(sign=sign, left=left, right=right):
+            return _combined(sign, _numbers(left, record, cells), _numbers(right, record, cells))
+
+
+def _gaps(column: Array) -> Mask | None:
+    """Where a column says nothing."""
+    gaps = np.array([item is None for item in column], bool) if column.dtype == object else np.zeros(0, bool)
+    return gaps if gaps.any() else None
+
+
+def _combined(sign: str, left: Numbers, right: Numbers) -> Numbers:
+    missing = _either(left.missing, right.missing)
+    if sign == "/":
+        none = _compared("=", right.value, np.zeros(len(right.value), np.int64), missing)
+        missing = _either(missing, none)
+    if missing is None:
+        return Numbers(*_three(sign, left, right))
+    there = ~missing
+    value, low, high = (_scattered(column, there) for column in _three(sign, left.at(there), right.at(there)))
+    return Numbers(value, low, high, missing)
+
+
+def _three(sign: str, left: Numbers, right: Numbers) -> Three:
+    """The result and its extremes, of numbers that are all there; no divisor is 0."""
+    value = _applied(sign, left.value, right.value)
+    if sign == "/":
+        nought = np.zeros(len(value), np.int64)
+        clear = ~(_compared("<=", right.low, nought) & _compared(">=", right.high, nought))
+        if not clear.all():
+            low, high = np.full(len(value), -np.inf), np.full(len(value), np.inf)
+            low[clear], high[clear] = _extremes(sign, left.at(clear), right.at(clear))
+            return value, low, high
+    return value, *_extremes(sign, left, right)
+
+
+def _extremes(sign: str, left: Numbers, right: Numbers) -> tuple[Array, Array]:
+    ends = [_applied(sign, one, two) for one in (left.low, left.high) for two in (right.low, right.high)]
+    low = reduce(lambda best, end: np.where(_compared("<", end, best), end, best), ends)
+    high = reduce(lambda best, end: np.where(_compared(">", end, best), end, best), ends)
+    return low, high
+
+
+def _applied(sign: str, left: Array, right: Array) -> Array:
+    function, limit = _ARITHMETIC[sign]
+    whole = left.dtype == right.dtype == np.int64
+    if object in (left.dtype, right.dtype) or (whole and not (near(left, limit) and near(right, limit))):
+        return array_of(np.asarray(function(left.astype(object), right.astype(object)), object))
+    with np.errstate(all="ignore"):  # Python's floats become infinite without a word, too
+        result: Array = function(left, right)
+    return result
+
+
+def _compared(sign: str, left: Array, right: Array, missing: Mask | None = None) -> Mask:
+    """Where a comparison holds; nowhere where something is missing."""
+    if missing is not None:
+        there = ~missing
+        return _scattered(_compared(sign, left[there], right[there]), there)
+    mixed = left.dtype != right.dtype
+    if object in (left.dtype, right.dtype) or (mixed and not all(_is_double(column) for column in (left, right))):
+        left, right = left.astype(object), right.astype(object)
+    return np.asarray(_COMPARISONS[sign](left, right)).astype(bool)
+
+
+def _is_double(column: Array) -> bool:
+    return column.dtype == np.float64 or near(column, _EXACT)
+
+
+def _either(one: Mask | None, two: Mask | None) -> Mask | None:
+    both = two if one is None else one if two is None else one | two
+    return both if both is not None and both.any() else None
+
+
+def _scattered(column: Array, there: Mask) -> Array:
+    whole = np.zeros(len(there), column.dtype)
+    whole[there] = column
+    return whole
+
+
+def _holds(test: Test, record: Record) -> Mask:
+    if test.sign in ("and", "or"):
+        parts = [_holds(part, record) for part in test.parts if isinstance(part, Test)]
+        return reduce(operator.and_ if test.sign == "and" else operator.or_, parts)
+    left, right = (_numbers(part, record, None) for part in test.parts if not isinstance(part, Test))
+    return _compared(test.sign, left.value, right.value, _either(left.missing, right.missing))
+
+
+def _order(output: Output, descending: bool, record: Record, groups: tuple[Group, ...], cells: Cells | None) -> Cells:
+    """The order of rows by one column, equal ones as they are; missing values and the rest come last; bins in place."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    column = _column(output, record, cells)
+    group = next((one for one in groups if isinstance(output, Named) and one.name == output.name), None)
+    gone: Mask | None = None
+    if isinstance(column, Numbers):
+        values, gone = column.value, column.missing
+    elif group is not None and group.edges is not None:
+        places = {label: place for place, label in reversed(list(enumerate([*group.keys, group.other])))}
+        values = np.array([places[key] for key in items_of(column)], np.int64)
+    elif group is not None and group.other is not None:
+        gone = np.array([key == group.other for key in items_of(column)], bool)
+        values = column
+    else:
+        values = column
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        items = values.tolist()
+        there = [at for at in range(len(items)) if gone is None or not gone[at]]
+        there.sort(key=lambda at: items[at], reverse=descending)
+        return np.array([*there, *([] if gone is None else np.flatnonzero(gone).tolist())], np.int64)
+    if isinstance(values, np.ndarray):
+        values = pa.array(values, mask=gone)
+    elif gone is not None:
+        values = compute.if_else(pa.array(gone), None, values)
+    order = "descending" if descending else "ascending"
+    found: Cells = compute.array_sort_indices(values, order=order, null_placement="at_end").to_numpy().astype(np.int64)
+    return found
