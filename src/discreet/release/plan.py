@@ -360,7 +360,7 @@ def plan_of(
     size: int | None = None,
 ) -> Plan:
     """The plan of a query at ε."""
-    cells = math.prod(len(labels(group)) for group in query.groups)
+    cells = math.prod(group.size for group in query.groups)
     return Plan(
         study=study,
         query=query,
