@@ -53,8 +53,6 @@ class Dialect(Protocol):
     """The collation of bytes."""
     bytes_of: ClassVar[str] = "octet_length"
     """The function that counts the bytes of a text."""
-    counts_nan: ClassVar[bool] = False
-    """Whether NaN counts as the greatest number in a sum, to be taken out again, which is faster."""
     sums: ClassVar[Word | None] = None
     """The type that a fact is cast to in a sum, so that the sum cannot overflow; None if it cannot anyway."""
     materializes: ClassVar[bool] = True

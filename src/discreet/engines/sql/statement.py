@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from discreet.ask.query import Group
-from discreet.engines.base import Cells, Measure, Product, Request, Schema, Units
+from discreet.engines.base import Cells, Measure, Request, Schema, Units
 from discreet.engines.integers import column as column_of
 from discreet.engines.sql import trees as sql
 from discreet.engines.sql.dialect import SOURCE, Dialect, Word
@@ -69,12 +69,12 @@ class Statement:
                     cell = table.column(fact).combine_chunks()  # NULL for missing values, and on other levels
                     chosen = (level == self.cells.index(fact)) & _valid(cell)
                     cells = _words(cell)[chosen].astype(np.int64)
-                    answers[index][place[chosen], cells] = values[chosen]
+                    np.add.at(answers[index], (place[chosen], cells), values[chosen])
                 else:
                     chosen = level == len(self.cells)
                     if values.dtype == object:
                         answers[index] = answers[index].astype(object)
-                    answers[index][place[chosen]] = values[chosen]
+                    np.add.at(answers[index], place[chosen], values[chosen])
         return [list(cells) if width else column_of(cells) for cells, width in zip(answers, widths, strict=True)]
 
 
@@ -89,8 +89,7 @@ class _Builder:
         self.dialect = dialect
         self.translator = Translator(schema, dialect)
         self.limits = request.unit is not None and not (request.max_rows is None and request.max_groups is None)
-        only_sums = not self.limits and not any(isinstance(measure, Cells | Product) for measure in request.measures)
-        self.facts = Facts(self.translator, only_sums)
+        self.facts = Facts(self.translator)
         self.keys: dict[int, tuple[pa.Array, pa.Array]] = {}
         """For each group that is joined: its keys, and their places."""
         self.asof: set[int] = set()
@@ -117,11 +116,11 @@ class _Builder:
         else:
             # by the key's own value first, then its place: a join of groups instead of rows
             by = [f"k{index}" for index in range(len(request.groups))]
-            groups = self._placed(_aggregated(facts, by, cells, aliases), ["level", *cells, *sums])
-            by = ["place", "level", *cells]
-            tree = (
-                groups if request.sets is not None else select([*by, *_totals(sums)], subquery(groups, "found"), by=by)
-            )
+            tree = self._placed(_aggregated(facts, by, cells, aliases), ["level", *cells, *sums])
+            if request.sets is None and any(group.other is not None for group in request.groups):
+                # else a key is one group's, and there is nothing to add up
+                by = ["place", "level", *cells]
+                tree = select([*by, *_totals(sums)], subquery(tree, "found"), by=by)
         if request.sets is not None:
             tree = self._crossed(tree, request.sets, sums)
         return Statement(
