@@ -257,6 +257,14 @@ def test_parquet_gives_keys(tmp_path: Path) -> None:
         Declared(keys="bad.parquet", folder=tmp_path)
 
 
+def test_a_policy_of_many_keys_prints_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "k.csv").write_text("".join(f"place {at}\n" for at in range(10**4)))
+    policy = Policy(source="x", epsilon=1, columns={"county": {"keys": "k.csv"}}, folder=tmp_path)
+    assert "Keys(10,000 of kind text)" in repr(policy)
+    assert "place" not in repr(policy)
+    assert len(repr(policy)) < 1000
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
