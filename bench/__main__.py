@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-TABLES = ("noise", "accuracy", "quantiles", "joint", "reports", "ledger", "study", "scale", "serve")
+TABLES = ("noise", "accuracy", "quantiles", "joint", "reports", "ledger", "study", "keys", "scale", "serve")
 
 
 def main(names: list[str]) -> None:

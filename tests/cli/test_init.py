@@ -35,7 +35,7 @@ def test_it_reads_no_value_and_writes_a_policy_that_loads(unreadable):
     assert "No values were read." in told.out
     policy = Policy.load(unreadable / "study.toml")
     assert (policy.unit, policy.max_rows, policy.neighbors) == ("patient", 2, "add-remove")
-    assert policy.columns["county"].keys == ("Dukes", "Essex")
+    assert list(policy.columns["county"].keys) == ["Dukes", "Essex"]
     assert list(policy.columns) == ["age", "born", "county"]
     text = (unreadable / "study.toml").read_text("utf-8")
     assert "# well = {}" in text
@@ -63,7 +63,11 @@ def test_a_key_with_a_comma_stands_in_quotes_and_the_keys_are_counted(unreadable
     )
     assert "\ncounty: 4 keys\nwrote apart.toml" in told[0].out
     assert "\ncounty: 3 keys\nwrote held.toml" in told[1].out
-    assert Policy.load(unreadable / "held.toml").columns["county"].keys == ("Dukes", "Ear, Nose & Throat", 'a "b" ')
+    assert list(Policy.load(unreadable / "held.toml").columns["county"].keys) == [
+        "Dukes",
+        "Ear, Nose & Throat",
+        'a "b" ',
+    ]
     assert told[2].code == 2
     assert "in quotes" in told[2].err
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import InitVar, dataclass, field
 from datetime import date, datetime
@@ -27,23 +27,21 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from discreet.ask.expression import Kind, Reading
-from discreet.ask.keyfile import keys_in
+from discreet.ask.keys.key import MOST_KEYS, Key, moment, read_key
 from discreet.ask.normal import decimal
 from discreet.ask.reading import DECIMALS, KINDS, THOUSANDS, Type, exact_formats, exact_mark, exact_type
 from discreet.errors import InvalidParameter
 from discreet.parameters import exact, exact_bounds, exact_number, quote
 
-Key: TypeAlias = str | Fraction | datetime | bool
-
-MOST_KEYS = 10**7
-"""More groups than any table that a person reads; a larger range was meant as something else."""
+if TYPE_CHECKING:
+    from discreet.ask.keys.column import Keys
 
 _DISCOVER = "discover"
+_KINDS: dict[type, Kind] = {bool: "truth", Fraction: "number", datetime: "date"}
 _RANGE = re.compile(r"(-?\d{1,18})\.\.(-?\d{1,18})", re.ASCII)
-_DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +49,12 @@ class Declared:
     """A declared column, made of what the policy writes; one with nothing declared may still be used in conditions."""
 
     bounds: tuple[Fraction, Fraction] | tuple[datetime, datetime] | None = None
-    keys: tuple[Key, ...] | None = None
+    keys: Keys | None = None
     keys_from: str | None = field(init=False)
     """The range or file that the keys were written as, or "discover"."""
     bins: tuple[Fraction, ...] | None = None
     parent: str | None = None
-    parents: tuple[str, ...] = field(init=False)
+    parents: Keys | None = field(init=False)
     """For each key the one of the parent's that it belongs to."""
     precision: Fraction | None = None
     missing: Key | None = "drop"
@@ -76,17 +74,13 @@ class Declared:
             put(self, "keys", keys)
             put(self, "keys_from", written)
         with at("parent"):
-            put(self, "parents", () if self.parent is None else _parents(self.parent, keys, written, folder or Path()))
+            put(self, "parents", self.parent and _parents(self.parent, keys, written, folder or Path()))
         for option, read in _READERS.items():
             value = getattr(self, option)
             if value is not None or option == "missing":
                 with at(option):
                     put(self, option, read(value))
         self._fits()
-
-    def keys_as(self, kind: Kind) -> tuple[Key, ...]:
-        """The keys in the kind of the column, in declared order; a file's texts are read in it."""
-        return _in_kind(self.keys, type(self.keys[0]).__name__, kind) if self.keys else ()
 
     @property
     def kind(self) -> Kind | None:
@@ -97,13 +91,9 @@ class Declared:
         """
         if self.type is not None:
             return KINDS[self.type]
-        match self.bounds or self.bins or self.keys or (self.missing,):
-            case bool(), *_:
-                return "truth"
-            case Fraction(), *_:
-                return "number"
-            case datetime(), *_:
-                return "date"
+        for values in (self.bounds, self.bins, self.keys, (self.missing,)):
+            if values:
+                return _KINDS.get(type(values[0]))
         return None
 
     @property
@@ -119,7 +109,7 @@ class Declared:
     def with_keys(self, keys: Iterable[Key]) -> Declared:
         """The column with keys that were discovered; the label of the rest is none of them."""
         declared = copy(self)
-        object.__setattr__(declared, "keys", tuple(key for key in keys if key != self.other))
+        object.__setattr__(declared, "keys", _column(key for key in keys if key != self.other))
         return declared
 
     def _fits(self) -> None:
@@ -130,7 +120,7 @@ class Declared:
             raise InvalidParameter("bins: a column has keys or bins, not both; leave one out")
         if self.other is not None and not has_keys and self.bins is None:
             raise InvalidParameter("other: it is the label of values that are not keys; declare keys or bins beside it")
-        if self.other is not None and self.other in (self.keys or labels(self.bins or ())):
+        if self.other is not None and self.other in (labels(self.bins) if self.bins else self.keys or ()):
             raise InvalidParameter(
                 f"other: it must not be one of the keys, got {quote(self.other)}; write another label"
             )
@@ -181,88 +171,67 @@ def labels(bins: tuple[Fraction, ...]) -> tuple[str, ...]:
     return tuple(pairs[:-1] + [f"{last[:-1]}]" for last in pairs[-1:]])
 
 
-def read_date(text: str) -> datetime:
-    """The date or time, without zone, that an ISO text writes."""
-    with suppress(ValueError):
-        if _DATE.fullmatch(text):
-            return datetime.fromisoformat(text)
-    raise InvalidParameter(f"a date must be written as '2020-01-31' or '2020-01-31 12:00:00', got {quote(text)}")
-
-
 def _bounds(bounds: object) -> tuple[Fraction, Fraction] | tuple[datetime, datetime]:
     match bounds:
         case [date() as first, date() as second]:
-            lower, upper = _moment(first), _moment(second)
+            lower, upper = moment(first), moment(second)
             if lower >= upper:
                 raise InvalidParameter(f"lower must come before upper, got {first} and {second}; write [lower, upper]")
             return lower, upper
     return exact_bounds(bounds)
 
 
-def _moment(value: date) -> datetime:
-    if not isinstance(value, datetime):
-        return datetime(value.year, value.month, value.day)  # noqa: DTZ001 - dates here have no zone
-    if value.tzinfo is not None:
-        raise InvalidParameter("a date must be without a time zone, such as 2020-01-31")
-    return value
-
-
-def _keys(keys: object, name: str, folder: Path) -> tuple[tuple[Key, ...] | None, str | None]:
+def _keys(keys: Any, name: str, folder: Path) -> tuple[Keys | None, str | None]:
     """The keys, and the text that they were written as."""
     if keys is None or (isinstance(keys, str) and keys == _DISCOVER):
         return None, keys
+    import numpy as np
+
+    from discreet.ask.keys.column import Keys
+
     written = str(keys) if isinstance(keys, str | Path) else None
     spelled = _RANGE.fullmatch(written) if written is not None else None
     if spelled:
         first, last = int(spelled[1]), int(spelled[2])
         if not 0 <= last - first < MOST_KEYS:
             raise InvalidParameter(f'a range must be "first..last" of 1 to 10^7 whole numbers, got {quote(written)}')
-        return tuple(map(Fraction, range(first, last + 1))), written
+        return Keys.numbers(np.arange(first, last + 1)), written
     if written is not None:
-        return _distinct(tuple(keys_in(written, name, folder, MOST_KEYS))), written
-    for listed in ("to_pylist", "tolist", "to_list"):  # columns of Arrow, of numpy and pandas, of polars
-        keys = getattr(keys, listed)() if hasattr(keys, listed) else keys
-    if not isinstance(keys, list | tuple):
+        from discreet.ask.keys.file import keys_in
+
+        return keys_in(written, name, folder).declarable(), written
+    for listed in ("to_arrow", "tolist", "to_list"):  # columns of polars, and of numpy and pandas
+        if not hasattr(keys, "to_pylist"):  # which Arrow has
+            keys = getattr(keys, listed)() if hasattr(keys, listed) else keys
+    if not (isinstance(keys, list | tuple) or hasattr(keys, "to_pylist")):
         raise InvalidParameter(
             f'keys must be a list such as ["a", "b"], a range "1..12" or a file "keys.csv", got {quote(keys)}'
         )
     if len(keys) > MOST_KEYS:
         raise InvalidParameter(f"keys must be at most 10^7, got {len(keys):,}")
-    return _distinct(tuple(map(_key, keys))), None
+    return Keys.of(keys).declarable(), None
 
 
-def _parents(parent: object, keys: tuple[Key, ...] | None, written: str | None, folder: Path) -> tuple[str, ...]:
+def _column(keys: Iterable[object]) -> Keys:
+    from discreet.ask.keys.column import Keys
+
+    return Keys.of(keys)
+
+
+def _parents(parent: object, keys: Keys | None, written: str | None, folder: Path) -> Keys:
     """For each key of a file what another column of the file says."""
     file = (written or "").partition("#")[0]
     if not isinstance(parent, str) or not parent or keys is None or not Path(file).suffix:
         raise InvalidParameter(
             'it names a column of the file of keys, as in keys = "counties.csv#county"; declare both'
         )
+    from discreet.ask.keys.file import keys_in
+
     table = (written or "").partition("#")[2].rpartition(".")[0]
-    found = tuple(keys_in(f"{file}#{table}.{parent}" if table else f"{file}#{parent}", parent, folder, MOST_KEYS))
-    if len(found) != len(keys):
-        raise InvalidParameter(f"each key must have one {quote(parent)}, got {len(found):,} for {len(keys):,} keys")
-    return found
-
-
-def _key(value: object) -> Key:
-    if isinstance(value, str) and "\0" in value:
-        raise InvalidParameter("a key must not hold NUL characters")
-    if isinstance(value, bool | str):
-        return value
-    return _moment(value) if isinstance(value, date) else exact_number("a key", value)
-
-
-def _distinct(keys: tuple[Key, ...]) -> tuple[Key, ...]:
-    if not keys:
-        raise InvalidParameter("keys must hold at least one value, got none")
-    if len({type(key) for key in keys}) > 1:
-        raise InvalidParameter("keys must be of one kind: texts, numbers, dates or truths")
-    if len(set(keys)) < len(keys):
-        seen: set[Key] = set()
-        twice = next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise InvalidParameter(f"keys must differ, got {quote(twice)} twice")
-    return keys
+    parents = keys_in(f"{file}#{table}.{parent}" if table else f"{file}#{parent}", parent, folder)
+    if len(parents) != len(keys):
+        raise InvalidParameter(f"each key must have one {quote(parent)}, got {len(parents):,} for {len(keys):,} keys")
+    return parents
 
 
 def _label(label: object) -> str:
@@ -275,31 +244,10 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "bounds": _bounds,
     "bins": edges,
     "precision": partial(exact, "precision"),
-    "missing": lambda value: None if value == "drop" else _key(value),
+    "missing": lambda value: None if value == "drop" else read_key(value),
     "other": _label,
     "type": exact_type,
     "format": exact_formats,
     "decimal": partial(exact_mark, marks=DECIMALS),
     "thousands": partial(exact_mark, marks=THOUSANDS),
 }
-
-
-@lru_cache(maxsize=64)
-def _in_kind(keys: tuple[Key, ...], _written: str, kind: Kind) -> tuple[Key, ...]:
-    """The keys in a kind; `_written` tells the cache (False, True) from (0, 1)."""
-    return _distinct(tuple(as_kind(key, kind) for key in keys))
-
-
-def as_kind(key: Key, kind: Kind) -> Key:
-    match key, kind:
-        case (bool(), "truth") | (str(), "text") | (datetime(), "date") | (Fraction(), "number"):
-            return key
-        case Fraction(), "text":
-            return decimal(key)
-        case str(), "number":
-            return exact_number("a key", key)
-        case str(), "date":
-            return read_date(key)
-        case str(), "truth" if key.lower() in ("true", "false"):
-            return key.lower() == "true"
-    raise InvalidParameter(f"keys must be of the column's kind, {kind}, got {quote(key)}")

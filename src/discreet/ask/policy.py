@@ -30,7 +30,8 @@ from types import MappingProxyType
 from typing import Any
 
 from discreet import parameters
-from discreet.ask.declared import Declared, Key, at
+from discreet.ask.declared import Declared, at
+from discreet.ask.keys.key import Key
 from discreet.ask.normal import decimal
 from discreet.ask.reading import exact_mark
 from discreet.errors import InvalidParameter
@@ -312,6 +313,6 @@ def _toml(value: object) -> str:
 
 def _declared_toml(declared: Declared) -> str:
     options: dict[str, object] = {name: getattr(declared, name) for name in _COLUMN_KEYS}
-    options["keys"] = declared.keys_from or declared.keys
+    options["keys"] = declared.keys_from or (None if declared.keys is None else tuple(declared.keys))
     pairs = [f"{name} = {_toml(value)}" for name, value in options.items() if value is not None]
     return f"{{ {', '.join(pairs)} }}" if pairs else "{}"

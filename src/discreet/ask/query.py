@@ -10,17 +10,20 @@ it covers what is released (condition, groups, aggregates), not what is done to 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, Literal, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 
 from discreet.ask import normal
 from discreet.ask.expression import Expression
 from discreet.ask.normal import decimal
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from discreet.ask.keys.column import Keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +84,31 @@ Aggregate: TypeAlias = Count | CountUnits | Moment | Quantiles | Extreme
 class Group:
     """A group column: an expression, and the values for which there is a row in the answer, in declared order.
 
-    `keys` are texts, numbers (Fractions), dates or truths; `other` is the label of a last row for all other values,
-    or None to drop them. For bins, `edges` are given and keys are their labels in order: [edge, next edge), the last
-    closed.
+    `keys` are texts, numbers (Fractions), dates or truths, or a list that becomes such a column; `other` is the label
+    of a last row for all other values, or None to drop them. For bins, `edges` are given and keys are their labels in
+    order: [edge, next edge), the last closed.
     """
 
     name: str
     of: Expression
-    keys: tuple[object, ...]
+    keys: Keys
     other: str | None = None
     edges: tuple[Fraction, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.keys, list | tuple):
+            from discreet.ask.keys.column import Keys
+
+            object.__setattr__(self, "keys", Keys.of(self.keys))
+
+    @property
+    def size(self) -> int:
+        """How many rows it has in the answer."""
+        return len(self.keys) + (self.other is not None)
+
+    def labels(self) -> pyarrow.Array:
+        """What a table shows for each row: texts, whole numbers, doubles or truths; dates are texts."""
+        return self.keys.labels(self.other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +161,6 @@ class Query:
     limit: int | None = None
 
 
-_LISTED_KEYS = 20
-"""Keys that a canonical text lists; it names more by their hash."""
-
-
 def canonical(query: Query) -> str:
     where = "" if query.where is None else f" WHERE {normal.canonical(query.where)}"
     groups = sorted({group_text(group) for group in query.groups})
@@ -196,7 +210,7 @@ def aggregate_text(aggregate: Aggregate) -> str:
 def group_text(group: Group) -> str:
     edges = "" if group.edges is None else f" BINS {' '.join(map(decimal, group.edges))}"
     other = "" if group.other is None else f" OTHER {json.dumps(group.other)}"
-    return f"{normal.canonical(group.of)}{edges or _keys_text(group.keys, type(group.keys[0]).__name__)}{other}"
+    return f"{normal.canonical(group.of)}{edges or group.keys.text}{other}"
 
 
 def merged(aggregates: Iterable[Aggregate]) -> list[Aggregate]:
@@ -249,12 +263,3 @@ def _range(one: Moment | Quantiles | Extreme) -> str:
     whole = " WHOLE" if one.whole else ""
     missing = "" if one.missing is None else f" MISSING {decimal(one.missing)}"
     return f" IN {decimal(one.lower)} TO {decimal(one.upper)}{whole}{missing}"
-
-
-@lru_cache(maxsize=64)
-def _keys_text(keys: tuple[object, ...], kind: str) -> str:
-    """The keys, all of one type; a cache without it would take (False, True) for (0, 1)."""
-    written = json.dumps([kind, *map(str, keys)])
-    if len(keys) <= _LISTED_KEYS:
-        return f" KEYS {written}"
-    return f" KEYS {len(keys)} sha256 {hashlib.sha256(written.encode()).hexdigest()}"

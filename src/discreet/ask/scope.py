@@ -6,17 +6,18 @@ counted: count(DISTINCT unit).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from discreet.ask import expression as row
-from discreet.ask.declared import MOST_KEYS, Declared, Key, as_kind, at, labels
+from discreet.ask.declared import Declared, at, labels
 from discreet.ask.expression import Column, Constant, Expression, Kind
 from discreet.ask.interval import PART_RANGES, interval
+from discreet.ask.keys.key import MOST_KEYS, as_kind
 from discreet.ask.kinds import kind_of, refused
 from discreet.ask.normal import canonical, normal, text
 from discreet.ask.policy import Policy
@@ -24,6 +25,9 @@ from discreet.ask.query import Aggregate, Count, CountUnits, Extreme, Group, Mom
 from discreet.ask.reading import KINDS
 from discreet.errors import InvalidParameter
 from discreet.parameters import did_you_mean, exact_bounds, quote
+
+if TYPE_CHECKING:
+    from discreet.ask.keys.column import Keys
 
 MOST_STARTS = 10**6
 """Hours of a century; more would be slow to list, and no one reads them."""
@@ -147,7 +151,7 @@ class Scope:
         of = normal(of)
         declared = self.declared(of) if isinstance(of, Column) else Declared()
         bins = declared.bins if bins is None and declared.keys is None else bins
-        keys: tuple[Key, ...] = self._keys(of, declared) if bins is None else labels(bins)
+        keys = self._keys(of, declared) if bins is None else _labels(bins)
         if isinstance(of, Column) and declared.missing is not None:
             of = _filled(of, declared, None if bins else keys)
         if bins is not None and kind_of(of) != "number":
@@ -157,7 +161,7 @@ class Scope:
         name = canonical(of) if bins is None else f"BIN({canonical(of)}, {', '.join(map(str, bins))})"
         return Group(name, of, keys, declared.other, bins)
 
-    def _keys(self, of: Expression, declared: Declared) -> tuple[Key, ...]:
+    def _keys(self, of: Expression, declared: Declared) -> Keys:
         """The keys of an expression that has no bins."""
         match of:
             case Column(name) if declared.discover and declared.keys is None:
@@ -168,17 +172,17 @@ class Scope:
                 raise refused(f"GROUP BY {name} has no groups: its discovery found no key with enough units")
             case Column(name, kind) if declared.keys is not None:
                 try:
-                    return declared.keys_as(kind)
+                    return declared.keys.as_kind(kind)
                 except InvalidParameter as error:
                     raise refused(f"columns.{name}.keys: {error}") from None
             case _ if kind_of(of) == "truth":
-                return (False, True)
+                return _listed((False, True))
             case row.Part(part, _) if part in PART_RANGES:
                 first, last = PART_RANGES[part]
-                return tuple(map(Fraction, range(first, last + 1)))
+                return _listed(range(first, last + 1))
             case row.Part("year", Column() as date):
                 years = self._dates(date, "year")
-                return tuple(Fraction(year) for year in range(years[0].year, years[1].year + 1))
+                return _listed(range(years[0].year, years[1].year + 1))
             case row.Truncated(unit, Column() as date):
                 return _starts(unit, *self._dates(date, unit))
             case row.Case(branches, otherwise):
@@ -202,7 +206,7 @@ class Scope:
         )
 
 
-def _filled(of: Column, declared: Declared, keys: tuple[Key, ...] | None) -> Expression:
+def _filled(of: Column, declared: Declared, keys: Keys | None) -> Expression:
     """The column with its missing values replaced as declared, by one of the keys if there are any."""
     try:
         value = as_kind(declared.missing, of.kind)  # type: ignore[arg-type]
@@ -262,7 +266,8 @@ def _check_column(declared: Declared, source: Typed, column: Column) -> None:
     if declared.bins is not None and kind != "number":
         raise InvalidParameter(f"bins: they are of numbers, and the column is of kind {kind}")
     with at("keys"):
-        declared.keys_as(kind)
+        if declared.keys:
+            declared.keys.as_kind(kind)
         whole = source.whole if column.reading is None else column.reading.whole
         if declared.discover and not (kind == "text" or whole):
             raise InvalidParameter("only texts and whole numbers can be discovered; declare keys or bins")
@@ -271,7 +276,19 @@ def _check_column(declared: Declared, source: Typed, column: Column) -> None:
             as_kind(declared.missing, kind)
 
 
-def _literals(values: tuple[Expression, ...]) -> tuple[Key, ...]:
+def _listed(keys: Iterable[object]) -> Keys:
+    """Keys that no policy declares."""
+    from discreet.ask.keys.column import Keys
+
+    return Keys.of(keys)
+
+
+@lru_cache(maxsize=64)
+def _labels(bins: tuple[Fraction, ...]) -> Keys:
+    return _listed(labels(bins))
+
+
+def _literals(values: tuple[Expression, ...]) -> Keys:
     constants = [value for value in values if isinstance(value, Constant)]
     if len(constants) < len(values):
         raise refused("GROUP BY CASE needs literal results, as in CASE WHEN age < 18 THEN 'young' ELSE 'old' END")
@@ -281,7 +298,7 @@ def _literals(values: tuple[Expression, ...]) -> tuple[Key, ...]:
     numbers = [float(key) for key in keys if isinstance(key, Fraction)]
     if len(set(numbers)) < len(numbers):
         raise refused("GROUP BY CASE needs results that differ in their first 15 digits")
-    return keys
+    return _listed(keys)
 
 
 _HOURS = {"hour": 1, "day": 24, "week": 24 * 7, "month": 24 * 31, "quarter": 24 * 92, "year": 24 * 366}
@@ -289,11 +306,11 @@ _HOURS = {"hour": 1, "day": 24, "week": 24 * 7, "month": 24 * 31, "quarter": 24 
 
 
 @lru_cache(maxsize=16)
-def _starts(unit: str, first: datetime, last: datetime) -> tuple[Key, ...]:
+def _starts(unit: str, first: datetime, last: datetime) -> Keys:
     step = timedelta(hours=_HOURS[unit])
     if (last - first) / step > MOST_STARTS:
         raise refused(f"a group by {unit} may have {MOST_STARTS:,} keys; ask for longer units")
-    starts: list[Key] = []
+    starts: list[datetime] = []
     start = _start(unit, first)
     while start <= last:
         starts.append(start)
@@ -301,7 +318,7 @@ def _starts(unit: str, first: datetime, last: datetime) -> tuple[Key, ...]:
             start = _start(unit, start + step)
         except OverflowError:
             break
-    return tuple(starts)
+    return _listed(starts)
 
 
 def _start(unit: str, moment: datetime) -> datetime:

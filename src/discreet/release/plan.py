@@ -346,15 +346,15 @@ def _empty(points: tuple[int, ...]) -> Exact[list[list[Any]]]:
     return Exact([[np.zeros(cells, np.int64)] if cells else [0] for cells in points])
 
 
-def labels(group: questions.Group) -> list[object]:
-    """The keys of a group column in the answer, with the label of the rest last."""
-    return [*group.keys, group.other] if group.other is not None else list(group.keys)
-
-
 @lru_cache(maxsize=16)
 def key_column(group: questions.Group) -> Any:
-    """The same as a column of a record."""
-    return keys_of([plain_key(label) for label in labels(group)])
+    """The keys of a group column as a column of a record, with the label of the rest last."""
+    keys, other = group.keys, group.other
+    if keys.whole and other is None:
+        return keys.column.to_numpy()
+    if keys.kind == "text" or (keys.kind != "number" and other is None):
+        return group.labels()
+    return keys_of([plain_key(key) for key in (*keys, *([] if other is None else [other]))])
 
 
 def plan_of(
@@ -368,7 +368,7 @@ def plan_of(
     size: int | None = None,
 ) -> Plan:
     """The plan of a query at ε."""
-    cells = math.prod(len(labels(group)) for group in query.groups)
+    cells = math.prod(group.size for group in query.groups)
     return Plan(
         study=study,
         query=query,

@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from discreet.ask.expression import Column
+from discreet.ask.keys.column import Keys
 from discreet.ask.kinds import kind_of
 from discreet.ask.query import Combined, Group, Named, Number, Output, Query, Test
 from discreet.errors import EngineFailed, InvalidParameter
@@ -152,7 +153,7 @@ def _group(view: Mapping[str, Any], keys: list[Any]) -> Group:
     return Group(
         name=view["name"],
         of=Column(view["name"], kind),
-        keys=tuple(map(read.get(kind, lambda key: key), named)),
+        keys=Keys.of(map(read.get(kind, lambda key: key), named)),
         other=other,
         edges=None if edges is None else tuple(map(Fraction, edges)),
     )

@@ -32,7 +32,7 @@ from discreet.ledger.questions import question_text
 from discreet.ledger.refusals import VoidQuestion
 from discreet.parameters import UNIT
 from discreet.release.answer import Answer
-from discreet.release.plan import REPORTS, Plan, labels
+from discreet.release.plan import REPORTS, Plan
 from discreet.release.reports.earlier import restored
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.reports.report import Report
@@ -239,7 +239,7 @@ class Desk:
     def _refuse_large(self, what: str, queries: list[Query], most: int) -> None:
         """Refuse what would take a plan or an answer too long."""
         numbers = [sum(len(released(*pair)) for pair in query.aggregates) for query in queries]
-        cells = [math.prod(len(labels(group)) for group in query.groups) for query in queries]
+        cells = [math.prod(group.size for group in query.groups) for query in queries]
         _refuse_more(what, "statistics", sum(numbers), most)
         _refuse_more(what, "numbers", sum(map(operator.mul, numbers, cells)), self._limits.most_numbers)
 

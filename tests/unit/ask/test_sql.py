@@ -130,7 +130,7 @@ def test_groups_have_keys_that_follow_from_the_policy(
 ) -> None:
     found = query(shape.format(item, reference.format(item)))
     [group] = found.groups
-    assert (group.name, group.keys, group.other) == ("g1", keys, other)
+    assert (group.name, tuple(group.keys), group.other) == ("g1", keys, other)
     assert found.outputs[0] == ("k", Named("g1"))
 
 

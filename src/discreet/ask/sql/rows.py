@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import TypeVar, assert_never
 
 from discreet.ask import expression as row
-from discreet.ask.declared import read_date
 from discreet.ask.expression import ComparisonSign, Expression, Kind
+from discreet.ask.keys.key import read_date
 from discreet.ask.kinds import LONGEST_TEXT, kind_of, refused
 from discreet.ask.scope import Scope
 from discreet.ask.sql import functions

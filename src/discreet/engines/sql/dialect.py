@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
+import pyarrow as pa
 from sqlglot import exp
 
 from discreet.ask.expression import DatePart
@@ -52,8 +53,6 @@ class Dialect(Protocol):
     """The collation of bytes."""
     bytes_of: ClassVar[str] = "octet_length"
     """The function that counts the bytes of a text."""
-    counts_nan: ClassVar[bool] = False
-    """Whether NaN counts as the greatest number in a sum, to be taken out again, which is faster."""
     sums: ClassVar[Word | None] = None
     """The type that a fact is cast to in a sum, so that the sum cannot overflow; None if it cannot anyway."""
     materializes: ClassVar[bool] = True
@@ -182,6 +181,6 @@ class Dialect(Protocol):
         """The table of declared keys with the columns k… and p… of a group, the place-th that needs it."""
         return table(KEYS)
 
-    def text_keys(self, keys: list[str]) -> list[str | None]:
-        """Declared keys as they can be given to the engine; None if no text there can be equal to one."""
-        return list(keys)
+    def text_keys(self, keys: pa.Array) -> pa.Array:
+        """Declared keys as they can be given to the engine; NULL if no text there can be equal to one."""
+        return keys

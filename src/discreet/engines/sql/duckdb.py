@@ -27,7 +27,6 @@ class DuckDBDialect(Dialect):
     floating = frozenset(("DOUBLE", "FLOAT"))
     collation = exp.Identifier(this="c", quoted=True)
     bytes_of = "strlen"
-    counts_nan = True
 
     def text(self, value: str) -> Tree:
         if "\0" not in value:

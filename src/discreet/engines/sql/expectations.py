@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from discreet.ask import expression as ask
 from discreet.ask.expression import Column, Expression, Kind
+from discreet.ask.keys.column import Keys
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid
 from discreet.engines.base import Cells, Measure, OnGrid, Present, Request, Rows, Schema, Squares, Total, Units
@@ -108,7 +109,7 @@ _VALUES: Expectations = [
     ("seconds", _equal(ask.Part("second", _MOMENT), 59, "number"), [2]),
     ("beginnings of months", _equal(ask.Truncated("month", _MOMENT), datetime(2024, 2, 1), "date"), [2]),  # noqa: DTZ001
 ]
-_BINS = Group("whole", _WHOLE, ("low", "high"), "other", (Fraction(-5), Fraction(5), Fraction(10**9)))
+_BINS = Group("whole", _WHOLE, Keys.of(["low", "high"]), "other", (Fraction(-5), Fraction(5), Fraction(10**9)))
 """Groups that need no table of keys, which would take time to make."""
 _LIMITED: Expectations = [
     ("bins, and the hash that chooses rows", Rows(), [0, 1, 2]),

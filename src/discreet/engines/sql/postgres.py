@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
+import pyarrow as pa
+from pyarrow import compute
 from sqlglot import exp
 
 from discreet.engines.base import ColumnType
@@ -119,8 +121,8 @@ class PostgreSQLDialect(Dialect):
         alias = exp.TableAlias(this=exp.Identifier(this=KEYS), columns=names)
         return exp.Table(this=call("unnest", *values), alias=alias)
 
-    def text_keys(self, keys: list[str]) -> list[str | None]:
-        return [None if "\0" in key else key for key in keys]
+    def text_keys(self, keys: pa.Array) -> pa.Array:
+        return compute.if_else(compute.match_substring(keys, "\0"), None, keys)
 
     def _numeric(self, digits: str) -> Tree:
         return self.cast(exp.Literal.string(digits), "wide")

@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime, time
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,20 +18,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from discreet.ask.expression import Kind
 from discreet.ask.query import Group
-from discreet.engines.base import Cells, Measure, Product, Request, Schema, Units, without_zone
+from discreet.engines.base import Cells, Measure, Request, Schema, Units
 from discreet.engines.integers import column as column_of
 from discreet.engines.sql import trees as sql
 from discreet.engines.sql.dialect import SOURCE, Dialect, Word
 from discreet.engines.sql.duckdb import DUCKDB
 from discreet.engines.sql.expressions import Term, Translator, limited
+from discreet.engines.sql.keys import key_values
 from discreet.engines.sql.measures import Facts
 from discreet.engines.sql.trees import Tree, alias, call, column, present, select, subquery, when, whole
 from discreet.engines.sql.units import limited_facts, stored_before, unit_value
 from discreet.errors import EngineFailed, InvalidParameter
 
-_ARROW: dict[Kind, str] = {"number": "double", "text": "string", "date": "timestamp[us]", "truth": "bool"}
 _FEW_BINS = 32
 """Up to here a tree of comparisons finds the bin; beyond, the dialect does, or a join with the edges."""
 
@@ -76,12 +73,12 @@ class Statement:
                     cell = table.column(fact).combine_chunks()  # NULL for missing values, and on other levels
                     chosen = (level == self.cells.index(fact)) & _valid(cell)
                     cells = _words(cell)[chosen].astype(np.int64)
-                    answers[index][place[chosen], cells] = values[chosen]
+                    np.add.at(answers[index], (place[chosen], cells), values[chosen])
                 else:
                     chosen = level == len(self.cells)
                     if values.dtype == object:
                         answers[index] = answers[index].astype(object)
-                    answers[index][place[chosen]] = values[chosen]
+                    np.add.at(answers[index], place[chosen], values[chosen])
         return [list(cells) if width else column_of(cells) for cells, width in zip(answers, widths, strict=True)]
 
 
@@ -96,10 +93,9 @@ class _Builder:
         self.dialect = dialect
         self.translator = Translator(schema, dialect)
         self.limits = request.unit is not None and not (request.max_rows is None and request.max_groups is None)
-        only_sums = not self.limits and not any(isinstance(measure, Cells | Product) for measure in request.measures)
-        self.facts = Facts(self.translator, only_sums)
-        self.keys: dict[int, tuple[str, list[Any], list[int | None]]] = {}
-        """For each group that is joined: the Arrow type of its keys, the keys, and their places."""
+        self.facts = Facts(self.translator)
+        self.keys: dict[int, tuple[pa.Array, pa.Array]] = {}
+        """For each group that is joined: its keys, and their places."""
         self.asof: set[int] = set()
 
     def build(self) -> Statement:
@@ -124,11 +120,11 @@ class _Builder:
         else:
             # by the key's own value first, then its place: a join of groups instead of rows
             by = [f"k{index}" for index in range(len(request.groups))]
-            groups = self._placed(_aggregated(facts, by, cells, aliases), ["level", *cells, *sums])
-            by = ["place", "level", *cells]
-            tree = (
-                groups if request.sets is not None else select([*by, *_totals(sums)], subquery(groups, "found"), by=by)
-            )
+            tree = self._placed(_aggregated(facts, by, cells, aliases), ["level", *cells, *sums])
+            if request.sets is None and any(group.other is not None for group in request.groups):
+                # else a key is one group's, and there is nothing to add up
+                by = ["place", "level", *cells]
+                tree = select([*by, *_totals(sums)], subquery(tree, "found"), by=by)
         if request.sets is not None:
             tree = self._crossed(tree, request.sets, sums)
         return Statement(
@@ -147,7 +143,7 @@ class _Builder:
         return [f"c{index}" for index in range(len(self.request.groups))]
 
     def _cells(self, chosen: Iterable[int]) -> int:
-        return math.prod(_size(self.request.groups[index]) for index in chosen)
+        return math.prod(self.request.groups[index].size for index in chosen)
 
     def _crossed(self, tree: exp.Select, sets: tuple[tuple[int, ...], ...], sums: list[str]) -> exp.Select:
         """Rows of all combinations of groups added up to those of each set, with their places one after the other."""
@@ -201,9 +197,9 @@ class _Builder:
         bins[math.nextafter(edges[-1], math.inf)] = None
         below = self.dialect.edges_below(named, list(bins))
         if below is not None:
-            self.keys[index] = "int64", list(range(1, len(bins) + 1)), list(bins.values())
+            self.keys[index] = pa.array(np.arange(1, len(bins) + 1)), pa.array(bins.values(), pa.int32())
             return self.dialect.cast(below, "long")
-        self.keys[index] = "double", list(bins), list(bins.values())
+        self.keys[index] = pa.array(bins, pa.float64()), pa.array(bins.values(), pa.int32())
         self.asof.add(index)
         return named
 
@@ -216,22 +212,19 @@ class _Builder:
         return when([(below, self._bin(here, edges, first, middle))], self._bin(here, edges, middle, last))
 
     def _declared(self, index: int, group: Group, term: Term) -> Tree:
-        keys: list[Any] = list(group.keys)
-        texts = term.kind == "text" and all(type(key) is str for key in keys)
-        if not (texts and sql.encodable("".join(keys))):  # thousands of names are looked at all at once
-            keys = [_key_value(key, term.kind, group.name) for key in keys]
-        if len(set(keys)) < len(keys):
-            raise InvalidParameter(f"the keys of {group.name!r} must differ from each other")
+        keys, tree = group.keys, term.tree
+        if keys.kind != term.kind:
+            raise InvalidParameter(f"the keys of {group.name!r} must be of kind {term.kind}, got {keys.kind}")
         behind = self.translator.column_of_numbers(group.of)
-        tree, kind = term.tree, _ARROW[term.kind]
-        if behind is not None and behind[1] in self.dialect.short and all(abs(key) < 2**53 for key in keys):
-            # integers are joined as such, and no fraction is one of them
-            tree, kind = behind[0], "int64"
-            keys = [int(key) if key == int(key) else None for key in keys]
+        values = key_values(keys, integers=behind is not None and behind[1] in self.dialect.short)
+        if values is None:
+            raise InvalidParameter(f"the keys of {group.name!r} must differ from each other")
+        if behind is not None and pa.types.is_int64(values.type):
+            tree = behind[0]
         elif term.kind == "text":
-            keys = self.dialect.text_keys(keys)
+            values = self.dialect.text_keys(values)
             tree = tree if isinstance(tree, exp.Collate) else self.dialect.by_bytes(tree)
-        self.keys[index] = kind, keys, list(range(len(keys)))
+        self.keys[index] = values, pa.array(np.arange(len(keys), dtype=np.int32))
         return tree
 
     def _placed(self, facts: Tree, names: Iterable[str]) -> exp.Select:
@@ -253,7 +246,7 @@ class _Builder:
             positions.append(alias(self.dialect.cast(position, "long"), f"c{index}"))
             position = self.dialect.cast(position, word)
             if place is not None:
-                ahead = exp.Mul(this=sql.paren(place), expression=whole(_size(group)))
+                ahead = exp.Mul(this=sql.paren(place), expression=whole(group.size))
                 position = exp.Add(this=ahead, expression=position)
             place = position
         placed = [alias(self.dialect.cast(whole(0), "long") if place is None else place, "place")]
@@ -266,7 +259,7 @@ class _Builder:
 
     def _join(self, index: int, group: Group) -> exp.Join:
         key, position = f"k{index}", f"p{index}"
-        source = self.dialect.keys(index, list(self.keys).index(index), self.keys[index][0])
+        source = self.dialect.keys(index, list(self.keys).index(index), str(self.keys[index][0].type))
         table = subquery(select([key, position], source, where=[present(column(key))]), f"t{index}")
         sign = exp.GTE if index in self.asof else exp.EQ
         on = sign(this=column(key, "facts"), expression=column(key, f"t{index}"))
@@ -277,12 +270,12 @@ class _Builder:
         """Declared keys side by side, each column with the places of its keys."""
         if not self.keys:
             return None
-        longest = max(len(keys) for _, keys, _ in self.keys.values())
+        longest = max(len(keys) for keys, _ in self.keys.values())
         columns = {}
-        for index, (kind, keys, places) in self.keys.items():
-            padding = [None] * (longest - len(keys))
-            columns[f"k{index}"] = pa.array([*keys, *padding], pa.type_for_alias(kind))
-            columns[f"p{index}"] = pa.array([*places, *padding], pa.int32())
+        for index, pair in self.keys.items():
+            for letter, keys in zip("kp", pair, strict=True):
+                padding = pa.nulls(longest - len(keys), keys.type)
+                columns[f"{letter}{index}"] = pa.chunked_array([keys, padding]) if len(padding) else keys
         return pa.table(columns)
 
 
@@ -304,25 +297,6 @@ def _aggregated(facts: Tree, by: list[str], cells: list[str], aggregates: list[T
         tuples = [exp.Tuple(expressions=[column(name) for name in names]) for names in sets]
         tree.set("group", exp.Group(expressions=[exp.GroupingSets(expressions=tuples)]))
     return tree
-
-
-def _key_value(key: object, kind: Kind, name: str) -> Any:
-    """A declared key as the value that a row must have."""
-    match kind, key:
-        case "truth", bool():
-            return key
-        case "text", str() if sql.encodable(key):
-            return key
-        case "number", Fraction():
-            return limited(key)
-        case "number", int() | float() if not isinstance(key, bool) and math.isfinite(key):
-            return limited(Fraction(key))
-        case "date", datetime():
-            return without_zone(key)
-        case "date", date():
-            return datetime.combine(key, time())
-        case _:
-            raise InvalidParameter(f"the keys of {name!r} must be of kind {kind}, got {key!r}")
 
 
 def _integers(column: pa.ChunkedArray) -> NDArray[Any]:
@@ -354,7 +328,3 @@ def _valid(array: pa.Array) -> NDArray[np.bool_]:
         return np.ones(len(array), bool)
     bits = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little")
     return bits[array.offset : array.offset + len(array)].astype(bool)
-
-
-def _size(group: Group) -> int:
-    return len(group.keys) + (group.other is not None)

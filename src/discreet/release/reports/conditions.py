@@ -88,7 +88,7 @@ class _Cell:
         filled = isinstance(group.of, Coalesce) and group.of != of
         self.maybe_missing = filled and group.edges is None and key == group.of.parts[-1].value  # type: ignore[union-attr]
         self.undecided_bin = filled and group.edges is not None
-        self.only_missing = key is None and set(group.keys) == {False, True}
+        self.only_missing = key is None and group.keys.kind == "truth" and len(group.keys) == 2
 
     def holds(self, condition: Expression) -> bool | None:  # noqa: PLR0911 - a row of a table each
         """True, False, or None for neither: missing, or false for some and missing for others."""

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.ask.expression import Case, Coalesce, Column, Constant, Every, Expression, Missing, Negation
+from discreet.ask.keys.column import Keys
 from discreet.ask.kinds import kind_of, refused
 from discreet.ask.normal import canonical, text
 from discreet.ask.query import Aggregate, Count, Group, Moment, Named, Query, aggregate_text, group_text
@@ -336,22 +337,22 @@ class _Reader:
         """The axis of the children of a group column, with a level for it."""
         index, _ = self._group(child)
         name, attribute = list(self.attributes.items())[index]
-        keys = [str(plain) for plain in group.keys]
+        keys = Keys.of(map(str, group.keys))
         parents = self.scope.declared(child.of).parents  # type: ignore[arg-type]
-        if set(parents) != set(keys):
+        places = None if parents is None else parents.places(keys)
+        if places is None or len(set(places)) < len(keys):
             raise refused(
                 f"the keys of {group.of.name} must be those that the file of keys of {child.of.name} names "  # type: ignore[union-attr]
                 "as parents, so that tables of both agree; correct the policy"
             )
         if attribute.axis.levels == 1:
-            above = (*(keys.index(parent) for parent in parents), len(keys))
-            axis = Axis((1, len(keys) + 1, len(parents) + 1), (above,))
+            axis = Axis((1, len(keys) + 1, len(places) + 1), ((*places, len(keys)),))
             own = group_text(replace(group, name="", other=REST))
             self.attributes[name] = replace(attribute, axis=axis, names=("", own, name))
         return index, 1
 
     def _truth(self, of: Expression) -> int:
-        return self._group(Group("", of, (False, True)))[0]
+        return self._group(Group("", of, Keys.of([False, True])))[0]
 
     def _half(self, of: Moment) -> int:
         name, number = aggregate_text(of), MomentDesign(wanted=(("", "mean"),), of=of)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
@@ -136,12 +135,8 @@ def plain(number: Any) -> Any:
 def _kind(group: Group) -> Kind:
     if group.edges is not None:
         return "bins"
-    if group.other is None and group.keys:
-        if all(isinstance(key, Fraction) for key in group.keys):
-            return "number"
-        if all(isinstance(key, datetime) for key in group.keys):
-            return "date"
-    return "text"
+    kind = group.keys.kind
+    return kind if group.other is None and kind in ("number", "date") else "text"
 
 
 def _label(key: Any, kind: Kind) -> Any:

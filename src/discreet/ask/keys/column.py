@@ -1,0 +1,280 @@
+"""Declared keys as a column: one Arrow array, read once, hashed once, handed to engines and answers as it is.
+
+    text     string
+    number   int64 if all are whole and fit, else the texts of exact fractions: 1/3, 5/2, 10000000000000000000
+    date     timestamp[us], without zone
+    truth    bool
+
+One list of keys has one form, so that two columns are equal if and only if their lists are. The digest is the SHA-256
+of the kind, the length, the width of the form and its bytes; for texts, of the length in bytes of each before them.
+What looks at each key in Python is for people (`keys[0]`, `list(keys)`), and for fractions, which are few.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute
+
+from discreet.ask.expression import Kind
+from discreet.ask.keys.key import Key, as_kind, read_key
+from discreet.errors import InvalidParameter
+from discreet.parameters import quote
+
+_LISTED = 20
+"""Keys that a canonical text lists; it names more by their digest."""
+
+_KINDS: dict[type, Kind] = {str: "text", Fraction: "number", datetime: "date", bool: "truth"}
+_NAMES = {kind: type_.__name__ for type_, kind in _KINDS.items()}
+_ARROW = {"text": pa.string(), "number": pa.int64(), "date": pa.timestamp("us"), "truth": pa.bool_()}
+
+_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
+"""Texts that write a whole number below 10¹⁸ in its one way."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Keys(Sequence[Key]):
+    """Keys in declared order; `of`, `texts` and `numbers` make them."""
+
+    column: pa.Array
+    kind: Kind
+
+    @classmethod
+    def of(cls, values: Iterable[object]) -> Keys:
+        """The keys in a list or a column of Arrow, all of one kind.
+
+        >>> Keys.of(["a", "b"]).kind, Keys.of([1, Fraction(1, 2)])[1], list(Keys.of([False, True]))
+        ('text', Fraction(1, 2), [False, True])
+        """
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        if isinstance(values, pa.Array):
+            if values.type in (pa.string(), pa.large_string()) and not values.null_count:
+                return cls.texts(valid_texts(values))
+            values = values.to_pylist()
+        listed = list(values)
+        types = set(map(type, listed))
+        if types <= {str}:
+            return cls.texts(text_column(listed))
+        if types == {int}:
+            try:
+                return cls.numbers(np.array(listed, np.int64))
+            except OverflowError:
+                pass
+        keys = [value if isinstance(value, Fraction) else read_key(value) for value in listed]
+        if len({type(key) for key in keys}) > 1:
+            raise InvalidParameter("keys must be of one kind: texts, numbers, dates or truths")
+        kind = _KINDS[type(keys[0])]
+        if kind == "number":
+            whole = all(map(_fits, keys))
+            return cls(pa.array([int(key) if whole else str(key) for key in keys]), kind)  # type: ignore[arg-type]
+        return cls(text_column(keys) if kind == "text" else pa.array(keys, _ARROW[kind]), kind)
+
+    @classmethod
+    def texts(cls, column: pa.Array) -> Keys:
+        """Texts of Arrow, none of them missing."""
+        return cls(column, "text")
+
+    @classmethod
+    def numbers(cls, column: Any) -> Keys:
+        """Whole numbers of 64 bits, as numpy or Arrow has them, none of them missing."""
+        return cls(pa.array(column, pa.int64()), "number")
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    @overload
+    def __getitem__(self, index: int) -> Key: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Key, ...]: ...
+    def __getitem__(self, index: int | slice) -> Key | tuple[Key, ...]:
+        if isinstance(index, slice):
+            return tuple(map(self._key, self.column[index].to_pylist()))
+        return self._key(self.column[range(len(self))[index]].as_py())
+
+    def __iter__(self) -> Iterator[Key]:
+        return map(self._key, self.column.to_pylist())
+
+    def __contains__(self, key: object) -> bool:
+        if _KINDS.get(type(key)) != self.kind:
+            return False
+        value: Any = key
+        if isinstance(key, Fraction):
+            if self.whole and not _fits(key):
+                return False
+            value = int(key) if self.whole else str(key)
+        return bool(compute.index(self.column, pa.scalar(value, self.column.type)).as_py() >= 0)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Keys):
+            return NotImplemented
+        return self is other or (self.kind == other.kind and self.column.equals(other.column))
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"Keys({len(self):,} of kind {self.kind})"
+
+    @property
+    def whole(self) -> bool:
+        """Whether they are whole numbers of 64 bits."""
+        return self.kind == "number" and bool(pa.types.is_int64(self.column.type))
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the list, in hexadecimal."""
+        column = self.column
+        fractions = self.kind == "number" and not self.whole
+        hashed = hashlib.sha256(f"{self.kind}{'s of fractions' if fractions else ''} {len(column)} ".encode())
+        if pa.types.is_string(column.type):
+            hashed.update(np.diff(_offsets(column)).astype("<i4").data)
+            hashed.update(_bytes(column))
+        elif self.kind == "truth":
+            hashed.update(column.cast(pa.int8()).to_numpy().data)
+        else:
+            hashed.update(column.view(pa.int64()).to_numpy().astype("<i8").data)
+        return hashed.hexdigest()
+
+    @cached_property
+    def text(self) -> str:
+        """The keys in a canonical text: all of a few, the number and the digest of many."""
+        if len(self) <= _LISTED:
+            return f" KEYS {json.dumps([_NAMES[self.kind], *map(str, self)])}"
+        return f" KEYS {len(self)} sha256 {self.digest}"
+
+    @cached_property
+    def shown(self) -> pa.Array:
+        """The keys as a table shows them: texts, whole numbers, doubles, truths; dates as texts."""
+        match self.kind:
+            case "number" if not self.whole:
+                return pa.array([float(key) for key in self], pa.float64())  # type: ignore[arg-type]
+            case "date":
+                return _date_texts(self.column)
+        return self.column
+
+    def labels(self, other: str | None = None) -> pa.Array:
+        """The keys as a table shows them, with the label of all other values last; beside it they are texts."""
+        if other is None:
+            return self.shown
+        match self.kind:
+            case "number" if not self.whole:
+                texts = pa.array([str(int(key) if key == int(key) else float(key)) for key in self])  # type: ignore[arg-type]
+            case "truth":
+                texts = pa.array([str(key) for key in self])
+            case _:
+                texts = self.shown.cast(pa.string())
+        return pa.concat_arrays([texts, pa.array([other])])
+
+    def declarable(self) -> Keys:
+        """The keys themselves, if a policy may declare them: they are distinct, and no text holds NUL."""
+        if self.kind == "text" and b"\0" in bytes(_bytes(self.column)):
+            raise InvalidParameter("a key must not hold NUL characters")
+        return self.distinct()
+
+    def distinct(self) -> Keys:
+        """The keys themselves, if there is one at least, and no two are alike."""
+        if not len(self):
+            raise InvalidParameter("keys must hold at least one value, got none")
+        if self.repeated is not None:
+            raise InvalidParameter(f"keys must differ, got {quote(self[self.repeated])} twice")
+        return self
+
+    @cached_property
+    def repeated(self) -> int | None:
+        """The place of the first key that stood before; None if all differ."""
+        column = self.column
+        if _rising(column) or len(column.unique()) == len(column):
+            return None
+        seen: set[Any] = set()
+        return next(at for at, key in enumerate(column.to_pylist()) if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+
+    def places(self, among: Keys) -> list[int] | None:
+        """The place of each key in another column of the same kind; None if one is not there."""
+        places = compute.index_in(self.column, value_set=among.column)
+        return None if places.null_count else list(places.to_pylist())
+
+    @cached_property
+    def _in_kinds(self) -> dict[Kind, Keys]:
+        return {self.kind: self}
+
+    def as_kind(self, kind: Kind) -> Keys:
+        """The keys in the kind of their column, no two of them alike; texts may write numbers, dates or truths."""
+        known = self._in_kinds
+        if kind not in known:
+            known[kind] = self._read(kind).distinct()
+        return known[kind]
+
+    def _read(self, kind: Kind) -> Keys:
+        if self.whole and kind == "text":
+            return Keys(self.column.cast(pa.string()), "text")
+        if self.kind == "text" and kind == "number":
+            whole = compute.match_substring_regex(self.column, _WHOLE)
+            if compute.all(whole).as_py():
+                return Keys.numbers(self.column.cast(pa.int64()))
+        return Keys.of(as_kind(key, kind) for key in self)
+
+    def _key(self, value: Any) -> Key:
+        key: Key = Fraction(value) if self.kind == "number" else value
+        return key
+
+
+def _fits(number: Any) -> bool:
+    """Whether a number is whole and has 64 bits."""
+    return bool(number.denominator == 1 and -(2**63) <= number < 2**63)
+
+
+def text_column(values: Sequence[object]) -> pa.Array:
+    """Texts as an array of Arrow."""
+    try:
+        column = pa.array(values, pa.string())
+    except UnicodeEncodeError:
+        raise InvalidParameter("a key must be made of Unicode characters, got a lone surrogate") from None
+    if not isinstance(column, pa.Array):
+        raise InvalidParameter("keys must be at most 2 GiB of text together")
+    return column
+
+
+def valid_texts(column: pa.Array) -> pa.Array:
+    """A column of texts that others wrote, if it is UTF-8 throughout."""
+    try:
+        texts = column.cast(pa.string())
+        texts.validate(full=True)
+    except pa.ArrowException:
+        raise InvalidParameter("keys must be UTF-8, and at most 2 GiB together") from None
+    return texts
+
+
+def _offsets(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """Where each text begins among the bytes, and where the last ends."""
+    if not len(column):
+        return np.zeros(1, np.int32)
+    return np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
+
+
+def _bytes(column: pa.Array) -> Any:
+    """The bytes of all texts."""
+    offsets, buffer = _offsets(column), column.buffers()[2] if len(column) else None
+    return b"" if buffer is None else buffer.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+
+
+def _rising(column: pa.Array) -> bool:
+    """Whether each value is above the one before it, as in a list that is sorted: then they differ."""
+    return len(column) < 2 or bool(compute.all(compute.less(column[:-1], column[1:])).as_py())
+
+
+def _date_texts(column: pa.Array) -> pa.Array:
+    """Moments as Python writes them: 2020-01-31 12:00:00, with six more digits where there are microseconds."""
+    micros = column.view(pa.int64()).to_numpy() % 1_000_000
+    if micros.any():
+        return pa.array([str(moment) for moment in column.to_pylist()], pa.string())
+    return column.cast(pa.timestamp("s")).cast(pa.string())

@@ -1,0 +1,182 @@
+"""Keys from a public file: one key a line, one column of a table, or `file.db#table.column` of SQLite."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+from pyarrow import parquet
+
+from discreet.ask.keys.column import Keys, text_column, valid_texts
+from discreet.ask.keys.key import MOST_KEYS
+from discreet.errors import InvalidParameter
+from discreet.parameters import quote
+
+_AT_ONCE = 2**30
+"""Bytes of a file of text that is read as a whole."""
+
+_MARKS = {".csv": ",", ".tsv": "\t"}
+_UNUSED = "\x1f"
+"""The mark between fields where there is one field."""
+
+
+def keys_in(written: str, name: str, folder: Path) -> Keys:
+    """The keys, as texts, of "file" or "file#column"; `name` is the column's, which may be the file's header."""
+    path_text, _, wanted = written.partition("#")
+    path = folder / path_text
+    read = _READERS.get(path.suffix.lower())
+    if read is None:
+        raise InvalidParameter(
+            f'keys must be a list, a range "1..12" or a file that ends in {", ".join(_READERS)}, got {quote(written)}'
+        )
+    if not path.is_file():
+        raise InvalidParameter(f"the file {quote(path_text)} must exist beside the policy, and does not")
+    try:
+        texts = read(path, wanted, name)
+        if not isinstance(texts, pa.Array):
+            texts = text_column(list(islice(texts, MOST_KEYS + 1)))
+    except (OSError, UnicodeError, csv.Error) as error:
+        raise InvalidParameter(
+            f"the file {quote(path_text)} must be UTF-8 text that can be read, got {type(error).__name__}"
+        ) from None
+    if len(texts) > MOST_KEYS:
+        raise InvalidParameter(f"the file {quote(path_text)} must have at most {MOST_KEYS:,} keys")
+    return Keys.texts(texts)
+
+
+def _database(path: Path, wanted: str, name: str) -> Iterator[str]:
+    """The column of a table, by the names that the database itself has for them."""
+    import sqlite3
+
+    table, _, column = wanted.partition(".")
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as opened:
+            tables = opened.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+            if (table,) not in tables.fetchall():
+                raise InvalidParameter(
+                    f'say which table of {quote(path.name)} holds the keys: "{path.name}#table.column"'
+                )
+            names = [row[0] for row in opened.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+            if (column or name) not in names and (column or len(names) > 1):
+                raise _which(path, [f"{table}.{other}" for other in names])
+            here = column or (name if name in names else names[0])
+            quoted = ['"' + text.replace('"', '""') + '"' for text in (here, table)]
+            rows = opened.execute(f"SELECT {quoted[0]} FROM {quoted[1]}")  # noqa: S608 - names of the file's own schema
+            yield from (str(row[0]) for row in rows if row[0] is not None)
+    except sqlite3.Error:
+        raise InvalidParameter(f"{quote(path.name)} must be an SQLite file, and cannot be read as one") from None
+
+
+def _lines(path: Path, wanted: str, name: str) -> pa.Array | Iterator[str]:
+    """The column of a file of lines: by Arrow's reader where no line has marks of quotation, else one by one."""
+    if path.stat().st_size <= _AT_ONCE:
+        plain = _plain_lines(path, wanted, name)
+        if plain is not None:
+            return plain
+    return _quoted_lines(path, wanted, name)
+
+
+def _plain_lines(path: Path, wanted: str, name: str) -> pa.Array | None:
+    """The column of a file in which a line is a row, whatever is in it; None where that is not sure."""
+    content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
+    text = path.suffix.lower() == ".txt"
+    mark = _UNUSED if text else _MARKS[path.suffix.lower()]
+    odd = b"\0" in content or content.count(b"\r") != content.count(b"\r\n") or (not text and b'"' in content)
+    first = content.lstrip(b"\r\n").partition(b"\n")[0].rstrip(b"\r")
+    if odd or not first or (text and mark.encode() in content):
+        return None
+    try:
+        fields = first.decode().split(mark)
+        columns = [str(at) for at in range(len(fields))]
+        index = _index(path, fields, wanted)
+        table = arrow_csv.read_csv(
+            pa.BufferReader(content),
+            arrow_csv.ReadOptions(column_names=columns),
+            arrow_csv.ParseOptions(delimiter=mark, quote_char=False),
+            arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(columns, pa.string()),
+                include_columns=[str(index)],
+                strings_can_be_null=False,
+            ),
+        )
+    except (pa.ArrowException, UnicodeError):
+        return None
+    return pa.concat_arrays(table.column(0).chunks)[_is_header(fields, wanted, name) :]
+
+
+def _quoted_lines(path: Path, wanted: str, name: str) -> Iterator[str]:
+    suffix = path.suffix.lower()
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        if suffix == ".txt":
+            rows: Iterator[list[str]] = ([line.rstrip("\r\n")] for line in file)
+        else:
+            rows = csv.reader(file, delimiter=_MARKS[suffix], strict=True)
+        filled = (row for row in rows if row and row != [""])
+        first = next(filled, None)
+        if first is None:
+            return
+        index = _index(path, first, wanted)
+        if not _is_header(first, wanted, name):
+            yield first[index]
+        for row in filled:
+            if len(row) != len(first):
+                raise InvalidParameter(f"each line of {quote(path.name)} must have {len(first)} fields, like its first")
+            yield row[index]
+
+
+def _index(path: Path, first: list[str], wanted: str) -> int:
+    """The place of the column in a file with this first row."""
+    if wanted and wanted not in first:
+        raise InvalidParameter(f"the first line of {quote(path.name)} must name a column {quote(wanted)}")
+    if not wanted and len(first) > 1:
+        raise _which(path, first)
+    return first.index(wanted) if wanted else 0
+
+
+def _is_header(first: list[str], wanted: str, name: str) -> bool:
+    return bool(wanted) or first[0].strip().lower() == name.lower()
+
+
+def _parquet(path: Path, wanted: str, name: str) -> pa.Array:
+    wanted = wanted or name
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            if wanted not in names and len(names) > 1:
+                raise _which(path, names)
+            parts: list[pa.Array] = []
+            for batch in file.iter_batches(columns=[wanted if wanted in names else names[0]]):
+                parts.append(_as_texts(batch.column(0).drop_null()))
+                if sum(map(len, parts)) > MOST_KEYS:
+                    break
+            return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+    except pa.ArrowException:
+        raise InvalidParameter(f"{quote(path.name)} must be a Parquet file, and cannot be read as one") from None
+
+
+def _as_texts(column: pa.Array) -> pa.Array:
+    """Values as texts, in Python's way of writing them."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    plain = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_integer)
+    if any(is_plain(column.type) for is_plain in plain):
+        return valid_texts(column)
+    return text_column([str(value) for value in column.to_pylist()])
+
+
+_READERS: dict[str, Callable[[Path, str, str], pa.Array | Iterator[str]]] = {
+    **dict.fromkeys((".csv", ".tsv", ".txt"), _lines),
+    ".parquet": _parquet,
+    **dict.fromkeys((".db", ".sqlite", ".sqlite3"), _database),
+}
+
+
+def _which(path: Path, names: Sequence[str]) -> InvalidParameter:
+    file = path.name
+    return InvalidParameter(f'{quote(file)} has {len(names)} columns; say which holds the keys: "{file}#{names[0]}"')

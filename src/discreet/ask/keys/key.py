@@ -1,0 +1,63 @@
+"""One declared key: a text, an exact number, a date or a truth, and how it is read in the kind of its column."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from datetime import date, datetime
+from fractions import Fraction
+from typing import TypeAlias
+
+from discreet.ask.expression import Kind
+from discreet.ask.normal import decimal
+from discreet.errors import InvalidParameter
+from discreet.parameters import exact_number, quote
+
+Key: TypeAlias = str | Fraction | datetime | bool
+
+MOST_KEYS = 10**7
+"""More groups than any table that a person reads; a larger range was meant as something else."""
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.ASCII)
+
+
+def read_key(value: object) -> Key:
+    """The key that a policy writes."""
+    if isinstance(value, str) and "\0" in value:
+        raise InvalidParameter("a key must not hold NUL characters")
+    if isinstance(value, bool | str):
+        return value
+    return moment(value) if isinstance(value, date) else exact_number("a key", value)
+
+
+def moment(value: date) -> datetime:
+    """The beginning of a day, or a time, without zone."""
+    if not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day)  # noqa: DTZ001 - dates here have no zone
+    if value.tzinfo is not None:
+        raise InvalidParameter("a date must be without a time zone, such as 2020-01-31")
+    return value
+
+
+def read_date(text: str) -> datetime:
+    """The date or time, without zone, that an ISO text writes."""
+    with suppress(ValueError):
+        if _DATE.fullmatch(text):
+            return datetime.fromisoformat(text)
+    raise InvalidParameter(f"a date must be written as '2020-01-31' or '2020-01-31 12:00:00', got {quote(text)}")
+
+
+def as_kind(key: Key, kind: Kind) -> Key:
+    """The key in the kind of its column: a text may write a number, a date or a truth."""
+    match key, kind:
+        case (bool(), "truth") | (str(), "text") | (datetime(), "date") | (Fraction(), "number"):
+            return key
+        case Fraction(), "text":
+            return decimal(key)
+        case str(), "number":
+            return exact_number("a key", key)
+        case str(), "date":
+            return read_date(key)
+        case str(), "truth" if key.lower() in ("true", "false"):
+            return key.lower() == "true"
+    raise InvalidParameter(f"keys must be of the column's kind, {kind}, got {quote(key)}")

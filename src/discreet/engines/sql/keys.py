@@ -1,0 +1,36 @@
+"""Declared keys as the values that rows must have, in the types in which engines compare them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from discreet.ask.keys.column import Keys
+from discreet.engines.sql.expressions import limited
+
+
+def key_values(keys: Keys, *, integers: bool) -> pa.Array | None:
+    """The keys as Arrow's texts, moments, truths or doubles; None where two of them are one there.
+
+    With `integers` a column of integers of up to 64 bits is joined as it is, if all keys are below 2⁵³ in size: the
+    keys are int64, and NULL for a fraction, which no integer is equal to.
+    """
+    if keys.kind != "number":
+        return None if keys.repeated is not None else keys.column
+    doubles = keys.column.to_numpy().astype(np.float64) if keys.whole else _doubles(keys)
+    small = bool((np.abs(doubles) < 2.0**53).all())
+    exact = keys.whole and small
+    if keys.repeated is not None if exact else np.unique(doubles).size < doubles.size:
+        return None
+    if not (integers and small):
+        return pa.array(doubles)
+    return keys.column if exact else pa.array(doubles.astype(np.int64), mask=doubles != np.floor(doubles))
+
+
+@lru_cache(maxsize=16)
+def _doubles(keys: Keys) -> NDArray[Any]:
+    return np.array([limited(key) for key in keys], np.float64)  # type: ignore[arg-type]
