@@ -82,7 +82,7 @@ def _uniform(bits: int, read: int, width: int, more: More) -> int:
     """A uniform number of so many bits, of which as many as `width` have been read."""
     while width < bits:
         read, width = read << 64 | more(), width + 64
-    return read % 2**bits
+    return read % (1 << bits)
 
 
 def _coin(formula: Callable[[], arb]) -> _Coin:
@@ -168,7 +168,7 @@ def _going_on(scale: Fraction, lower: int) -> _Coin:
 
 def _halves(scale: Fraction, bits: int) -> tuple[_Coin, _Coin]:
     """For numbers below 2m, m = 2^bits: whether the number is one of the constant part, and else of the upper half."""
-    half = 2**bits
+    half = 1 << bits
 
     def constant() -> arb:
         excess = _missing(2 * half / scale) / _missing(1 / scale) - 2 * half * _power((2 * half - 1) / scale)
@@ -215,7 +215,7 @@ def _middle(scale: Fraction, low: int, base: int) -> Digit:
     rate = 2**low / scale
 
     def formula(index: int) -> arb:
-        uniform = 2**low * _power((2**low - 1) / scale) * _missing(1 / scale) / _missing(rate)
+        uniform = (1 << low) * _power(Fraction((1 << low) - 1) / scale) * _missing(1 / scale) / _missing(rate)
         return uniform * _missing((index + 1) * rate) / _missing(base * rate)
 
     sums = [0]
