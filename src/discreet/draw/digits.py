@@ -29,6 +29,8 @@ from discreet.draw.coin import decide, exponential, logistic, threshold
 FIELD = 16
 """Bits of V that are read first."""
 
+_CELL = 2**FIELD - 1
+
 _FIXED = 128
 """Fraction bits of the recurrences that give the edges."""
 
@@ -102,13 +104,10 @@ class Digits:
     """n; this value of the middle digit stands for a U that is not uniform."""
     low: int
     """s: the bits of U."""
+    lower: int
+    """k: all bits below the top."""
     coins: dict[int, tuple[_Coin, ...]]
     """What `_going_on` (0) and `_halves` of so many bits gave."""
-
-    @property
-    def lower(self) -> int:
-        """k: the bits below the top."""
-        return self.low + self.base.bit_length() - 1
 
     def top_value(self, index: int) -> int:
         """What the top puts into X; where S is 1, all bits below it are inverted."""
@@ -126,11 +125,11 @@ class Digits:
     def draw(self, more: More) -> int:
         """One exact draw."""
         word = more()
-        index = self.top.index(word % 2**FIELD, more)
+        index = self.top.index(word & _CELL, more)
         value = self.top_value(index) if 0 < index < 2 * self.half else self.end_value(index, more)
         if self.middle is None:
             return value
-        digit = self.middle.index((word >> FIELD) % 2**FIELD, more)
+        digit = self.middle.index(word >> FIELD & _CELL, more)
         return value ^ self.lower_digits(digit, _uniform(self.low, word >> 2 * FIELD, 64 - 2 * FIELD, more), more)
 
     def lower_digits(self, digit: int, uniform: int, more: More) -> int:
@@ -138,7 +137,7 @@ class Digits:
         if digit < self.base:
             return digit << self.low | uniform
         while digit == self.base:
-            digit = self.middle.index(more() % 2**FIELD, more)  # type: ignore[union-attr]
+            digit = self.middle.index(more() & _CELL, more)  # type: ignore[union-attr]
         return digit << self.low | self._excess(more)
 
     def _excess(self, more: More) -> int:
@@ -192,6 +191,7 @@ def digits(scale: Fraction, top_bits: int, middle_bits: int) -> Digits:
         middle=_middle(scale, lower - bits, 2**bits) if lower else None,
         base=2**bits,
         low=lower - bits,
+        lower=lower,
         coins={},
     )
 

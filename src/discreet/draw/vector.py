@@ -43,7 +43,7 @@ _THREAD_SHARE = 2**18
 _TABLES = (4, 8)
 """Bits of the largest scale of a top, and of the middle digit: 0.4 % of the cells of each are open then."""
 
-_ALONE = (2, 6)
+_ALONE = (4, 6)
 """The same for draws without tables: shorter lists, which are made faster."""
 
 _INT32_LIMIT, _INT64_LIMIT = 22, 50

@@ -222,7 +222,7 @@ def test_the_ends_of_a_top_go_on_by_coins():
 
 
 def test_an_excess_is_read_from_its_coins():
-    whole = digits(Fraction(2**12), *ALONE)
+    whole = digits(Fraction(2**12), 2, 6)
     assert whole.low == 4
     heads, tails = 0, WORD - 1
     assert whole._excess(iter([heads, 13]).__next__) == 13 % 8
@@ -238,11 +238,11 @@ def test_an_excess_is_read_from_its_coins():
 
 
 def test_a_draw_reads_its_fields_from_one_word_and_more_where_it_needs_them():
-    whole = digits(Fraction(2**12), *ALONE)
+    whole = digits(Fraction(2**12), 2, 6)
     word = 2**15 | (2**14 << 16) | (0b1010 << 32)
     expected = whole.top_value(whole.top.index(2**15, None)) ^ (whole.middle.index(2**14, None) << 4 | 0b1010)
     assert whole.draw(iter([word]).__next__) == expected
-    huge = digits(Fraction(2**80), *ALONE)
+    huge = digits(Fraction(2**80), 2, 6)
     assert huge.low == 72
     draw = huge.draw(iter([word, 12345]).__next__)
     assert draw % 2**64 == (12345 if draw >= 0 else 2**64 - 1 - 12345)
