@@ -1,5 +1,6 @@
 """Exact draws beside numpy's unsafe ones, OpenDP's, and the AES keystream that bounds them."""
 
+import os
 import subprocess
 import sys
 import tracemalloc
@@ -14,10 +15,16 @@ from discreet.draw.vector import fill
 
 SCALES = (Fraction(1, 2), Fraction(1), Fraction(10), Fraction(1000), Fraction(2**20))
 SIZES = (1, 1_000, 10**7)
+WITHOUT_AVX512 = {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR"}
+"""What numpy 2.4 calls its code for AVX-512; features that the machine does not have are left out."""
 
 
 def main() -> None:
+    if sys.argv[1:] == ["ratios"]:
+        print(*(f"{ratio:.2f}" for ratio in map(over_numpy, SCALES)))
+        return
     print(draws())
+    print(vector_units())
     print(calls())
     print(start())
 
@@ -43,6 +50,28 @@ def draws() -> str:
         "of the keystream's limit",
     ]
     return table("Exact draws", headings, [row(scale, size) for scale in SCALES for size in SIZES])
+
+
+def over_numpy(scale: Fraction) -> float:
+    """How many times as fast as numpy 10⁷ draws are, on one thread."""
+    rng, out = np.random.default_rng(), np.empty(10**7, np.int64)
+    works = {"numpy": lambda: rng.laplace(0, float(scale), out.size), "one": lambda: fill(out, scale, threads=1)}
+    times = fastest(works, rounds=5)
+    return times["numpy"] / times["one"]
+
+
+def vector_units() -> str:
+    """10⁷ draws on one thread over numpy, in processes of which numpy may use AVX-512 and may not."""
+    from numpy._core._multiarray_umath import __cpu_features__ as features
+
+    here = [name for name in WITHOUT_AVX512["NPY_DISABLE_CPU_FEATURES"].split() if features.get(name)]
+    kinds = {"with AVX-512": {}, "without": {"NPY_DISABLE_CPU_FEATURES": " ".join(here)}} if here else {"without": {}}
+    rows = []
+    for kind, environment in kinds.items():
+        command = [sys.executable, "-m", "bench.noise", "ratios"]
+        told = subprocess.run(command, env={**os.environ, **environment}, check=True, capture_output=True, text=True)
+        rows.append([kind, *(f"{ratio} ×" for ratio in told.stdout.split())])
+    return table("10⁷ draws on one thread, over numpy", ["numpy's vector units", *map(str, SCALES)], rows)
 
 
 def row(scale: Fraction, size: int) -> list[str]:

@@ -76,11 +76,11 @@ def no_noise() -> Iterator[Record]:
         record.draws += out.size
         out.fill(0)
 
-    def choose(exponents: np.ndarray, unit: Fraction, **_: Any) -> int:
-        record.draws += 1
-        least = exponents - exponents.min()
-        note(Event(("choice", unit, exponents.size), least))
-        return int(np.argmin(exponents))
+    def choose(exponents: np.ndarray, unit: Fraction, **_: Any) -> np.ndarray:
+        for row in exponents:
+            record.draws += 1
+            note(Event(("choice", unit, row.size), row - row.min()))
+        return np.argmin(exponents, axis=1)
 
     def columns(*given: Any, **named: Any) -> Any:
         found = real_columns(*given, **named)

@@ -183,11 +183,12 @@ def without_noise() -> Iterator[Record]:
         record.draws += out.size
         out.fill(0)
 
-    def choose(exponents: Any, unit: Fraction, **_: Any) -> int:
-        record.draws += 1
+    def choose(exponents: Any, unit: Fraction, **_: Any) -> Any:
         assert exponents.dtype == np.int64
-        note(Event(("choice", unit, exponents.size), (exponents - exponents.min()).tolist()))
-        return int(np.argmin(exponents))
+        for row in exponents:
+            record.draws += 1
+            note(Event(("choice", unit, row.size), (row - row.min()).tolist()))
+        return np.argmin(exponents, axis=1)
 
     def columns(exact: Any, *given: Any) -> Any:
         groups = len(exact.reveal()[0])

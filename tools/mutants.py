@@ -39,6 +39,7 @@ KINDS = (
     "scale rounded down",
     "sign bias 51/49",
     "negative zero kept",
+    "off by one",
     "clamp after sum",
     "bounds swapped",
     "refund on error",

@@ -65,16 +65,16 @@ class Noise:
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice by permute-and-flip: cell v survives with probability e^(−unit·(exponent(v) − smallest))."""
+    """In each row a choice by permute-and-flip: cell v survives with probability e^(−unit·(exponent(v) − smallest))."""
 
     terms: str
     unit: Fraction
     exponents: np.ndarray
-    given: int
+    given: list[int]
 
     @property
     def public(self) -> Any:
-        return self.terms, self.unit, self.exponents.size
+        return self.terms, self.unit, self.exponents.shape
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class _Probe:
     """One run of a draw: the noise it is given, and what it asks for."""
 
     noise: Callable[[int], int]
-    pick: Callable[[np.ndarray], int]
+    pick: Callable[[np.ndarray], np.ndarray]
     scales: list[Fraction] = field(default_factory=list)
     choices: list[tuple[Fraction, np.ndarray]] = field(default_factory=list)
 
@@ -130,7 +130,7 @@ class _Recorder:
     def fill(self, out: np.ndarray, scale: Fraction, **_: Any) -> None:
         out[:] = self._probing().next(Fraction(scale), out.size)
 
-    def choose(self, exponents: np.ndarray, unit: Fraction, **_: Any) -> int:
+    def choose(self, exponents: np.ndarray, unit: Fraction, **_: Any) -> np.ndarray:
         probe = self._probing()
         probe.choices.append((Fraction(unit), np.array(exponents)))
         return probe.pick(exponents)
@@ -144,10 +144,11 @@ class _Recorder:
             return draw()
         zero, probe = self._run(draw, lambda _: 0)
         if probe.choices:
-            if len(probe.choices) != 1 or probe.scales:
-                raise Astray("a draw makes more than one choice, or adds noise to one")
-            [(unit, exponents)] = probe.choices
-            return self._note(Choice(repr(terms), unit, exponents, zero))
+            units = {unit for unit, _ in probe.choices}
+            if len(units) != 1 or probe.scales:
+                raise Astray("a draw makes choices in more than one unit, or adds noise to one")
+            exponents = np.concatenate([exponents for _, exponents in probe.choices])
+            return self._note(Choice(repr(terms), units.pop(), exponents, zero))
         if not probe.scales:
             return self._note(Opened(repr(terms), zero))
         rising, _ = self._run(draw, lambda index: (index + 1) * _STRIDE)
@@ -174,8 +175,10 @@ class _Recorder:
         sizes = [self.random.laplace() for _ in scales]
         return lambda index: int(Fraction(sizes[index]) * scales[index])
 
-    def _pick(self, exponents: np.ndarray) -> int:
-        return int(np.argmin(exponents) if self.random is None else self.random.integers(exponents.size))
+    def _pick(self, exponents: np.ndarray) -> np.ndarray:
+        if self.random is None:
+            return np.argmin(exponents, axis=1)
+        return self.random.integers(exponents.shape[1], size=len(exponents))
 
     def _note(self, event: Event) -> Any:
         index = len(self.record.events)

@@ -32,8 +32,8 @@ def event_loss(one: Event, two: Event) -> Fraction:
             moved = [abs(a - b) for a, b in zip(one.integers, two.integers, strict=True)]
             return sum((Fraction(move) / scale for move, scale in zip(moved, scales, strict=True) if move), Fraction(0))
         case Choice(unit=unit), Choice():
-            low, high = _moves(one.exponents, two.exponents)
-            return unit * (high - low)
+            moves = [_moves(mine, theirs) for mine, theirs in zip(one.exponents, two.exponents, strict=True)]
+            return unit * sum(high - low for low, high in moves)
     return Fraction(0)
 
 
@@ -42,11 +42,13 @@ def enclosed_loss(first: Record, second: Record) -> tuple[arb, arb]:
     forth = back = arb(0)
     for one, two in zip(first.events, second.events, strict=True):
         if isinstance(one, Choice) and isinstance(two, Choice):
-            ends = choice_loss(one.unit, one.exponents, two.exponents)
+            rows = zip(one.exponents, two.exponents, strict=True)
+            ends = [choice_loss(one.unit, mine, theirs) for mine, theirs in rows]
         else:
             exact = event_loss(one, two)
-            ends = (ball(exact), ball(exact))
-        forth, back = forth + ends[0], back + ends[1]
+            ends = [(ball(exact), ball(exact))]
+        for there, away in ends:
+            forth, back = forth + there, back + away
     return forth, back
 
 

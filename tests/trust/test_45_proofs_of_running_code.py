@@ -79,7 +79,7 @@ def with_shares_of_a_file(right=0):
     return mock.patch.object(answer_file, "_numbers", wrong)
 
 
-def with_rates(module, name="choose_cell", factor=2):
+def with_rates(module, name="choose_cells", factor=2):
     """A choice that pays so many times as much for each rank."""
     real = getattr(module, name)
 

@@ -1,4 +1,4 @@
-"""Exact choice among cells by permute-and-flip [MS20], in the form in which every cell tosses one coin.
+"""Exact choices among cells by permute-and-flip [MS20], in the form in which every cell tosses one coin.
 
     cell v survives with probability e^(−x(v)), x(v) = unit·(exponent(v) − smallest exponent), independently;
     the answer is one survivor, each equally likely. The best cells have x = 0, so one always survives.
@@ -46,21 +46,25 @@ _EXP_CHECK = 2.0**-52
 """What `np.exp` may be off on (−∞, 0] where it is checked; the proof allows 2⁻⁴⁵."""
 
 
-def choose(exponents: NDArray[np.int64], unit: Fraction, *, entropy: Entropy | None = None) -> int:
-    """The index of the chosen cell: a uniform survivor where cell v survives with probability e^(−x(v)).
+def choose(exponents: NDArray[np.int64], unit: Fraction, *, entropy: Entropy | None = None) -> NDArray[np.int64]:
+    """For each row the index of the chosen cell: a uniform survivor where cell v survives with probability e^(−x(v)).
 
-    Exponents are any int64; only their distance from the smallest counts.
+    Exponents are any int64; only their distance from the smallest of their row counts.
     """
-    note("choice", unit)
+    note("choice", unit, len(exponents))
     entropy = entropy or keystream()
-    indices = np.flatnonzero(survivors(exponents, unit, entropy=entropy))
-    return int(indices[below(indices.size, entropy)])
+    alive = survivors(exponents, unit, entropy=entropy)
+    numbers = np.count_nonzero(alive, axis=1)
+    picks = np.array([below(number, entropy) for number in numbers.tolist()])
+    indices = np.flatnonzero(alive)[np.cumsum(numbers) - numbers + picks]
+    chosen: NDArray[np.int64] = indices - np.arange(len(alive)) * alive.shape[1]
+    return chosen
 
 
 def survivors(exponents: NDArray[np.int64], unit: Fraction, *, entropy: Entropy | None = None) -> NDArray[np.bool_]:
-    """Which cells survive, each independently with probability e^(−x(v))."""
-    if not isinstance(exponents, np.ndarray) or exponents.dtype != np.int64 or exponents.ndim != 1:
-        raise InvalidParameter("exponents must be a one-dimensional array of int64")
+    """Which cells of each row survive, each independently with probability e^(−x(v))."""
+    if not isinstance(exponents, np.ndarray) or exponents.dtype != np.int64 or exponents.ndim != 2:
+        raise InvalidParameter("exponents must be a two-dimensional array of int64")
     if exponents.size == 0:
         raise InvalidParameter("exponents must have at least one cell, got none")
     if unit <= 0:
@@ -68,20 +72,19 @@ def survivors(exponents: NDArray[np.int64], unit: Fraction, *, entropy: Entropy 
     _checked_exp()
     entropy = entropy or keystream()
     minus_unit = -float(min(unit, _LARGEST_UNIT))
-    smallest = exponents.min()
-    alive = np.empty(exponents.size, np.bool_)
+    # distances of int64 lie in [0, 2⁶⁴): the difference modulo 2⁶⁴ is exact
+    distances = np.subtract(exponents, exponents.min(axis=1, keepdims=True)).view(np.uint64).reshape(-1)
+    alive = np.empty(distances.size, np.bool_)
     with np.errstate(all="ignore"):  # exp of a far cell is 0
-        for start in range(0, exponents.size, _BLOCK):
-            block = slice(start, start + _BLOCK)
-            # distances of int64 lie in [0, 2⁶⁴): the difference modulo 2⁶⁴ is exact
-            gaps = np.subtract(exponents[block], smallest).view(np.uint64)
+        for start in range(0, distances.size, _BLOCK):
+            gaps = distances[start : start + _BLOCK]
             words = np.empty(gaps.size, np.int64)
             entropy.fill(words)
             uniform = words.view(np.uint64)
-            for index in _filter(uniform, gaps, minus_unit, alive[block]):
+            for index in _filter(uniform, gaps, minus_unit, alive[start : start + _BLOCK]):
                 chance = exponential(unit * int(gaps[index]))
                 alive[start + index] = decide(chance, int(uniform[index]), entropy.more)
-    return alive
+    return alive.reshape(exponents.shape)
 
 
 def common_unit(first: Fraction, second: Fraction) -> tuple[Fraction, int, int]:

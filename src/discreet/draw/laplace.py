@@ -1,15 +1,10 @@
-"""The Laplace law, continuous and discrete, and the slow sampler that reads like the formula.
+"""The Laplace law, continuous and discrete: probabilities, quantiles and exact samples.
 
     Lap(λ):   density e^(−|y|/λ) / 2λ                            on the reals      [DMNS06]
     DLap(t):  P(k) = (1−q)/(1+q) · q^|k|  with q = e^(−1/t)     on the integers   [GRS12]
 
-Sampling. For V uniform on (0,1) and a fair sign s, s·⌊y(V)⌋ has the law DLap(t), where
-
-    y(V) = t · ( ln(2/(1+q)) − ln V ),   since  P(⌊y⌋ ≥ j) = P(V ≤ 2q^j/(1+q)) = 2q^j/(1+q)  for j ≥ 1.
-
-V is an infinite string of bits of which `magnitude` reads 63, then 64 more at a time, until a ball (Arb,
-[Joh17]) around y contains no integer: the floor is then certain, and the law exact. `draw.vector` is the fast
-twin of `from_word`. Probabilities come back correctly rounded: the float nearest to the real number.
+Probabilities come back correctly rounded: the float nearest to the real number, by ball arithmetic [Joh17]. Samples are
+exact: `draw.digits` says how, and `draw.vector` makes many.
 """
 
 from __future__ import annotations
@@ -18,48 +13,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
-from flint import arb, ctx
+from flint import arb
 
 from discreet.calibrate.ball import ball, integer_floor, nearest
 from discreet.calibrate.grid import floor_log2
 from discreet.errors import InvalidParameter
 from discreet.parameters import exact
 
-_FIRST_BITS = 63
-_FIRST_PRECISION = 128
 _HALF = Fraction(1, 2)
-
-
-def from_word(scale: Fraction, word: int, more: Callable[[], int]) -> int:
-    """The draw whose first 64 bits are the int64 `word`: a sign, then 63 bits of V."""
-    if word < 0:
-        return -magnitude(scale, ~word, more)
-    return magnitude(scale, word, more)
-
-
-def magnitude(scale: Fraction, bits: int, more: Callable[[], int]) -> int:
-    """⌊y(V)⌋ for the V that begins with the 63 `bits`, asking for `more` only while the floor is open."""
-    width, precision = _FIRST_BITS, _FIRST_PRECISION
-    while True:
-        with ctx.workprec(precision):
-            times, offset = _constants(scale, precision)
-            # V lies in the ball (bits + 1/2 ± 1/2) / 2^width
-            uniform = arb((2 * bits + 1, -width - 1), (1, -width - 1))
-            floor = (times * (offset - uniform.log())).floor().unique_fmpz()
-        if floor is not None:
-            return int(floor)
-        bits, width, precision = (bits << 64) | more(), width + 64, precision + 64
-
-
-@lru_cache(maxsize=64)
-def _constants(scale: Fraction, precision: int) -> tuple[arb, arb]:
-    """t and ln(2/(1+q)) as balls of that precision."""
-    with ctx.workprec(precision):
-        times = ball(scale)
-        return times, (2 / (1 + (-1 / times).exp())).log()
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -1,14 +1,9 @@
-"""The fast sampler: a float filter that is certain or says so, and the exact path for the rest.
+"""Exact draws in arrays: a table of 2¹⁶ cells for each digit of `draw.digits`, and the lists of edges where it is open.
 
-For the int64 word of a draw let w be its 63 bits of V. Then h = t·(ln(2/(1+q)) + 63·ln 2 − ln w) − 1/2 is y − 1/2 of
-`draw.laplace`, and the draw is sign·rint(h). A block of words goes through numpy ufuncs: cast, log, ·(−t), + offset,
-sign; adding a magic number then leaves the result in the mantissa, in fixed point with `shift` fraction bits. The
-float error of all this is below
-
-    E = t·2⁻⁴² + 2⁻shift      for every w ≥ 2⁴⁴      (PROOF.md; assumes a log within 8 ulp, checked on first use)
-
-so a fraction further than E from the edge decides the draw with certainty. The others, and those with w < 2⁴⁴, go
-one by one through `laplace.from_word` with the same word. The law is that of the exact path, bit for bit.
+A block of draws reads 16 bits of V for each digit of each draw, and looks their values up. A cell that an edge divides
+holds a mark instead, in one draw of a hundred or fewer; these draws are settled together, 48 bits more of V against
+the 64-bit edges, and one by one where even that is open. X is the exclusive or of what the digits put into it, so the
+mark is taken out again by the same operation. All of it is integers: the law is that of the digits, bit for bit.
 
 `add` holds x + Z at the ends of int64: a function of x + Z alone, so it is post-processing; nothing wraps, nothing in
 the data raises.
@@ -16,71 +11,55 @@ the data raises.
 
 from __future__ import annotations
 
-import math
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from flint import arb
 from numpy.typing import NDArray
 
-from discreet.calibrate.ball import ball, nearest
-from discreet.calibrate.grid import floor_log2
+from discreet.draw.digits import FIELD, Digit, Digits, digits
 from discreet.draw.entropy import Entropy, keystream
-from discreet.draw.laplace import from_word
 from discreet.draw.noted import note
-from discreet.errors import EngineFailed, InvalidParameter
+from discreet.errors import InvalidParameter
 
 Integers = NDArray[np.int64]
+Signed = NDArray[np.signedinteger[Any]]
+Fields = NDArray[np.uint16]
 
-BLOCK = 2**17
-"""Words per pass, 1 MiB: small enough for the caches, large enough that two threads seldom meet at the GIL."""
+BLOCK = 2**15
+"""Draws per look-up: the fields, tables and sums together stay in the caches."""
 
-_THREAD_SHARE = 2 * BLOCK
+_ROUND = 2**3 * BLOCK
+"""Draws after which those that are open are settled."""
+
+_THREAD_SHARE = 2**18
 """A second thread is worth its start from this many draws on."""
 
-_SMALLEST_LOG = 30.5
-"""Just above ln 2⁴⁴ = 30.498…: below it the cell of V is too wide for the filter."""
+_TABLES = (4, 8)
+"""Bits of the largest scale of a top, and of the middle digit: 0.4 % of the cells of each are open then."""
 
-_WIDE_CELLS = 2**45
-"""Words below this in size are looked at again where a block holds one with so small a logarithm."""
+_ALONE = (4, 6)
+"""The same for draws without tables: shorter lists, which are made faster."""
 
-_LOG_ULPS = 8
-"""What the proof allows `np.log` to be off, in units in the last place; `_checked_log` demands 1."""
-
-_FILTER_LIMIT = 34
-"""Above a scale of 2³⁴ the filter fails too often to pay; the exact path serves alone."""
-
-_INT64_LIMIT = 50
-"""Up to a scale of 2⁵⁰ a draw beyond int64 has probability below e^(−8192); above, arrays hold Python integers."""
+_INT32_LIMIT, _INT64_LIMIT = 22, 50
+"""Below a scale of 2²² (2⁵⁰) a draw beyond int32 (int64) has a probability below e^(−511) (e^(−8191)); from 2⁵⁰ on
+arrays hold Python integers."""
 
 _FEW = 6
 """Up to so many draws are made one by one: arrays would cost more than they save."""
+
+_FEW_OPEN = 16
+"""The same for draws that a table leaves open."""
 
 _FAR = 2**62
 """Two integers below this in size have a sum in int64."""
 
 _ENDS = np.iinfo(np.int64)
-
-_SIGN = np.array(-(2**63))
-"""Constants are arrays without dimensions: numpy takes them faster than scalars."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Filter:
-    minus_scale: NDArray[np.float64]
-    offset: NDArray[np.float64]
-    magic: NDArray[np.float64]
-    shift: Integers
-    base: Integers
-    fraction: Integers
-    doubt: int
-    scalar: tuple[float, float, float]
-    """−t, the offset and E as plain floats, for a draw alone."""
 
 
 def sample(scale: Fraction, size: Any = None) -> Any:
@@ -100,26 +79,13 @@ def sample(scale: Fraction, size: Any = None) -> Any:
 
 
 def draw_one(scale: Fraction, entropy: Entropy | None = None) -> int:
-    """One exact draw, of any size: the same filter on Python floats, without the cost of arrays."""
+    """One exact draw, of any size, without the cost of arrays."""
     note("laplace", scale)
     return _one(scale, entropy or keystream())
 
 
 def _one(scale: Fraction, entropy: Entropy) -> int:
-    word = entropy.more()
-    word -= (word >> 63) << 64  # as int64
-    if not _exact_only(scale):
-        minus_scale, offset, error = _constants(scale).scalar
-        if abs(word) > 2**44:
-            shifted = offset + minus_scale * math.log(abs(word))
-            nearest_integer = round(shifted)
-            if abs(shifted - nearest_integer) < 0.5 - error:
-                return nearest_integer if word >= 0 else -nearest_integer
-    return from_word(scale, word, entropy.more)
-
-
-def _exact_only(scale: Fraction) -> bool:
-    return scale.numerator >> _FILTER_LIMIT >= scale.denominator
+    return digits(scale, *_ALONE).draw(entropy.more)
 
 
 def beyond_int64(scale: Fraction) -> bool:
@@ -147,47 +113,120 @@ def fill(out: Integers, scale: Fraction, *, entropy: Entropy | None = None, thre
 
 
 def _fill_here(out: Integers, scale: Fraction, entropy: Entropy) -> None:
-    constants = None if _exact_only(scale) else _constants(scale)
-    words = _aligned(min(out.size, BLOCK))
-    reals = _aligned(words.size).view(np.float64)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        for start in range(0, out.size, BLOCK):
-            block = out[start : start + BLOCK]
-            words, reals = words[: block.size], reals[: block.size]
+    """Overwrite `out` with exact draws: block by block, and after a round of blocks those draws that are open."""
+    tables, whole = _tables(scale), digits(scale, *_TABLES)
+    size, dtype, mask = min(out.size, BLOCK), tables[0].cells.dtype, 2**whole.low - 1
+    narrowest = np.dtype(np.uint8 if mask < 2**8 else np.uint16 if mask < 2**16 else np.int64)
+    sums, values, flags = np.empty(size, dtype), np.empty(size, dtype), np.empty(size, np.bool_)
+    words, lowest = _room(len(tables) * size, np.uint16), _room(size if mask else 0, narrowest)
+    for first in range(0, out.size, _ROUND):
+        whole_round = out[first : first + _ROUND]
+        unsettled: list[list[tuple[NDArray[np.intp], Fields]]] = [[] for _ in tables]
+        for start in range(0, whole_round.size, BLOCK):
+            block = whole_round[start : start + BLOCK]
+            if block.size < size:
+                size = block.size
+                sums, values, flags = sums[:size], values[:size], flags[:size]
+                words, lowest = _room(len(tables) * size, np.uint16), _room(size if mask else 0, narrowest)
             entropy.fill(words)
-            doubtful = range(block.size) if constants is None else _filter(constants, words, reals, block)
-            for index in doubtful:
-                block[index] = from_word(scale, int(words[index]), entropy.more)
+            fields = words.view(np.uint16)
+            for number, table in enumerate(tables):
+                part = fields[number * size : (number + 1) * size]
+                indices, cells = table.look_up(part, values if number else sums, flags)
+                unsettled[number].append((indices + start, cells))
+            if len(tables) > 1:
+                np.bitwise_xor(sums, values, sums)
+            if mask:
+                entropy.fill(lowest)
+                uniform = lowest.view(narrowest)[:size]
+                np.bitwise_and(uniform, mask, uniform)
+                np.bitwise_xor(sums, uniform, block)
+            else:
+                np.copyto(block, sums)
+        for table, parts in zip(tables, unsettled, strict=True):
+            indices, cells = (np.concatenate(column) for column in zip(*parts, strict=True))
+            table.settle(whole_round, indices, cells, entropy)
 
 
-def _aligned(size: int) -> Integers:
-    """Memory that starts on a cache line: the ufuncs are some 5 % faster there."""
-    raw = np.empty(size + 8, np.int64)
-    start = -(raw.ctypes.data // 8) % 8 if size >= BLOCK else 0
-    return raw[start : start + size]
+def _room(count: int, dtype: Any) -> Integers:
+    """Memory for so many random integers of that type."""
+    return np.empty(-(-count * np.dtype(dtype).itemsize // 8), np.int64)
 
 
-def _filter(constants: _Filter, words: Integers, reals: NDArray[np.float64], out: Integers) -> list[int]:
-    """Write the draws of a block into `out`; the indices that only the exact path may decide come back."""
-    bits = reals.view(np.int64)
-    np.copyto(reals, words)
-    np.abs(reals, reals)
-    np.log(reals, reals)
-    smallest = np.minimum.reduce(reals)
-    np.multiply(reals, constants.minus_scale, reals)
-    np.add(reals, constants.offset, reals)
-    np.bitwise_and(words, _SIGN, out)
-    np.bitwise_xor(bits, out, bits)
-    np.add(reals, constants.magic, reals)
-    np.right_shift(bits, constants.shift, out)
-    np.subtract(out, constants.base, out)
-    np.bitwise_and(bits, constants.fraction, bits)
-    if smallest >= _SMALLEST_LOG and np.minimum.reduce(bits) >= constants.doubt:
-        return []
-    doubtful = bits < constants.doubt
-    doubtful |= (words < _WIDE_CELLS) & (words > -_WIDE_CELLS)
-    indices: list[int] = np.flatnonzero(doubtful).tolist()
-    return indices
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The top, or the middle digit, for many draws at once."""
+
+    whole: Digits
+    digit: Digit
+    edges: NDArray[np.uint64]
+    values: Integers
+    """What each value of the digit puts into X; the mark where the digit alone does not tell."""
+    cells: Signed
+    """The same for each of the 2¹⁶ cells; the mark where an edge lies in the cell."""
+    mark: int
+
+    def look_up(self, fields: Fields, out: Signed, flags: NDArray[np.bool_]) -> tuple[NDArray[np.intp], Fields]:
+        """Overwrite `out` with the values of V that begin with `fields`; where these are open comes back, and which."""
+        np.take(self.cells, fields, out=out, mode="clip")
+        np.equal(out, self.mark, flags)
+        indices = np.flatnonzero(flags)
+        return indices, fields[indices]
+
+    def settle(self, out: Integers, indices: NDArray[np.intp], fields: Fields, entropy: Entropy) -> None:
+        """Put the digits that were left open into `out`."""
+        if indices.size < _FEW_OPEN:
+            numbers = [self.digit.index(cell, entropy.more) for cell in fields.tolist()]
+        else:
+            found = self._numbers(fields, entropy)
+            values = self.values[found]
+            out[indices] ^= values ^ self.mark  # where the value is the mark, it stays in
+            special = np.flatnonzero(values == self.mark)
+            indices, numbers = indices[special], found[special].tolist()
+        for index, number in zip(indices.tolist(), numbers, strict=True):
+            out[index] = self._with_digit(int(out[index]) ^ self.mark, number, entropy.more)
+
+    def _numbers(self, fields: Fields, entropy: Entropy) -> NDArray[np.intp]:
+        """The digits of V that begin with `fields`."""
+        words = np.empty(fields.size, np.int64)
+        entropy.fill(words)
+        first = fields.astype(np.uint64) << np.uint64(64 - FIELD) | words.view(np.uint64) >> np.uint64(FIELD)
+        numbers = np.searchsorted(self.edges, first, "right")
+        for at in np.flatnonzero(self.edges[numbers - 1] == first).tolist():
+            numbers[at] = self.digit.settled(int(numbers[at]), int(first[at]), entropy.more)
+        return numbers
+
+    def _with_digit(self, value: int, number: int, more: Callable[[], int]) -> int:
+        """X with this digit, where `value` has none."""
+        if self.values[number] != self.mark:
+            return value ^ int(self.values[number])
+        if self.digit is self.whole.top:
+            return value ^ self.whole.end_value(number, more)
+        # U is not uniform: what stands below the top is replaced; a negative sign inverts it
+        sign, lower = value >> 63, self.whole.lower
+        return ((value ^ sign) >> lower << lower | self.whole.lower_digits(number, 0, more)) ^ sign
+
+
+@lru_cache(maxsize=8)
+def _tables(scale: Fraction) -> list[_Table]:
+    whole = digits(scale, *_TABLES)
+    dtype: Any = np.int64 if scale.numerator >> _INT32_LIMIT >= scale.denominator else np.int32
+    mark = int(np.iinfo(dtype).min)
+    tops = [mark, *(whole.top_value(number) for number in range(1, 2 * whole.half)), mark]
+    middles = [*(number << whole.low for number in range(whole.base)), mark]
+    return [
+        _table(whole, digit, np.array(values[: len(digit.edges) + 1]), mark, dtype)
+        for digit, values in ((whole.top, tops), (whole.middle, middles))
+        if digit is not None
+    ]
+
+
+def _table(whole: Digits, digit: Digit, values: Integers, mark: int, dtype: Any) -> _Table:
+    starts = np.array(digit.cells)
+    # a value fills the cells from that of the edge before it up to that of the edge after it
+    cells = np.repeat(values.astype(dtype), np.diff(starts, prepend=0, append=2**FIELD))
+    cells[starts] = mark
+    return _Table(whole, digit, np.array(digit.edges, np.uint64), values, cells, mark)
 
 
 def add(source: NDArray[Any], noise: Integers, target: Integers) -> None:
@@ -208,41 +247,3 @@ def noisy(
     fill(out, scale, threads=threads)
     add(source, out, out)
     return out
-
-
-@lru_cache(maxsize=256)
-def _constants(scale: Fraction) -> _Filter:
-    """The filter of a scale: every constant correctly rounded from its exact value (PROOF.md, step 4)."""
-    _checked_log()
-    # |h| ≤ 14·t + 1 for w ≥ 2⁴⁴, and h + 1/2 + E must stay below 2^(51 − shift)
-    shift = 51 - (floor_log2(14 * scale + 3) + 1)
-    error = math.ceil(scale * Fraction(2) ** (shift - 42)) + 1  # E in fixed point; rounds up: more doubt
-    magic = Fraction(3, 2) * 2 ** (52 - shift)
-    base = int(np.float64(float(magic)).view(np.int64))
-
-    def offset() -> arb:
-        times = ball(scale)
-        return times * ((2 / (1 + (-1 / times).exp())).log() + 63 * arb(2).log()) - arb((1, -1))
-
-    minus_scale, shifted = -float(scale), nearest(offset)  # a quotient of integers is rounded correctly
-    return _Filter(
-        minus_scale=np.array(minus_scale),
-        offset=np.array(shifted),
-        magic=np.array(float(magic + Fraction(1, 2) + Fraction(error, 2**shift))),
-        shift=np.array(shift),
-        base=np.array(base >> shift),
-        fraction=np.array(2**shift - 1),
-        doubt=2 * error,
-        scalar=(minus_scale, shifted, error / 2**shift),
-    )
-
-
-@cache
-def _checked_log() -> None:
-    """Refuse a machine whose `log` is off by more than 1 ulp where the proof allows 8."""
-    words = np.array([2.0**power + step * 2.0**power / 13 for power in range(44, 63) for step in range(13)])
-    for word, measured in zip(words.tolist(), np.log(words).tolist(), strict=True):
-        exact = nearest(lambda word=word: arb(word).log())  # type: ignore[misc]
-        allowed = math.ulp(exact) * _LOG_ULPS / 8
-        if abs(measured - exact) > allowed or abs(math.log(word) - exact) > allowed:
-            raise EngineFailed("the logarithm is too inexact on this machine; nothing was drawn")

@@ -2,7 +2,7 @@
 
     noisy_sums, noisy_columns   integer totals plus discrete Laplace noise, of one group or of many
     noisy_counts, noisy_tree    counts of bins, and of the nodes of a tree
-    choose_cell                 a cell near a rank, by permute-and-flip
+    choose_cells                a cell near a rank in every group, by permute-and-flip
     textbook                    a rational answer by Algorithm 1
     kept_keys                   keys by the coins of a discovery
 
@@ -29,6 +29,9 @@ from discreet.engines.integers import Integers, near
 from discreet.release.statistics.points import Points
 from discreet.release.statistics.tree import Tree
 from discreet.release.tape import drawn, on_tape
+
+_CELLS = 2**18
+"""Cells of all groups that are chosen among at once: some arrays of 2 MiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,43 +123,50 @@ def noisy_tree(counts: Exact[NDArray[np.int64]], tree: Tree) -> tuple[NDArray[np
     return tuple(np.array(level, np.int64) for level in levels)
 
 
-def choose_cell(
-    counts: Exact[NDArray[np.int64]],
+def choose_cells(
+    counts: Exact[Sequence[NDArray[np.int64]]],
     *,
     share: Fraction,
     offset: Fraction,
     over: Fraction,
     under: Fraction,
     beyond: bool = False,
-    points: Points | None = None,
-) -> int:
-    """The index of a cell near rank r = share·N + offset, by permute-and-flip.
+    points: Sequence[Points | None] | None = None,
+) -> list[int]:
+    """For every group the index of a cell near rank r = share·N + offset, by permute-and-flip.
 
     With c₍ records before a cell and c₎ up to its end, a cell that begins after rank r costs over·(c₍ − r), one that
     ends before it under·(r − c₎), and one that holds it nothing. With `beyond` there is an empty cell before all others
     (it has the index 0), which holds all ranks below 0, and one after all others, which holds all ranks above N.
-    With `points` every cell that is not one of them costs their handicap more, whatever the data.
+    With `points` of a group every cell that is not one of them costs their handicap more, whatever the data.
     """
     unit, above, below = common_unit(over, under)
     shared = math.lcm(share.denominator, offset.denominator)
-    handicap = 0 if points is None else math.ceil(points.handicap / (unit / shared))
+    times, shift = int(share * shared), int(offset * shared)
 
-    def draw() -> int:
-        exact = counts.reveal()
-        if beyond:
-            exact = np.concatenate([[0], exact, [0]])
-        after = np.cumsum(exact)
-        rank = int((share * int(after[-1]) + offset) * shared)
-        begun, ended = above * ((after - exact) * shared - rank), below * (rank - after * shared)
-        if beyond:  # a rank below 0 lies before everybody, one above N after everybody
-            begun[0] = ended[-1] = 0
-        gaps = np.maximum(begun, ended)
-        np.maximum(gaps, 0, out=gaps)
-        if points is not None:
-            gaps += np.where(points.among(exact.size), 0, handicap)
-        return choose(gaps, unit / shared)
+    def draw() -> list[int]:
+        groups, chosen = counts.reveal(), []
+        size = max(1, _CELLS // (groups[0].size + 2))
+        for start in range(0, len(groups), size):
+            some = slice(start, start + size)
+            exact = np.stack(groups[some])
+            if beyond:
+                exact = np.pad(exact, ((0, 0), (1, 1)))
+            after = np.cumsum(exact, axis=1)
+            rank = times * after[:, -1:] + shift
+            begun, ended = above * ((after - exact) * shared - rank), below * (rank - after * shared)
+            if beyond:  # a rank below 0 lies before everybody, one above N after everybody
+                begun[:, 0] = ended[:, -1] = 0
+            gaps = np.maximum(begun, ended, out=begun)
+            np.maximum(gaps, 0, out=gaps)
+            for row, spread in zip(gaps, points[some] if points else (), strict=False):
+                if spread is not None:
+                    row[~spread.among(row.size)] += math.ceil(spread.handicap / (unit / shared))
+            chosen += choose(gaps, unit / shared).tolist()
+        return chosen
 
-    return int(drawn(draw, "choice", share, offset, over, under, beyond, points))
+    found: list[int] = drawn(draw, "choice", share, offset, over, under, beyond, points)
+    return found
 
 
 def textbook(

@@ -215,13 +215,12 @@ def _noisy(draws: list[Draw], about: About, law: str, facts: dict[str, Fraction]
 
 def _choices(draws: list[Draw], about: About, kinds: int, groups: int = 1) -> list[Part]:
     """A choice alone, or two for a bracket and one for the value within it; the same in every group."""
-    rates = [[_next(draws, "choice", about).rates() for _ in range(kinds)] for _ in range(groups)]
+    rates = [_next(draws, "choice", about).rates(groups) for _ in range(kinds)]
     share = Fraction(1) if kinds == 1 else VALUE_PART
     named = [*((f", {side} end", (1 - share) / 2) for side in ("lower", "upper")), ("", share)][-kinds:]
     parts = []
-    for (what, part), of_groups in zip(named, zip(*rates, strict=True), strict=True):
-        rank, over, under = zip(*of_groups, strict=True)
-        facts = {"share": rank[0], "over": max(over), "under": max(under)}
+    for (what, part), (rank, over, under) in zip(named, rates, strict=True):
+        facts = {"share": rank, "over": over, "under": under}
         fields = {**about, "statistic": f"{about['statistic']}{what}", "epsilon": about["epsilon"] * part}
         parts.append(Part(**fields, law="choice", facts=facts))
     return parts

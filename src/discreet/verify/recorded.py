@@ -39,13 +39,13 @@ class Draw:
             raise InvalidParameter(f"a draw of {self.kind} must have noise on each of its numbers")
         return scales, size
 
-    def rates(self) -> tuple[Fraction, Fraction, Fraction]:
-        """Of a choice its share, and what it pays for each rank beyond its aim and short of it."""
+    def rates(self, groups: int) -> tuple[Fraction, Fraction, Fraction]:
+        """Of a choice in so many groups its share, and what it pays for each rank beyond its aim and short of it."""
         share, offset, over, under, *_ = self.terms
         _, above, below = common_unit(over, under)
-        if [note.law for note in self.notes] != ["choice"]:
-            raise InvalidParameter("a draw of a choice must be one exact choice")
-        rank = self.notes[0].parameter * lcm(share.denominator, offset.denominator)
+        if {note.law for note in self.notes} != {"choice"} or sum(note.count for note in self.notes) != groups:
+            raise InvalidParameter("a draw of a choice must be one exact choice in every group")
+        rank = max(note.parameter for note in self.notes) * lcm(share.denominator, offset.denominator)
         return share, rank * above, rank * below
 
 

@@ -41,7 +41,7 @@ from discreet.release.study import Study
 from discreet.verify.loss import ALWAYS, Part
 from discreet.verify.parts import parts_by_share
 
-Shares: TypeAlias = list[tuple[int, list[Part]]]
+Shares: TypeAlias = list[list[Part]]
 """For each design of a plan how many statistics it has, and its parts."""
 
 CHECKS = ("errors", "flow", "shape", "charge", "public numbers", "sensitivity")
@@ -121,7 +121,7 @@ def replay(study: Study, query: Any, unit: Any, *, epsilon: Any = 1, other: Any 
         raise InvalidParameter("the plan must be one of this study")
     if study.policy.unit_column is None and (isinstance(unit, bool) or not isinstance(unit, int) or unit < 0):
         raise InvalidParameter(f"unit must be the number of a row, from 0, where each row is a unit, got {quote(unit)}")
-    shares = [(len(share.design.names), parts) for share, parts in zip(plan.shares, parts_by_share(plan), strict=True)]
+    shares = parts_by_share(plan)
     tables, pairs = _neighbors_of(_rows_of(study.engine), study.policy, unit, other)
     with tempfile.TemporaryDirectory(prefix="discreet-replay-") as folder:
         records = [_record(plan, table, Path(folder, str(number))) for number, table in enumerate(tables)]
@@ -174,10 +174,10 @@ def _compare(plan: Plan, shares: Shares, pairs: list[tuple[Record, Record]]) -> 
         held["shape"] &= first.shape == second.shape
         held["charge"] &= first.spent == second.spent
         if held["errors"] and held["flow"] and not first.error:
-            _compare_integers(plan, shares, first.opened, second.opened, held)
+            _compare_integers(shares, first.opened, second.opened, held)
     return Replay(
         checks=held,
-        sensitivities=tuple((part.statistic, part.sensitivity) for _, parts in shares for part in parts),
+        sensitivities=tuple((part.statistic, part.sensitivity) for parts in shares for part in parts),
         neighbors=plan.study.policy.neighbors,
         epsilon=plan.cost,
     )
@@ -190,12 +190,12 @@ def _form(note: Any) -> Any:
     return [len(column) for column in note] if isinstance(note, list) else type(note).__name__
 
 
-def _compare_integers(plan: Plan, shares: Shares, first: list[Any], second: list[Any], held: dict[str, bool]) -> None:
+def _compare_integers(shares: Shares, first: list[Any], second: list[Any], held: dict[str, bool]) -> None:
     """Public numbers are alike; totals and counts differ by at most Δ, and cost at most what the part may lose."""
     pairs = iter(zip(first, second, strict=True))
-    for names, parts in shares:
+    for parts in shares:
         if parts[0].law == "choice":
-            held["sensitivity"] &= _choices_within(pairs, names, parts, plan.cells)
+            held["sensitivity"] &= _choices_within(pairs, parts)
             continue
         for part in parts:
             if part.law != "public":
@@ -221,13 +221,11 @@ def _within(part: Part, mine: list[list[int]], theirs: list[list[int]]) -> bool:
     return sum(rounded, Fraction()) <= min(part.loss, part.epsilon)
 
 
-def _choices_within(pairs: Iterator[tuple[Any, Any]], names: int, parts: list[Part], cells: int) -> bool:
+def _choices_within(pairs: Iterator[tuple[Any, Any]], parts: list[Part]) -> bool:
     """For each choice the counts of all groups move by one for each row that comes or goes."""
     most = parts[0].rows * (2 if parts[0].replaced else 1)
-    kinds = len(parts) // names
-    moved = [int(np.abs(mine - theirs).sum()) for mine, theirs in islice(pairs, names * cells * kinds)]
-    by_choice = np.array(moved).reshape(names, cells, kinds).sum(axis=1)
-    return bool(by_choice.max() <= most)
+    moved = [int(np.abs(np.subtract(mine, theirs)).sum()) for mine, theirs in islice(pairs, len(parts))]
+    return max(moved) <= most
 
 
 def _rows_of(engine: Any) -> Any:

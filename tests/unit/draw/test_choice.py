@@ -11,10 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.draw import choice
-from discreet.draw.choice import choose, common_unit, survivors
+from discreet.draw.choice import common_unit
 from discreet.draw.coin import below, exponential
 from discreet.errors import EngineFailed, InvalidParameter
 from scripted import Scripted, flip
+
+
+def choose(cells: np.ndarray, unit: Fraction, **entropy: Scripted) -> int:
+    """A choice in one row."""
+    return int(choice.choose(cells[np.newaxis], unit, **entropy)[0])
+
+
+def survivors(cells: np.ndarray, unit: Fraction, **entropy: Scripted) -> np.ndarray:
+    return choice.survivors(cells[np.newaxis], unit, **entropy)[0]
+
 
 WORD = 2**64
 FAR = 2**62
@@ -143,6 +153,23 @@ def test_the_twins_choose_alike_across_blocks():
         assert fast.asked == slow.asked == asked
 
 
+@pytest.mark.parametrize("unit", [Fraction(1, 50), Fraction(1, 3), Fraction(1), Fraction(22, 7)])
+def test_many_rows_choose_as_each_of_them_alone(unit):
+    """The twins read the same bits: first those of all cells, row after row, then those of ties, then the picks."""
+    generator = np.random.default_rng(13)
+    for rows, width in ((1, 1), (7, 1), (1, 40), (50, 23), (3, 20_000)):
+        cells = np.abs(generator.integers(0, width, (rows, 1)) - np.arange(width)) - 2**40 * np.arange(rows)[:, None]
+        words = generator.integers(0, WORD, cells.size, np.uint64).tolist()
+        words[:: max(1, cells.size // 5)] = [0] * len(words[:: max(1, cells.size // 5)])  # ties in far cells
+        extra = generator.integers(0, WORD, 1000, np.uint64).tolist()
+        fast, slow = Scripted(words, extra), Scripted(words, extra)
+        alive = [[flip(exponential(unit * (exponent - min(row))), slow) for exponent in row] for row in cells.tolist()]
+        survived = [[index for index, lives in enumerate(row) if lives] for row in alive]
+        expected = [indices[below(len(indices), slow)] for indices in survived]
+        assert choice.choose(cells, unit, entropy=fast).tolist() == expected
+        assert fast.asked == slow.asked
+
+
 @pytest.mark.parametrize("exponent", [1, 3, 10])
 def test_the_filter_decides_outside_its_bound_and_only_there(exponent):
     first = edges(Fraction(exponent))[0]
@@ -172,9 +199,9 @@ def test_a_survivor_is_picked_by_the_last_word():
 
 
 def test_what_is_no_array_of_cells_is_refused():
-    for exponents in ([0, 1], np.array([0.0]), np.array([[0]]), np.array([0], np.int32)):
-        with pytest.raises(InvalidParameter, match="one-dimensional array of int64"):
-            choose(exponents, Fraction(1))
+    for exponents in ([[0, 1]], np.array([[0.0]]), np.array([0]), np.array([[0]], np.int32)):
+        with pytest.raises(InvalidParameter, match="two-dimensional array of int64"):
+            choice.choose(exponents, Fraction(1))
     with pytest.raises(InvalidParameter, match="at least one cell"):
         choose(np.array([], np.int64), Fraction(1))
     for unit in (Fraction(0), Fraction(-1)):

@@ -13,10 +13,11 @@ everything that is rounded to it, so ties are no problem.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
+from operator import itemgetter
 from typing import Literal
 
 import numpy as np
@@ -28,8 +29,8 @@ from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Cells, Exact, Measure
 from discreet.errors import InvalidParameter
-from discreet.release.design import Estimate, Item, Line, Secret, on_grid
-from discreet.release.mechanism import choose_cell
+from discreet.release.design import Estimate, Line, Secret, on_grid
+from discreet.release.mechanism import choose_cells
 from discreet.release.statistics.points import WORST_WEIGHT, Points, spread_points
 
 CELL_BITS, MOST_CELL_BITS = 16, 18
@@ -65,7 +66,8 @@ _LEAST_STRENGTH = 64
 
 _USUAL_DOUBT = Fraction(1, 20)
 
-Counts = Exact[NDArray[np.int64]]
+Counts = Exact[Sequence[NDArray[np.int64]]]
+"""Of every group the records in each cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,29 +137,35 @@ class QuantileDesign:
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> Mapping[str, Estimate]:
         """For every group and share a choice, and two for its bracket."""
-        found = {}
+        found, counts = {}, exact.map(itemgetter(0))
         for name, share in zip(self.names, self.of.shares, strict=True):
             rate = self.rate(share, terms, epsilon)
-            chosen = [
-                self._chosen(exact.map(lambda all_of, at=cell: all_of[0][at]), share, rate, confidence)  # type: ignore[misc]
-                for cell in range(terms.cells)
-            ]
-            values, lows, highs = ([*column] for column in zip(*chosen, strict=True))
+            values, lows, highs = self._chosen(counts, terms.cells, share, rate, confidence)
             found[name] = Estimate(values, partial(self._ends, lows, highs, confidence))
         return found
 
-    def _chosen(self, counts: Counts, share: Fraction, rate: Fraction, confidence: Fraction) -> Item:
+    def _chosen(
+        self, counts: Counts, groups: int, share: Fraction, rate: Fraction, confidence: Fraction
+    ) -> tuple[list[int | float], list[float], list[float]]:
+        """For every group a value, and the lower and the upper end of its bracket."""
         grid, (low, high) = self.grid, self._bounds()
         if not self.bracketed:
-            points = self._points(rate)
+            points, lows, highs = [self._points(rate)] * groups, [low] * groups, [high] * groups
         else:
             gathered, coarse = coarser(counts, grid)
-            first, last = find_bracket(gathered, coarse, share, rate * END_RATE, confidence)
-            points = None if grid.exact else _points_within(first, last, coarse, grid, rate, confidence)
+            brackets = find_brackets(gathered, coarse, share, rate * END_RATE, confidence)
+            within = lru_cache(None)(lambda first, last: _points_within(first, last, coarse, grid, rate, confidence))
+            points = [None if grid.exact else within(first, last) for first, last in brackets]
             half = Fraction(0) if coarse.exact else (coarse.step + (0 if grid.exact else grid.step)) / 2
-            low, high = max(first * coarse.step - half, low), min(last * coarse.step + half, high)
-        value = min(max(find(counts, grid, share, rate, points) * grid.step, low), high)
-        return int(value) if grid.exact else float(value), float(low), float(high)
+            ends = {point: point * coarse.step for bracket in set(brackets) for point in bracket}
+            lows = [max(ends[first] - half, low) for first, _ in brackets]
+            highs = [min(ends[last] + half, high) for _, last in brackets]
+        chosen = find(counts, grid, share, rate, points if any(points) else None)
+        kind = int if grid.exact else float
+        values = [
+            kind(min(max(point * grid.step, low), high)) for point, low, high in zip(chosen, lows, highs, strict=True)
+        ]
+        return values, [float(low) for low in lows], [float(high) for high in highs]
 
     def _bounds(self) -> tuple[Fraction, Fraction]:
         return self.grid.lower * self.grid.step, self.grid.upper * self.grid.step
@@ -213,19 +221,14 @@ class ExtremeDesign:
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
         """A choice in every group."""
-        chosen = [
-            self._chosen(exact.map(lambda all_of, at=cell: all_of[0][at]), epsilon / terms.steps)  # type: ignore[misc]
-            for cell in range(terms.cells)
-        ]
+        points = find_extremes(exact.map(itemgetter(0)), self.grid, self.of.side, epsilon / terms.steps)
         ends = [float(self.of.lower)] * terms.cells, [float(self.of.upper)] * terms.cells
-        return {self.name: Estimate(chosen, lambda _: ends)}
+        return {self.name: Estimate([self._value(point) for point in points], lambda _: ends)}
 
-    def _chosen(self, counts: Counts, rate: Fraction) -> int | float:
-        grid, side = self.grid, self.of.side
-        point = find_extreme(counts, grid, side, rate)
-        if grid.exact:
+    def _value(self, point: int) -> int | float:
+        if self.grid.exact:
             return point
-        edge = (point + (Fraction(1, 2) if side == "max" else -Fraction(1, 2))) * grid.step
+        edge = (point + (Fraction(1, 2) if self.of.side == "max" else -Fraction(1, 2))) * self.grid.step
         return float(min(max(edge, self.of.lower), self.of.upper))
 
 
@@ -250,22 +253,28 @@ def rank_error(cells: int, rate: Fraction, miss: Fraction) -> Fraction:
     return Fraction(math.ceil(exact * 4), 4)
 
 
-def find(counts: Counts, grid: ValueGrid, share: Fraction, rate: Fraction, points: Points | None = None) -> int:
-    """The grid point chosen for a quantile, at this rate per rank."""
-    return grid.lower + choose_cell(counts, share=share, offset=Fraction(0), over=rate, under=rate, points=points)
+def find(
+    counts: Counts, grid: ValueGrid, share: Fraction, rate: Fraction, points: Sequence[Points | None] | None = None
+) -> list[int]:
+    """For every group the grid point chosen for a quantile, at this rate per rank."""
+    chosen = choose_cells(counts, share=share, offset=Fraction(0), over=rate, under=rate, points=points)
+    return [grid.lower + index for index in chosen]
 
 
-def find_bracket(
+def find_brackets(
     counts: Counts, grid: ValueGrid, share: Fraction, rate: Fraction, confidence: Fraction
-) -> tuple[int, int]:
-    """Two grid points between which the quantile lies at this confidence, each chosen at this rate."""
+) -> list[tuple[int, int]]:
+    """For every group two grid points between which the quantile lies at this confidence, each chosen at this rate."""
     reach = _bracket_reach(grid, rate, confidence)
     # the ends may lie below or above everybody: two more cells, which hold nobody
-    low, high = (
-        grid.lower - 1 + choose_cell(counts, share=share, offset=offset, over=rate, under=rate, beyond=True)
+    lows, highs = (
+        choose_cells(counts, share=share, offset=offset, over=rate, under=rate, beyond=True)
         for offset in (-reach, reach)
     )
-    return max(low, grid.lower), min(high, grid.upper)
+    first = grid.lower - 1
+    return [
+        (max(first + low, grid.lower), min(first + high, grid.upper)) for low, high in zip(lows, highs, strict=True)
+    ]
 
 
 def _bracket_reach(grid: ValueGrid, rate: Fraction, confidence: Fraction) -> Fraction:
@@ -297,24 +306,21 @@ def records_beyond(grid: ValueGrid, epsilon: Fraction) -> int:
     return math.ceil(upper_bound(lambda: ball(grid.width + 1).log() / ball(_OVER * epsilon)))
 
 
-def find_extreme(counts: Counts, grid: ValueGrid, side: Literal["min", "max"], epsilon: Fraction) -> int:
-    """The grid point chosen for a minimum or maximum."""
-    beyond = records_beyond(grid, epsilon)
-    if side == "max":
-        index = choose_cell(
-            counts, share=Fraction(1), offset=Fraction(-beyond), over=_OVER * epsilon, under=_UNDER * epsilon
-        )
-    else:
-        index = choose_cell(
-            counts, share=Fraction(0), offset=Fraction(beyond), over=_UNDER * epsilon, under=_OVER * epsilon
-        )
-    return grid.lower + index
+def find_extremes(counts: Counts, grid: ValueGrid, side: Literal["min", "max"], epsilon: Fraction) -> list[int]:
+    """For every group the grid point chosen for a minimum or maximum."""
+    share, sign = (Fraction(1), -1) if side == "max" else (Fraction(0), 1)
+    over, under = (_OVER, _UNDER) if side == "max" else (_UNDER, _OVER)
+    offset = Fraction(sign * records_beyond(grid, epsilon))
+    chosen = choose_cells(counts, share=share, offset=offset, over=over * epsilon, under=under * epsilon)
+    return [grid.lower + index for index in chosen]
 
 
 def coarser(counts: Counts, grid: ValueGrid) -> tuple[Counts, ValueGrid]:
     """The same counts on a grid for brackets: every point goes to the nearest one of a coarser grid."""
     coarse, starts = _coarse(grid)
-    return counts.map(lambda fine: np.add.reduceat(fine, starts)), coarse
+    if coarse.width == grid.width:
+        return counts, coarse
+    return counts.map(lambda groups: [np.add.reduceat(fine, starts) for fine in groups]), coarse
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ import pytest
 
 import discreet
 from discreet.engines.base import Exact
-from discreet.release.mechanism import choose_cell
+from discreet.release.mechanism import choose_cells
 from discreet.release.statistics.points import WORST_WEIGHT, Points, spread_points
 
 
@@ -43,10 +43,11 @@ def test_gross_errors_are_no_likelier_than_among_so_many_cells(cells):
 
 def mean_error(spread):
     """Of the median of one record in each cell, in noise scales of 32 cells, wherever points lie beside it."""
-    counts, rate = Exact(np.ones(2**10 + 1, np.int64)), Fraction(1, 32)
+    rate = Fraction(1, 32)
     half = {"share": Fraction(1, 2), "offset": Fraction(0), "over": rate, "under": rate}
     every = [spread and Points(bits=5, lower=lower, closer=False) for lower in range(0, 32, 4)] * 1_500
-    return np.mean([abs(choose_cell(counts, points=points or None, **half) - 512) / 32 for points in every])
+    counts = Exact([np.ones(2**10 + 1, np.int64)] * len(every))
+    return np.mean(np.abs(np.array(choose_cells(counts, points=every if spread else None, **half)) - 512) / 32)
 
 
 def test_points_a_noise_scale_apart_err_less_than_all_cells():
