@@ -118,7 +118,7 @@ def _fallen(
     slack: float,
     rows: int,
 ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Where each row first falls to the reach, linear between the points; whether that is sure; whether it never does."""
+    """Where each row first falls to the reach, linear between the points; if that is sure; and if it never does."""
     first, last = np.zeros(rows, np.int64), np.full(rows, len(points) - 1)
     before, after = first, last
     for _ in range(math.ceil(math.log2(len(points) - 1))):
