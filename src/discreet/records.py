@@ -41,7 +41,7 @@ _LEVEL = 1
 
 
 _LARGE = 2**16
-"""Bytes of keys and numbers from which a record is compressed, by all cores: for fewer it takes longer than it saves."""
+"""Bytes of keys and numbers from which a record is compressed, by all cores: below that it takes more than it saves."""
 
 
 @dataclass(frozen=True, slots=True)
