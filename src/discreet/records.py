@@ -1,6 +1,6 @@
 """The record of an answer as bytes: what a ledger keeps of a table of released numbers.
 
-    one Arrow IPC stream, compressed     a single row: a list of keys for each group column, and for each number a list
+    one Arrow IPC stream                 a single row: a list of keys for each group column, and for each number a list
                                          of values and two of ends (`a1`, `a1_low`, `a1_high`), one item for each cell
     the metadata of its schema           the head as JSON: everything a reader needs to judge the numbers
 
@@ -40,6 +40,10 @@ _LEVEL = 1
 """Of zstd: noise hardly gets smaller with more work."""
 
 
+_LARGE = 2**16
+"""Bytes of keys and numbers from which a record is compressed, by all cores: below that it takes more than it saves."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """The head, the keys of each group column, and each released number with the ends of its intervals, by name."""
@@ -66,8 +70,10 @@ class Record:
         head = json.dumps({**self.head, "names": [list(self.keys), list(self.numbers)]}, **_PLAIN)
         batch = pa.RecordBatch.from_arrays(lists, schema=pa.schema(fields, {_HEAD: head.encode()}))
         sink = pa.BufferOutputStream()
-        codec = pa.Codec("zstd", compression_level=_LEVEL)
-        with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as stream:
+        large = batch.nbytes >= _LARGE
+        codec = pa.Codec("zstd", compression_level=_LEVEL) if large else None
+        options = pa.ipc.IpcWriteOptions(compression=codec, use_threads=large)
+        with pa.ipc.new_stream(sink, batch.schema, options=options) as stream:
             stream.write_batch(batch)
         return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
@@ -99,7 +105,8 @@ def unpack(content: bytes) -> Record:
     """The record that was packed into these bytes."""
     import pyarrow as pa
 
-    with pa.ipc.open_stream(pa.py_buffer(content)) as stream:
+    options = pa.ipc.IpcReadOptions(use_threads=len(content) >= _LARGE)
+    with pa.ipc.open_stream(pa.py_buffer(content), options=options) as stream:
         batch = stream.read_next_batch()
     head = json.loads(batch.schema.metadata[_HEAD])
     columns = {field.name: _unpacked(field, batch.column(field.name).values) for field in batch.schema}

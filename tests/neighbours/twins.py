@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -14,6 +13,7 @@ from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Exact, OnGrid, Request, Rows, Squares, Total
 from discreet.engines.duckdb import DuckDB
 from discreet.errors import InvalidParameter
+from discreet.records import from_whole, unpack
 from discreet.release import design as designs
 from discreet.release import plan as plans
 from discreet.release import split as shares
@@ -120,9 +120,9 @@ def _answering(change: Callable[[Plan, dict[str, Any]], None]) -> AbstractContex
     real = Plan._answered
 
     def answered(self: Plan, *given: Any) -> bytes:
-        record = json.loads(real(self, *given))
+        record = unpack(real(self, *given)).whole()
         change(self, record)
-        return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
+        return from_whole(record).pack()
 
     return mock.patch.object(Plan, "_answered", answered)
 

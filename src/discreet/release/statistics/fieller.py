@@ -19,35 +19,33 @@ Ends: TypeAlias = tuple[Floats, Floats]
 """The lower and the upper ends of intervals."""
 
 _ROWS, _MANY_ROWS = 256, 2**13
-"""Rows of edges that are found at a time, at all points or at a few of them: they stay in the caches."""
+"""Rows that are looked at at a time, at all points or at a few of them: they stay in the caches."""
 
-_BENT, _STEEPER = 1e-9, 1 + 1e-6
-"""A reach whose slope falls by less than that share of it is convex but for rounding; and a slope that is larger."""
+_ROUNDING = 1e-12
+"""More than what floats can bend a line, as a share of the largest reach."""
 
 
-def edges(numerators: Floats, denominators: Floats, points: Floats, reach: Floats) -> tuple[Floats, Floats]:
+def edges(numerators: Floats, denominators: Floats, points: Floats, reach: Floats) -> Ends:
     """For each numerator the ends of the set in the module's docstring; all of [first, last] where it is empty.
 
     `reach` has a row for each numerator, or one row for all of them.
     """
     if len(reach) > 1:
-        return _in_blocks(_some_edges, numerators, denominators, points, reach)
-    steep = np.abs(denominators) > np.abs(np.diff(reach[0]) / np.diff(points)).max() * _STEEPER
-    if steep.all() or _is_convex(reach[0]):
-        return _in_blocks(_halved_edges, numerators, denominators, points, reach)
-    low, high = np.empty_like(numerators), np.empty_like(numerators)
-    for some, of in ((steep, _halved_edges), (~steep, _some_edges)):
-        low[some], high[some] = _in_blocks(of, numerators[some], denominators[some], points, reach)
+        return _at_all_points(numerators, denominators, points, reach)
+    hull, slack = _hull(points, reach[0])
+    low, high, sure = np.empty_like(numerators), np.empty_like(numerators), np.empty(len(numerators), bool)
+    for at in range(0, len(numerators), _MANY_ROWS):
+        some = slice(at, at + _MANY_ROWS)
+        low[some], high[some], sure[some] = _halved(numerators[some], denominators[some], points, reach[0], hull, slack)
+    if not sure.all():
+        low[~sure], high[~sure] = _at_all_points(numerators[~sure], denominators[~sure], points, reach)
     return low, high
 
 
-def _in_blocks(
-    edges_of: Callable[..., Ends], numerators: Floats, denominators: Floats, points: Floats, reach: Floats
-) -> Ends:
-    rows = _MANY_ROWS if edges_of is _halved_edges else _ROWS
+def _at_all_points(numerators: Floats, denominators: Floats, points: Floats, reach: Floats) -> Ends:
     found = [
-        edges_of(numerators[some], denominators[some], points, reach if len(reach) == 1 else reach[some])
-        for some in (slice(at, at + rows) for at in range(0, max(len(numerators), 1), rows))
+        _some_edges(numerators[some], denominators[some], points, reach if len(reach) == 1 else reach[some])
+        for some in (slice(at, at + _ROWS) for at in range(0, len(numerators), _ROWS))
     ]
     low, high = (np.concatenate(side) for side in zip(*found, strict=True))
     return low, high
@@ -68,52 +66,75 @@ def _some_edges(numerators: Floats, denominators: Floats, points: Floats, reach:
     return np.where(empty, points[0], low), np.where(empty, points[-1], high)
 
 
-def _is_convex(reach: Floats) -> bool:
-    """Whether a reach bends upwards everywhere, at points of equal distance."""
-    return bool((np.diff(reach, 2) >= -_BENT * np.abs(reach).max()).all())
+def _hull(points: Floats, reach: Floats) -> tuple[Floats, float]:
+    """The largest convex reach that is nowhere above this one, and how far below it is at most."""
+    corners: list[int] = []
+    for at in range(len(points)):
+        while len(corners) > 1:
+            one, two = corners[-2:]
+            rise = (reach[two] - reach[one]) * (points[at] - points[one])
+            if rise < (reach[at] - reach[one]) * (points[two] - points[one]):
+                break
+            corners.pop()
+        corners.append(at)
+    hull: Floats = np.minimum(np.interp(points, points[corners], reach[corners]), reach)
+    return hull, float((reach - hull).max() + _ROUNDING * np.abs(reach).max())
 
 
-def _halved_edges(numerators: Floats, denominators: Floats, points: Floats, reach: Floats) -> tuple[Floats, Floats]:
-    """The same where the reach is convex, or nowhere as steep as the denominator: found by halving.
+def _halved(
+    numerators: Floats, denominators: Floats, points: Floats, reach: Floats, hull: Floats, slack: float
+) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """The same ends with the same floats by halving, and whether they are sure.
 
-    The side left of the quotient, numerator − z·denominator − reach(z), is concave in z, or falls. If it is positive at
-    the first point, it falls to 0 once: among 129 points that takes 7 steps, with the same floats as at all points.
+    The side left of the quotient, numerator − z·denominator − hull(z), is concave in z: if it is positive at the first
+    point, it falls to 0 once, which halving finds among 129 points in 7 steps. The reach lies above the hull by `slack`
+    at most. So the side with the reach falls to 0 at the same point, if with hull + slack it is positive before it and
+    at the first point; and nowhere, if it is so at both ends. The side right of the quotient is the same, turned.
     """
     sign = np.where(denominators < 0, -1.0, 1.0)
     slope, start, last = denominators * sign, numerators * sign, len(points) - 1
     turned = (points[-1] + points[0] - points)[::-1]
 
     def left(at: NDArray[np.int64]) -> Floats:
-        found: Floats = -(points[at] * slope - start) - reach[0, at]
-        return found
+        height: Floats = -(points[at] * slope - start)
+        return height
 
     def right(at: NDArray[np.int64]) -> Floats:
-        found: Floats = points[last - at] * slope - start - reach[0, last - at]
-        return found
+        height: Floats = points[last - at] * slope - start
+        return height
 
-    ends = np.zeros(len(start), np.int64), np.full(len(start), last)
-    empty = ((left(ends[0]) > 0) & (left(ends[1]) > 0)) | ((right(ends[0]) > 0) & (right(ends[1]) > 0))
-    low, high = _halved(left, *ends, points), points[-1] + points[0] - _halved(right, *ends, turned)
-    return np.where(empty, points[0], low), np.where(empty, points[-1], high)
+    low, sure, never = _fallen(left, points, reach, hull, slack, len(start))
+    high, also_sure, also_never = _fallen(right, turned, reach[::-1], hull[::-1], slack, len(start))
+    empty = never | also_never
+    low, high = np.where(empty, points[0], low), np.where(empty, points[-1], points[-1] + points[0] - high)
+    return low, high, empty | (sure & also_sure)
 
 
-def _halved(
-    height: Callable[[NDArray[np.int64]], Floats], first: NDArray[np.int64], last: NDArray[np.int64], points: Floats
-) -> Floats:
-    """Where each row first falls to 0, linear between the points, if it is positive at first and not at last."""
+def _fallen(
+    height: Callable[[NDArray[np.int64]], Floats],
+    points: Floats,
+    reach: Floats,
+    hull: Floats,
+    slack: float,
+    rows: int,
+) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Where each row first falls to the reach, linear between the points; if that is sure; and if it never does."""
+    first, last = np.zeros(rows, np.int64), np.full(rows, len(points) - 1)
     before, after = first, last
     for _ in range(math.ceil(math.log2(len(points) - 1))):
         middle = (before + after) >> 1
-        fallen = height(middle) <= 0
+        fallen = height(middle) <= hull[middle]
         before, after = np.where(fallen, before, middle), np.where(fallen, middle, after)
-    at_once = height(first) <= 0
+    at_first = height(first)
+    at_once, later = at_first <= hull[0], at_first > hull[0] + slack
     after = np.where(at_once, 0, after)
     before = np.maximum(after - 1, 0)
-    above, below = height(before), height(after)
+    over, under = height(before), height(after)
+    sure = at_once | ((under <= hull[after]) & (over > hull[before] + slack) & later)
+    above, below = over - reach[before], under - reach[after]
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(after > 0, above / (above - below), 0.0)
-    found: Floats = points[before] + (points[after] - points[before]) * share
-    return found
+    return points[before] + (points[after] - points[before]) * share, sure, later & (height(last) > hull[-1] + slack)
 
 
 def _crossed(heights: Floats, fallen: NDArray[np.bool_], points: Floats) -> Floats:

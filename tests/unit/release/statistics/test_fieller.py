@@ -6,21 +6,36 @@ import pytest
 from discreet.release.statistics import fieller
 
 POINTS = np.linspace(0, 1, 129)
+CONVEX = 3 + np.abs(POINTS - 0.5) * 4
 REACHES = {
-    "convex": 3 + np.abs(POINTS - 0.5) * 4,
-    "bent": 3 + np.sin(POINTS * 40),  # neither convex nor smooth: only steep denominators may be halved
+    "convex": CONVEX,
+    "hardly bent": CONVEX + 1e-4 * np.sin(POINTS * 40),
+    "bent": 3 + np.sin(POINTS * 40),
 }
+
+
+def quotients() -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(1)
+    denominators = generator.normal(size=20_000) * generator.choice([1, 10, 100, 1000], 20_000)
+    return denominators * generator.uniform(-0.2, 1.2, 20_000) + generator.normal(size=20_000), denominators
 
 
 @pytest.mark.parametrize("reach", REACHES.values(), ids=REACHES)
 def test_halving_finds_the_ends_that_all_points_give(reach: np.ndarray) -> None:
-    generator = np.random.default_rng(1)
-    sizes = generator.choice([1, 10, 100, 1000], 20_000)
-    denominators = generator.normal(size=20_000) * sizes
-    numerators = denominators * generator.uniform(-0.2, 1.2, 20_000) + generator.normal(size=20_000)
-    expected = fieller._in_blocks(fieller._some_edges, numerators, denominators, POINTS, reach[None, :])
+    numerators, denominators = quotients()
+    expected = fieller._at_all_points(numerators, denominators, POINTS, reach[None, :])
     for mine, theirs in zip(fieller.edges(numerators, denominators, POINTS, reach[None, :]), expected, strict=True):
         assert np.array_equal(mine, theirs)
-    halved = fieller._in_blocks(fieller._halved_edges, numerators, denominators, POINTS, reach[None, :])
-    alike = all(np.array_equal(mine, theirs) for mine, theirs in zip(halved, expected, strict=True))
-    assert alike == fieller._is_convex(reach)  # halving all of them would go wrong where the reach is bent
+
+
+def test_nearly_all_ends_are_found_by_halving_where_the_reach_is_hardly_bent() -> None:
+    hull, slack = fieller._hull(POINTS, REACHES["hardly bent"])
+    *_, sure = fieller._halved(*quotients(), POINTS, REACHES["hardly bent"], hull, slack)
+    assert sure.mean() > 0.98
+
+
+def test_control_a_bent_reach_that_is_taken_as_convex_gives_other_ends() -> None:
+    reach = REACHES["bent"]
+    low, _, sure = fieller._halved(*quotients(), POINTS, reach, reach, 0.0)
+    expected, _ = fieller._at_all_points(*quotients(), POINTS, reach[None, :])
+    assert not np.array_equal(low[sure], expected[sure])
