@@ -1,6 +1,6 @@
 """What a declared key costs: a study of 10⁴, 10⁵ and 10⁶ of them beside the same GROUP BY in plain DuckDB, in one run.
 
-    make bench ONLY=keys           5 M rows of Parquet, keys in a file of Parquet; under a minute
+    make bench ONLY=keys           5 M rows of Parquet, keys in a file of Parquet
     KEYS=10000000 ROWS=…           another number of keys alone, or of rows; from 2.5 M keys on the answer is a file
 
 Open is the policy with its file of keys, the ledger and the engine, after a first study has loaded the modules; plan is

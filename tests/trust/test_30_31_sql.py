@@ -25,6 +25,7 @@ from asking import POLICY, SCHEMA, one_text, query
 from discreet import Policy, Study
 from discreet.ask import expression
 from discreet.ask import query as queries
+from discreet.ask.keys.column import Keys
 from discreet.ask.kinds import kind_of
 from discreet.ask.sql import parse_condition
 from discreet.errors import QueryRefused
@@ -241,7 +242,7 @@ NODES = (*get_args(expression.Expression), *get_args(queries.Aggregate), *get_ar
 
 def accepted(part: object) -> None:
     """Fails unless a value is made of the classes of the closed language, and of plain exact values."""
-    if isinstance(part, tuple):
+    if isinstance(part, tuple | Keys):
         for inner in part:
             accepted(inner)
     elif dataclasses.is_dataclass(part) and not isinstance(part, type):

@@ -65,3 +65,12 @@ def test_truths_and_numbers_are_different_keys() -> None:
         return canonical(Query(aggregates=(("a1", Count()),), outputs=(("n", Named("a1")),), groups=(group,)))
 
     assert text((False, True)) != text((0, 1))
+
+
+def test_a_group_has_a_label_for_each_row() -> None:
+    from discreet.ask.expression import Column
+
+    group = Group("g1", Column("x", "number"), (2, 1), "rest")
+    assert group.size == len(group.labels()) == 3
+    assert group.labels().to_pylist() == ["2", "1", "rest"]
+    assert Group("g1", Column("x", "number"), (2, 1)).labels().to_pylist() == [2, 1]

@@ -51,6 +51,15 @@ def test_it_is_one_select_and_holds_no_key():
     assert len(sql) < 2_000
 
 
+def test_rows_are_added_up_twice_only_where_keys_share_a_place() -> None:
+    def groupings(other: str | None) -> int:
+        return statement(Request((Rows(),), (Group("county", COUNTY, ("a", "b"), other),)), SCHEMA).sql.count(
+            "GROUP BY"
+        )
+
+    assert (groupings(None), groupings("rest")) == (1, 2)
+
+
 def test_equal_facts_are_one():
     wanted = statement(Request((Total(AGE), Present(AGE), Squares(AGE), Rows(AGE.of))), SCHEMA)
     assert wanted.facts == ("f0", "f0", "f0", "f1")
