@@ -70,8 +70,8 @@ def exact_cells(source: pa.Table, domain: dict[str, int], columns: list[str], of
 
 def errors(source: pa.Table, domain: dict[str, int], counts: Any, means: Any) -> list[str]:
     """The errors of the tables; of means, those of the sums of shares that they rest on, in rows."""
-    wanted = {f"count {' '.join(t)}": select(t, "count(*)") for t in counts}
-    wanted |= {f"mean {' '.join(t)}": select(t, "avg(x)") for t in means}
+    wanted = {"_".join(("count", *t)): select(t, "count(*)") for t in counts}
+    wanted |= {"_".join(("mean", *t)): select(t, "avg(x)") for t in means}
     squares: dict[str, list[float]] = {name: [] for name in wanted}
     covered, rows, fitted = [], [], math.inf
     with tempfile.TemporaryDirectory() as folder:
@@ -150,7 +150,7 @@ def scan() -> list[list[str]]:
             begun = time.perf_counter()
             connection.execute(plain).fetchall()
             best["plain"] = min(best["plain"], time.perf_counter() - begun)
-            plan = study.report({" ".join(t): select(t, "count(*)") for t in wanted}, epsilon=f"1.{number:09d}")
+            plan = study.report({"_".join(t): select(t, "count(*)") for t in wanted}, epsilon=f"1.{number:09d}")
             begun = time.perf_counter()
             plan.release()
             best["ours"] = min(best["ours"], time.perf_counter() - begun)

@@ -128,7 +128,7 @@ class Study(Askable[Plan]):
 
         All tables agree with each other. Nothing is read, nothing is spent.
         """
-        from discreet.release.reports.plan import report_plan
+        from discreet.release.reports.planner import report_plan
 
         if not isinstance(tables, Mapping):
             raise InvalidParameter('tables must be given by name, as in {"by_county": "SELECT …"}')

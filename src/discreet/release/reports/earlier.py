@@ -19,8 +19,9 @@ from discreet.release.plan import REPORTS
 from discreet.release.reports.allocation import Measured
 from discreet.release.reports.axes import Axis
 from discreet.release.reports.plan import ReportPlan
+from discreet.release.reports.reader import among, asked
 from discreet.release.reports.report import Report
-from discreet.release.reports.tables import Asked, Attribute, among, asked
+from discreet.release.reports.tables import Asked, Attribute
 
 if TYPE_CHECKING:
     from discreet.ledger.chain import Entry

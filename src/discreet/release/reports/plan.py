@@ -11,34 +11,31 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from discreet import views
 from discreet.ask import normal
-from discreet.ask.query import Named, Query, canonical, texts
-from discreet.ask.reportfile import rows_file
-from discreet.ask.scope import Scope
+from discreet.ask.query import Named, canonical, texts
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Exact, Request
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.formats import left_shown, readable, shown, table_lines
 from discreet.ledger.questions import new_request_id
-from discreet.parameters import LARGEST, UNIT, exact, exact_confidence, exact_count, exact_epsilon, quote
+from discreet.parameters import UNIT
 from discreet.release.design import Line
 from discreet.release.mechanism import NoisyColumn, public_count
 from discreet.release.plan import REPORTS, plan_of, software
-from discreet.release.reports.allocation import MOST_CELLS, Measured, allocated
+from discreet.release.reports.allocation import MOST_CELLS, Measured
 from discreet.release.reports.axes import Axis
 from discreet.release.reports.design import ReportDesign
 from discreet.release.reports.noise import Noise
 from discreet.release.reports.report import Report, kinds, mean_reaches, reaches
 from discreet.release.reports.rows import refuse_large
-from discreet.release.reports.tables import Asked, Number, Table, asked
+from discreet.release.reports.tables import Asked, Number, Table
 from discreet.release.size import MOST_NUMBERS, within_memory
 from discreet.release.split import terms_of
 from discreet.release.statistics.grouped import mean_error
@@ -46,7 +43,6 @@ from discreet.release.statistics.grouped import mean_error
 if TYPE_CHECKING:
     from discreet.release.study import Study
 
-_MOST_TABLES = 500
 _LEAST_DOUBT = Fraction(1, 10**12)
 """Of one interval: 1 − confidence must be a float with some digits."""
 
@@ -114,8 +110,10 @@ class ReportPlan:
 
     @property
     def known(self) -> bool:
-        """Whether the number of rows is public."""
-        return rows_known(self.study, self.asked)
+        """Whether the number of rows is public: everybody is replaced, never left out."""
+        policy = self.study.policy
+        alike = policy.neighbors == "change-one" and policy.unit_column is None and self.asked.where is None
+        return alike and self.study.engine.public_size
 
     @cached_property
     def level(self) -> Fraction:
@@ -352,104 +350,3 @@ class ReportPlan:
 
 _HEAD = 2_000
 """Characters of what a list of entries shows of a report."""
-
-
-def rows_known(study: Study, tables: Asked) -> bool:
-    """Whether the number of rows is public: everybody is replaced, never left out."""
-    policy = study.policy
-    alike = policy.neighbors == "change-one" and policy.unit_column is None and tables.where is None
-    return alike and study.engine.public_size
-
-
-def report_plan(
-    study: Study,
-    queries: Mapping[str, Query],
-    *,
-    title: str = "Report",
-    epsilon: Any = None,
-    within: Any = None,
-    confidence: Any = "0.95",
-    simultaneous: bool = False,
-    weights: Mapping[str, Any] | None = None,
-    size: Any = 1000,
-    integers: bool = False,
-    rows: Any = None,
-) -> ReportPlan:
-    """The plan of a report: at ε, or with the least ε whose errors are all within what is asked."""
-    if (epsilon is None) == (within is None):
-        raise InvalidParameter("a report takes either epsilon or within: what it may cost, or how near it must be")
-    if not queries or len(queries) > _MOST_TABLES:
-        raise InvalidParameter(f"a report has between 1 and {_MOST_TABLES} tables, got {len(queries)}")
-    for name, given in (("simultaneous", simultaneous), ("integers", integers)):
-        if not isinstance(given, bool):
-            raise InvalidParameter(f"{name} must be True or False, got {quote(given)}")
-    weighed = _by_table("weights", weights or {}, queries)
-    tables = asked(queries, weighed, Scope(study.policy, study.schema))
-    plan = ReportPlan(
-        study=study,
-        title=one_line(str(title))[:200],
-        asked=tables,
-        measured=(),
-        epsilon=UNIT,
-        confidence=exact_confidence(confidence),
-        simultaneous=simultaneous,
-        size=exact_count("size", size),
-        integers=integers,
-        rows=None if rows is None else rows_file(rows),
-    )
-    if epsilon is not None:
-        amount = exact_epsilon(epsilon)
-        return replace(plan, epsilon=amount, measured=_measured(plan, {})).checked()
-    common = None if isinstance(within, Mapping) else exact("within", within)
-    targets = dict.fromkeys(queries, common) if common is not None else _by_table("within", within, queries)
-    return _within(plan, {name: float(target) for name, target in targets.items() if target is not None})
-
-
-def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> Measured:
-    """The sets to measure: for the least sum of variances, or for the least ε that reaches all targets."""
-    axes, wanted = plan.axes, []
-    for table in sorted(plan.asked.tables, key=lambda table: canonical(table.query)):
-        for number in table.numbers:
-            target = table.target(axes, number)
-            if targets:
-                aim = targets.get(table.name, math.inf)
-                width = 1.0 if number.of is None else float(number.of.upper - number.of.lower)
-                aim *= (
-                    plan.size / width if number.statistic == "mean" else 1 / (width if number.statistic == "sum" else 1)
-                )
-                target = replace(target, weight=max(aim**-2, 1e-12))
-            else:
-                target = replace(target, weight=float(table.weight) / len(table.numbers))
-            wanted.append(target)
-    return allocated(
-        axes, tuple(wanted), plan.asked.halves, known=rows_known(plan.study, plan.asked), largest=bool(targets)
-    )
-
-
-def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
-    measured = _measured(plan, targets)
-
-    def near(units: int) -> bool:
-        at = replace(plan, measured=measured, epsilon=units * UNIT)
-        tables = [table for table in at.asked.tables if table.name in targets]
-        return all(at.reach(table, number) <= targets[table.name] for table in tables for number in table.numbers)
-
-    low, high = 0, 2**20
-    while high * UNIT < LARGEST and not near(high):
-        low, high = high, high * 4
-    high = min(high, int(LARGEST / UNIT))
-    if not near(high):
-        raise InvalidParameter("within must be larger: no ε gives that here")
-    while high - low > max(1, high // 10**4):  # to four digits
-        middle = (low + high) // 2
-        low, high = (low, middle) if near(middle) else (middle, high)
-    return replace(plan, measured=measured, epsilon=high * UNIT).checked()
-
-
-def _by_table(what: str, given: Mapping[str, Any], queries: Mapping[str, Query]) -> dict[str, Fraction]:
-    if not isinstance(given, Mapping):
-        raise InvalidParameter(f'{what} must be given by table, as in {{"by_county": 2}}, got {quote(given)}')
-    for name in given:
-        if name not in queries:
-            raise InvalidParameter(f"{what} must be of tables of the report ({', '.join(queries)}), got {quote(name)}")
-    return {name: exact(what.removesuffix("s"), value) for name, value in given.items()}
