@@ -7,7 +7,7 @@ A call on a ledger keeps its draws on a tape, in other types: both ways are run,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,12 +32,25 @@ class Draw:
 
     def scales(self, columns: int) -> tuple[tuple[Fraction, ...], int]:
         """The scale of the noise on each of so many columns, and on how many numbers of each it lies."""
-        each = [note.parameter for note in self.notes for _ in range(note.count) if note.law == "laplace"]
-        size, rest = divmod(len(each), columns)
-        found = tuple(min(each[at * size : (at + 1) * size], default=Fraction(0)) for at in range(columns))
-        if rest or not size or any(note.law != "laplace" for note in self.notes):
+        size = sum(note.count for note in self.notes) // columns
+        return self.scales_of([size] * columns), size
+
+    def scales_of(self, sizes: Sequence[int]) -> tuple[Fraction, ...]:
+        """The least scale of the noise on the numbers of each column, of which each has so many."""
+        left = [(note.parameter, note.count) for note in reversed(self.notes) if note.law == "laplace"]
+        found = []
+        for size in sizes:
+            scales, missing = [], size
+            while missing and left:
+                scale, many = left.pop()
+                if many > missing:
+                    left.append((scale, many - missing))
+                scales.append(scale)
+                missing -= min(many, missing)
+            found.append(Fraction(0) if missing else min(scales, default=Fraction(0)))
+        if left or not all(found) or any(note.law != "laplace" for note in self.notes):
             raise InvalidParameter(f"a draw of {self.kind} must have noise on each of its numbers")
-        return found, size
+        return tuple(found)
 
     def rates(self) -> tuple[Fraction, Fraction, Fraction]:
         """Of a choice its share, and what it pays for each rank beyond its aim and short of it."""

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from discreet import views
@@ -26,7 +28,7 @@ from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.formats import left_shown, readable, shown, table_lines
 from discreet.ledger.questions import new_request_id
 from discreet.parameters import UNIT
-from discreet.release.design import Line
+from discreet.release.design import Line, Secret
 from discreet.release.mechanism import NoisyColumn, public_count
 from discreet.release.plan import REPORTS, plan_of, software
 from discreet.release.reports.allocation import MOST_CELLS, Measured
@@ -233,17 +235,19 @@ class ReportPlan:
             )
         )
 
+    def drawn(self, secret: Secret, units: Callable[[], Exact[int]]) -> tuple[int | None, list[NoisyColumn]]:
+        """All that is ever opened: the number of units, where it is public, and the noisy columns of all sets."""
+        rows = public_count(units()) if self.known else None
+        return rows, self.design.noisy(secret, self.terms, self.epsilon)
+
     def _answered(self, rest: dict[str, Any]) -> bytes:
         """Read, draw, and write down everything that may be known."""
-        policy, design, secret = self.study.policy, self.design, self.fetched()
-        rows = public_count(self.study.engine.units(policy.unit_column)) if self.known else None
-        columns, left = design.noisy(secret, self.terms, self.epsilon), 0
-        sets = []
+        engine, unit = self.study.engine, self.study.policy.unit_column
+        rows, columns = self.drawn(self.fetched(), lambda: engine.units(unit))
+        sets, left = [], iter(columns)
         for levels, part in self.measured:
-            many = len(design.units(levels))
-            drawn = columns[left : left + many]
-            left += many
-            written = [{"scale": str(one.scale), "step": one.step, "values": list(one.values)} for one in drawn]
+            own = islice(left, len(self.design.units(levels)))
+            written = [{"scale": str(one.scale), "step": one.step, "values": list(one.values)} for one in own]
             sets.append({"levels": list(levels), "epsilon": str(part * self.epsilon), "columns": written})
         return json.dumps({**rest, "rows": rows, "sets": sets}, ensure_ascii=False, separators=(",", ":")).encode()
 
