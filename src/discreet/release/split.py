@@ -7,7 +7,7 @@ counts of units and what rests on a public number of rows have shares of their o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -155,9 +155,14 @@ def shared(
 def _weighed(query: Query, weights: Mapping[str, Any]) -> dict[str, Fraction]:
     """The weights by private name."""
     weighed = by_number(query, "weights", weights)
-    if not all(1 / _HEAVIEST <= weight <= _HEAVIEST for weight in weighed.values()):
-        raise InvalidParameter("a weight must lie between 1/1000000 and 1000000")
+    refuse_heavy(weighed.values())
     return weighed
+
+
+def refuse_heavy(weights: Iterable[Fraction]) -> None:
+    """Refuse weights beside which others are nothing."""
+    if not all(1 / _HEAVIEST <= weight <= _HEAVIEST for weight in weights):
+        raise InvalidParameter("a weight must lie between 1/1000000 and 1000000")
 
 
 def by_number(query: Query, what: str, given: Mapping[str, Any]) -> dict[str, Fraction]:

@@ -133,6 +133,7 @@ class Study(Askable[Plan]):
         if not isinstance(tables, Mapping):
             raise InvalidParameter('tables must be given by name, as in {"by_county": "SELECT …"}')
         refuse_names(tables)
+        _ = self.schema  # what is wrong with the data is wrong with no table
         return report_plan(self, {name: self._parsed(name, text) for name, text in tables.items()}, **terms)
 
     def _parsed(self, name: str, text: str) -> Query:

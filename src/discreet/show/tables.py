@@ -152,7 +152,7 @@ def _method(report: Report) -> str:
 
 def _promise(record: dict[str, Any]) -> Iterable[str]:
     if record["unit"] != "row":
-        yield f"Up to {record['max_rows']:,} rows of one {record['unit']} count; further rows are left out."
+        yield f"At most {_many(record['max_rows'], 'row')} of each {record['unit']} counts; further ones are left out."
     yield "This holds whatever else anybody knows, for all tables together, and there is no δ."
 
 

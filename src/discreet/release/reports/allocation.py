@@ -22,6 +22,7 @@ from itertools import combinations, product
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.release.reports.axes import Axis, Floats, Levels
 
@@ -80,17 +81,31 @@ def allocated(
         parts = [part for part in parts if any(part)]
     told = tells(axes, parts, sets)
     wanted = np.array([[_spread(target, part) for part in parts] for target in targets], np.float64)
-    wanted *= np.array([[target.weight] for target in targets])
+    weights = np.array([[target.weight] for target in targets])
+    wanted *= weights / weights.max()
     used = np.flatnonzero(told.any(axis=0))
     shares = _starts(used.size, int(np.clip(_WORK // told.size, *_STARTS)))
     for many, steps in _ROUNDS:
         shares = _descended(wanted, told[:, used], shares, steps, largest)[:many]
         kept = (shares > (_LEAST if many == 1 else 1e-9)).any(axis=0)
+        kept[_needed(told[:, used], shares[0], kept)] = True
         used, shares = used[kept], shares[:, kept] / shares[:, kept].sum(axis=1, keepdims=True)
-    counts = np.floor(shares[0] * _GRAIN).astype(int)
-    last = np.argsort(counts - shares[0] * _GRAIN)[: _GRAIN - counts.sum()]
-    counts[last] += 1  # their sum is 1
-    return tuple((sets[index], Fraction(int(count), _GRAIN)) for index, count in zip(used, counts, strict=True))
+    return tuple((sets[index], part) for index, part in zip(used, _rounded(shares[0]), strict=True))
+
+
+def _needed(told: Floats, shares: Floats, kept: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Sets that must be kept: of each part that none of the others tells of, the one that tells most."""
+    untold = ~(told[:, kept] > 0).any(axis=1)
+    return (told[untold] * shares**2).argmax(axis=1)
+
+
+def _rounded(shares: Floats) -> list[Fraction]:
+    """Shares as multiples of 1/4096, none of them 0, that add up to exactly 1."""
+    counts = np.maximum(np.floor(shares * _GRAIN).astype(int), 1)
+    left = _GRAIN - int(counts.sum())
+    counts[np.argsort(counts - shares * _GRAIN)[: max(left, 0)]] += 1
+    counts[counts.argmax()] += min(left, 0)
+    return [Fraction(int(count), _GRAIN) for count in counts]
 
 
 def variance(axes: tuple[Axis, ...], target: Target, measured: Measured, *, known: bool) -> float:

@@ -153,7 +153,7 @@ class ReportPlan:
             share = max(share // UNIT, 1) * UNIT
             alone = plan_of(self.study, table.query, epsilon=share, confidence=self.level, size=self.size)
             errors = {line.name: math.inf if line.reach is None else line.reach for line in alone.lines}
-            for number in table.numbers:
+            for number in table.in_order:
                 line = ReportLine(
                     table=table.name,
                     column=self._title(table, number),
@@ -205,7 +205,8 @@ class ReportPlan:
         sets = [[list(levels), str(part * self.epsilon)] for levels, part in self.measured]
         axes = [[name for name in one.names if name] for one in self.asked.attributes]
         head = f"REPORT of {len(questions)} tables: {'; '.join(questions)}"
-        return json.dumps([head[:_HEAD], questions, promise, axes, sets], ensure_ascii=False, separators=(",", ":"))
+        head = head if len(head) <= _HEAD else f"{head[: _HEAD - 1]}…"
+        return json.dumps([head, questions, promise, axes, sets], ensure_ascii=False, separators=(",", ":"))
 
     def release(self, *, request_id: str | None = None, analyst: str | None = None) -> Report:
         """Spend ε, then read once, draw and record; asked again, what was recorded, free."""
@@ -352,5 +353,5 @@ class ReportPlan:
         return "\n".join([one_line(self.summary), *table_lines(headings, rows), one_line(last)])
 
 
-_HEAD = 2_000
+_HEAD = 300
 """Characters of what a list of entries shows of a report."""

@@ -16,6 +16,7 @@ from discreet.parameters import LARGEST, UNIT, exact, exact_confidence, exact_co
 from discreet.release.reports.allocation import Measured, allocated
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.reports.reader import asked
+from discreet.release.split import refuse_heavy
 
 if TYPE_CHECKING:
     from discreet.release.study import Study
@@ -46,6 +47,7 @@ def report_plan(
         if not isinstance(given, bool):
             raise InvalidParameter(f"{name} must be True or False, got {quote(given)}")
     weighed = _by_table("weights", weights or {}, queries)
+    refuse_heavy(weighed.values())
     tables = asked(queries, weighed, Scope(study.policy, study.schema))
     plan = ReportPlan(
         study=study,

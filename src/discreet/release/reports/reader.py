@@ -118,8 +118,8 @@ class _Reader:
                 rounding = 0.0 if number is None or number.grid.exact else 0.5 / number.grid.width
                 return Number(name, statistic, index, weights, present, aggregate, rounding)
         raise refused(
-            f"{table}: a report has counts, sums and means, which are measured together; "
-            f"ask {aggregate_text(aggregate).partition('(')[0]} alone"
+            f"{table}: a report has counts of rows, sums and means, which are measured together; "
+            "ask for medians, quantiles, min, max, spreads and counts of units alone"
         )
 
     def _weights(self, index: int, *ends: float) -> tuple[float, ...]:
@@ -168,11 +168,15 @@ class _Reader:
 
     def _mask(self, columns: frozenset[Expression], condition: Every, table: str) -> tuple[int, Floats]:
         """The axis of a condition on these columns, and which of its finest cells it admits."""
+        declared = None
         if len(columns) == 1:
             [of] = columns
-            index, level = self._group(self.scope.group(of))
+            with suppress(QueryRefused):  # without keys
+                declared = self.scope.group(of)
+        if declared is not None:
+            index, level = self._group(declared)
             attribute = list(self.attributes.values())[index]
-            group = attribute.group if level == 0 else replace(self.scope.group(of), other=REST)
+            group = attribute.group if level == 0 else replace(declared, other=REST)
             cells = None if group is None else admitted(condition, of, group)
             if cells is not None:
                 axis = attribute.axis

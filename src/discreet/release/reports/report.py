@@ -153,7 +153,8 @@ class Report:
             low, high = value - reach, value + reach
             if plan.integers and number.statistic == "count" and number.attribute not in plan.asked.halves:
                 whole = self._whole(table, number)
-                return whole, np.minimum(np.floor(low), whole), np.maximum(np.ceil(high), whole)
+                ends = np.floor(low).astype(np.int64), np.ceil(high).astype(np.int64)
+                return whole, np.minimum(ends[0], whole), np.maximum(ends[1], whole)
             return value, low, high
         size, of = weigh(number.present), number.of
         if of is None:  # a mean is of something

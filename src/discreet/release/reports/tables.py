@@ -87,6 +87,12 @@ class Table:
     complete: Mapping[int, bool]
     """For each axis with groups whether every row has one of its keys."""
 
+    @property
+    def in_order(self) -> list[Number]:
+        """The numbers as the question has them, those in formulas last."""
+        places = {output.name: at for at, (_, output) in enumerate(self.query.outputs) if isinstance(output, Named)}
+        return sorted(self.numbers, key=lambda number: places.get(number.name, len(places)))
+
     def levels(self, axes: tuple[Axis, ...], number: Number) -> Levels:
         """The levels of the axes that a number rests on."""
         found = [0] * len(axes)
