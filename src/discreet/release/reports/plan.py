@@ -297,6 +297,11 @@ class ReportPlan:
                 f"a report measures at most {MOST_CELLS:,} cells, and this one needs {self.design.cells:,}: "
                 "leave out the largest table; nothing was spent"
             )
+        if (numbers := sum(line.cells for line in self._sizes)) > MOST_CELLS:
+            raise QueryRefused(
+                f"tables of a report have at most {MOST_CELLS:,} numbers in all, and these have {numbers:,}: "
+                "leave out the largest table; nothing was spent"
+            )
         if self.known and not self.axes:
             raise InvalidParameter("all that is asked for is public here, the number of rows: ask for it alone, free")
         grouped = [one.axis for one in self.asked.attributes if one.group is not None]

@@ -363,6 +363,17 @@ def test_rows_of_too_many_cells_are_refused_before_any_spend(tmp_path):
         assert opened.report(tables, epsilon=1).release().epsilon == 1
 
 
+def test_tables_of_too_many_numbers_are_refused_before_any_spend(tmp_path):
+    """Few cells are measured, and eleven tables are made of them."""
+    columns = {name: {"keys": "1..1000"} for name in ("a", "b")}
+    data = pa.table({name: [1, 2] for name in columns})
+    tables = {f"t{at}": "SELECT a, b, count(*) AS n FROM data GROUP BY a, b" for at in range(11)}
+    with study(tmp_path, columns, data=data) as opened:
+        with pytest.raises(QueryRefused, match="at most 10,000,000 numbers in all, and these have 11,000,000"):
+            opened.report(tables, epsilon=1)
+        assert opened.spent == 0
+
+
 def test_all_together_intervals_are_wider(tmp_path):
     with study(tmp_path) as opened:
         alone, together = (
