@@ -82,15 +82,15 @@ def errors(source: pa.Table, domain: dict[str, int], counts: Any, means: Any) ->
         planned = time.perf_counter() - begun
         together = study.report(wanted, epsilon=1, simultaneous=True)
         secret, reach, wider = plan.fetched(), _reaches(plan), _reaches(together)
-        exact = {table.name: _exact(table, source, domain) for table in plan.asked.tables}
+        exact = {table.name: _exact(table, source, domain) for table in plan.layout.tables}
         for _ in range(RELEASES):
             columns = plan.design.noisy(secret, plan.terms, plan.epsilon)
             begun = time.perf_counter()
             fit = plan.design.fit(columns, None)
-            found = {t.name: fit.table(t.levels(plan.axes, t.numbers[0])) for t in plan.asked.tables}
+            found = {t.name: fit.table(t.levels(plan.axes, t.numbers[0])) for t in plan.layout.tables}
             fitted = min(fitted, time.perf_counter() - begun)
             at_once.append(True)
-            for table in plan.asked.tables:
+            for table in plan.layout.tables:
                 error = _cells(table, *found[table.name]) - exact[table.name]
                 squares[table.name].append(float((error**2).mean()))
                 if table.numbers[0].statistic == "count":
@@ -114,7 +114,7 @@ def errors(source: pa.Table, domain: dict[str, int], counts: Any, means: Any) ->
 
 
 def _reaches(plan: Any) -> dict[str, float]:
-    return {table.name: plan.reach(table, table.numbers[0]) for table in plan.asked.tables}
+    return {table.name: plan.reach(table, table.numbers[0]) for table in plan.layout.tables}
 
 
 def _exact(table: Any, source: pa.Table, domain: dict[str, int]) -> Any:

@@ -139,7 +139,7 @@ def test_errors_of_a_report_are_what_its_plan_says(neighbors):
 
 def _cells(plan, measure, each):
     """What rows that are alike add to a measure in the cells of all sets of groups, as an engine gives them."""
-    shape = [one.axis.sizes[-1] for one in plan.asked.attributes if one.group is not None]
+    shape = [one.axis.sizes[-1] for one in plan.layout.attributes if one.group is not None]
     factor = AGE if isinstance(measure, Total) else 1
     full = np.full(shape, each * factor)
     others = [tuple(set(range(len(shape))) - set(chosen)) for chosen in plan.design.sets()]

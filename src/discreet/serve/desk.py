@@ -227,7 +227,7 @@ class Desk:
         except DiscreetError as error:
             raise _unplanned(error, question) from None
         most = self._limits.most_numbers
-        full = math.prod(one.axis.sizes[-1] for one in plan.asked.attributes if one.group is not None)
+        full = math.prod(one.axis.sizes[-1] for one in plan.layout.attributes if one.group is not None)
         _refuse_more("A report", "measured cells", plan.design.cells, _MEASURED * most)
         if plan.integers:
             _refuse_more("A report with integers", "cells of all columns together", full, most)

@@ -68,7 +68,7 @@ def save(report: Report, folder: str | PathLike[str], *, force: bool = False) ->
 
 def targets(plan: ReportPlan, folder: Path) -> list[Path]:
     """The files of a report: its page, its tables, its record, its rows."""
-    tables = [f"{one.name}.{form}" for one in plan.asked.tables for form in _FORMS]
+    tables = [f"{one.name}.{form}" for one in plan.layout.tables for form in _FORMS]
     rows = [plan.rows] if plan.rows is not None else []
     return [folder / name for name in (_PAGE, *tables, record_name(plan), *rows)]
 
@@ -135,7 +135,7 @@ def _section(name: str, answer: Answer, drawn: bool) -> str:
 def _method(report: Report) -> str:
     """How the numbers were made, in words."""
     plan, record = report.plan, report.record
-    of = f"{_many(len(plan.asked.tables), 'table')} of this report"
+    of = f"{_many(len(plan.layout.tables), 'table')} of this report"
     told = {"confidence": str(plan.confidence), "simultaneous": plan.simultaneous}
     parts = {
         "What is promised": paragraphs(*cost(report), *_promise(record)),
@@ -166,7 +166,7 @@ def _measured(plan: ReportPlan) -> Iterable[str]:
     )
     if plan.known:
         yield "The number of all rows is public."
-    for one in plan.asked.attributes:
+    for one in plan.layout.attributes:
         if one.number is not None:
             of = one.number.of
             name = of.of.name if isinstance(of.of, Column) else text(of.of)
@@ -205,8 +205,8 @@ def _of_rows(report: Report) -> Iterable[str]:
     plan = report.plan
     kept = [
         one.name
-        for one in plan.asked.tables
-        if any(number.statistic == "count" and number.attribute not in plan.asked.halves for number in one.numbers)
+        for one in plan.layout.tables
+        if any(number.statistic == "count" and number.attribute not in plan.layout.halves for number in one.numbers)
     ]
     yield "These rows are synthetic: they are made of the noisy cells alone, and no row is that of a person."
     near = "exactly" if plan.integers else "up to rounding, and with no count below 0"

@@ -64,11 +64,11 @@ def parts_of_report(plan: ReportPlan) -> list[Part]:
     """All measured sets of a report as one part, in which each is a family."""
     policy, design = plan.study.policy, plan.design
     facts, sizes = report_law(design)
-    about = _about(policy, f"{len(plan.asked.tables)} tables", plan.epsilon, max(sizes, default=1))
-    zeros = [column(np.zeros(sum(_cells_of(design)), np.int64)) for _ in design.measures()]
+    about = _about(policy, f"{len(plan.layout.tables)} tables", plan.epsilon, max(sizes, default=1))
+    zeros: list[Any] = [column(np.zeros(sum(_cells_of(design)), np.int64)) for _ in design.measures()]
     with recording() as draws:
         plan.drawn(Exact(zeros), lambda: Exact(0))
-    everybody = policy.neighbors == "change-one" and plan.asked.where is None and plan.study.engine.public_size
+    everybody = policy.neighbors == "change-one" and plan.layout.where is None and plan.study.engine.public_size
     _opened(draws, everybody and policy.unit_column is None, about)
     draw = _next(draws, "sums", about)
     steps = tuple(Fraction(step) for step in draw.terms[: len(sizes)])

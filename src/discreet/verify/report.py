@@ -153,8 +153,8 @@ def _certificates() -> Iterator[tuple[str, str, Callable[[], Certificate]]]:
                     for groups in ("", " GROUP BY place"):
                         plan = study.sql(" ".join(["SELECT", asked, "FROM data", groups]), epsilon=EPSILON)
                         yield f"{asked}{groups}{', by who' if unit else ''}", neighbors, partial(certify, plan)
-                for name, plan in _together(study):
-                    yield f"{name}{', by who' if unit else ''}", neighbors, partial(certify, plan)
+                for name, joint in _together(study):
+                    yield f"{name}{', by who' if unit else ''}", neighbors, partial(certify, joint)
     for name, given in [(row.name, given) for row in STATISTICS.values() for given in row.examples]:
         for neighbors in RELATIONS:
             for title, whole in (("integers", True), ("floats", False)):

@@ -145,7 +145,8 @@ def small_report(
         np.add.at(counts, tuple(np.array(x).T), 1)
         cells = np.concatenate([np.repeat(some.ravel(), size) for some in (counts.sum(axis=1), counts)])
         terms = Terms(rows=1, spread=1, replaced=neighbors == "change-one", public=False, cells=design.cells)
-        fit = design.fit(design.noisy(Exact([Integers(cells)]), terms, epsilon), None)
+        exact: Exact[list[Any]] = Exact([Integers(cells)])
+        fit = design.fit(design.noisy(exact, terms, epsilon), None)
         estimates = [numerators / below for numerators, below in map(fit.table, tables)]
         return np.concatenate([np.asarray(one, np.float64).reshape(-1, size) for one in estimates]).T
 

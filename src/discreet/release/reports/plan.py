@@ -37,7 +37,7 @@ from discreet.release.reports.design import ReportDesign
 from discreet.release.reports.noise import Noise
 from discreet.release.reports.report import Report, kinds, mean_reaches, reaches
 from discreet.release.reports.rows import refuse_large
-from discreet.release.reports.tables import Asked, Number, Table
+from discreet.release.reports.tables import Layout, Number, Table
 from discreet.release.size import MOST_NUMBERS, within_memory
 from discreet.release.split import terms_of
 from discreet.release.statistics.grouped import mean_error
@@ -83,7 +83,7 @@ class ReportPlan:
 
     study: Study
     title: str
-    asked: Asked
+    layout: Layout
     measured: Measured
     epsilon: Fraction
     confidence: Fraction
@@ -98,12 +98,12 @@ class ReportPlan:
     @property
     def axes(self) -> tuple[Axis, ...]:
         """The columns of all tables."""
-        return self.asked.axes
+        return self.layout.axes
 
     @cached_property
     def design(self) -> ReportDesign:
         """What is measured."""
-        return ReportDesign(attributes=self.asked.attributes, measured=self.measured)
+        return ReportDesign(attributes=self.layout.attributes, measured=self.measured)
 
     @cached_property
     def terms(self) -> Terms:
@@ -114,7 +114,7 @@ class ReportPlan:
     def known(self) -> bool:
         """Whether the number of rows is public: everybody is replaced, never left out."""
         policy = self.study.policy
-        alike = policy.neighbors == "change-one" and policy.unit_column is None and self.asked.where is None
+        alike = policy.neighbors == "change-one" and policy.unit_column is None and self.layout.where is None
         return alike and self.study.engine.public_size
 
     @cached_property
@@ -128,7 +128,7 @@ class ReportPlan:
     def _sizes(self) -> list[ReportLine]:
         return [
             ReportLine(table.name, self._title(table, number), self._rows(table), 0.0, 0.0, None)
-            for table in self.asked.tables
+            for table in self.layout.tables
             for number in table.numbers
         ]
 
@@ -141,14 +141,14 @@ class ReportPlan:
 
     def table_of(self, name: str) -> Table:
         """A table by its name."""
-        return next(table for table in self.asked.tables if table.name == name)
+        return next(table for table in self.layout.tables if table.name == name)
 
     @cached_property
     def lines(self) -> list[ReportLine]:
         """The errors of all tables, together and one by one."""
-        weights = sum((table.weight for table in self.asked.tables), Fraction())
-        found = []
-        for table in self.asked.tables:
+        weights = sum((table.weight for table in self.layout.tables), Fraction())
+        lines = []
+        for table in self.layout.tables:
             share = self.epsilon * table.weight / weights
             share = max(share // UNIT, 1) * UNIT
             alone = plan_of(self.study, table.query, epsilon=share, confidence=self.level, size=self.size)
@@ -162,33 +162,33 @@ class ReportPlan:
                     alone=errors[number.name],
                     rows=self.size if number.statistic == "mean" else None,
                 )
-                found.append(line)
-        return found
+                lines.append(line)
+        return lines
 
     def table_lines(self, size: int | None) -> list[Line]:
         """What a plan says of the only table, where it is answered from a report."""
-        [table], delta = self.asked.tables, Fraction(self.terms.factor)
-        found = []
+        [table], delta = self.layout.tables, Fraction(self.terms.factor)
+        lines = []
         for number in table.numbers:
             reach, mean = self.reach(table, number), number.statistic == "mean"
             line = ReportLine("", "", 1, reach, reach, self.size if mean else None)
             scale = Fraction(reach).limit_denominator(1000) / 3
             known = None if mean and size is None else reach
-            found.append(
+            lines.append(
                 Line(name=number.name, sensitivity=delta, scale=scale, within=line.within, reach=known, sized=True)
             )
-        return found
+        return lines
 
     def reach(self, table: Table, number: Number) -> float:
         """The half-width of the intervals of a number, where it is largest."""
         level, noise = float(self.level), self._noise
         if number.statistic != "mean" or number.of is None:
             return float(reaches(table, self.axes, number, noise, level).max(initial=0.0))
-        width, found, doubled = float(number.of.upper - number.of.lower), 0.0, max(2 * level - 1, level / 2)
+        width, largest, doubled = float(number.of.upper - number.of.lower), 0.0, max(2 * level - 1, level / 2)
         for _, cell in kinds(table, self.axes):
             near, far = (mean_reaches(table, self.axes, number, noise, one, cell) for one in (doubled, level))
-            found = max(found, mean_error(near, far, doubled, level, self.size) * width)
-        return found
+            largest = max(largest, mean_error(near, far, doubled, level, self.size) * width)
+        return largest
 
     @cached_property
     def _noise(self) -> Noise:
@@ -201,9 +201,9 @@ class ReportPlan:
         """The one text of what will be released: the order and the names of tables do not matter."""
         policy = self.study.policy
         promise = [policy.neighbors, policy.unit, policy.max_rows, policy.max_groups]
-        questions = sorted({canonical(table.query) for table in self.asked.tables})
+        questions = sorted({canonical(table.query) for table in self.layout.tables})
         sets = [[list(levels), str(part * self.epsilon)] for levels, part in self.measured]
-        axes = [[name for name in one.names if name] for one in self.asked.attributes]
+        axes = [[name for name in one.names if name] for one in self.layout.attributes]
         head = f"REPORT of {len(questions)} tables: {'; '.join(questions)}"
         head = head if len(head) <= _HEAD else f"{head[: _HEAD - 1]}…"
         return json.dumps([head, questions, promise, axes, sets], ensure_ascii=False, separators=(",", ":"))
@@ -228,7 +228,7 @@ class ReportPlan:
             Request(
                 measures=design.measures(),
                 groups=design.groups,
-                where=self.asked.where,
+                where=self.layout.where,
                 unit=policy.unit_column,
                 max_rows=policy.max_rows,
                 max_groups=policy.max_groups,
@@ -267,15 +267,15 @@ class ReportPlan:
             "delta": "0",
             "data_version": policy.version,
             "report": self.title,
-            "tables": {table.name: canonical(table.query) for table in self.asked.tables},
-            "where": None if self.asked.where is None else normal.canonical(self.asked.where),
+            "tables": {table.name: canonical(table.query) for table in self.layout.tables},
+            "where": None if self.layout.where is None else normal.canonical(self.layout.where),
             "axes": [
                 {"names": one.names, "cells": one.axis.sizes, "parents": one.axis.parents, "width": one.width}
-                for one in self.asked.attributes
+                for one in self.layout.attributes
             ],
         }
 
-    def told_of(self, table: Table) -> dict[str, Any]:
+    def record_of(self, table: Table) -> dict[str, Any]:
         """What a reader needs to judge one table."""
         statistics = [
             {"name": number.name, "asked": texts(table.query)[number.name], "reach": self.reach(table, number)}
@@ -304,7 +304,7 @@ class ReportPlan:
             )
         if self.known and not self.axes:
             raise InvalidParameter("all that is asked for is public here, the number of rows: ask for it alone, free")
-        grouped = [one.axis for one in self.asked.attributes if one.group is not None]
+        grouped = [one.axis for one in self.layout.attributes if one.group is not None]
         if self.integers or self.rows is not None:
             refuse_large(grouped)
         if self.rows is not None and not grouped:
@@ -318,7 +318,7 @@ class ReportPlan:
     def table(self) -> list[list[str]]:
         """The errors as text, below their headings."""
         percent = f"{float(self.confidence) * 100:g} %{', all together' if self.simultaneous else ''}"
-        many = {table.name: len(table.numbers) for table in self.asked.tables}
+        many = {table.name: len(table.numbers) for table in self.layout.tables}
         rows = [
             [
                 line.table if many[line.table] == 1 else f"{line.table}: {line.column}",
@@ -339,7 +339,7 @@ class ReportPlan:
             if left >= self.epsilon
             else f"only {left_shown(left)} is left"
         )
-        many, sets = len(self.asked.tables), len(self.measured)
+        many, sets = len(self.layout.tables), len(self.measured)
         tables = f"{many} {'table' if many == 1 else 'tables'}"
         price = f"ε {shown(self.epsilon)} of {shown(policy.epsilon)} for all together ({after})"
         return f"{tables} · {price} · {sets} {'set is' if sets == 1 else 'sets are'} measured"

@@ -15,7 +15,7 @@ from discreet.errors import InvalidParameter, one_line
 from discreet.parameters import LARGEST, UNIT, exact, exact_confidence, exact_count, exact_epsilon, quote
 from discreet.release.reports.allocation import Measured, allocated
 from discreet.release.reports.plan import ReportPlan
-from discreet.release.reports.reader import asked
+from discreet.release.reports.reader import layout_of
 from discreet.release.split import refuse_heavy
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ def report_plan(
             raise InvalidParameter(f"{name} must be True or False, got {quote(given)}")
     weighed = _by_table("weights", weights or {}, queries)
     refuse_heavy(weighed.values())
-    tables = asked(queries, weighed, Scope(study.policy, study.schema))
+    tables = layout_of(queries, weighed, Scope(study.policy, study.schema))
     plan = ReportPlan(
         study=study,
         title=one_line(str(title))[:200],
-        asked=tables,
+        layout=tables,
         measured=(),
         epsilon=UNIT,
         confidence=exact_confidence(confidence),
@@ -72,7 +72,7 @@ def report_plan(
 def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> Measured:
     """The sets to measure: for the least sum of variances, or for the least ε that reaches all targets."""
     axes, wanted = plan.axes, []
-    for table in sorted(plan.asked.tables, key=lambda table: canonical(table.query)):
+    for table in sorted(plan.layout.tables, key=lambda table: canonical(table.query)):
         for number in table.numbers:
             target = table.target(axes, number)
             if targets:
@@ -85,7 +85,7 @@ def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> Measured:
             else:
                 target = replace(target, weight=float(table.weight) / len(table.numbers))
             wanted.append(target)
-    return allocated(axes, tuple(wanted), plan.asked.halves, known=plan.known, largest=bool(targets))
+    return allocated(axes, tuple(wanted), plan.layout.halves, known=plan.known, largest=bool(targets))
 
 
 def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
@@ -93,7 +93,7 @@ def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
 
     def near(units: int) -> bool:
         at = replace(plan, measured=measured, epsilon=units * UNIT)
-        tables = [table for table in at.asked.tables if table.name in targets]
+        tables = [table for table in at.layout.tables if table.name in targets]
         return all(at.reach(table, number) <= targets[table.name] for table in tables for number in table.numbers)
 
     low, high = 0, 2**20

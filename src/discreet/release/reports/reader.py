@@ -22,7 +22,7 @@ from discreet.ask.scope import Scope
 from discreet.errors import QueryRefused
 from discreet.release.reports.axes import Axis, Floats
 from discreet.release.reports.conditions import admitted, operands
-from discreet.release.reports.tables import Asked, Attribute, Number, Table
+from discreet.release.reports.tables import Attribute, Layout, Number, Table
 from discreet.release.split import subject
 from discreet.release.statistics.moments import MomentDesign
 
@@ -30,17 +30,17 @@ REST = "other"
 """The label of the cell of rows that have none of the keys."""
 
 
-def asked(queries: Mapping[str, Query], weights: Mapping[str, Fraction], scope: Scope) -> Asked:
+def layout_of(queries: Mapping[str, Query], weights: Mapping[str, Fraction], scope: Scope) -> Layout:
     """The tables of these queries."""
     conditions = {query.where for query in queries.values()}
     common = next(iter(conditions)) if len(conditions) == 1 else None
     ordered = sorted(queries.items(), key=lambda named: question_text(named[1]))  # in whatever order they are asked
     reader = _Reader(scope, [query for _, query in ordered])
-    found = {
+    by_name = {
         name: reader.table(name, query, weights.get(name, Fraction(1)), None if len(conditions) == 1 else query.where)
         for name, query in ordered
     }
-    tables = [found[name] for name in queries]
+    tables = [by_name[name] for name in queries]
     attributes = [
         _divided(attribute, [table.masks[index] for table in tables if index in table.masks])
         for index, attribute in enumerate(reader.attributes.values())
@@ -50,7 +50,7 @@ def asked(queries: Mapping[str, Query], weights: Mapping[str, Fraction], scope: 
         replace(table, groups=tuple((index, level or finest[index]) for index, level in table.groups))
         for table in tables
     ]
-    return Asked(tuple(attributes), tuple(tables), common)
+    return Layout(tuple(attributes), tuple(tables), common)
 
 
 def _divided(attribute: Attribute, masks: list[Floats]) -> Attribute:

@@ -95,14 +95,14 @@ class Table:
 
     def levels(self, axes: tuple[Axis, ...], number: Number) -> Levels:
         """The levels of the axes that a number rests on."""
-        found = [0] * len(axes)
+        levels = [0] * len(axes)
         for index in self.masks:
-            found[index] = self._mask(axes, index)[0]
+            levels[index] = self._mask(axes, index)[0]
         if number.attribute is not None:
-            found[number.attribute] = axes[number.attribute].levels
+            levels[number.attribute] = axes[number.attribute].levels
         for index, level in self.groups:
-            found[index] = max(found[index], level)
-        return tuple(found)
+            levels[index] = max(levels[index], level)
+        return tuple(levels)
 
     def _mask(self, axes: tuple[Axis, ...], index: int) -> tuple[int, Floats]:
         """The coarsest level on which WHERE admits cells of an axis, and which of them."""
@@ -123,23 +123,23 @@ class Table:
 
     def rows(self, axes: tuple[Axis, ...]) -> dict[int, NDArray[np.int64]]:
         """For each axis with group columns the cells, on the finest level of these, that have a row in the table."""
-        found: dict[int, NDArray[np.int64]] = {}
+        rows: dict[int, NDArray[np.int64]] = {}
         for index, level in self.finest.items():
             labelled = all(
                 g.other is not None for g, own in zip(self.query.groups, self.groups, strict=True) if own[0] == index
             )
             cells = np.arange(axes[index].sizes[level] - (not labelled and not self.complete[index]))
             mask = self.mask(axes, index, level)
-            found[index] = cells if mask is None else cells[mask[cells] > 0]
-        return found
+            rows[index] = cells if mask is None else cells[mask[cells] > 0]
+        return rows
 
     @property
     def finest(self) -> dict[int, int]:
         """The axes with group columns, in the order of these, each with the finest level that is asked for."""
-        found: dict[int, int] = {}
+        finest: dict[int, int] = {}
         for index, level in self.groups:
-            found[index] = max(level, found.get(index, 0))
-        return found
+            finest[index] = max(level, finest.get(index, 0))
+        return finest
 
     @property
     def nested(self) -> bool:
@@ -148,18 +148,18 @@ class Table:
 
     def keys(self, axes: tuple[Axis, ...]) -> dict[str, list[object]]:
         """The keys of each group column: each once, or for each row where group columns are nested."""
-        rows, found = self.rows(axes), {}
+        rows, keys = self.rows(axes), {}
         grid = dict(zip(rows, np.meshgrid(*rows.values(), indexing="ij"), strict=True)) if self.nested else rows
         for group, (index, level) in zip(self.query.groups, self.groups, strict=True):
             cells = axes[index].ancestors(self.finest[index], level)[grid[index].ravel()]
             names = [*group.keys, group.other]
-            found[group.name] = [names[cell] for cell in cells.tolist()]
-        return found
+            keys[group.name] = [names[cell] for cell in cells.tolist()]
+        return keys
 
     def question(self, axes: tuple[Axis, ...], number: Number, weights: Floats | None, cells: list[int]) -> Question:
         """A number of one row of the table, as a combination on each axis; `cells` are those of its group columns."""
         levels = self.levels(axes, number)
-        found = []
+        question = []
         for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
             query = np.ones(axis.sizes[level])
             for own, cell in zip(self.finest, cells, strict=True):
@@ -170,8 +170,8 @@ class Table:
                 query = query * mask
             if index == number.attribute and weights is not None:
                 query = (query * weights.T).T
-            found.append((level, query))
-        return found
+            question.append((level, query))
+        return question
 
     def target(self, axes: tuple[Axis, ...], number: Number) -> Target:
         """What the plan makes precise: a cell of a count, or of the halves of a number."""
@@ -182,16 +182,16 @@ class Table:
             if mask is None or index in self.finest:
                 spreads.append(tuple(axis.spreads(level)))
                 continue
-            found = np.zeros(axis.levels + 1)
+            squares = np.zeros(axis.levels + 1)
             for part in range(level + 1):
                 many, weights = axis.weights(level, mask, part)
-                found[part] = many @ weights[:, part] ** 2
-            spreads.append(tuple(found))
+                squares[part] = many @ weights[:, part] ** 2
+            spreads.append(tuple(squares))
         return Target(levels, tuple(spreads), float(self.weight))
 
 
 @dataclass(frozen=True)
-class Asked:
+class Layout:
     """All tables of a report, and the axes that they share."""
 
     attributes: tuple[Attribute, ...]
