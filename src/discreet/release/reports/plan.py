@@ -167,7 +167,7 @@ class ReportPlan:
 
     def table_lines(self, size: int | None) -> list[Line]:
         """What a plan says of the only table, where it is answered from a report."""
-        [table], delta = self.layout.tables, Fraction(self.terms.factor)
+        [table], delta = self.layout.tables, Fraction(self.terms.steps)
         lines = []
         for number in table.numbers:
             reach, mean = self.reach(table, number), number.statistic == "mean"

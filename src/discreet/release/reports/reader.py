@@ -118,7 +118,7 @@ class _Reader:
                 rounding = 0.0 if number is None or number.grid.exact else 0.5 / number.grid.width
                 return Number(name, statistic, index, weights, present, aggregate, rounding)
         raise refused(
-            f"{table}: a report has counts of rows, sums and means, which are measured together; "
+            f"{table}: a report has counts, sums and means, which are measured together; "
             "ask for medians, quantiles, min, max, spreads and counts of units alone"
         )
 
