@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import decimal
 import itertools
+import math
 from datetime import UTC, date, datetime
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -586,3 +588,27 @@ def check_declared_texts(opened) -> None:
         measures.append(Rows(ask.Missing(column)))
     request = Request(tuple(measures))
     assert engine.fetch(request).reveal() == reference.fetch(request, rows)
+
+
+def check_report(opened) -> None:
+    """The one statement of a report, with group columns, a condition, halves of two numbers and their product."""
+    from studies import Paper, study_of, table_of
+
+    places, whole = ["north", "south", "west", "nowhere", None], [None, -4, 0, 3, 10, 99]
+    rows = [
+        {"who": f"u{at % 17}", "place": places[at % 5], "level": at % 4, "age": whole[at % 6]}
+        | {"pay": [None, math.nan, -3.0, 0.25, 7.5][at * 3 % 5], "well": [True, False, None][at * 5 % 3]}
+        for at in range(120)
+    ]
+    tables = {
+        "places": "SELECT place, count(*), avg(age), avg(pay) FROM data GROUP BY place",
+        "both": "SELECT place, level, count(*), sum(age) FROM data GROUP BY place, level",
+        "well": "SELECT count(*), avg(well) FROM data WHERE place IN ('north', 'west')",
+    }
+    study = study_of(rows, Paper(), unit="who", max_rows=3, max_groups=2, neighbors="add-remove")
+    plan, asked = study.report(tables, epsilon=1), []
+    study.__dict__["engine"] = SimpleNamespace(fetch=asked.append)
+    plan.fetched()
+    engine, rows = opened(table_of(rows))
+    assert len(asked[0].sets) > 1
+    assert same(engine.fetch(asked[0]).reveal(), reference.fetch(asked[0], rows))

@@ -18,6 +18,7 @@ from conforming import (
     LONG_TEXTS,
     NAMES,
     check_declared_texts,
+    check_report,
     corners,
     expressions,
     functions,
@@ -165,3 +166,7 @@ def test_texts_that_are_too_long_are_missing_and_nobody_s(opened):
 
 def test_texts_are_read_as_declared(opened):
     check_declared_texts(opened)
+
+
+def test_the_statement_of_a_report_has_the_integers_of_the_reference(opened):
+    check_report(opened)

@@ -24,6 +24,7 @@ from conforming import (
     LONG_TEXTS,
     NAMES,
     check_declared_texts,
+    check_report,
     corners,
     expressions,
     functions,
@@ -246,3 +247,7 @@ def test_times_in_milliseconds_are_refused_by_their_type(spark, tmp_path):
             if unit == "ms":
                 with pytest.raises(InvalidParameter, match=f"the column '{name}' must hold .*microseconds"):
                     engine_of(source, Layout((name,)))
+
+
+def test_the_statement_of_a_report_has_the_integers_of_the_reference(opened):
+    check_report(opened)

@@ -7,6 +7,8 @@ binom.ppf(1e-9, N, 0.05) beyond 0.9 of the plan fail as well: the 95 % quantile 
 caught. Counts are whole numbers, which widens that by one. The false-alarm rate of all assertions is below 10⁻⁶.
 """
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -16,6 +18,7 @@ from discreet import Policy, Study
 from discreet.engines.base import Exact, Present, Product, Rows, Squares, Total
 from discreet.engines.integers import Integers
 from discreet.release.design import columns as columns_of
+from discreet.release.reports.report import Report
 from studies import Paper, select
 
 GROUPS = 20_000
@@ -90,3 +93,54 @@ def test_control_plans_that_are_too_small_or_too_large_are_seen():
     [sizes], [reach] = found.values(), planned.values()
     assert (sizes > reach * 0.85).sum() > MOST
     assert (sizes > reach * 0.9 * 1.25).sum() < LEAST
+
+
+COPIES = 8_000
+SIZE = 2_000
+REPORT = {
+    "all": "SELECT copy, count(*) AS n FROM data GROUP BY copy",
+    "sexes": "SELECT copy, sex, count(*) AS n, avg(age) AS age FROM data GROUP BY copy, sex",
+    "wards": "SELECT copy, ward, count(*) AS n, sum(age) AS total FROM data GROUP BY copy, ward",
+    "some": "SELECT copy, sex, count(*) AS n FROM data WHERE ward = 'a' GROUP BY copy, sex",
+}
+AGE = 40
+"""Of everybody, between 0 and 1000."""
+
+
+@pytest.mark.parametrize("neighbors", ["change-one", "add-remove"])
+def test_errors_of_a_report_are_what_its_plan_says(neighbors):
+    """A column `copy` is in all tables, and every copy holds the same rows: so many releases of one report."""
+    columns = {
+        "copy": {"keys": f"1..{COPIES}"},
+        "sex": {"keys": ["f", "m"]},
+        "ward": {"keys": ["a", "b", "c", "d"]},
+        "age": {"bounds": [0, 1000], "missing": 0},
+    }
+    kinds = {"copy": pa.int32(), "sex": pa.string(), "ward": pa.string(), "age": pa.int32()}
+    table = pa.table({name: pa.array([], kind) for name, kind in kinds.items()})
+    policy = Policy(source=table, columns=columns, epsilon=10**6, version="1", neighbors=neighbors)
+    plan = Study(policy, ledger=Paper()).report(REPORT, epsilon=1, size=SIZE)
+    each = SIZE // 5  # four wards, and rows of no ward
+    report = Report(b"", plan, plan.epsilon, "")
+    rows = each * math.prod(axis.sizes[-1] for axis in plan.axes if axis.sizes[-1] != 2)
+    report.__dict__["record"] = {"rows": rows if plan.known else None}
+    exact = Exact([Integers(_cells(plan, measure, each)) for measure in plan.design.measures()])
+    report.__dict__["columns"] = plan.design.noisy(exact, plan.terms, plan.epsilon)
+    truths = {"all": {"n": 3 * SIZE}, "sexes": {"n": SIZE, "age": AGE}, "some": {"n": each}}
+    truths["wards"] = {"n": 3 * each, "total": 3 * each * AGE}
+    for line in plan.lines:
+        asked = plan.table_of(line.table)
+        number = next(one for one in asked.numbers if plan._title(asked, one) == line.column)
+        values = report._numbers(asked, number)[0].reshape(COPIES, -1)[:, 0]
+        errors = np.abs(values - truths[line.table][line.column])
+        assert (errors > line.reach * (1 + 1e-9)).sum() <= binom.isf(1e-9, COPIES, 0.05), line
+        assert (errors > line.reach * 0.9).sum() >= binom.ppf(1e-9, COPIES, 0.05), line
+
+
+def _cells(plan, measure, each):
+    """What rows that are alike add to a measure in the cells of all sets of groups, as an engine gives them."""
+    shape = [one.axis.sizes[-1] for one in plan.layout.attributes if one.group is not None]
+    factor = AGE if isinstance(measure, Total) else 1
+    full = np.full(shape, each * factor)
+    others = [tuple(set(range(len(shape))) - set(chosen)) for chosen in plan.design.sets()]
+    return np.concatenate([full.sum(axis=other).ravel() for other in others])

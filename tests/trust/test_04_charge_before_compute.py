@@ -100,7 +100,12 @@ def broken(here, owner, name, *, before) -> list[str]:
     return reads
 
 
-def spent_before_every_read(here, path) -> bool:
+def reported(here):
+    tables = {"places": select("place, count(*), avg(age)", "GROUP BY place"), "all": select("count(*)")}
+    return here.report(tables, epsilon="0.3").release(request_id="one")
+
+
+def spent_before_every_read(here, path, ask=asked) -> bool:
     """Whether each read found a spend on disk."""
     real, fine = DuckDB.fetch, []
 
@@ -109,7 +114,7 @@ def spent_before_every_read(here, path) -> bool:
         return real(self, request)
 
     with mock.patch.object(DuckDB, "fetch", fetch), contextlib.suppress(Broken):
-        asked(here)
+        ask(here)
     return bool(fine) and all(fine)
 
 
@@ -175,6 +180,23 @@ def test_planning_and_printing_read_nothing_and_spend_nothing(tmp_path):
 def test_the_spend_is_on_disk_when_the_engine_is_called(tmp_path):
     with study_of(ROWS, tmp_path / "study.ledger", epsilon=1, version="1") as here:
         assert spent_before_every_read(here, tmp_path / "study.ledger")
+
+
+def test_the_spend_of_a_report_is_on_disk_when_the_engine_is_called(tmp_path):
+    with study_of(ROWS, tmp_path / "study.ledger", epsilon=1, version="1") as here:
+        assert spent_before_every_read(here, tmp_path / "study.ledger", reported)
+
+
+@pytest.mark.parametrize("failure", [EngineFailed("DuckDB could not do it"), KeyboardInterrupt(), MemoryError()])
+def test_a_report_that_fails_after_the_spend_can_be_asked_again_for_nothing(tmp_path, failure):
+    told = EngineFailed if isinstance(failure, MemoryError) else type(failure)
+    with study_of(ROWS, tmp_path / "study.ledger", epsilon=1, version="1") as here:
+        with mock.patch.object(DuckDB, "fetch", side_effect=failure), pytest.raises(told):
+            reported(here)
+        assert here.spent == Fraction(3, 10)
+        content = reported(here).content
+        assert here.spent == Fraction(3, 10)
+        assert reported(here).content == content
 
 
 def test_control_reading_first_and_spending_afterwards_is_caught(tmp_path):

@@ -44,6 +44,7 @@ def test_all_that_must_be_caught_is_there():
         "raises",
         "half its noise",
         "part forgotten",
+        "set forgotten",
     ]
     assert all(any(word in name for name in CONTROLS) for word in wanted)
 
@@ -66,7 +67,7 @@ def test_a_statistic_is_silent_and_shows_what_it_must(name):
 
 def test_every_statistic_is_audited():
     audited = {one.statistic for one in SUBJECTS.values()}
-    assert {*STATISTICS.split(), "laplace_mechanism", "joint question"} <= audited
+    assert {*STATISTICS.split(), "laplace_mechanism", "joint question", "report"} <= audited
     assert {one.neighbors for one in SUBJECTS.values()} == set(RELATIONS)
 
 

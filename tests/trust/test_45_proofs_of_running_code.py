@@ -24,7 +24,8 @@ from discreet.files import answer_file
 from discreet.release import laplace_mechanism as algorithm
 from discreet.release import mechanism
 from discreet.release.question import _VALUES
-from discreet.release.statistics import counts, moments, ranks, response, tree
+from discreet.release.reports.design import ReportDesign
+from discreet.release.statistics import counts, families, moments, ranks, response, tree
 from discreet.release.tape import on_tape
 from discreet.verify import certify, report
 
@@ -94,14 +95,20 @@ SUMS = {"sum(", "avg(", "variance(", "stddev("}
 RANKS = {"median", "quantile", "quantiles", "min", "max", "summary"}
 ASKED_RANKS = {"median(", "quantile(", "min(", "max("}
 MUTANTS = {
-    "the scales of joint designs": (lambda: halved(moments.MomentDesign, "scales"), MOMENTS, SUMS),
+    "the scales of moments alone": (lambda: halved(moments.MomentDesign, "scales"), MOMENTS, SUMS),
     "the scales of counts": (lambda: with_scale(counts, "noisy_columns", 1), {"count"}, {"count("}),
     "the scales of moments": (lambda: with_scale(moments, "noisy_columns", 1), MOMENTS, SUMS),
     "the scale of a histogram": (lambda: with_scale(counts, "noisy_counts", 1), {"histogram"}, set()),
-    "the noise on totals": (lambda: with_scale(mechanism, "_many", 0), MOMENTS | {"count"}, SUMS | {"count("}),
+    "the scales of joint questions": (lambda: halved(families.JointDesign, "scales"), {"joint question"}, set()),
+    "the scales of reports": (lambda: halved(ReportDesign, "scales"), {"report"}, set()),
+    "the noise on totals": (
+        lambda: with_scale(mechanism, "_many", 0),
+        MOMENTS | {"count", "joint question", "report"},
+        SUMS | {"count("},
+    ),
     "the sampler's argument": (
         lambda: with_scale(mechanism, "fill", 1),
-        MOMENTS | {"count", "histogram"},
+        MOMENTS | {"count", "histogram", "joint question", "report"},
         SUMS | {"count("},
     ),
     "the noise of a tree": (lambda: with_scale(tree, "fill", 1), {"cdf", "quantiles"}, set()),
@@ -124,7 +131,7 @@ MUTANTS = {
         set(),
     ),
     "the noise of arrays on a tape": (lambda: with_scale_on_tape(mechanism, "_many", 0), MOMENTS | {"count"}, set()),
-    "the noise of a file": (with_shares_of_a_file, set(), SUMS | {"count("}),
+    "the noise of a file": (with_shares_of_a_file, {"joint question"}, SUMS | {"count("}),
     **{
         f"Terms.{name}": (lambda name=name: halved(Terms, name), statistics, asked)
         for name, statistics, asked in (
@@ -133,6 +140,7 @@ MUTANTS = {
             ("variance", {"variance", "std", "mean_and_std", "summary"}, {"variance(", "stddev("}),
             ("ranks", {"median", "quantile", "quantiles", "summary"}, {"median(", "quantile("}),
             ("tree", {"cdf", "quantiles"}, set()),
+            ("family", {"report"}, set()),  # those of joint questions are kept
         )
     },
 }
@@ -187,7 +195,7 @@ def test_with_half_of_its_noise_a_statistic_loses_its_certificate(mutant):
     assert all(any(name.startswith(one) for name in found) for one in asked)
 
 
-@pytest.mark.parametrize("mutant", ["the scales of counts", "the scale of a histogram", "the scales of joint designs"])
+@pytest.mark.parametrize("mutant", ["the scales of counts", "the scale of a histogram", "the scales of reports"])
 def test_with_half_of_its_noise_verify_fails(mutant):
     quick = dict.fromkeys(("subjects", "controls", "_replays"), mock.Mock(return_value=[]))
     with mock.patch.multiple(report, **quick, _certificates=mock.Mock(return_value=near(mutant))):

@@ -7,7 +7,7 @@ counts of units and what rests on a public number of rows have shares of their o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -155,13 +155,13 @@ def shared(
 def _weighed(query: Query, weights: Mapping[str, Any]) -> dict[str, Fraction]:
     """The weights by private name."""
     weighed = by_number(query, "weights", weights)
-    refuse_extreme(weighed)
+    refuse_heavy(weighed.values())
     return weighed
 
 
-def refuse_extreme(weights: Mapping[str, Fraction]) -> None:
-    """Refuse weights that leave nothing for the others."""
-    if not all(1 / _HEAVIEST <= weight <= _HEAVIEST for weight in weights.values()):
+def refuse_heavy(weights: Iterable[Fraction]) -> None:
+    """Refuse weights beside which others are nothing."""
+    if not all(1 / _HEAVIEST <= weight <= _HEAVIEST for weight in weights):
         raise InvalidParameter("a weight must lie between 1/1000000 and 1000000")
 
 

@@ -128,11 +128,12 @@ class Study(Askable[Plan]):
 
         All tables agree with each other. Nothing is read, nothing is spent.
         """
-        from discreet.release.reports.plan import report_plan
+        from discreet.release.reports.planner import report_plan
 
         if not isinstance(tables, Mapping):
             raise InvalidParameter('tables must be given by name, as in {"by_county": "SELECT …"}')
         refuse_names(tables)
+        _ = self.schema  # what is wrong with the data is wrong with no table
         return report_plan(self, {name: self._parsed(name, text) for name, text in tables.items()}, **terms)
 
     def _parsed(self, name: str, text: str) -> Query:

@@ -229,7 +229,7 @@ class Desk:
         except DiscreetError as error:
             raise _plan_refusal(error, question) from None
         most = self._limits.most_numbers
-        full = math.prod(attribute.axis.sizes[-1] for attribute in plan.asked.attributes if attribute.group is not None)
+        full = math.prod(axis.axis.sizes[-1] for axis in plan.layout.attributes if axis.group is not None)
         _refuse_more("A report", "measured cells", plan.design.cells, _MEASURED * most)
         if plan.integers:
             _refuse_more("A report with integers", "cells of all columns together", full, most)

@@ -187,8 +187,8 @@ def measured_text(plan: ReportPlan) -> str:
 
 def _axis_name(plan: ReportPlan, index: int, level: int) -> str:
     """What tables call a column on a level, or what it is called in the data."""
-    attribute = plan.asked.attributes[index]
-    for table in plan.asked.tables:
+    attribute = plan.layout.attributes[index]
+    for table in plan.layout.tables:
         for group, own in zip(table.query.groups, table.groups, strict=True):
             for title, output in table.query.outputs:
                 if own == (index, level) and output == Named(group.name):

@@ -68,7 +68,7 @@ def save(report: Report, folder: str | PathLike[str], *, force: bool = False) ->
 
 def targets(plan: ReportPlan, folder: Path) -> list[Path]:
     """The files of a report: its page, its tables, its record, its rows."""
-    tables = [f"{table.name}.{form}" for table in plan.asked.tables for form in _FORMS]
+    tables = [f"{table.name}.{form}" for table in plan.layout.tables for form in _FORMS]
     rows = [plan.rows] if plan.rows is not None else []
     return [folder / name for name in (_PAGE, *tables, record_name(plan), *rows)]
 
@@ -132,7 +132,7 @@ def _section(name: str, answer: Answer, drawn: bool) -> str:
 
 def _method(report: Report) -> str:
     plan, record = report.plan, report.record
-    of = f"{_many(len(plan.asked.tables), 'table')} of this report"
+    of = f"{_many(len(plan.layout.tables), 'table')} of this report"
     terms = {"confidence": str(plan.confidence), "simultaneous": plan.simultaneous}
     parts = {
         "What is promised": paragraphs(*cost(report), *_promise(record)),
@@ -149,7 +149,7 @@ def _method(report: Report) -> str:
 
 def _promise(record: dict[str, Any]) -> Iterable[str]:
     if record["unit"] != "row":
-        yield f"Up to {record['max_rows']:,} rows of one {record['unit']} count; further rows are left out."
+        yield f"At most {_many(record['max_rows'], 'row')} of each {record['unit']} counts; further ones are left out."
     delta = "no δ but that of the discovered keys" if "discovered" in record else "no δ"
     yield f"This holds whatever else anybody knows, for all tables together, and there is {delta}."
 
@@ -164,7 +164,7 @@ def _measurement(plan: ReportPlan) -> Iterable[str]:
     )
     if plan.known:
         yield "The number of all rows is public."
-    for attribute in plan.asked.attributes:
+    for attribute in plan.layout.attributes:
         if attribute.number is not None:
             of = attribute.number.of
             name = of.of.name if isinstance(of.of, Column) else text(of.of)
@@ -202,8 +202,8 @@ def _of_rows(report: Report) -> Iterable[str]:
     plan = report.plan
     names = [
         table.name
-        for table in plan.asked.tables
-        if any(number.statistic == "count" and number.attribute not in plan.asked.halves for number in table.numbers)
+        for table in plan.layout.tables
+        if any(number.statistic == "count" and number.attribute not in plan.layout.halves for number in table.numbers)
     ]
     yield "These rows are synthetic: they are made of the noisy cells alone, and no row is that of a person."
     near = "exactly" if plan.integers else "up to rounding, and with no count below 0"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from discreet.draw.coin import flips
 from discreet.draw.entropy import keystream
 from discreet.draw.vector import fill
-from discreet.verify.subjects import joint_question
+from discreet.verify.subjects import joint_question, small_report
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +42,7 @@ class Control:
 def controls() -> list[Control]:
     """The broken mechanisms that an audit must catch."""
     five, rows, whole = [5] * 20, [(0, 0)] * 4, Fraction(1)
+    cells = [(0, 0), (0, 1), (1, 0)]
     wide = Fraction(10)  # values are declared to lie in [0, 10]
     # name, mechanism, a data set, its neighbour, draws
     table: list[tuple[str, Callable[..., Any], Any, Any, int]] = [
@@ -55,6 +56,7 @@ def controls() -> list[Control]:
         ("a group without rows is left out", _observed_groups, [0, 1], [0, 0], 1_000),
         ("a joint question at half its noise", _joint(epsilon=Fraction(2)), rows, [*rows, (10, 10)], 20_000),
         ("a joint question, a part forgotten", _joint(parts=(whole, whole)), rows, [*rows, (10, 10)], 20_000),
+        ("a report, a set forgotten", _report(parts=(whole, whole)), cells, [*cells, (1, 1)], 20_000),
     ]
     return [
         Control(name=name, mechanism=mechanism, x=x, x_neighbor=other, draws=draws)
@@ -117,9 +119,9 @@ def _float_sum(x: list[float]) -> float:
     return float(np.clip(np.array(x), 0, 10).sum())  # which lets NaN through
 
 
-_joint = partial(joint_question, "add-remove")
-"""The number of rows and the product of two columns, by the code that releases; given parts that add up to more than ε,
-each has its noise as if the other cost nothing."""
+_joint, _report = partial(joint_question, "add-remove"), partial(small_report, "add-remove")
+"""The number of rows and the product of two columns, and two sets of a report, by the code that releases; given parts
+that add up to more than ε, each has its noise as if the other cost nothing."""
 
 
 def _observed_groups(x: list[int], size: int) -> NDArray[np.int64]:

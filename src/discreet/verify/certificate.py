@@ -1,6 +1,6 @@
 """Certificates: an exact upper bound on the privacy loss of a release, that anyone can compute again.
 
-    certificate = certify(plan)                                          a plan of a study: nothing is read or spent
+    certificate = certify(plan)                                          a plan of a study or of a report: it is free
     certificate = certify("mean", bounds=(0, 120), epsilon="0.1")        a statistic of an array, by its parameters
     certificate = certify(release, bounds=(0, 120), n=1000)              a release that was made
     certificate.save("mean.certificate.json"); check("mean.certificate.json")
@@ -31,8 +31,9 @@ from discreet.files.writer import write
 from discreet.formats import shown
 from discreet.release.plan import Plan
 from discreet.release.release import Release
+from discreet.release.reports.plan import ReportPlan
 from discreet.verify.loss import Part, fields_of, part_from
-from discreet.verify.parts import NAMES, certified_twin, parts_of_plan
+from discreet.verify.parts import NAMES, certified_twin, parts_of_plan, parts_of_report
 
 _FORMAT = 1
 _BITS = 192
@@ -111,17 +112,19 @@ class Certificate:
         return "\n".join([head, *lines, f"  covers {COVERS}"])
 
 
-def certify(subject: Plan | Release | str, **given: Any) -> Certificate:
-    """The certificate of a plan, of a release of an array, or of a statistic by its name and parameters.
+def certify(subject: Plan | ReportPlan | Release | str, **given: Any) -> Certificate:
+    """The certificate of a plan or a report's plan, of a release of an array, or of a statistic by name and parameters.
 
     >>> certify("count", epsilon="0.1").holds
     True
     """
     if isinstance(subject, Release):
         return _of_release(subject, **given)
-    if isinstance(subject, Plan):
-        policy, query, parts = subject.study.policy, subject.canonical, parts_of_plan(subject)
-        epsilon, neighbors, unit, rows = subject.cost, str(policy.neighbors), policy.unit, policy.max_rows or 1
+    if isinstance(subject, Plan | ReportPlan):
+        policy, query = subject.study.policy, subject.canonical
+        parts = parts_of_report(subject) if isinstance(subject, ReportPlan) else parts_of_plan(subject)
+        epsilon, neighbors = subject.epsilon if isinstance(subject, ReportPlan) else subject.cost, str(policy.neighbors)
+        unit, rows = policy.unit, policy.max_rows or 1
     elif isinstance(subject, str):
         _, parts = certified_twin(subject, **given)
         epsilon, neighbors, unit, rows = _sum(part.epsilon for part in parts), parts[0].neighbors, "row", 1

@@ -1,16 +1,19 @@
-"""The law of a joint design, and a check on rows that the totals of moments obey theirs."""
+"""The laws of joint designs and of reports, and a check on rows that their totals obey them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Present, Product, Rows, Squares, Total
 from discreet.errors import InvalidParameter
+from discreet.release.reports.design import ReportDesign
 from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.verify.loss import Part
@@ -41,6 +44,56 @@ def _units(design: JointDesign, index: int) -> list[int]:
     column = design.columns[index]
     halves = [column.grid.width**2] * 3 if column.squares else [column.grid.width] * 2
     return [*halves, 1] if column.of.missing is None else halves
+
+
+def report_law(design: ReportDesign) -> tuple[dict[str, Fraction], list[int]]:
+    """A family for each measured set: for each of its columns what a row that is wholly in it adds, and its cells."""
+    facts: dict[str, Fraction] = {}
+    sizes = []
+    for number, (levels, _) in enumerate(design.measured):
+        cells, groups = [[1]], 1
+        for attribute, level in zip(design.attributes, levels, strict=True):
+            if level and attribute.number is not None:
+                of, width = attribute.number.of, attribute.number.grid.width
+                cells.append([width, width, 1] if of.missing is None else [width, width])
+            elif level:
+                groups *= attribute.axis.sizes[level]
+        units = [math.prod(chosen) for chosen in product(*cells)]
+        facts |= {f"{number}.{cell}": Fraction(unit) for cell, unit in enumerate(units)}
+        sizes += [groups] * len(units)
+    return facts, sizes
+
+
+def require_report_totals(design: ReportDesign, part: Part, sizes: list[int]) -> None:
+    """Refuse a report some row of which moves the cells of a set by more than one row."""
+    numbers = [(index, one.number) for index, one in enumerate(design.attributes) if one.number is not None]
+    choices: list[list[Any]] = [
+        [*_points(one.grid.width, len(numbers)), *([None] if one.of.missing is None else [])] for _, one in numbers
+    ]
+    shape = [attribute.axis.sizes[-1] for attribute in design.attributes if attribute.group is not None]
+    places = [[*range(size)] if size <= 3 else [0, size // 2, size - 1] for size in shape]
+    units, families = list(part.facts.values()), [name.partition(".")[0] for name in part.facts]
+    for row in _rows([*places, *choices]):
+        at, values = row[: len(shape)], dict(zip((one.value for _, one in numbers), row[len(shape) :], strict=True))
+        columns = design.totals([_in_sets(_integer(one, values, {}), at, shape, design) for one in design.measures()])
+        moved: dict[str, Fraction] = dict.fromkeys(families, Fraction(0))
+        for family, unit, column, size in zip(families, units, columns, sizes, strict=True):
+            array = np.asarray(column.array)
+            if array.size != size:
+                raise InvalidParameter(f"a set of {part.statistic} has other cells than its columns")
+            moved[family] += int(np.abs(array).sum()) / unit
+        if max(moved.values()) > 1:
+            raise InvalidParameter(f"a row moves the cells of {part.statistic} by more than their law says")
+
+
+def _in_sets(value: int, at: Sequence[int], shape: list[int], design: ReportDesign) -> list[int]:
+    """What one row adds to a measure, in the cells of all sets of groups, as an engine gives them."""
+    found: list[int] = []
+    for chosen in design.sets():
+        cells = np.zeros([shape[index] for index in chosen], object)
+        cells[tuple(at[index] for index in chosen)] = value
+        found += cells.reshape(-1).tolist()
+    return found
 
 
 def require_totals(design: MomentDesign | JointDesign, part: Part, *, known: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The parts of a release as they are drawn: of a plan, of a statistic of an array, of Algorithm 1.
+"""The parts of a release as they are drawn: of a plan, a report, a statistic of an array, Algorithm 1.
 
 The code that releases is run on zeros, and what it asks of the samplers is written down (`recorded`): scales, steps and
 rates are those. All ways to release are run: to a table and to a file, with a ledger and without one, numbers, lists
@@ -9,6 +9,7 @@ that a wrong scale cannot change the law it is judged by. No data is read.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import partial
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from discreet import arrays
+from discreet.ask.policy import Policy
 from discreet.ask.query import CountUnits
 from discreet.ask.statistics import STATISTICS
 from discreet.draw.coin import Logistic
@@ -29,6 +31,8 @@ from discreet.release.design import Released
 from discreet.release.laplace_mechanism import laplace_mechanism
 from discreet.release.plan import Plan
 from discreet.release.question import noting_designs
+from discreet.release.reports.design import ReportDesign
+from discreet.release.reports.plan import ReportPlan
 from discreet.release.split import Share
 from discreet.release.statistics.counts import CountDesign, HistogramDesign, KnownCount
 from discreet.release.statistics.cumulative import TreeDesign
@@ -36,7 +40,7 @@ from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.ranks import VALUE_PART, ExtremeDesign, QuantileDesign
 from discreet.release.statistics.response import randomized_response
-from discreet.verify.joint import joint_law, require_totals
+from discreet.verify.joint import joint_law, report_law, require_report_totals, require_totals
 from discreet.verify.loss import Part
 from discreet.verify.recorded import Draw, recorded, recording
 
@@ -55,6 +59,43 @@ def parts_of_plan(plan: Plan) -> list[Part]:
     return parts
 
 
+def parts_of_report(plan: ReportPlan) -> list[Part]:
+    """All measured sets of a report as one part, in which each is a family."""
+    policy, design = plan.study.policy, plan.design
+    facts, sizes = report_law(design)
+    about = _about(policy, f"{len(plan.layout.tables)} tables", plan.epsilon, max(sizes, default=1))
+    zeros: list[Any] = [column(np.zeros(sum(_cells_of(design)), np.int64)) for _ in design.measures()]
+    with recording() as draws:
+        plan.drawn(Exact(zeros), lambda: Exact(0))
+    everybody = policy.neighbors == "change-one" and plan.layout.where is None and plan.study.engine.public_size
+    _take_public(draws, everybody and policy.unit_column is None, about)
+    draw = _next(draws, "sums", about)
+    steps = tuple(Fraction(step) for step in draw.terms[: len(sizes)])
+    part = Part(**about, law="families", facts=facts, scales=draw.scales_of(sizes), steps=steps)
+    _nothing_more(draws, about)
+    require_report_totals(design, part, sizes)
+    return [part]
+
+
+def _cells_of(design: ReportDesign) -> list[int]:
+    """The cells of each set of groups that an engine counts by."""
+    shape = [attribute.axis.sizes[-1] for attribute in design.attributes if attribute.group is not None]
+    return [math.prod(shape[index] for index in chosen) for chosen in design.sets()]
+
+
+def _about(policy: Policy, statistic: str, epsilon: Fraction, cells: int) -> About:
+    """What one unit may do, from the policy."""
+    rows = 1 if policy.unit_column is None else policy.max_rows or 1
+    return {
+        "statistic": statistic,
+        "neighbors": policy.neighbors,
+        "epsilon": epsilon,
+        "rows": rows,
+        "spread": min(rows, policy.max_groups or rows),
+        "cells": cells,
+    }
+
+
 def parts_by_share(plan: Plan) -> list[list[Part]]:
     titles = plan.titles()
     return [_parts_of_share(share, plan, titles) for share in plan.shares]
@@ -62,15 +103,7 @@ def parts_by_share(plan: Plan) -> list[list[Part]]:
 
 def _parts_of_share(share: Share, plan: Plan, titles: dict[str, str]) -> list[Part]:
     policy, query = plan.study.policy, plan.query
-    rows = 1 if policy.unit_column is None else policy.max_rows or 1
-    about: About = {
-        "statistic": ", ".join(titles[name] for name in share.design.names),
-        "neighbors": policy.neighbors,
-        "epsilon": share.epsilon,
-        "rows": rows,
-        "spread": min(rows, policy.max_groups or rows),
-        "cells": plan.cells,
-    }
+    about = _about(policy, ", ".join(titles[name] for name in share.design.names), share.epsilon, plan.cells)
     everybody = policy.neighbors == "change-one" and query.where is None and not query.groups
     everybody &= plan.study.engine.public_size
     if isinstance(share.design, MomentDesign):

@@ -7,7 +7,7 @@ A call on a ledger keeps its draws on a tape, in other types: both ways are run,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,13 +31,26 @@ class Draw:
     notes: tuple[Noted, ...]
 
     def scales(self, columns: int) -> tuple[tuple[Fraction, ...], int]:
-        """The noise scale of each column, and the number of values with noise in a column."""
-        each = [note.parameter for note in self.notes for _ in range(note.count) if note.law == "laplace"]
-        size, remainder = divmod(len(each), columns)
-        scales = tuple(min(each[index * size : (index + 1) * size], default=Fraction(0)) for index in range(columns))
-        if remainder or not size or any(note.law != "laplace" for note in self.notes):
+        """The scale of the noise on each of so many columns, and on how many numbers of each it lies."""
+        size = sum(note.count for note in self.notes) // columns
+        return self.scales_of([size] * columns), size
+
+    def scales_of(self, sizes: Sequence[int]) -> tuple[Fraction, ...]:
+        """The least scale of the noise on the numbers of each column, of which each has so many."""
+        left = [(note.parameter, note.count) for note in reversed(self.notes) if note.law == "laplace"]
+        found = []
+        for size in sizes:
+            scales, missing = [], size
+            while missing and left:
+                scale, many = left.pop()
+                if many > missing:
+                    left.append((scale, many - missing))
+                scales.append(scale)
+                missing -= min(many, missing)
+            found.append(Fraction(0) if missing else min(scales, default=Fraction(0)))
+        if left or not all(found) or any(note.law != "laplace" for note in self.notes):
             raise InvalidParameter(f"a draw of {self.kind} must have noise on each of its numbers")
-        return scales, size
+        return tuple(found)
 
     def rates(self, groups: int) -> tuple[Fraction, Fraction, Fraction]:
         """Of a choice in so many groups its share, and what it pays for each rank beyond its aim and short of it."""

@@ -1,7 +1,7 @@
 """What `discreet verify` shows: certificates, replays, audits and caught controls, made on the reader's own machine.
 
-    certificates   a plan for each statistic and relation, and each statistic of an array: an exact upper bound on the
-                   loss of the noise and the designs, from what the code that releases draws
+    certificates   a plan for each statistic and relation, joint questions and reports, and each statistic of an array:
+                   an exact upper bound on the loss of the noise and the designs, from what the code that releases draws
     replays        questions about columns that are missing throughout, run again with one row changed: no integer that
                    the engine hands over moves by more than Δ
     audits         each statistic at ε = 1, by its outputs alone: a lower bound, above ε in one run of 10⁹ at most
@@ -25,6 +25,8 @@ import pyarrow as pa
 from discreet.ask.policy import Policy
 from discreet.ask.statistics import STATISTICS
 from discreet.errors import InvalidParameter
+from discreet.release.plan import Plan
+from discreet.release.reports.plan import ReportPlan
 from discreet.release.study import Study
 from discreet.verify.auditor import Audit, audit
 from discreet.verify.broken import Control, controls
@@ -48,6 +50,13 @@ _OTHERS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 _MISSING = {"dropped": "age", "replaced": "pay"}
 """Columns in which every value is missing, and what the policy does with that."""
+
+_TABLES = {
+    "places": "SELECT place, count(*), avg(age) FROM data GROUP BY place",
+    "both": "SELECT place, well, count(*), sum(pay) FROM data GROUP BY place, well",
+    "some": "SELECT count(*) FROM data WHERE place = 'north'",
+}
+"""A report with group columns, halves of numbers, and a condition."""
 
 _ROWS = 10
 
@@ -144,6 +153,8 @@ def _certificates() -> Iterator[tuple[str, str, Callable[[], Certificate]]]:
                     for groups in ("", " GROUP BY place"):
                         plan = study.sql(" ".join(["SELECT", aggregate, "FROM data", groups]), epsilon=EPSILON)
                         yield f"{aggregate}{groups}{', by who' if unit else ''}", neighbors, partial(certify, plan)
+                for name, joint in _together(study):
+                    yield f"{name}{', by who' if unit else ''}", neighbors, partial(certify, joint)
     for name, given in [(row.name, given) for row in STATISTICS.values() for given in row.examples]:
         for neighbors in RELATIONS:
             for title, whole in (("integers", True), ("floats", False)):
@@ -151,6 +162,14 @@ def _certificates() -> Iterator[tuple[str, str, Callable[[], Certificate]]]:
                 yield f"{name} of {title}", neighbors, partial(certify, name, **terms)
     for name, given in _OTHERS:
         yield name, "change-one", partial(certify, name, epsilon=EPSILON, **given)
+
+
+def _together(study: Study) -> Iterator[tuple[str, Plan | ReportPlan]]:
+    """Questions and a report whose numbers are measured together."""
+    asked = "SELECT count(*), avg(age), avg(pay), stddev(pay) FROM data"
+    yield "joint question of 4 numbers", study.sql(asked, epsilon=EPSILON)
+    yield "joint question of 4 numbers GROUP BY place", study.sql(f"{asked} GROUP BY place", epsilon=EPSILON)
+    yield "report of 3 tables", study.report(_TABLES, epsilon=EPSILON)
 
 
 def _replays() -> Iterator[tuple[str, str, Callable[[], Replay]]]:

@@ -2,8 +2,8 @@
 
 Designs of a study release many groups at once, each with noise of its own: groups with the same true integers are
 independent draws of one release. `x` is then those integers, and its neighbor the worst that one unit can make of them.
-A joint question is about rows: `x` lists them, and its totals are those of its design. Quantiles, minimum and maximum
-are released one by one.
+A joint question or a report is about rows: `x` lists them, and its totals are those of its design. Quantiles, minimum
+and maximum are released one by one.
 """
 
 from __future__ import annotations
@@ -18,11 +18,16 @@ from numpy.typing import NDArray
 
 from discreet import arrays
 from discreet.ask.expression import Column
-from discreet.ask.query import Count, Moment
+from discreet.ask.keys.column import Keys
+from discreet.ask.query import Count, Group, Moment
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Exact, OnGrid, Product, Total
+from discreet.engines.integers import Integers
 from discreet.release.design import Released, items
 from discreet.release.laplace_mechanism import laplace_mechanism
+from discreet.release.reports.axes import Axis
+from discreet.release.reports.design import ReportDesign
+from discreet.release.reports.tables import Attribute
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
@@ -49,6 +54,7 @@ def subjects() -> list[Subject]:
     """All statistics, each on a pair of neighbours that shows much of ε."""
     change, remove = "change-one", "add-remove"
     many, ages, rows = 1_000_000, [0, 3, 5, 5, 9] * 2, [(0, 0)] * 4
+    cells = [(0, 0), (0, 1), (1, 0)]
     median, ninth = _array("median", change, 1, confidence=None), _array("quantile", remove, 1, "0.9", confidence=None)
     return [
         Subject("count", change, _counts(change, 1), [40], [41], many, least=0.9),
@@ -68,6 +74,8 @@ def subjects() -> list[Subject]:
         Subject(
             "joint question", change, joint_question(change), rows, [*rows[1:], (10, 10)], 50_000, 2**13, least=0.5
         ),
+        Subject("report", remove, small_report(remove), cells, [*cells, (1, 1)], 50_000, 2**14, least=0.6),
+        Subject("report", change, small_report(change), cells, [*cells[1:], (1, 1)], 50_000, 2**14, least=0.5),
         Subject("randomized_response", change, _response, 0, 1, many, least=0.9),
         Subject("laplace_mechanism", change, _algorithm, 0, 1, many, least=0.9),
         Subject("laplace_mechanism on floats", change, _algorithm, 0.0, 1.0, many, least=0.9),
@@ -119,6 +127,37 @@ def joint_question(
         return _release(design, totals, neighbors, 1, epsilon)
 
     return release
+
+
+def small_report(
+    neighbors: str, *, epsilon: Fraction = EPSILON, parts: tuple[Fraction, Fraction] = (Fraction(1, 4), Fraction(3, 4))
+) -> Callable[..., Any]:
+    """The tables by x, by y and by both of rows (x, y) of 0 and 1, from two sets: x, and x × y. The parts are of ε.
+
+    A third column says which of many releases a row is for: it is in both sets, so that each has noise of its own.
+    """
+    tables = [(1, 0, 1), (0, 1, 1), (1, 1, 1)]
+
+    def release(x: list[tuple[int, int]], size: int) -> NDArray[Any]:
+        columns = [_keys("x", 2), _keys("y", 2), _keys("release", size)]
+        measured = ((tables[0], parts[0]), (tables[2], parts[1]))
+        design = ReportDesign(attributes=tuple(columns), measured=measured)
+        counts = np.zeros((2, 2), np.int64)
+        np.add.at(counts, tuple(np.array(x).T), 1)
+        cells = np.concatenate([np.repeat(some.ravel(), size) for some in (counts.sum(axis=1), counts)])
+        terms = Terms(rows=1, spread=1, replaced=neighbors == "change-one", public=False, cells=design.cells)
+        exact: Exact[list[Any]] = Exact([Integers(cells)])
+        fit = design.fit(design.noisy(exact, terms, epsilon), None)
+        estimates = [numerators / below for numerators, below in map(fit.table, tables)]
+        return np.concatenate([np.asarray(one, np.float64).reshape(-1, size) for one in estimates]).T
+
+    return release
+
+
+def _keys(name: str, size: int) -> Attribute:
+    """A group column with so many keys, of which every row has one."""
+    group = Group(name, Column(name, "number"), Keys.numbers(range(size)), None)
+    return Attribute(Axis((1, size)), ("", name), group=group)
 
 
 def _total(measure: Any, rows: list[tuple[int, int]]) -> int:

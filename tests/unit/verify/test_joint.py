@@ -1,4 +1,4 @@
-"""Certificates of joint designs: what the families of a question lose, said apart from the code that releases them."""
+"""Certificates of joint questions and reports: what their families lose, said apart from the code that releases."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -7,8 +7,10 @@ from unittest import mock
 import pytest
 
 from discreet.errors import InvalidParameter
+from discreet.release.reports.design import ReportDesign
+from discreet.release.reports.plan import ReportPlan
 from discreet.release.statistics.families import JointDesign
-from discreet.verify import certify
+from discreet.verify import certify, check
 from discreet.verify.loss import Part
 from discreet.verify.parts import parts_of_plan
 from studies import Paper, select, study_of
@@ -101,3 +103,67 @@ def test_the_loss_of_columns_is_that_of_a_row_that_comes_or_takes_another_s_plac
     part = Part(**about, scales=tuple(map(Fraction, (24, 8, 4))), steps=(Fraction(1),) * 3)
     assert part.loss == max(Fraction(12, 24) + Fraction(4, 8), Fraction(6, 24) + Fraction(2, 8) + Fraction(1, 4))
     assert replace(part, scales=tuple(map(Fraction, (24, 8, 1)))).loss == Fraction(6, 24) + Fraction(2, 8) + 1
+
+
+TABLES = {
+    "places": "SELECT place, count(*), avg(age) FROM data GROUP BY place",
+    "levels": "SELECT place, level, count(*), sum(age), avg(pay) FROM data GROUP BY place, level",
+    "some": "SELECT count(*), avg(well) FROM data WHERE place = 'north'",
+}
+
+
+def report_of(neighbors, columns=None, **more):
+    study = study_of(ROWS, Paper(), neighbors=neighbors, **(columns or {}), **more)
+    return study.report(TABLES, epsilon=1)
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "change-one"])
+@pytest.mark.parametrize("columns", [{}, FULL])
+@pytest.mark.parametrize("unit", [{}, {"unit": "who", "max_rows": 3, "max_groups": 2}])
+def test_a_report_loses_nearly_all_of_epsilon_and_not_more(neighbors, columns, unit, tmp_path):
+    plan = report_of(neighbors, columns, **unit)
+    [part] = certify(plan).parts
+    assert part.law == "families"
+    assert len({name.partition(".")[0] for name in part.facts}) == len(plan.measured) > 1
+    assert Fraction(99, 100) < part.loss <= part.epsilon == 1
+    certify(plan).save(tmp_path / "report.certificate.json")
+    assert check(tmp_path / "report.certificate.json").loss == part.loss
+
+
+def test_the_certificate_of_a_report_counts_every_measured_set():
+    """A set that is forgotten in Δ: those of the others are drawn as if it cost nothing."""
+    plan = report_of("add-remove")
+    real = ReportDesign.scales
+
+    def forgetful(self, terms, epsilon):
+        left = 1 - self.measured[-1][1]
+        return [scale * left for scale in real(self, terms, epsilon)]
+
+    with mock.patch.object(ReportDesign, "scales", forgetful):
+        assert not certify(plan).holds
+    (levels, part), *rest = plan.measured
+    assert not certify(replace(plan, measured=((levels, part + Fraction(1, 4096)), *rest))).holds
+
+
+def test_a_set_in_which_a_row_counts_twice_is_refused():
+    plan = report_of("add-remove")
+    real = ReportDesign._columns
+
+    def doubled(self, levels, found):
+        return (
+            [2 * column for column in real(self, levels, found)]
+            if sum(map(bool, levels)) > 1
+            else real(self, levels, found)
+        )
+
+    with mock.patch.object(ReportDesign, "_columns", doubled), pytest.raises(InvalidParameter, match="moves the cells"):
+        certify(plan)
+
+
+def test_a_number_of_rows_that_is_private_is_not_opened():
+    plan = report_of("add-remove")
+    with (
+        mock.patch.object(ReportPlan, "known", property(lambda _: True)),
+        pytest.raises(InvalidParameter, match="takes a number of rows as public"),
+    ):
+        certify(plan)

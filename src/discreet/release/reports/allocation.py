@@ -22,6 +22,7 @@ from itertools import combinations, product
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.release.reports.axes import Axis, Floats, Levels
 
@@ -78,23 +79,33 @@ def allocated(
     parts = sorted({part for target in targets for part in product(*(range(level + 1) for level in target.levels))})
     if known and len(parts) > 1:
         parts = [part for part in parts if any(part)]
-    told = tells(axes, parts, sets)
+    information = information_of(axes, parts, sets)
     wanted = np.array([[_spread(target, part) for part in parts] for target in targets], np.float64)
-    wanted *= np.array([[target.weight] for target in targets])
-    used = np.flatnonzero(told.any(axis=0))
-    shares = _starts(used.size, int(np.clip(_WORK // told.size, *_STARTS)))
+    weights = np.array([[target.weight] for target in targets])
+    wanted *= weights / weights.max()
+    used = np.flatnonzero(information.any(axis=0))
+    shares = _starts(used.size, int(np.clip(_WORK // information.size, *_STARTS)))
     for many, steps in _ROUNDS:
-        shares = _descended(wanted, told[:, used], shares, steps, largest)[:many]
-        kept = np.any(shares > (_LEAST if many == 1 else 1e-9), axis=0)
-        for row in told[:, used]:  # of every part that is wanted some set must tell, however little it weighs
-            if not row[kept].any():
-                kept[np.argmax(shares.max(axis=0) * (row > 0))] = True
+        shares = _descended(wanted, information[:, used], shares, steps, largest)[:many]
+        kept = np.asarray((shares > (_LEAST if many == 1 else 1e-9)).any(axis=0))
+        kept[_needed(information[:, used], shares[0], kept)] = True
         used, shares = used[kept], shares[:, kept] / shares[:, kept].sum(axis=1, keepdims=True)
-    counts = np.maximum(np.floor(shares[0] * _GRAIN).astype(int), 1)
-    last = np.argsort(counts - shares[0] * _GRAIN)[: max(_GRAIN - counts.sum(), 0)]
-    counts[last] += 1
-    counts[counts.argmax()] += _GRAIN - counts.sum()  # their sum is 1
-    return tuple((sets[index], Fraction(int(count), _GRAIN)) for index, count in zip(used, counts, strict=True))
+    return tuple((sets[index], part) for index, part in zip(used, _rounded(shares[0]), strict=True))
+
+
+def _needed(information: Floats, shares: Floats, kept: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Sets that must be kept: of each part that none of the others tells of, the one that tells most."""
+    untold = ~(information[:, kept] > 0).any(axis=1)
+    return np.asarray((information[untold] * shares**2).argmax(axis=1), np.int64)
+
+
+def _rounded(shares: Floats) -> list[Fraction]:
+    """Shares as multiples of 1/4096, none of them 0, that add up to exactly 1."""
+    counts = np.maximum(np.floor(shares * _GRAIN).astype(int), 1)
+    left = _GRAIN - int(counts.sum())
+    counts[np.argsort(counts - shares * _GRAIN)[: max(left, 0)]] += 1
+    counts[counts.argmax()] += min(left, 0)
+    return [Fraction(int(count), _GRAIN) for count in counts]
 
 
 def variance(axes: tuple[Axis, ...], target: Target, measured: Measured, *, known: bool) -> float:
@@ -103,8 +114,8 @@ def variance(axes: tuple[Axis, ...], target: Target, measured: Measured, *, know
     if not parts:
         return 0.0
     shares = np.array([float(part) for _, part in measured])
-    told = tells(axes, parts, [levels for levels, _ in measured]) @ shares**2
-    return 2 * float(np.array([_spread(target, part) for part in parts]) @ (1 / told))
+    information = information_of(axes, parts, [levels for levels, _ in measured]) @ shares**2
+    return 2 * float(np.array([_spread(target, part) for part in parts]) @ (1 / information))
 
 
 def cells_of(axes: tuple[Axis, ...], levels: Levels) -> int:
@@ -117,14 +128,14 @@ def below(part: Levels, levels: Levels) -> bool:
     return all(low <= high for low, high in zip(part, levels, strict=True))
 
 
-def tells(axes: tuple[Axis, ...], parts: Sequence[Levels], sets: Sequence[Levels]) -> Floats:
+def information_of(axes: tuple[Axis, ...], parts: Sequence[Levels], sets: Sequence[Levels]) -> Floats:
     """For each part what each set tells of it, at a part of ε of 1."""
     inner, outer = np.array(parts, np.int64), np.array(sets, np.int64)
-    found = np.ones((len(parts), len(sets)))
+    information = np.ones((len(parts), len(sets)))
     for index, axis in enumerate(axes):
         sizes, low, high = np.array(axis.sizes, np.float64), inner[:, index, None], outer[None, :, index]
-        found *= np.where(low <= high, sizes[low] / sizes[high], 0.0)
-    return found
+        information *= np.where(low <= high, sizes[low] / sizes[high], 0.0)
+    return information
 
 
 def _spread(target: Target, part: Levels) -> float:
@@ -138,38 +149,38 @@ def _candidates(axes: tuple[Axis, ...], targets: tuple[Target, ...], halves: fro
     tables = list(dict.fromkeys(target.levels for target in targets))
     tops = [max(levels) for levels in zip(*tables, strict=True)]
     if math.prod(top + 1 for top in tops) <= _ALL:
-        found = set(product(*(range(top + 1) for top in tops)))
+        candidates = set(product(*(range(top + 1) for top in tops)))
     else:
-        found = {part for table in tables for part in product(*(range(level + 1) for level in table))}
+        candidates = {part for table in tables for part in product(*(range(level + 1) for level in table))}
         unions = {tuple(map(max, first, second)) for first, second in combinations(tables, 2)}
-        found |= {union for union in unions if cells_of(axes, union) <= _UNION}
-    few = [levels for levels in found if sum(levels[index] > 0 for index in halves) <= 2]
+        candidates |= {union for union in unions if cells_of(axes, union) <= _UNION}
+    few = [levels for levels in candidates if sum(levels[index] > 0 for index in halves) <= 2]
     return sorted(levels for levels in few if levels in tables or cells_of(axes, levels) <= MOST_CELLS // 4)
 
 
 def _starts(sets: int, many: int) -> Floats:
     """Where descents begin: all sets alike, and many that favour some, by fractions of multiples of √2."""
     spread = np.modf(np.outer(np.arange(many), np.arange(1, sets + 1) ** 2) * 2**0.5)[0]
-    found = spread ** np.where(np.arange(many) % 2, 4, 16)[:, None] + 1e-4
-    found[0] = 1.0
-    found[1, -1] = 10.0 * sets  # the set that holds all others, if it is one
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+    starts = spread ** np.where(np.arange(many) % 2, 4, 16)[:, None] + 1e-4
+    starts[0] = 1.0
+    starts[1, -1] = 10.0 * sets  # the set that holds all others, if it is one
+    return np.asarray(starts / starts.sum(axis=1, keepdims=True))
 
 
-def _descended(wanted: Floats, told: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
+def _descended(wanted: Floats, information: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
     """The shares that descents end at, the best first."""
-    many = max(1, _BLOCK // told.size)
+    many = max(1, _BLOCK // information.size)
     blocks = [shares[first : first + many] for first in range(0, len(shares), many)]
-    shares = np.concatenate([_downhill(wanted, told, block, steps, largest) for block in blocks])
-    variances = (1 / (shares**2 @ told.T)) @ wanted.T
+    shares = np.concatenate([_downhill(wanted, information, block, steps, largest) for block in blocks])
+    variances = (1 / (shares**2 @ information.T)) @ wanted.T
     order = np.argsort(variances.max(axis=1) if largest else variances.sum(axis=1))
     return shares[order]
 
 
-def _downhill(wanted: Floats, told: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
+def _downhill(wanted: Floats, information: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
     for _ in range(steps):
-        precise = shares**2 @ told.T
-        slope = (_pull(wanted, precise, largest) / precise**2) @ told * shares
+        precise = shares**2 @ information.T
+        slope = (_pull(wanted, precise, largest) / precise**2) @ information * shares
         downhill = (slope / slope.max(axis=1, keepdims=True)) ** (0.5 / _SHARPNESS if largest else 0.5)
         shares = np.maximum(shares * downhill, 1e-12)
         shares /= shares.sum(axis=1, keepdims=True)
@@ -181,5 +192,5 @@ def _pull(wanted: Floats, precise: Floats, largest: bool) -> Floats:
     if not largest:
         return np.broadcast_to(wanted.sum(axis=0), precise.shape)
     variances = (1 / precise) @ wanted.T
-    found: Floats = (variances / variances.max(axis=1, keepdims=True)) ** (_SHARPNESS - 1) @ wanted
-    return found
+    pulls: Floats = (variances / variances.max(axis=1, keepdims=True)) ** (_SHARPNESS - 1) @ wanted
+    return pulls

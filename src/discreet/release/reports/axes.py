@@ -51,10 +51,10 @@ class Axis:
 
     def ancestors(self, level: int, top: int) -> NDArray[np.int64]:
         """For each cell of a level the one that holds it on a coarser level."""
-        found = np.arange(self.sizes[level])
+        cells = np.arange(self.sizes[level])
         for step in range(level, top, -1):
-            found = self.above(step)[found]
-        return found
+            cells = self.above(step)[cells]
+        return cells
 
     def shares(self, level: int) -> tuple[NDArray[np.int64], int]:
         """For each cell of a level its share among its siblings, and the denominator of all of them."""
@@ -77,9 +77,9 @@ class Axis:
         ancestors = self.ancestors(level, top)
         shape = list(cells.shape)
         shape[axis] = self.sizes[top]
-        found = np.zeros(shape, cells.dtype)
-        np.add.at(np.moveaxis(found, axis, 0), ancestors, np.moveaxis(cells, axis, 0))
-        return found
+        sums = np.zeros(shape, cells.dtype)
+        np.add.at(np.moveaxis(sums, axis, 0), ancestors, np.moveaxis(cells, axis, 0))
+        return sums
 
     def centred(self, cells: NDArray[Any], axis: int, level: int) -> NDArray[Any]:
         """What cells of a level tell beyond the level above, times the denominator of its shares."""
@@ -116,18 +116,18 @@ class Axis:
     def spreads(self, level: int) -> Floats:
         """For a cell of this level the sum of squares of its weights on each part, in the mean over all cells."""
         number, cells = self.kinds(level)
-        found = np.zeros((len(cells), self.levels + 1))
+        squares = np.zeros((len(cells), self.levels + 1))
         for kind, cell in enumerate(cells):
             for part in range(level + 1):
                 many, weights = self.weights(level, self.unit(level, int(cell)), part)
-                found[kind, part] = many @ weights[:, part] ** 2
-        return np.bincount(number) @ found / len(number)
+                squares[kind, part] = many @ weights[:, part] ** 2
+        return np.bincount(number) @ squares / len(number)
 
     def unit(self, level: int, cell: int) -> Floats:
         """The combination of the cells of a level that is one of them."""
-        found = np.zeros(self.sizes[level])
-        found[cell] = 1.0
-        return found
+        query = np.zeros(self.sizes[level])
+        query[cell] = 1.0
+        return query
 
     def weights(self, level: int, query: Floats, measured: int) -> tuple[Floats, Floats]:
         """The weights that a combination of the cells of a level has on the parts of the cells of a measured level.
@@ -135,28 +135,28 @@ class Axis:
         Measured cells that have the same weights count as one: how many there are, and for each kind its weights on
         all parts up to the measured level. `query` may have more columns, of several combinations.
         """
-        found = np.zeros((self.sizes[measured], measured + 1, *query.shape[1:]))
+        by_cell = np.zeros((self.sizes[measured], measured + 1, *query.shape[1:]))
         for part in range(min(measured, level) + 1):
             handed = query
             for step in range(level, part, -1):
                 handed = self._mean(handed, step)
             if part:
                 handed = handed - self._mean(handed, part)[self.above(part)]
-            found[:, part] = handed[self.ancestors(measured, part)]
+            by_cell[:, part] = handed[self.ancestors(measured, part)]
         if query.ndim > 1:
-            return np.ones(len(found)), found
+            return np.ones(len(by_cell)), by_cell
         if measured < 2:  # the last column tells all
-            _, first, many = np.unique(found[:, -1], return_index=True, return_counts=True)
+            _, first, many = np.unique(by_cell[:, -1], return_index=True, return_counts=True)
         else:
-            _, first, many = np.unique(found, axis=0, return_index=True, return_counts=True)
-        return many.astype(np.float64), found[first]
+            _, first, many = np.unique(by_cell, axis=0, return_index=True, return_counts=True)
+        return many.astype(np.float64), by_cell[first]
 
     def _mean(self, query: Floats, level: int) -> Floats:
         """A combination of the cells of a level on the level above: by the shares that are handed down."""
         shares, parts = self.shares(level)
-        found = np.zeros((self.sizes[level - 1], *query.shape[1:]))
-        np.add.at(found, self.above(level), query * _along(shares / parts, 0, query.ndim))
-        return found
+        means = np.zeros((self.sizes[level - 1], *query.shape[1:]))
+        np.add.at(means, self.above(level), query * _along(shares / parts, 0, query.ndim))
+        return means
 
 
 def _along(values: NDArray[Any], axis: int, dimensions: int) -> NDArray[Any]:

@@ -110,8 +110,8 @@ class _Cell:
             case Comparison(sign, Constant(value), right) if right == self.of and value is not None:
                 return self._compared(_FLIPPED.get(sign, sign), value)
             case Membership(part, choices) if part == self.of and all(choice.value is not None for choice in choices):
-                found = [self._compared("=", choice.value) for choice in choices]
-                return True if True in found else None if None in found else False
+                values = [self._compared("=", choice.value) for choice in choices]
+                return True if True in values else None if None in values else False
             case _ if condition == self.of and self.group.edges is None:
                 return self._compared("=", True)
         raise _Undecided

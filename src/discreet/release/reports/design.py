@@ -82,13 +82,13 @@ class ReportDesign:
 
     def measures(self) -> tuple[Measure, ...]:
         """The number of rows, n and Σa of each number, and the products of two."""
-        found: list[Measure] = [Rows()]
+        measures: list[Measure] = [Rows()]
         for index in self._singles:
-            found += self._number(index).measures()
+            measures += self._number(index).measures()
         for first, second in self._pairs:
             values = self._number(first).value, self._number(second).value
-            found += [Product(*values, powers) for powers in ((0, 0), (1, 0), (0, 1), (1, 1))]
-        return tuple(found)
+            measures += [Product(*values, powers) for powers in ((0, 0), (1, 0), (0, 1), (1, 1))]
+        return tuple(measures)
 
     def _number(self, index: int) -> Any:
         return self.attributes[index].number
@@ -109,14 +109,14 @@ class ReportDesign:
         cells = [[self._width(i)] * 2 + [1] * self._missing(i) for i in self._numbers_of(levels)]
         return [math.prod(units) for units in product(*cells)]
 
-    def totals(self, found: Sequence[Sequence[int]]) -> list[Integers]:
+    def totals(self, integers: Sequence[Sequence[int]]) -> list[Integers]:
         """The columns of all sets from the measures, which are a list over the cells of all sets of groups."""
         starts, first = {}, 0
         for chosen in self.sets():
             shape = [self.axes[self._grouped[number]].sizes[-1] for number in chosen]
             starts[chosen] = slice(first, first + math.prod(shape)), shape
             first += math.prod(shape)
-        measures = [np.asarray(column.array if isinstance(column, Integers) else list(column)) for column in found]
+        measures = [np.asarray(column.array if isinstance(column, Integers) else list(column)) for column in integers]
         if self._singles:
             measures = [column.astype(object) for column in measures]
         columns = []
@@ -127,10 +127,10 @@ class ReportDesign:
             columns += [Integers(self._coarser(levels, chosen, cells.reshape(shape)).reshape(-1)) for cells in own]
         return columns
 
-    def _columns(self, levels: Levels, found: list[Array]) -> Iterator[Array]:
+    def _columns(self, levels: Levels, integers: list[Array]) -> Iterator[Array]:
         """The columns of one set from the measures of its groups."""
-        rows, numbers = found[0], self._numbers_of(levels)
-        of = {index: found[1 + 2 * at : 3 + 2 * at] for at, index in enumerate(self._singles)}
+        rows, numbers = integers[0], self._numbers_of(levels)
+        of = {index: integers[1 + 2 * at : 3 + 2 * at] for at, index in enumerate(self._singles)}
         if not numbers:
             yield rows
         elif len(numbers) == 1:
@@ -143,7 +143,7 @@ class ReportDesign:
             first, second = numbers
             at = 1 + 2 * len(self._singles) + 4 * self._pairs.index((first, second))
             widths, missing = (self._width(first), self._width(second)), (self._missing(first), self._missing(second))
-            yield from product_cells(rows, of[first], of[second], found[at : at + 4], widths, missing)
+            yield from product_cells(rows, of[first], of[second], integers[at : at + 4], widths, missing)
 
     def _coarser(self, levels: Levels, chosen: tuple[int, ...], cells: Array) -> Array:
         """Cells of the finest levels added up to those of a set."""
@@ -192,6 +192,6 @@ def _scaled(values: Sequence[int], factor: int) -> Array:
     array = values.array if isinstance(values, Integers) else np.array(list(values), object)
     if factor == 1 and array.dtype == np.int64:
         return array
-    found: Array = array.astype(object) * factor
-    small = all(abs(int(value)) < 2**62 for value in found.ravel()) if factor == 1 else False
-    return found.astype(np.int64) if small else found
+    scaled: Array = array.astype(object) * factor
+    small = all(abs(int(value)) < 2**62 for value in scaled.ravel()) if factor == 1 else False
+    return scaled.astype(np.int64) if small else scaled

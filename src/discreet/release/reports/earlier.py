@@ -19,8 +19,9 @@ from discreet.release.plan import REPORTS
 from discreet.release.reports.allocation import Measured
 from discreet.release.reports.axes import Axis
 from discreet.release.reports.plan import ReportPlan
+from discreet.release.reports.reader import among, layout_of
 from discreet.release.reports.report import Report
-from discreet.release.reports.tables import Asked, Attribute, among, asked
+from discreet.release.reports.tables import Attribute, Layout
 
 if TYPE_CHECKING:
     from discreet.ledger.chain import Entry
@@ -62,7 +63,7 @@ def _report(study: Study, record: dict[str, Any], content: bytes, plan: Plan, en
     alone = ReportPlan(
         study=study,
         title=record["report"],
-        asked=Asked(attributes, (table,), None),
+        layout=Layout(attributes, (table,), None),
         measured=_measured(record),
         epsilon=Fraction(record["epsilon"]),
         confidence=plan.confidence,
@@ -89,7 +90,7 @@ def restored(
     plan = ReportPlan(
         study=study,
         title=title,
-        asked=asked(queries, {}, Scope(study.policy, study.schema)),
+        layout=layout_of(queries, {}, Scope(study.policy, study.schema)),
         measured=_measured(record),
         epsilon=Fraction(record["epsilon"]),
         confidence=exact_confidence(confidence),

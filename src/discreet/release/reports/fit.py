@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.release.reports.allocation import Measured, below, tells
+from discreet.release.reports.allocation import Measured, below, information_of
 from discreet.release.reports.axes import Axis, Levels
 
 GRAIN = 2**16
@@ -28,11 +28,11 @@ _ROOM = 2**62
 
 def averages(axes: tuple[Axis, ...], measured: Measured, part: Levels) -> list[int]:
     """The weights of all sets in what is known of a part."""
-    precise = tells(axes, [part], [levels for levels, _ in measured])[0]
+    precise = information_of(axes, [part], [levels for levels, _ in measured])[0]
     precise *= np.array([float(share) for _, share in measured]) ** 2
-    found = np.floor(precise / precise.sum() * GRAIN).astype(int)
-    found[found.argmax()] += GRAIN - found.sum()
-    return [int(weight) for weight in found]
+    weights = np.floor(precise / precise.sum() * GRAIN).astype(int)
+    weights[weights.argmax()] += GRAIN - weights.sum()
+    return [int(weight) for weight in weights]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,14 +51,14 @@ class Fit:
     def table(self, levels: Levels) -> tuple[NDArray[Any], int]:
         """The cells of a table as numerators and their common denominator."""
         steps = [axis.denominators(level) for axis, level in zip(self.axes, levels, strict=True)]
-        found: Any = 0
+        numerators: Any = 0
         for part in product(*(range(level + 1) for level in levels)):
             cells = self._part(part)
             for index, (axis, low, high) in enumerate(zip(self.axes, part, levels, strict=True)):
                 cells = axis.lifted(cells, index, low, high)
                 cells = cells * math.prod(steps[index][: max(low - 1, 0)])
-            found = found + cells
-        return found, GRAIN * self.unit * math.prod(math.prod(step) for step in steps)
+            numerators = numerators + cells
+        return numerators, GRAIN * self.unit * math.prod(math.prod(step) for step in steps)
 
     @cached_property
     def _parts(self) -> dict[Levels, NDArray[Any]]:
@@ -81,14 +81,14 @@ class Fit:
     def _averaged(self, part: Levels) -> NDArray[Any]:
         if self.known is not None and not any(part):
             return np.array(GRAIN * self.unit * self.known, self._exact).reshape([1] * len(self.axes))
-        found: Any = 0
+        average: Any = 0
         for (levels, _), weight in zip(self.measured, averages(self.axes, self.measured, part), strict=True):
             if weight == 0 or not below(part, levels):
                 continue
             cells = self.cells[levels].astype(self._exact)
             for index, (axis, high, low) in enumerate(zip(self.axes, levels, part, strict=True)):
                 cells = axis.summed(cells, index, high, low)
-            found = found + weight * cells
+            average = average + weight * cells
         for index, (axis, low) in enumerate(zip(self.axes, part, strict=True)):
-            found = axis.centred(found, index, low)
-        return np.asarray(found)
+            average = axis.centred(average, index, low)
+        return np.asarray(average)

@@ -45,8 +45,8 @@ class Noise:
     def variance(self, question: Question) -> Floats:
         """The variance of each combination."""
         times, weights, _ = self._law(question)
-        found: Floats = 2 * times @ weights**2
-        return found
+        variances: Floats = 2 * times @ weights**2
+        return variances
 
     def _law(self, question: Question) -> tuple[Floats, Floats, Floats]:
         """How often each weight occurs, the weights of each combination, and what lattices add."""
@@ -56,18 +56,18 @@ class Noise:
         combinations = max((query[0].size for _, query in question), default=1)
         for index, (levels, _) in enumerate(self.measured):
             many: Floats = np.ones(1)
-            found: dict[tuple[int, ...], Floats] = {(): np.ones((1, 1))}
+            by_part: dict[tuple[int, ...], Floats] = {(): np.ones((1, 1))}
             for (level, query), axis, measured in zip(question, self.axes, levels, strict=True):
                 count, own = axis.weights(level, query, measured)
                 own = own.reshape(*own.shape[:2], -1)
                 many = np.outer(many, count).ravel()
-                found = {
+                by_part = {
                     (*part, step): (before[:, None] * own[:, step]).reshape(len(many), -1)
-                    for part, before in found.items()
+                    for part, before in by_part.items()
                     for step in range(min(level, measured) + 1)
                 }
             total = np.zeros((len(many), combinations))
-            for part, before in self._told(found):
+            for part, before in self._measured_parts(by_part):
                 total = total + self._averages(part)[index] / GRAIN * before
             used = np.abs(total).max(axis=1) > 1e-12
             times.append(many[used])
@@ -77,7 +77,7 @@ class Noise:
             return np.zeros(0), np.zeros((0, combinations)), np.zeros(combinations)
         return np.concatenate(times), np.concatenate(weights), np.max(slacks, axis=0)
 
-    def _told(self, parts: dict[tuple[int, ...], Floats]) -> list[tuple[tuple[int, ...], Floats]]:
+    def _measured_parts(self, parts: dict[tuple[int, ...], Floats]) -> list[tuple[tuple[int, ...], Floats]]:
         """The parts of which the sets tell, rather than the number of rows."""
         return [(part, weights) for part, weights in parts.items() if any(part) or not self.known]
 

@@ -12,47 +12,43 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from discreet import views
 from discreet.ask import normal
-from discreet.ask.query import Named, Query, canonical, texts
-from discreet.ask.reportfile import rows_file
-from discreet.ask.scope import Scope
+from discreet.ask.query import Named, canonical, texts
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Exact, Request
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.formats import left_shown, readable, shown, table_lines
 from discreet.ledger.questions import new_request_id
-from discreet.parameters import LARGEST, UNIT, exact, exact_confidence, exact_count, exact_epsilon, quote
-from discreet.release.design import Line
+from discreet.parameters import UNIT
+from discreet.release.design import Line, Secret
 from discreet.release.discovery import told_with
 from discreet.release.mechanism import NoisyColumn, public_count
 from discreet.release.plan import REPORTS, plan_of, software
-from discreet.release.reports.allocation import MOST_CELLS, Measured, allocated
+from discreet.release.reports.allocation import MOST_CELLS, Measured
 from discreet.release.reports.axes import Axis
 from discreet.release.reports.design import ReportDesign
 from discreet.release.reports.noise import Noise
 from discreet.release.reports.report import Report, kinds, mean_reaches, reaches
 from discreet.release.reports.rows import refuse_large
-from discreet.release.reports.tables import Asked, Number, Table, asked
+from discreet.release.reports.tables import Layout, Number, Table
 from discreet.release.size import MOST_NUMBERS, within_memory
-from discreet.release.split import refuse_extreme, terms_of
+from discreet.release.split import terms_of
 from discreet.release.statistics.grouped import mean_error
 
 if TYPE_CHECKING:
     from discreet.release.study import Study
 
-_MOST_TABLES = 500
 _MOST_GROUPED = 60
 """Group columns and conditions of all tables: an engine tells sets of them apart by the bits of an integer."""
-_LEAST_AIM = 1e-140
-"""Nearer than anything that a plan can reach: its square is a float."""
 _LEAST_DOUBT = Fraction(1, 10**12)
 """Of one interval: 1 − confidence must be a float with some digits."""
 
@@ -91,7 +87,7 @@ class ReportPlan:
 
     study: Study
     title: str
-    asked: Asked
+    layout: Layout
     measured: Measured
     epsilon: Fraction
     confidence: Fraction
@@ -106,12 +102,12 @@ class ReportPlan:
     @property
     def axes(self) -> tuple[Axis, ...]:
         """The columns of all tables."""
-        return self.asked.axes
+        return self.layout.axes
 
     @cached_property
     def design(self) -> ReportDesign:
         """What is measured."""
-        return ReportDesign(attributes=self.asked.attributes, measured=self.measured)
+        return ReportDesign(attributes=self.layout.attributes, measured=self.measured)
 
     @cached_property
     def terms(self) -> Terms:
@@ -120,8 +116,10 @@ class ReportPlan:
 
     @property
     def known(self) -> bool:
-        """Whether the number of rows is public."""
-        return rows_known(self.study, self.asked)
+        """Whether the number of rows is public: everybody is replaced, never left out."""
+        policy = self.study.policy
+        alike = policy.neighbors == "change-one" and policy.unit_column is None and self.layout.where is None
+        return alike and self.study.engine.public_size
 
     def _whole(self) -> bool:
         """Whether the parts of all sets are there, and add up to ε."""
@@ -139,7 +137,7 @@ class ReportPlan:
     def _sizes(self) -> list[ReportLine]:
         return [
             ReportLine(table.name, self._title(table, number), self._rows(table), 0.0, 0.0, None)
-            for table in self.asked.tables
+            for table in self.layout.tables
             for number in table.numbers
         ]
 
@@ -152,19 +150,19 @@ class ReportPlan:
 
     def table_of(self, name: str) -> Table:
         """A table by its name."""
-        return next(table for table in self.asked.tables if table.name == name)
+        return next(table for table in self.layout.tables if table.name == name)
 
     @cached_property
     def lines(self) -> list[ReportLine]:
         """The errors of all tables, together and one by one."""
-        weights = sum((table.weight for table in self.asked.tables), Fraction())
-        found = []
-        for table in self.asked.tables:
+        weights = sum((table.weight for table in self.layout.tables), Fraction())
+        lines = []
+        for table in self.layout.tables:
             share = self.epsilon * table.weight / weights
             share = max(share // UNIT, 1) * UNIT
             alone = plan_of(self.study, table.query, epsilon=share, confidence=self.level, size=self.size)
             errors = {line.name: math.inf if line.reach is None else line.reach for line in alone.lines}
-            for number in table.numbers:
+            for number in table.in_order:
                 line = ReportLine(
                     table=table.name,
                     column=self._title(table, number),
@@ -173,33 +171,33 @@ class ReportPlan:
                     alone=errors[number.name],
                     rows=self.size if number.statistic == "mean" else None,
                 )
-                found.append(line)
-        return found
+                lines.append(line)
+        return lines
 
     def table_lines(self, size: int | None) -> list[Line]:
         """What a plan says of the only table, where it is answered from a report."""
-        [table], delta = self.asked.tables, self.terms.family(1, Fraction(1))
-        found = []
+        [table], delta = self.layout.tables, Fraction(self.terms.steps)
+        lines = []
         for number in table.numbers:
             reach, mean = self.reach(table, number), number.statistic == "mean"
             line = ReportLine("", "", 1, reach, reach, self.size if mean else None)
             scale = Fraction(reach).limit_denominator(1000) / 3
             known = None if mean and size is None else reach
-            found.append(
+            lines.append(
                 Line(name=number.name, sensitivity=delta, scale=scale, within=line.within, reach=known, sized=True)
             )
-        return found
+        return lines
 
     def reach(self, table: Table, number: Number) -> float:
         """The half-width of the intervals of a number, where it is largest."""
         level, noise = float(self.level), self._noise
         if number.statistic != "mean" or number.of is None:
             return float(reaches(table, self.axes, number, noise, level).max(initial=0.0))
-        width, found, doubled = float(number.of.upper - number.of.lower), 0.0, max(2 * level - 1, level / 2)
+        width, largest, doubled = float(number.of.upper - number.of.lower), 0.0, max(2 * level - 1, level / 2)
         for _, cell in kinds(table, self.axes):
             near, far = (mean_reaches(table, self.axes, number, noise, one, cell) for one in (doubled, level))
-            found = max(found, mean_error(near, far, doubled, level, self.size) * width)
-        return found
+            largest = max(largest, mean_error(near, far, doubled, level, self.size) * width)
+        return largest
 
     @cached_property
     def _noise(self) -> Noise:
@@ -212,11 +210,12 @@ class ReportPlan:
         """The one text of what will be released: the order and the names of tables do not matter."""
         policy = self.study.policy
         promise = [policy.neighbors, policy.unit, policy.max_rows, policy.max_groups]
-        questions = sorted({canonical(table.query) for table in self.asked.tables})
+        questions = sorted({canonical(table.query) for table in self.layout.tables})
         sets = [[list(levels), str(part * self.epsilon)] for levels, part in self.measured]
-        axes = [[*filter(None, one.names), *map(_digest, one.axis.parents)] for one in self.asked.attributes]
+        axes = [[*filter(None, one.names), *map(_digest, one.axis.parents)] for one in self.layout.attributes]
         head = f"REPORT of {len(questions)} tables: {'; '.join(questions)}"
-        return json.dumps([head[:_HEAD], questions, promise, axes, sets], ensure_ascii=False, separators=(",", ":"))
+        head = head if len(head) <= _HEAD else f"{head[: _HEAD - 1]}…"
+        return json.dumps([head, questions, promise, axes, sets], ensure_ascii=False, separators=(",", ":"))
 
     def release(self, *, request_id: str | None = None, analyst: str | None = None) -> Report:
         """Spend ε, then read once, draw and record; asked again, what was recorded, free."""
@@ -240,7 +239,7 @@ class ReportPlan:
             Request(
                 measures=design.measures(),
                 groups=design.groups,
-                where=self.asked.where,
+                where=self.layout.where,
                 unit=policy.unit_column,
                 max_rows=policy.max_rows,
                 max_groups=policy.max_groups,
@@ -248,17 +247,19 @@ class ReportPlan:
             )
         )
 
+    def drawn(self, secret: Secret, units: Callable[[], Exact[int]]) -> tuple[int | None, list[NoisyColumn]]:
+        """All that is ever opened: the number of units, where it is public, and the noisy columns of all sets."""
+        rows = public_count(units()) if self.known else None
+        return rows, self.design.noisy(secret, self.terms, self.epsilon)
+
     def _answered(self, rest: dict[str, Any]) -> bytes:
         """Read, draw, and write down everything that may be known."""
-        policy, design, secret = self.study.policy, self.design, self.fetched()
-        rows = public_count(self.study.engine.units(policy.unit_column)) if self.known else None
-        columns, left = design.noisy(secret, self.terms, self.epsilon), 0
-        sets = []
+        engine, unit = self.study.engine, self.study.policy.unit_column
+        rows, columns = self.drawn(self.fetched(), lambda: engine.units(unit))
+        sets, left = [], iter(columns)
         for levels, part in self.measured:
-            many = len(design.units(levels))
-            drawn = columns[left : left + many]
-            left += many
-            written = [{"scale": str(one.scale), "step": one.step, "values": list(one.values)} for one in drawn]
+            own = islice(left, len(self.design.units(levels)))
+            written = [{"scale": str(one.scale), "step": one.step, "values": list(one.values)} for one in own]
             sets.append({"levels": list(levels), "epsilon": str(part * self.epsilon), "columns": written})
         return json.dumps({**rest, "rows": rows, "sets": sets}, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -277,16 +278,16 @@ class ReportPlan:
             "delta": "0",
             "data_version": policy.version,
             "report": self.title,
-            "tables": {table.name: canonical(table.query) for table in self.asked.tables},
-            "where": None if self.asked.where is None else normal.canonical(self.asked.where),
+            "tables": {table.name: canonical(table.query) for table in self.layout.tables},
+            "where": None if self.layout.where is None else normal.canonical(self.layout.where),
             "axes": [
                 {"names": one.names, "cells": one.axis.sizes, "parents": one.axis.parents, "width": one.width}
-                for one in self.asked.attributes
+                for one in self.layout.attributes
             ],
             **told_with(self.study.discovered, self.design.groups),
         }
 
-    def told_of(self, table: Table) -> dict[str, Any]:
+    def record_of(self, table: Table) -> dict[str, Any]:
         """What a reader needs to judge one table."""
         statistics = [
             {"name": number.name, "asked": texts(table.query)[number.name], "reach": self.reach(table, number)}
@@ -309,9 +310,14 @@ class ReportPlan:
                 f"a report measures at most {MOST_CELLS:,} cells, and this one needs {self.design.cells:,}: "
                 "leave out the largest table; nothing was spent"
             )
+        if (numbers := sum(line.cells for line in self._sizes)) > MOST_CELLS:
+            raise QueryRefused(
+                f"tables of a report have at most {MOST_CELLS:,} numbers in all, and these have {numbers:,}: "
+                "leave out the largest table; nothing was spent"
+            )
         if self.known and not self.axes:
             raise InvalidParameter("all that is asked for is public here, the number of rows: ask for it alone, free")
-        grouped = [one.axis for one in self.asked.attributes if one.group is not None]
+        grouped = [one.axis for one in self.layout.attributes if one.group is not None]
         if len(grouped) > _MOST_GROUPED:
             raise QueryRefused(
                 f"a report has at most {_MOST_GROUPED} group columns and conditions, and this one has {len(grouped)}: "
@@ -332,7 +338,7 @@ class ReportPlan:
     def table(self) -> list[list[str]]:
         """The errors as text, below their headings."""
         percent = f"{float(self.confidence) * 100:g} %{', all together' if self.simultaneous else ''}"
-        many = {table.name: len(table.numbers) for table in self.asked.tables}
+        many = {table.name: len(table.numbers) for table in self.layout.tables}
         rows = [
             [
                 line.table if many[line.table] == 1 else f"{line.table}: {line.column}",
@@ -353,7 +359,7 @@ class ReportPlan:
             if left >= self.epsilon
             else f"only {left_shown(left)} is left"
         )
-        many, sets = len(self.asked.tables), len(self.measured)
+        many, sets = len(self.layout.tables), len(self.measured)
         tables = f"{many} {'table' if many == 1 else 'tables'}"
         price = f"ε {shown(self.epsilon)} of {shown(policy.epsilon)} for all together ({after})"
         return f"{tables} · {price} · {sets} {'set is' if sets == 1 else 'sets are'} measured"
@@ -377,110 +383,5 @@ def _digest(parents: tuple[int, ...]) -> str:
     return hashlib.sha256(json.dumps(parents).encode()).hexdigest()
 
 
-_HEAD = 2_000
+_HEAD = 300
 """Characters of what a list of entries shows of a report."""
-
-
-def rows_known(study: Study, tables: Asked) -> bool:
-    """Whether the number of rows is public: everybody is replaced, never left out."""
-    policy = study.policy
-    alike = policy.neighbors == "change-one" and policy.unit_column is None and tables.where is None
-    return alike and study.engine.public_size
-
-
-def report_plan(
-    study: Study,
-    queries: Mapping[str, Query],
-    *,
-    title: str = "Report",
-    epsilon: Any = None,
-    within: Any = None,
-    confidence: Any = "0.95",
-    simultaneous: bool = False,
-    weights: Mapping[str, Any] | None = None,
-    size: Any = 1000,
-    integers: bool = False,
-    rows: Any = None,
-) -> ReportPlan:
-    """The plan of a report: at ε, or with the least ε whose errors are all within what is asked."""
-    if (epsilon is None) == (within is None):
-        raise InvalidParameter("a report takes either epsilon or within: what it may cost, or how near it must be")
-    if not queries or len(queries) > _MOST_TABLES:
-        raise InvalidParameter(f"a report has between 1 and {_MOST_TABLES} tables, got {len(queries)}")
-    for name, given in (("simultaneous", simultaneous), ("integers", integers)):
-        if not isinstance(given, bool):
-            raise InvalidParameter(f"{name} must be True or False, got {quote(given)}")
-    weighed = _by_table("weights", weights or {}, queries)
-    refuse_extreme(weighed)
-    tables = asked(queries, weighed, Scope(study.policy, study.schema))
-    plan = ReportPlan(
-        study=study,
-        title=one_line(str(title))[:200],
-        asked=tables,
-        measured=(),
-        epsilon=UNIT,
-        confidence=exact_confidence(confidence),
-        simultaneous=simultaneous,
-        size=exact_count("size", size),
-        integers=integers,
-        rows=None if rows is None else rows_file(rows),
-    )
-    if epsilon is not None:
-        amount = exact_epsilon(epsilon)
-        return replace(plan, epsilon=amount, measured=_measured(plan, {})).checked()
-    common = None if isinstance(within, Mapping) else exact("within", within)
-    targets = dict.fromkeys(queries, common) if common is not None else _by_table("within", within, queries)
-    if not targets:
-        raise InvalidParameter("within must name a table at least")
-    largest = Fraction(10**100)  # a float must hold it
-    return _within(plan, {name: float(min(target, largest)) for name, target in targets.items() if target is not None})
-
-
-def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> Measured:
-    """The sets to measure: for the least sum of variances, or for the least ε that reaches all targets."""
-    axes, wanted = plan.axes, []
-    for table in sorted(plan.asked.tables, key=lambda table: canonical(table.query)):
-        for number in table.numbers:
-            target = table.target(axes, number)
-            if targets:
-                aim = targets.get(table.name, math.inf)
-                width = 1.0 if number.of is None else float(number.of.upper - number.of.lower)
-                aim *= (
-                    plan.size / width if number.statistic == "mean" else 1 / (width if number.statistic == "sum" else 1)
-                )
-                target = replace(target, weight=max(max(aim, _LEAST_AIM) ** -2, 1e-12))
-            else:
-                target = replace(target, weight=float(table.weight) / len(table.numbers))
-            wanted.append(target)
-    return allocated(
-        axes, tuple(wanted), plan.asked.halves, known=rows_known(plan.study, plan.asked), largest=bool(targets)
-    )
-
-
-def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
-    measured = _measured(plan, targets)
-
-    def near(units: int) -> bool:
-        at = replace(plan, measured=measured, epsilon=units * UNIT)
-        tables = [table for table in at.asked.tables if table.name in targets]
-        return all(at.reach(table, number) <= targets[table.name] for table in tables for number in table.numbers)
-
-    low, high = 0, 2**20
-    while high * UNIT < LARGEST and not near(high):
-        low, high = high, high * 4
-    high = min(high, int(LARGEST / UNIT))
-    if not near(high):
-        raise InvalidParameter("within must be larger: no ε gives that here")
-    while high - low > max(1, high // 10**4):  # to four digits
-        middle = (low + high) // 2
-        low, high = (low, middle) if near(middle) else (middle, high)
-    return replace(plan, measured=measured, epsilon=high * UNIT).checked()
-
-
-def _by_table(what: str, given: Mapping[str, Any], queries: Mapping[str, Query]) -> dict[str, Fraction]:
-    if not isinstance(given, Mapping):
-        raise InvalidParameter(f'{what} must be given by table, as in {{"by_county": 2}}, got {quote(given)}')
-    for name in given:
-        if name not in queries:
-            raise InvalidParameter(f"{what} must be of tables of the report ({', '.join(queries)}), got {quote(name)}")
-    return {name: exact(what.removesuffix("s"), value) for name, value in given.items()}

@@ -57,8 +57,8 @@ class Report:
     @cached_property
     def record(self) -> dict[str, Any]:
         """Everything a reader needs: ε, unit, neighbours, and the noisy integers of all measured sets."""
-        found: dict[str, Any] = json.loads(self.content)
-        return found
+        record: dict[str, Any] = json.loads(self.content)
+        return record
 
     @property
     def epsilon(self) -> Fraction:
@@ -68,7 +68,7 @@ class Report:
     @cached_property
     def tables(self) -> Mapping[str, Answer]:
         """The tables by name."""
-        return {table.name: self._answer(table) for table in self.plan.asked.tables}
+        return {table.name: self._answer(table) for table in self.plan.layout.tables}
 
     def __getitem__(self, name: str) -> Answer:
         """One table."""
@@ -122,21 +122,21 @@ class Report:
         keys = {name: keys_of(list(map(plain_key, names))) for name, names in table.keys(self.plan.axes).items()}
         nested = {"nested": True} if table.nested else {}
         return Answer(
-            content=Record({**self._told(table), **nested}, keys, numbers).pack(),
+            content=Record({**self._record_of(table), **nested}, keys, numbers).pack(),
             query=table.query,
             remaining=self.remaining,
             entry=self.entry,
             kept=self.plan.study.kept,
         )
 
-    def _told(self, table: Table) -> dict[str, Any]:
+    def _record_of(self, table: Table) -> dict[str, Any]:
         """The record of one table."""
         known = {
             name: value
             for name, value in self.record.items()
             if name not in ("sets", "tables", "axes", "rows", "where", "discovered")
         }
-        return {**known, **self.plan.told_of(table)}
+        return {**known, **self.plan.record_of(table)}
 
     def _numbers(self, table: Table, number: Number) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """The numbers of a table and the ends of their intervals, with an axis for each group column."""
@@ -151,9 +151,10 @@ class Report:
         if number.statistic != "mean":
             reach = reaches(table, axes, number, noise, level)
             low, high = value - reach, value + reach
-            if plan.integers and number.statistic == "count" and number.attribute not in plan.asked.halves:
+            if plan.integers and number.statistic == "count" and number.attribute not in plan.layout.halves:
                 whole = self._whole(table, number)
-                return whole, np.minimum(np.floor(low), whole), np.maximum(np.ceil(high), whole)
+                outer = np.floor(low).astype(np.int64), np.ceil(high).astype(np.int64)
+                return whole, np.minimum(outer[0], whole), np.maximum(outer[1], whole)
             return value, low, high
         size, of = weigh(number.present), number.of
         if of is None:  # a mean is of something
@@ -241,10 +242,10 @@ def kinds(table: Table, axes: Any) -> Iterator[tuple[NDArray[np.bool_], list[int
 def reaches(table: Table, axes: Any, number: Number, noise: Noise, level: float) -> Floats:
     """How far the noise of a count or a sum reaches, in each row of a table."""
     weights = np.array(number.weights) if number.weights else None
-    found = np.zeros(tuple(map(len, table.rows(axes).values())))
+    by_row = np.zeros(tuple(map(len, table.rows(axes).values())))
     for mask, cell in kinds(table, axes):
-        found[mask] = noise.reach(table.question(axes, number, weights, cell), level)[0]
-    return found
+        by_row[mask] = noise.reach(table.question(axes, number, weights, cell), level)[0]
+    return by_row
 
 
 def mean_reaches(table: Table, axes: Any, number: Number, noise: Noise, level: float, cell: list[int]) -> Floats:

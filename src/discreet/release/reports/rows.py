@@ -37,7 +37,7 @@ _WORK = 4 * 10**9
 def whole_cells(report: Report) -> tuple[NDArray[np.int64], list[int]]:
     """The whole cells of the full table, and the axes that it has: all that are groups."""
     plan = report.plan
-    grouped = [index for index, one in enumerate(plan.asked.attributes) if one.group is not None]
+    grouped = [index for index, one in enumerate(plan.layout.attributes) if one.group is not None]
     axes = [plan.axes[index] for index in grouped]
     refuse_large(axes)
     sets: dict[Levels, tuple[Floats, float]] = {}
@@ -53,7 +53,7 @@ def whole_cells(report: Report) -> tuple[NDArray[np.int64], list[int]]:
             weight = float(part) ** 2 / math.prod(plan.axes[index].sizes[levels[index]] for index in halves)
             sets[own] = cells.sum(axis=halves), weight
     tables = {
-        tuple(table.levels(plan.axes, one)[i] for i in grouped) for table in plan.asked.tables for one in table.numbers
+        tuple(table.levels(plan.axes, one)[i] for i in grouped) for table in plan.layout.tables for one in table.numbers
     }
     tables.add((0,) * len(axes))
     return _rounded(axes, tables, _fitted(axes, sets)), grouped
@@ -79,7 +79,7 @@ def synthetic(report: Report) -> Any:
     places = np.unravel_index(repeated, cells.shape)
     columns = {}
     for index, cell in zip(grouped, places, strict=True):
-        name, labels = report.plan.asked.labels(index)
+        name, labels = report.plan.layout.labels(index)
         columns[name] = pa.array([None if key is None else plain_key(key) for key in labels]).take(pa.array(cell))
     return pa.table(columns)
 

@@ -18,8 +18,7 @@ from discreet.engines.array import Bins
 from discreet.engines.base import Measure, Rows, Units
 from discreet.release.design import Estimate, Line, Secret
 from discreet.release.mechanism import NoisyColumn, noisy_columns, noisy_counts, public_count
-from discreet.release.statistics.grouped import around
-from discreet.release.statistics.spread import half_width, radius
+from discreet.release.statistics.spread import around, half_width, radius
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,12 +21,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from discreet.calibrate.grid import ValueGrid
-from discreet.engines.integers import Integers, roomy
 from discreet.release.mechanism import NoisyColumn
 from discreet.release.statistics.fieller import Ends, edges
 from discreet.release.statistics.spread import (
@@ -35,7 +34,6 @@ from discreet.release.statistics.spread import (
     combined_radius,
     continuous_scale,
     discrete_radius,
-    radius,
     slack_of,
 )
 
@@ -101,39 +99,6 @@ def centred_squares(width: int) -> Partition:
     """Bernstein's sums from Σ(u − ½), Σ(u(1−u) − ⅛) and N."""
     matrix = ((-1, -1, 3 / 8), (0, 2, 1 / 4), (1, -1, 3 / 8))
     return Partition((0, 1 / 2, 1), matrix, (9 / 8, 9 / 16, 3), (2 * width, 8 * width**2, 1))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lone:
-    """Noisy sums alone: of a = x − L where the number n of rows is public, of x where it is not."""
-
-    grid: ValueGrid
-    n: int
-    total: NoisyColumn
-
-    def value(self, _statistic: str) -> Any:
-        """The sums of all groups: whole numbers where the values are."""
-        return self._around(0)[0]
-
-    def ends(self, _statistic: str, confidence: Fraction) -> tuple[Any, Any]:
-        """The ends of their intervals, of one discrete Laplace draw each, exactly.
-
-        Each value is rounded by half a step at most, which the ends allow for where the number of values is known.
-        """
-        rounding = 0 if self.grid.exact else -(-self.n // 2)
-        return self._around(radius(self.total[0], confidence) + rounding)[1:]
-
-    def _around(self, reach: int) -> tuple[Any, Any, Any]:
-        values, unit = self.total.values, 1 if self.grid.exact else float(self.grid.step)
-        return around([value + self.grid.lower * self.n for value in values] if self.n else values, reach, unit)
-
-
-def around(centres: Sequence[int], reach: int, unit: float) -> tuple[Any, Any, Any]:
-    """Numbers and the ends of their intervals, (centre ± reach)·unit; arrays of many, lists of a few."""
-    if isinstance(centres, Integers):
-        [middle] = roomy([centres.array], [1 if reach < 2**60 else 2**61])
-        return middle * unit, (middle - reach) * unit, (middle + reach) * unit
-    return tuple([(centre + end) * unit for centre in centres] for end in (0, -reach, reach))  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, kw_only=True)

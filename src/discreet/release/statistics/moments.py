@@ -27,16 +27,8 @@ from discreet.engines.integers import Integers, roomy
 from discreet.formats import readable
 from discreet.release.design import Estimate, Line, Secret, on_grid
 from discreet.release.mechanism import NoisyColumn, NoisySum, noisy_columns, public_count
-from discreet.release.statistics.grouped import (
-    Lone,
-    Partition,
-    Private,
-    bernstein,
-    centred,
-    centred_squares,
-    pair,
-)
-from discreet.release.statistics.spread import combined_radius, half_width, radius
+from discreet.release.statistics.grouped import Partition, Private, bernstein, centred, centred_squares, pair
+from discreet.release.statistics.spread import Lone, combined_radius, half_width, radius
 
 SUM_BITS = 30
 SQUARE_BITS = 22

@@ -12,15 +12,19 @@ step of the grid; they do not cover sampling error or what clamping removed. Thi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.calibrate import lemma
-from discreet.release.mechanism import NoisySum
+from discreet.calibrate.grid import ValueGrid
+from discreet.engines.integers import Integers, roomy
+from discreet.release.mechanism import NoisyColumn, NoisySum
 
 _APART = 1.001
 _POINTS = 65
@@ -255,3 +259,36 @@ def _distinct(sizes: Floats) -> Floats:
     for index in range(1, rising.shape[-1]):
         np.maximum(rising[..., index], rising[..., index - 1] * _APART, out=rising[..., index])
     return rising
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lone:
+    """Noisy sums alone: of a = x − L where the number n of rows is public, of x where it is not."""
+
+    grid: ValueGrid
+    n: int
+    total: NoisyColumn
+
+    def value(self, _statistic: str) -> Any:
+        """The sums of all groups: whole numbers where the values are."""
+        return self._around(0)[0]
+
+    def ends(self, _statistic: str, confidence: Fraction) -> tuple[Any, Any]:
+        """The ends of their intervals, of one discrete Laplace draw each, exactly.
+
+        Each value is rounded by half a step at most, which the ends allow for where the number of values is known.
+        """
+        rounding = 0 if self.grid.exact else -(-self.n // 2)
+        return self._around(radius(self.total[0], confidence) + rounding)[1:]
+
+    def _around(self, reach: int) -> tuple[Any, Any, Any]:
+        values, unit = self.total.values, 1 if self.grid.exact else float(self.grid.step)
+        return around([value + self.grid.lower * self.n for value in values] if self.n else values, reach, unit)
+
+
+def around(centres: Sequence[int], reach: int, unit: float) -> tuple[Any, Any, Any]:
+    """Numbers and the ends of their intervals, (centre ± reach)·unit; arrays of many, lists of a few."""
+    if isinstance(centres, Integers):
+        [middle] = roomy([centres.array], [1 if reach < 2**60 else 2**61])
+        return middle * unit, (middle - reach) * unit, (middle + reach) * unit
+    return tuple([(centre + end) * unit for centre in centres] for end in (0, -reach, reach))  # type: ignore[return-value]

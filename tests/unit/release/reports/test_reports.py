@@ -150,7 +150,7 @@ def test_a_condition_on_keys_chooses_cells_and_any_other_is_refused(tmp_path, co
     }
     with study(tmp_path, data=data) as opened:
         if not decided:
-            with pytest.raises(QueryRefused, match=r"some: |needs keys"):
+            with pytest.raises(QueryRefused, match="some: tables of a report share one WHERE"):
                 opened.report(tables, epsilon=1)
             assert opened.spent == 0
             return
@@ -270,6 +270,7 @@ def test_data_that_changed_has_no_report(tmp_path):
         ({"a": "SELECT sex, median(cost) AS x FROM data GROUP BY sex"}, {"epsilon": 1}, "a: a report has counts"),
         ({"a": "SELECT sex, stddev(cost) AS x FROM data GROUP BY sex"}, {"epsilon": 1}, "a: a report has counts"),
         ({1: "SELECT count(*) FROM data"}, {"epsilon": 1}, "the name of a table"),
+        (TABLES, {"epsilon": 1, "weights": {"all": 10**9}}, "a weight must lie between"),
     ],
 )
 def test_what_cannot_be_reported_is_refused_before_any_spend(tmp_path, tables, terms, words):
@@ -288,6 +289,18 @@ def test_the_least_epsilon_for_what_is_asked(tmp_path):
         assert errors["all"] <= 40
         near = [line.reach / {"by_county": 30, "all": 40}[line.table] for line in plan.lines]
         assert max(near) > 0.99
+
+
+@pytest.mark.parametrize("within", ["1/1000", 50, {"costs": "1/1000", "all": 10**6}])
+def test_targets_that_are_far_apart_leave_no_table_unmeasured(tmp_path, within):
+    """A sum of values up to 8 has a target that is eight times as near as that of a count."""
+    with study(tmp_path, epsilon=10**6) as opened:
+        plan = opened.report(TABLES, within=within, size=100)
+        aims = within if isinstance(within, dict) else dict.fromkeys(TABLES, within)
+        assert all(line.reach <= float(Fraction(aims[line.table])) for line in plan.lines if line.table in aims)
+        assert all(math.isfinite(line.reach) for line in plan.lines)
+        assert sum(part for _, part in plan.measured) == 1
+        assert all(part > 0 for _, part in plan.measured)
 
 
 def test_weights_make_a_table_more_precise(tmp_path):
@@ -348,6 +361,17 @@ def test_rows_of_too_many_cells_are_refused_before_any_spend(tmp_path):
         with pytest.raises(InvalidParameter, match="a full table of"):
             opened.report(tables, epsilon=1, integers=True)
         assert opened.report(tables, epsilon=1).release().epsilon == 1
+
+
+def test_tables_of_too_many_numbers_are_refused_before_any_spend(tmp_path):
+    """Few cells are measured, and eleven tables are made of them."""
+    columns = {name: {"keys": "1..1000"} for name in ("a", "b")}
+    data = pa.table({name: [1, 2] for name in columns})
+    tables = {f"t{at}": "SELECT a, b, count(*) AS n FROM data GROUP BY a, b" for at in range(11)}
+    with study(tmp_path, columns, data=data) as opened:
+        with pytest.raises(QueryRefused, match="at most 10,000,000 numbers in all, and these have 11,000,000"):
+            opened.report(tables, epsilon=1)
+        assert opened.spent == 0
 
 
 def test_all_together_intervals_are_wider(tmp_path):

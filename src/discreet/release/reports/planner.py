@@ -1,0 +1,122 @@
+"""From questions to a plan: which sets are measured at ε, or the least ε whose errors are all within what is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from discreet.ask.query import Query, canonical
+from discreet.ask.reportfile import rows_file
+from discreet.ask.scope import Scope
+from discreet.errors import InvalidParameter, one_line
+from discreet.parameters import LARGEST, UNIT, exact, exact_confidence, exact_count, exact_epsilon, quote
+from discreet.release.reports.allocation import Measured, allocated
+from discreet.release.reports.plan import ReportPlan
+from discreet.release.reports.reader import layout_of
+from discreet.release.split import refuse_heavy
+
+if TYPE_CHECKING:
+    from discreet.release.study import Study
+
+_MOST_TABLES = 500
+_LEAST_AIM = 1e-140
+"""Nearer than anything that a plan can reach: its square is a float."""
+
+
+def report_plan(
+    study: Study,
+    queries: Mapping[str, Query],
+    *,
+    title: str = "Report",
+    epsilon: Any = None,
+    within: Any = None,
+    confidence: Any = "0.95",
+    simultaneous: bool = False,
+    weights: Mapping[str, Any] | None = None,
+    size: Any = 1000,
+    integers: bool = False,
+    rows: Any = None,
+) -> ReportPlan:
+    """The plan of a report: at ε, or with the least ε whose errors are all within what is asked."""
+    if (epsilon is None) == (within is None):
+        raise InvalidParameter("a report takes either epsilon or within: what it may cost, or how near it must be")
+    if not queries or len(queries) > _MOST_TABLES:
+        raise InvalidParameter(f"a report has between 1 and {_MOST_TABLES} tables, got {len(queries)}")
+    for name, given in (("simultaneous", simultaneous), ("integers", integers)):
+        if not isinstance(given, bool):
+            raise InvalidParameter(f"{name} must be True or False, got {quote(given)}")
+    weighed = _by_table("weights", weights or {}, queries)
+    refuse_heavy(weighed.values())
+    tables = layout_of(queries, weighed, Scope(study.policy, study.schema))
+    plan = ReportPlan(
+        study=study,
+        title=one_line(str(title))[:200],
+        layout=tables,
+        measured=(),
+        epsilon=UNIT,
+        confidence=exact_confidence(confidence),
+        simultaneous=simultaneous,
+        size=exact_count("size", size),
+        integers=integers,
+        rows=None if rows is None else rows_file(rows),
+    )
+    if epsilon is not None:
+        amount = exact_epsilon(epsilon)
+        return replace(plan, epsilon=amount, measured=_measured(plan, {})).checked()
+    common = None if isinstance(within, Mapping) else exact("within", within)
+    targets = dict.fromkeys(queries, common) if common is not None else _by_table("within", within, queries)
+    if not targets:
+        raise InvalidParameter("within must name a table at least")
+    largest = Fraction(10**100)  # a float must hold it
+    return _within(plan, {name: float(min(target, largest)) for name, target in targets.items() if target is not None})
+
+
+def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> Measured:
+    """The sets to measure: for the least sum of variances, or for the least ε that reaches all targets."""
+    axes, wanted = plan.axes, []
+    for table in sorted(plan.layout.tables, key=lambda table: canonical(table.query)):
+        for number in table.numbers:
+            target = table.target(axes, number)
+            if targets:
+                aim = targets.get(table.name, math.inf)
+                width = 1.0 if number.of is None else float(number.of.upper - number.of.lower)
+                aim *= (
+                    plan.size / width if number.statistic == "mean" else 1 / (width if number.statistic == "sum" else 1)
+                )
+                target = replace(target, weight=max(max(aim, _LEAST_AIM) ** -2, 1e-12))
+            else:
+                target = replace(target, weight=float(table.weight) / len(table.numbers))
+            wanted.append(target)
+    return allocated(axes, tuple(wanted), plan.layout.halves, known=plan.known, largest=bool(targets))
+
+
+def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
+    measured = _measured(plan, targets)
+
+    def near(units: int) -> bool:
+        at = replace(plan, measured=measured, epsilon=units * UNIT)
+        tables = [table for table in at.layout.tables if table.name in targets]
+        return all(at.reach(table, number) <= targets[table.name] for table in tables for number in table.numbers)
+
+    low, high = 0, 2**20
+    while high * UNIT < LARGEST and not near(high):
+        low, high = high, high * 4
+    high = min(high, int(LARGEST / UNIT))
+    if not near(high):
+        raise InvalidParameter("within must be larger: no ε gives that here")
+    while high - low > max(1, high // 10**4):  # to four digits
+        middle = (low + high) // 2
+        low, high = (low, middle) if near(middle) else (middle, high)
+    return replace(plan, measured=measured, epsilon=high * UNIT).checked()
+
+
+def _by_table(what: str, given: Mapping[str, Any], queries: Mapping[str, Query]) -> dict[str, Fraction]:
+    if not isinstance(given, Mapping):
+        raise InvalidParameter(f'{what} must be given by table, as in {{"by_county": 2}}, got {quote(given)}')
+    for name in given:
+        if name not in queries:
+            raise InvalidParameter(f"{what} must be of tables of the report ({', '.join(queries)}), got {quote(name)}")
+    return {name: exact(what.removesuffix("s"), value) for name, value in given.items()}

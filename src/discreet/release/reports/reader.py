@@ -1,0 +1,247 @@
+"""What a report is asked for: the columns that its questions share, and each question as a table of them.
+
+Group columns that are alike are one axis, whatever a table calls them; a column and its parent are levels of one axis.
+Tables share one WHERE, or differ by conditions of group columns, which choose cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.ask.expression import Case, Coalesce, Column, Constant, Every, Expression, Missing, Negation
+from discreet.ask.keys.column import Keys
+from discreet.ask.kinds import kind_of, refused
+from discreet.ask.normal import canonical, text
+from discreet.ask.query import Aggregate, Count, Group, Moment, Query, aggregate_text, group_text
+from discreet.ask.query import canonical as question_text
+from discreet.ask.scope import Scope
+from discreet.errors import QueryRefused
+from discreet.release.reports.axes import Axis, Floats
+from discreet.release.reports.conditions import admitted, operands
+from discreet.release.reports.tables import Attribute, Layout, Number, Table
+from discreet.release.split import subject
+from discreet.release.statistics.moments import MomentDesign
+
+REST = "other"
+"""The label of the cell of rows that have none of the keys."""
+
+
+def layout_of(queries: Mapping[str, Query], weights: Mapping[str, Fraction], scope: Scope) -> Layout:
+    """The tables of these queries."""
+    conditions = {query.where for query in queries.values()}
+    common = next(iter(conditions)) if len(conditions) == 1 else None
+    ordered = sorted(queries.items(), key=lambda named: question_text(named[1]))  # in whatever order they are asked
+    reader = _Reader(scope, [query for _, query in ordered])
+    by_name = {
+        name: reader.table(name, query, weights.get(name, Fraction(1)), None if len(conditions) == 1 else query.where)
+        for name, query in ordered
+    }
+    tables = [by_name[name] for name in queries]
+    attributes = [
+        _divided(attribute, [table.masks[index] for table in tables if index in table.masks])
+        for index, attribute in enumerate(reader.attributes.values())
+    ]
+    finest = [attribute.axis.levels for attribute in attributes]
+    tables = [
+        replace(table, groups=tuple((index, level or finest[index]) for index, level in table.groups))
+        for table in tables
+    ]
+    return Layout(tuple(attributes), tuple(tables), common)
+
+
+def _divided(attribute: Attribute, masks: list[Floats]) -> Attribute:
+    """An attribute with a level of its own for the cells that conditions tell apart, if it has none for others."""
+    axis = attribute.axis
+    if not masks or axis.levels > 1:
+        return attribute
+    parents = np.unique(np.stack(masks), axis=1, return_inverse=True)[1].reshape(-1)
+    parts = int(parents.max()) + 1
+    if parts == axis.sizes[1]:
+        return attribute
+    divided = Axis((1, parts, axis.sizes[1]), (tuple(parents.tolist()),))
+    return replace(attribute, axis=divided, names=("", "", attribute.names[1]))
+
+
+class _Reader:
+    """Collects the attributes of all tables."""
+
+    def __init__(self, scope: Scope, queries: Collection[Query]) -> None:
+        groups = [group for query in queries for group in query.groups]
+        moments = [one for query in queries for _, one in query.aggregates if isinstance(one, Moment)]
+        self.scope = scope
+        self.attributes: dict[str, Attribute] = {}
+        self.halves = {one.of: subject(one) for one in moments if one.missing is None and kind_of(one.of) != "truth"}
+        """Numbers that are halved, and may be missing."""
+        self.parents = {
+            declared.parent: group
+            for group in groups
+            if isinstance(group.of, Column) and (declared := scope.declared(group.of)).parent is not None
+        }
+        """Group columns that other group columns are the parents of."""
+        for group in groups:
+            self._group(group)
+
+    def table(self, name: str, query: Query, weight: Fraction, where: Expression | None) -> Table:
+        groups = tuple(self._group(group) for group in query.groups)
+        masks: dict[int, Floats] = {}
+        parts: dict[frozenset[Expression], list[Expression]] = {}
+        for part in _conjuncts(where):
+            parts.setdefault(frozenset(operands(part)), []).append(part)
+        for columns, conditions in parts.items():
+            index, mask = self._mask(columns, Every(tuple(conditions)), name)
+            masks[index] = masks.get(index, np.ones(len(mask))) * mask
+        numbers = tuple(self._number(private, aggregate, name) for private, aggregate in query.aggregates)
+        complete = {index: one.complete for index, one in enumerate(self.attributes.values())}
+        return Table(name, query, weight, groups, masks, numbers, complete)
+
+    def _number(self, name: str, aggregate: Aggregate, table: str) -> Number:
+        match aggregate:
+            case Count(of=None):
+                return Number(name, "count", None)
+            case Count(of=of) if of in self.halves:
+                return Number(name, "count", (index := self._half(self.halves[of])), self._weights(index, 1.0, 1.0))
+            case Count(of=of) if of is not None:
+                index = self._truth(of if kind_of(of) == "truth" else Negation(Missing(of)))
+                return Number(name, "count", index, self._weights(index, 0.0, 1.0))
+            case Moment(statistic="mean" | "sum" as statistic, of=of):
+                truth = kind_of(of) == "truth"
+                index = self._truth(of) if truth else self._half(subject(aggregate))
+                ends = (0.0, 1.0) if truth else (1.0, 0.0)
+                if statistic == "sum":
+                    ends = float(aggregate.upper), float(aggregate.lower)
+                weights, present = self._weights(index, *ends), self._weights(index, 1.0, 1.0)
+                number = list(self.attributes.values())[index].number
+                rounding = 0.0 if number is None or number.grid.exact else 0.5 / number.grid.width
+                return Number(name, statistic, index, weights, present, aggregate, rounding)
+        raise refused(
+            f"{table}: a report has counts, sums and means, which are measured together; "
+            "ask for medians, quantiles, min, max, spreads and counts of units alone"
+        )
+
+    def _weights(self, index: int, *ends: float) -> tuple[float, ...]:
+        """Weights of the two cells of a truth or of halves, and 0 for those without a value."""
+        axis = list(self.attributes.values())[index].axis
+        return (*ends, *[0.0] * (axis.sizes[-1] - 2))
+
+    def _group(self, group: Group) -> tuple[int, int]:
+        """The axis of a group column and its level, 0 for the finest."""
+        if isinstance(group.of, Column) and group.of.name in self.parents and self.parents[group.of.name] != group:
+            return self._parent(group, self.parents[group.of.name])
+        complete = is_complete(group.of)
+        whole = replace(group, name="", other=None if complete else REST)
+        axis, name = Axis((1, len(group.keys) + (not complete))), group_text(whole)
+        return self._index(name, Attribute(axis, ("", name), group=whole)), 0
+
+    def _parent(self, group: Group, child: Group) -> tuple[int, int]:
+        """The axis of the children of a group column, with a level for it."""
+        index, _ = self._group(child)
+        name, attribute = list(self.attributes.items())[index]
+        keys = Keys.of(map(str, group.keys))
+        parents = self.scope.declared(child.of).parents  # type: ignore[arg-type]
+        places = None if parents is None else parents.places(keys)
+        if places is None or len(set(places)) < len(keys):
+            raise refused(
+                f"the keys of {group.of.name} must be those that the file of keys of {child.of.name} names "  # type: ignore[union-attr]
+                "as parents, so that tables of both agree; correct the policy"
+            )
+        if attribute.axis.levels == 1:
+            axis = Axis((1, len(keys) + 1, len(places) + 1), ((*places, len(keys)),))
+            own = group_text(replace(group, name="", other=REST))
+            self.attributes[name] = replace(attribute, axis=axis, names=("", own, name))
+        return index, 1
+
+    def _truth(self, of: Expression) -> int:
+        return self._group(Group("", of, Keys.of([False, True])))[0]
+
+    def _half(self, of: Moment) -> int:
+        name, number = aggregate_text(of), MomentDesign(wanted=(("", "mean"),), of=of)
+        axis = Axis((1, 2 + (of.missing is None)))
+        return self._index(name, Attribute(axis, ("", name), number=number, width=number.grid.width))
+
+    def _index(self, name: str, attribute: Attribute) -> int:
+        self.attributes.setdefault(name, attribute)
+        return list(self.attributes).index(name)
+
+    def _mask(self, columns: frozenset[Expression], condition: Every, table: str) -> tuple[int, Floats]:
+        """The axis of a condition on these columns, and which of its finest cells it admits."""
+        declared = None
+        if len(columns) == 1:
+            [of] = columns
+            with suppress(QueryRefused):  # without keys
+                declared = self.scope.group(of)
+        if declared is not None:
+            index, level = self._group(declared)
+            attribute = list(self.attributes.values())[index]
+            group = attribute.group if level == 0 else replace(declared, other=REST)
+            cells = None if group is None else admitted(condition, of, group)
+            if cells is not None:
+                axis = attribute.axis
+                return index, cells if level == 0 else cells[axis.ancestors(axis.levels, level)]
+        raise refused(
+            f"{table}: tables of a report share one WHERE, or differ by conditions that say of each declared key "
+            f"whether it counts, such as county = 'A'; {text(condition.parts[0])[:60]} does not: ask that table alone"
+        )
+
+
+def is_complete(of: Expression) -> bool:
+    """Whether a group column has no other values than its keys, and none is missing, whatever a row holds."""
+    match of:
+        case Missing() | Negation(Missing()):
+            return True
+        case Coalesce(parts=(*_, Constant(bool(), _))):
+            return True
+        case Case(branches, otherwise):
+            return all(
+                isinstance(value, Constant) and value.value is not None
+                for value in (*(v for _, v in branches), otherwise)
+            )
+    return False
+
+
+def _conjuncts(where: Expression | None) -> Iterator[Expression]:
+    if isinstance(where, Every):
+        for part in where.parts:
+            yield from _conjuncts(part)
+    elif where is not None:
+        yield where
+
+
+def among(query: Query, scope: Scope, attributes: tuple[Attribute, ...], where: str | None) -> Table | None:
+    """A question as a table of a report that has these attributes; None if it asks for others."""
+    common = query.where is not None and canonical(query.where) == where
+    reader = _Reader(scope, [query])
+    levels = {name: (i, level) for i, one in enumerate(attributes) for level, name in enumerate(one.names) if name}
+    reader.halves |= dict(_halves(query, scope, levels))
+    table = reader.table("", query, Fraction(1), None if common else query.where)
+    if where is not None and not common:
+        return None
+    if not all(name in levels for name in reader.attributes):
+        return None
+    local, places = list(reader.attributes.values()), [levels[name] for name in reader.attributes]
+    masks = {}
+    for index, mask in table.masks.items():
+        here, level = places[index]
+        masks[here] = mask[attributes[here].axis.ancestors(attributes[here].axis.levels, level)]
+    numbers = [n if n.attribute is None else replace(n, attribute=places[n.attribute][0]) for n in table.numbers]
+    return replace(
+        table,
+        groups=tuple(levels[local[index].names[level or -1]] for index, level in table.groups),
+        masks=masks,
+        numbers=tuple(numbers),
+        complete={places[index][0]: complete for index, complete in table.complete.items()},
+    )
+
+
+def _halves(query: Query, scope: Scope, known: Collection[str]) -> Iterator[tuple[Expression, Moment]]:
+    """Numbers whose values a question counts, and that the report has the halves of."""
+    for _, one in query.aggregates:
+        if isinstance(one, Count) and one.of is not None and kind_of(one.of) == "number":
+            with suppress(QueryRefused):
+                mean = scope.moment("mean", one.of)
+                if isinstance(mean, Moment) and mean.missing is None and aggregate_text(subject(mean)) in known:
+                    yield one.of, subject(mean)
