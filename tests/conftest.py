@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -62,13 +63,20 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def one_duckdb():
-    """One DuckDB for all engines of a process, each in a schema of its own: another takes 20 ms of CPU to start."""
-    process, numbers = os.getpid(), itertools.count()
-    shared = None
+    """One DuckDB for all engines over tables in memory, in schemas of their own: another takes 20 ms of CPU to start.
+
+    Files have a DuckDB of their own, as outside of tests: a database is attached to all of it.
+    """
+    process, numbers, opening = os.getpid(), itertools.count(), threading.local()
+    shared, real = None, duckdb_engine.DuckDB.__init__
+
+    def init(engine: duckdb_engine.DuckDB, source: object, *layout: object) -> None:
+        opening.file = isinstance(source, str | os.PathLike)
+        real(engine, source, *layout)
 
     def connection() -> duckdb.DuckDBPyConnection:
         nonlocal shared
-        if os.getpid() != process:  # its threads do not live in a fork
+        if opening.file or os.getpid() != process:  # its threads do not live in a fork
             return _NEW_DUCKDB()
         if shared is None:
             shared = _NEW_DUCKDB()
@@ -78,6 +86,7 @@ def one_duckdb():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duckdb_engine, "_connection", connection)
+        patch.setattr(duckdb_engine.DuckDB, "__init__", init)
         yield
 
 
