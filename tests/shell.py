@@ -48,9 +48,13 @@ class Ended:
             assert never not in self.err + self.out
 
 
-def discreet(*arguments: str, cwd: Path | str, stdin: str = "") -> Ended:
-    """What `discreet …` prints and ends with, in this process: the start of another costs more than most commands."""
+def discreet(*arguments: str, cwd: Path | str, stdin: str = "", together: bool = False) -> Ended:
+    """What `discreet …` prints and ends with, in this process: the start of another costs more than most commands.
+
+    Where it is wanted together, errors are in what is printed, as on a terminal.
+    """
     given, out, err = (io.TextIOWrapper(io.BytesIO(data), "utf-8") for data in (stdin.encode(), b"", b""))
+    err = out if together else err
     streams = mock.patch.multiple(sys, argv=["discreet", *arguments], stdin=given, stdout=out, stderr=err)
     with streams, contextlib.chdir(cwd):
         code = ended()

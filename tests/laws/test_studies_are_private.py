@@ -145,7 +145,7 @@ def broken(ledger, policy, question, pair) -> list[str]:
 
 
 @settings(
-    max_examples=25,  # TRUST 46 has thousands
+    max_examples=25,  # TRUST 46 has hundreds
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

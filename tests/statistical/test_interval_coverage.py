@@ -7,8 +7,8 @@ and, for some statistics, data of which a fifth is missing. Each assertion has a
     cell      one statistic, relation, n, ε and shape: fewer hits than 95 % would have. 20 to 250 runs, so that a
               coverage below 50 to 85 % is caught
     together  the cells of a statistic and relation. At least 95 %; and for histograms, at most 99 %.
-              3,000 runs catch a coverage below 92 % (noise a fifth larger than thought) or above 99.9 %, 720 runs one
-              below 87 %
+              3,000 runs catch a coverage below 91 % (noise a fifth larger than thought) or above 99.9 %, 430 runs one
+              below 84 %
 
 Exact: count, sum, mean, proportion, histogram (discrete noise of a scale near 1 reaches 97 or 98 %); what the same
 designs release for many groups is held to 94 and 99.7 % in `test_study_coverage`. At least nominal by design: joint
@@ -133,25 +133,25 @@ EXACT: dict[str, tuple[Callable[..., Any], Held, int]] = {
     ),
 }
 AT_LEAST: dict[str, tuple[Callable[..., Any], Held, int]] = {
-    "count": (of_truth(discreet.count), holds(lambda x: true(x).sum()), 60),
-    "sum": (discreet.sum, holds(np.sum), 60),
-    "mean": (discreet.mean, holds(np.mean), 60),
-    "proportion": (of_truth(discreet.proportion), holds(lambda x: true(x).mean()), 60),
-    "variance": (discreet.variance, holds(np.var), 50),
+    "count": (of_truth(discreet.count), holds(lambda x: true(x).sum()), 36),
+    "sum": (discreet.sum, holds(np.sum), 36),
+    "mean": (discreet.mean, holds(np.mean), 36),
+    "proportion": (of_truth(discreet.proportion), holds(lambda x: true(x).mean()), 36),
+    "variance": (discreet.variance, holds(np.var), 36),
     "std": (discreet.std, holds(np.std), 30),
-    "median": (discreet.median, holds(partial(ranked, share=0.5)), 60),
+    "median": (discreet.median, holds(partial(ranked, share=0.5)), 36),
     "quantile": (
         lambda x, **given: discreet.quantile(x, "0.9", **given),
         holds(partial(ranked, share=0.9)),
-        60,
+        36,
     ),
     "three quantiles": (
         lambda x, **given: discreet.quantiles(x, ["0.1", "0.5", "0.9"], **given),
         lambda found, x, _: within(found.interval(LEVEL), deciles(x)[[0, 4, 8]]).tolist()[1:2],
         20,
     ),
-    "deciles": (lambda x, **given: discreet.quantiles(x, DECILES, **given), all_deciles, 60),
-    "cdf": (partial(discreet.cdf, cells=128), on_the_curve, 100),
+    "deciles": (lambda x, **given: discreet.quantiles(x, DECILES, **given), all_deciles, 36),
+    "cdf": (partial(discreet.cdf, cells=128), on_the_curve, 60),
 }
 
 
@@ -217,7 +217,7 @@ def test_an_interval_holds_the_truth_in_at_least_95_of_100_releases(name, relati
 @pytest.mark.parametrize("function", [discreet.mean_and_std, discreet.summary])
 def test_every_part_of_a_joint_release_is_held_in_at_least_95_of_100(function, relation):
     parts = 2 if function is discreet.mean_and_std else 6
-    found = hits(function, all_parts, relation, 40 if relation == "change-one" else 20)
+    found = hits(function, all_parts, relation, 20)
     for part in range(parts):
         check_at_least([cell[part::parts] for cell in found])
 
@@ -228,12 +228,12 @@ def large(x: np.ndarray) -> np.ndarray:
 
 
 HOLES: dict[str, tuple[Callable[..., Any], Callable[[np.ndarray], Any], int]] = {
-    "sum": (discreet.sum, np.nansum, 100),
-    "mean": (discreet.mean, np.nanmean, 100),
+    "sum": (discreet.sum, np.nansum, 70),
+    "mean": (discreet.mean, np.nanmean, 70),
     "proportion": (
         lambda x, bounds, **given: discreet.proportion(large(x), **given),  # noqa: ARG005
         lambda x: np.nanmean(large(x)),
-        100,
+        70,
     ),
     "variance": (discreet.variance, np.nanvar, 40),
     "median": (discreet.median, lambda x: ranked(x[~np.isnan(x)], 0.5), 40),

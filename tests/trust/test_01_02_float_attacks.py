@@ -19,7 +19,7 @@ from discreet.verify.broken import float_noise, uniforms
 
 PAIRS = [(0.0, 1.0), (0.0, 1024.0), (-1.0, 1.0), (2.0**52, 2.0**52 + 1), (0.1, 1.1)]
 SCALES = ["0.1", "0.5", "1", "10"]
-RELEASES = 20_000
+RELEASES = 10_000
 POWERS = range(-80, 21)
 
 
@@ -55,7 +55,8 @@ def worst_loss(left: np.ndarray, right: np.ndarray, error_rate: float = 1e-9) ->
     level = error_rate / (4 * 2 * len(POWERS))
     counts = [(multiples(left, power), multiples(right, power)) for power in POWERS]
     counts += [(RELEASES - one, RELEASES - other) for one, other in counts]
-    return max(max(loss(one, other, RELEASES, level), loss(other, one, RELEASES, level)) for one, other in counts)
+    pairs = {*counts, *((other, one) for one, other in counts)}
+    return max(loss(one, other, RELEASES, level) for one, other in pairs)
 
 
 def loss(hits: int, other: int, trials: int, level: float) -> float:
@@ -67,10 +68,11 @@ def loss(hits: int, other: int, trials: int, level: float) -> float:
     return max(0.0, math.log(low / high))
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("pair", PAIRS, ids=str)
+@pytest.mark.parametrize(
+    ("pair", "scale"), [(pair, SCALES[(at + more) % 4]) for at, pair in enumerate(PAIRS) for more in (0, 2)], ids=str
+)
 def test_precision_attack_learns_nothing(pair, scale):
-    """TRUST 1. False alarms: 10⁻⁹ for each of the 20 cases. Catches an event with a real loss of ε + 0.1."""
+    """TRUST 1. False alarms: 10⁻⁹ for each of the 10 cases. Catches an event with a real loss of ε + 0.15."""
     distance = pair[1] - pair[0]
     left, right = (ours(answer, distance, scale) for answer in pair)
     epsilon = Fraction(distance) / Fraction(scale)

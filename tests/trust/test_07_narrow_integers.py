@@ -6,6 +6,7 @@ import pytest
 from discreet import Policy, Study
 from discreet.engines.base import OnGrid, Request, Total
 from discreet.engines.duckdb import DuckDB
+from studies import Paper
 
 LIMITS = {
     "int8": (pa.int8(), -128, 127),
@@ -19,16 +20,23 @@ LIMITS = {
 }
 
 
-@pytest.mark.parametrize("kind", LIMITS)
-@pytest.mark.parametrize("bounds", [(-100, 100), (-128, 127), (-30_000, 30_000), (-32768, 32767), (-(2**30), 2**30)])
-def test_the_largest_and_the_smallest_value_are_answered_like_any_other(tmp_path, kind, bounds):
+WIDE = {  # bounds that a column's own type just holds, or does not
+    "int8": [(-128, 127), (-30_000, 30_000)],
+    "int16": [(-32768, 32767), (-(2**30), 2**30)],
+    "uint8": [(-128, 127), (-30_000, 30_000)],
+    "uint16": [(-(2**30), 2**30)],
+}
+CASES = [(kind, bounds) for kind in LIMITS for bounds in [(-100, 100), *WIDE.get(kind, [(-(2**30), 2**30)])]]
+
+
+@pytest.mark.parametrize(("kind", "bounds"), CASES)
+def test_the_largest_and_the_smallest_value_are_answered_like_any_other(kind, bounds):
     made, smallest, largest = LIMITS[kind]
-    for at, value in enumerate((0, smallest, largest)):
+    for value in (smallest, largest):
         table = pa.table({"x": pa.array([0] * 9 + [value], made)})
         policy = Policy(source=table, epsilon=1000, columns={"x": {"bounds": bounds}})
-        with Study(policy, ledger=tmp_path / f"{at}.ledger") as study:
-            asked = "SELECT sum(x) AS s, avg(x) AS m, stddev(x), median(x) FROM data"
-            answer = study.sql(asked, epsilon=900).release()
+        study = Study(policy, ledger=Paper(1000))
+        answer = study.sql("SELECT sum(x) AS s, stddev(x), median(x) FROM data", epsilon=900).release()
         exact = min(max(value, bounds[0]), bounds[1])
         low, high = answer.interval("s")[0]
         assert low - (bounds[1] - bounds[0]) / 20 <= exact <= high + (bounds[1] - bounds[0]) / 20

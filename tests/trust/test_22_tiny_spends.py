@@ -1,6 +1,6 @@
 """TRUST 22: after the budget is gone a million tiny spends are refused, as the first one is.
 
-A refusal leaves no trace: after 3,000 of them the ledger's file and its anchor are the same, byte for byte. What the
+A refusal leaves no trace: after 1,000 of them the ledger's file and its anchor are the same, byte for byte. What the
 ledger decides is a function of these bytes and of the request alone, so the next million meets what the first one met.
 (A million of them would take some four minutes.) The control counts in floats, and lets a hundred thousand pass.
 """
@@ -13,7 +13,7 @@ import pytest
 from discreet import BudgetExceeded, Ledger
 
 TINIEST = Fraction(1, 10**9)
-REFUSALS = 3000
+REFUSALS = 1000
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:

@@ -33,8 +33,9 @@ from neighbours.search import (
 from neighbours.twins import TWINS
 
 SEED = 46
-PARTS = [range(first, first + 20) for first in range(0, 200, 20)]
-"""DuckDB's pairs of tables, ten questions about each: some in twenty are refused; 1,900 in all."""
+PARTS = [[*range(first, first + 10)] for first in range(0, 40, 10)] + [[51, 136]]
+"""DuckDB's pairs of tables, ten questions about each, some in twenty of which are refused: 400 in all. Every twin is
+found among them, two of them by the last pairs alone. What is rarer is for fresh seeds."""
 
 
 def without_violation(tally: Tally, least: int) -> None:
@@ -42,14 +43,14 @@ def without_violation(tally: Tally, least: int) -> None:
     assert tally.questions >= least, tally
 
 
-@pytest.mark.parametrize("pairs", PARTS, ids=lambda pairs: str(pairs.start))
+@pytest.mark.parametrize("pairs", PARTS, ids=lambda pairs: str(pairs[0]))
 def test_on_duckdb_no_question_loses_more_than_it_costs(pairs):
-    without_violation(searched(duckdb_engine(), SEED, pairs), 180)
+    without_violation(searched(duckdb_engine(), SEED, iter(pairs)), 9 * len(pairs))
 
 
 @pytest.mark.parametrize("part", range(2))
 def test_on_postgresql_no_question_loses_more_than_it_costs(postgres, part):
-    without_violation(searched(postgresql_engine(postgres), SEED, range(part * 12, (part + 1) * 12)), 100)
+    without_violation(searched(postgresql_engine(postgres), SEED, range(part * 6, (part + 1) * 6)), 50)
 
 
 @pytest.mark.spark

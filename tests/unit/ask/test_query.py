@@ -53,8 +53,8 @@ def test_many_keys_are_in_the_text_by_their_hash() -> None:
         policy = Policy(source="x", table="t", epsilon=1, columns={"age": {"keys": f"0..{last}"}})
         return canonical(parse("SELECT age, count(*) FROM t GROUP BY age", policy, SCHEMA))
 
-    assert len(text(10**5)) < 200
-    assert text(10**5) != text(10**5 + 1)
+    assert len(text(10**4)) < 200
+    assert text(10**4) != text(10**4 + 1)
 
 
 def test_truths_and_numbers_are_different_keys() -> None:

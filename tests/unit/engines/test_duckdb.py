@@ -24,6 +24,8 @@ from discreet.engines.duckdb import DuckDB
 from discreet.engines.textfiles import Layout
 from discreet.errors import EngineFailed, InvalidParameter
 
+pytestmark = pytest.mark.usefixtures("own_duckdb")
+
 TABLE = pa.table({"name": ["a", "b", None], "age": [1.5, None, 3.0], "n": pa.array([1, 2, 3], pa.int32())})
 GRID = ValueGrid(exponent=-1, lower=0, upper=20, exact=False)
 REQUEST = Request(

@@ -16,6 +16,8 @@ from one_group import Group
 
 LEVEL = Fraction(19, 20)
 GROUPS = 60
+ALONE = range(0, GROUPS, 3)
+"""Groups that are also computed alone, which takes longer."""
 
 
 def grid_of(lower, upper, *, whole, bits):
@@ -35,7 +37,7 @@ def sizes(rng):
 
 def agree(many, alone, width):
     """Equal values; ends never narrower, and hardly wider."""
-    for found, (value, low, high) in zip(zip(*many, strict=True), alone, strict=True):
+    for found, (value, low, high) in zip(zip(*(part[ALONE] for part in many), strict=True), alone, strict=True):
         assert found[0] == pytest.approx(value, abs=1e-9 * width)
         assert found[1] <= low + 1e-9 * width
         assert found[2] >= high - 1e-9 * width
@@ -71,7 +73,7 @@ def test_means_and_sums_from_pairs_are_those_of_each_group(lower, upper, whole, 
         noisy(rng, second, Fraction(scale) * step / grid.width if centred else Fraction(scale), 1 if centred else step)
     )
     many = Private(grid=grid, partition=(centred_pair if centred else pair)(grid.width), totals=columns)
-    alone = [Group(grid=grid, totals=[column[at] for column in columns], centred=centred) for at in range(GROUPS)]
+    alone = [Group(grid=grid, totals=[column[at] for column in columns], centred=centred) for at in ALONE]
     agree(table(many, "mean"), [(one.mean(), *one.mean_interval(LEVEL)) for one in alone], upper - lower)
     agree(table(many, "count"), [(one.count(), *one.count_interval(LEVEL)) for one in alone], 1e6)
     agree(
@@ -93,7 +95,7 @@ def test_variances_means_and_sums_from_triples_are_those_of_each_group(lower, up
     scales = (terms.centred_square_scales if centred else terms.bernstein_scales)(width, Fraction(1, 4))
     columns = [noisy(rng, totals, scale) for totals, scale in zip(zip(*sums, strict=True), scales, strict=True)]
     many = Private(grid=grid, partition=(centred_squares if centred else bernstein)(grid.width), totals=columns)
-    alone = [Group(grid=grid, totals=[column[at] for column in columns], centred=centred) for at in range(GROUPS)]
+    alone = [Group(grid=grid, totals=[column[at] for column in columns], centred=centred) for at in ALONE]
     agree(table(many, "mean"), [(one.mean(), *one.mean_interval(LEVEL)) for one in alone], upper - lower)
     agree(table(many, "sum"), [(one.sum(), *one.sum_interval(LEVEL)) for one in alone], 1e6)
     agree(table(many, "count"), [(one.count(), *one.count_interval(LEVEL)) for one in alone], 1e6)
@@ -103,9 +105,9 @@ def test_variances_means_and_sums_from_triples_are_those_of_each_group(lower, up
     variance = many.value("variance")
     sample = many.value("variance+") / np.maximum(variance, 1e-300)
     factors = np.array([one.sample_factor() for one in alone])
-    seen = variance > 0
+    seen = variance[ALONE] > 0
     assert seen.any()
-    np.testing.assert_allclose(sample[seen], factors[seen])
+    np.testing.assert_allclose(sample[ALONE][seen], factors[seen])
 
 
 def test_edges_are_where_both_sides_meet():

@@ -19,7 +19,7 @@ def test_a_number_lies_in_its_interval(asked, neighbors, clauses):
     study = study_of(ROWS, Paper(), neighbors=neighbors)
     for epsilon in (3, 100, 10**4):
         plan = study.sql(select(asked, clauses), epsilon=epsilon, confidence="0.5")
-        for _ in range(12):
+        for _ in range(4):
             for numbers in plan.release().full_record["numbers"].values():
                 for value, low, high in zip(numbers["value"], numbers["low"], numbers["high"], strict=True):
                     assert low <= value <= high, (epsilon, value, low, high)
