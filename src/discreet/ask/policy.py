@@ -42,7 +42,8 @@ _NEEDED = {
     "columns": "[columns] and under it age = { bounds = [0, 120] }",
 }
 _COLUMN_KEYS = (
-    *("type", "format", "decimal", "thousands", "bounds", "keys", "parent", "bins", "precision", "missing", "other"),
+    *("type", "format", "decimal", "thousands", "trim", "casefold", "missing_values", "map"),
+    *("bounds", "keys", "parent", "bins", "precision", "missing", "other"),
 )
 
 _ENDINGS = (
@@ -307,11 +308,14 @@ def _toml(value: object) -> str:
             return value.isoformat()
         case tuple():
             return f"[{', '.join(map(_toml, value))}]"
+        case dict():
+            return f"{{ {', '.join(f'{_toml(before)} = {_toml(after)}' for before, after in value.items())} }}"
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _declared_toml(declared: Declared) -> str:
     options: dict[str, object] = {name: getattr(declared, name) for name in _COLUMN_KEYS}
     options["keys"] = declared.keys_from or declared.keys
+    options["map"] = declared.map_from or (dict(declared.map) if declared.map else None)
     pairs = [f"{name} = {_toml(value)}" for name, value in options.items() if value is not None]
     return f"{{ {', '.join(pairs)} }}" if pairs else "{}"

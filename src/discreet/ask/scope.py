@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 
 from discreet.ask import expression as row
 from discreet.ask.declared import MOST_KEYS, Declared, Key, as_kind, at, labels
-from discreet.ask.expression import Column, Constant, Expression, Kind
+from discreet.ask.expression import Column, Constant, Expression, Kind, Reading
 from discreet.ask.interval import PART_RANGES, interval
 from discreet.ask.kinds import kind_of, refused
 from discreet.ask.normal import canonical, normal, text
@@ -216,12 +216,13 @@ def _filled(of: Column, declared: Declared, keys: tuple[Key, ...] | None) -> Exp
 def column_under(name: str, declared: Declared, source: Typed) -> Column:
     """The column as questions use it: of the source's own kind, or, for texts, of the kind that is declared.
 
-    A text is then read by the cast of the row language, with the declared marks and formats, and what cannot be read is
-    missing.
+    A cell of text is then read as declared: cleaned, and by the cast of the row language, with the declared marks and
+    formats; what cannot be read is missing.
     """
-    if source.kind != "text" or declared.kind in (None, "text"):
+    if source.kind != "text":
         return Column(name, source.kind)
-    return Column(name, declared.kind or "text", declared.reading)
+    reading, kind = declared.reading, declared.kind or "text"
+    return Column(name, kind, None if kind == "text" and reading == Reading() else reading)
 
 
 def check_schema(policy: Policy, schema: Mapping[str, Typed]) -> None:
@@ -252,7 +253,7 @@ def _check_column(declared: Declared, source: Typed, column: Column) -> None:
             raise InvalidParameter(f"type: the column is of kind {source.kind} in the data; leave type out")
         if declared.type == "integer" and not source.whole:
             raise InvalidParameter('type: the column has fractions in the data; write type = "number"')
-        for option in ("format", "decimal", "thousands"):
+        for option in ("format", "decimal", "thousands", "trim", "casefold", "missing_values", "map"):
             if getattr(declared, option) is not None:
                 raise InvalidParameter(f"{option}: it says how text is read, and the column has none; leave it out")
     kind = column.kind

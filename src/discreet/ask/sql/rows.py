@@ -12,6 +12,7 @@ from discreet.ask import expression as row
 from discreet.ask.declared import read_date
 from discreet.ask.expression import ComparisonSign, Expression, Kind
 from discreet.ask.kinds import LONGEST_TEXT, kind_of, refused
+from discreet.ask.reading import as_read
 from discreet.ask.scope import Scope
 from discreet.ask.sql import functions
 from discreet.ask.sql.syntax import Call, Case, Cast, Literal, Name, Node, Type
@@ -159,7 +160,7 @@ def _as_date(part: Expression) -> Expression:
 
 
 def _membership(part: Expression, values: Sequence[Expression]) -> Expression:
-    choices = [_dated(part, value)[1] for value in values]
+    choices = [_alike(part, value)[1] for value in values]
     constants = tuple(choice for choice in choices if isinstance(choice, row.Constant))
     if len(constants) < len(choices):
         raise refused("IN takes literals, as in IN ('a', 'b'); write x = y for a column")
@@ -167,17 +168,24 @@ def _membership(part: Expression, values: Sequence[Expression]) -> Expression:
 
 
 def _compared(sign: ComparisonSign, left: Expression, right: Expression) -> Expression:
-    return row.Comparison(sign, *_dated(left, right))
+    return row.Comparison(sign, *_alike(left, right))
 
 
-def _dated(left: Expression, right: Expression) -> tuple[Expression, Expression]:
-    """Both sides; a text literal beside a date is read as one."""
-    kinds = kind_of(left), kind_of(right)
-    if kinds == ("text", "date") and isinstance(left, row.Constant):
-        left = _as_date(left)
-    if kinds == ("date", "text") and isinstance(right, row.Constant):
-        right = _as_date(right)
-    return left, right
+def _alike(left: Expression, right: Expression) -> tuple[Expression, Expression]:
+    """Both sides; a text literal is read as what it stands beside: as a date, or as a cell of the column."""
+    return _beside(left, right), _beside(right, left)
+
+
+def _beside(part: Expression, other: Expression) -> Expression:
+    match part, other:
+        case row.Constant(str()), _ if kind_of(other) == "date":
+            return _as_date(part)
+        case row.Constant(str() as text), row.Column(name, "text", row.Reading() as reading):
+            value = as_read(text, reading)
+            if value is None:
+                raise refused(f"{quote(text)} is a missing value of {name}; write {name} IS NULL")
+            return row.Constant(value, "text")
+    return part
 
 
 def _named(name: str, known: dict[str, Value]) -> Value:

@@ -18,6 +18,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 from sqlglot import exp
 
 from discreet.ask.expression import DatePart
+from discreet.ask.reading import CAPITALS, SMALL
 from discreet.engines.base import ColumnType
 from discreet.engines.sql.trees import Tree, between, call, cast, negated, paren, present, quoted, table, when, whole
 
@@ -110,9 +111,15 @@ class Dialect(Protocol):
         old, new = (_UPPER, _LOWER) if case == "lower" else (_LOWER, _UPPER)
         return call("translate", here, quoted(old), quoted(new))
 
-    def trim(self, tree: Tree) -> Tree:
-        """A text without spaces at its ends; the tree is used once."""
-        return call("btrim", tree, quoted(" "))
+    def folded(self, here: Tree) -> Tree:
+        """A text with the capitals of `ask.reading`, and no others, as small letters."""
+        other = call("translate", here, self.text(CAPITALS), self.text(SMALL))
+        ascii_only = exp.EQ(this=call(self.bytes_of, here), expression=call("char_length", here))
+        return when([(ascii_only, self.letters(here, "lower"))], other)
+
+    def trim(self, tree: Tree, blanks: str) -> Tree:
+        """A text without these characters at its ends; the tree is used once."""
+        return call("btrim", tree, self.text(blanks))
 
     def length(self, tree: Tree) -> Tree:
         """The number of code points as a double; the tree is used once."""
