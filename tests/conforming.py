@@ -239,7 +239,7 @@ def numbers(draw: st.DrawFn, inner) -> ask.Expression:
         case "length":
             return ask.Function("length", (inner("text"),))
         case _:
-            parts = ["year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second"]
+            parts = ["year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second", "days"]
             return ask.Part(draw(st.sampled_from(parts)), inner("date"))
 
 
@@ -453,7 +453,7 @@ def functions():
         yield ask.Function(name, (text,))
     yield ask.Function("substring", (text, columns["number"][2], real))
     for date_ in columns["date"]:
-        for part in ("year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second"):
+        for part in ("year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second", "days"):
             yield ask.Part(part, date_)
         for unit in ("year", "quarter", "month", "week", "day", "hour"):
             yield ask.Truncated(unit, date_)
@@ -468,10 +468,12 @@ CELLS = [
     " 3/4/2001 ", "1/2/01", "01/12/2001x", "03JAN2001", "3Feb2001", "31 dec 2001", "01xyz2001", "20011231", "2001123",
     "1.2.2001 7:05", "01.02.2001 23:59:59.5", "1.2.2001 24:00", "01.02.2001 9", "yes", "No", "true", "0", "ja",
     "\u0661\u0662", "1\u00a0234,5", "0000/01/01", "2001/1/2", "01/01/0000", "1/1/9999", "'; --", "\\1", "$1",
-    "a\nb", "1\n", "n/a", "N/A ", "-", "\u00a0n/a\t", "12\u00a0", "\u202f1.2.2001\u3000", "\ufeff7", "\u200b7\u200b", "7\u00ad",
-    "CARD", "card", " Card\u2003", "Cardiology", "CARDIOLOGY", "cardiology\n", "GÉRIATRIE", "Gériatrie", "Ge\u0301riatrie",
-    "geriatrie", "ΑΓΆΠΗΣ", "ΚΑΡΔΙΆ", "καρδιά", "ЖУРНАЛ", "журнал", "İstanbul", "ISTANBUL", "ıstanbul", "STRASSE", "Straße",
-    "ẞ", "ǅ", "ﬁ", "ŸŐ–€", "Ａ", "Ꭰ", "😀 A", "日本A", "A\0B", "\0", "A" * 300, "É" * 300, "Ａ" * 300, "\t" * 40, "\u212a",
+    "a\nb", "1\n", "n/a", "N/A ", "-", "\u00a0n/a\t", "12\u00a0", "\u202f1.2.2001\u3000", "\ufeff7", "\u200b7\u200b",
+    "7\u00ad", "CARD", "card", " Card\u2003", "Cardiology", "CARDIOLOGY", "cardiology\n", "GÉRIATRIE", "Gériatrie",
+    "Ge\u0301riatrie", "geriatrie", "ΑΓΆΠΗΣ", "ΚΑΡΔΙΆ", "καρδιά", "ЖУРНАЛ", "журнал", "İstanbul", "ISTANBUL",
+    "ıstanbul", "STRASSE", "Straße", "ẞ", "ǅ", "ﬁ", "ŸŐ–€", "Ａ", "Ꭰ", "😀 A", "日本A",
+    "A\0B", "\0", "A" * 300, "É" * 300, "Ａ" * 300,
+    "\t" * 40, "\u212a",
     "Ear, Nose & Throat", "EAR, NOSE & THROAT", "it's", "IT'S", "a\\b", "A\\B",
 ]  # fmt: skip
 """Cells as people write them."""
@@ -485,7 +487,8 @@ _CLEAN = [
     ask.Reading(trim=True), ask.Reading(casefold=True), ask.Reading(trim=True, casefold=True), _WARDS,
     ask.Reading(missing=("", "N/A ", "-")), ask.Reading(map=(("1", "one"), ("n/a", ""))),
     ask.Reading(trim=True, map=tuple(sorted((text.strip(), f"{at}é") for at, text in enumerate(dict.fromkeys(
-        ["CARD", "card", "it's", "1", "12", "–", "é", "ΑΓΆΠΗΣ", "ж", "日本A", "😀 A", "Ｚ", "zz", "a", "b", "c", "d", "\\1"]
+        ["CARD", "card", "it's", "1", "12", "–", "é", "ΑΓΆΠΗΣ", "ж", "日本A", "😀 A", "Ｚ", "zz", "a", "b", "c",
+         "d", "\\1"]
     ))))),
 ]  # fmt: skip
 

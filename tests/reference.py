@@ -276,6 +276,8 @@ def date_part(part: str, value: datetime) -> int:
             return value.isocalendar().week
         case "weekday":
             return value.isoweekday()
+        case "days":
+            return (value.date() - date(1970, 1, 1)).days
         case _:
             return int(getattr(value, part))
 

@@ -8,7 +8,8 @@
     parent      the column that the keys belong to, as a state is that of a county: a column of the same file of keys
     other       the label of one more group for all values that are not keys; without it they are dropped
     type        "integer", "number", "text", "date" or "truth": how a text is read; with format, decimal, thousands,
-                trim, casefold, missing_values, map (see `ask.reading`). Without it the bounds, bins or keys tell the kind, or the type in the source
+                trim, casefold, missing_values, map (see `ask.reading`). Without it the bounds, bins or keys tell the
+                kind, or the type in the source
 
 A file of keys has one key a line (.csv, .tsv, .txt) or one column (.parquet); its first line is a header only if it
 is the column's name. "file.csv#name" takes the column `name` of a file whose first line is a header, and
@@ -96,7 +97,8 @@ class Declared:
         with at("parent"):
             put(self, "parents", () if self.parent is None else _parents(self.parent, keys, written, folder or Path()))
         put(self, "map_from", str(self.map) if isinstance(self.map, str | Path) else None)
-        for option, read in {**_READERS, "map": partial(exact_map, folder=folder or Path())}.items():
+        readers: dict[str, Callable[[Any], object]] = {**_READERS, "map": partial(exact_map, folder=folder or Path())}
+        for option, read in readers.items():
             value = getattr(self, option)
             if value is not None or option == "missing":
                 with at(option):
@@ -136,8 +138,8 @@ class Declared:
             pairs=self.map or (),
             keys=keys if self.trim or self.casefold else (),
         )
-        marks = {"decimal": self.decimal or ".", "thousands": self.thousands or ""}
-        return replace(clean, whole=self.type == "integer", formats=self.format or (), **marks)
+        whole, decimal, thousands = self.type == "integer", self.decimal or ".", self.thousands or ""
+        return replace(clean, whole=whole, formats=self.format or (), decimal=decimal, thousands=thousands)
 
     @property
     def discover(self) -> bool:

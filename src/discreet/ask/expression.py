@@ -31,13 +31,13 @@ ArithmeticSign: TypeAlias = Choice["+", "-", "*", "/"]
 ComparisonSign: TypeAlias = Choice["=", "<>", "<", "<=", ">", ">="]
 NumberFunction: TypeAlias = Choice["abs", "floor", "ceil", "round", "least", "greatest"]
 TextFunction: TypeAlias = Choice["lower", "upper", "trim", "length", "substring"]
-DatePart: TypeAlias = Choice["year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second"]
+DatePart: TypeAlias = Choice["year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second", "days"]
 Unit: TypeAlias = Choice["year", "quarter", "month", "week", "day", "hour"]
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a cell of text is read, as the policy declares it: trim, casefold, missing, map, then its type, in this order.
+    """How a cell of text is read, as the policy declares it: trim, casefold, missing, map, then its type, in order.
 
     What does not fit the type is missing. Without marks and formats it is CAST: plain decimals, ISO dates.
     """
@@ -142,7 +142,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Weekday is 1 (Monday) to 7, week is the ISO week."""
+    """Weekday is 1 (Monday) to 7, week is the ISO week; days are those since 1970-01-01, by the calendar."""
 
     part: DatePart
     date: Expression

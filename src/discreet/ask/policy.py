@@ -3,6 +3,7 @@
     source      where the data is: a file, a folder, a glob, a database, a SELECT, or an object in Python
     table       what questions call it; without it the file's name without its ending, the table's, or "data"
     delimiter   the mark between cells of CSV; without it the first line tells it
+    encoding    of CSV: "utf-8", "latin-1" or "windows-1252"; without it UTF-8
     unit        whom we protect: "row", or the column whose value names the unit
     max_rows    rows of one unit that may count (needed where the unit is a column)
     max_groups  groups in which one unit may count; without it as many as max_rows
@@ -90,6 +91,7 @@ class Policy:
     source: str | InMemory
     table: str
     delimiter: str | None
+    encoding: str | None
     unit: str
     max_rows: int | None
     max_groups: int | None
@@ -109,6 +111,7 @@ class Policy:
         columns: object,
         table: object = None,
         delimiter: object = None,
+        encoding: object = None,
         unit: object = "row",
         max_rows: object = None,
         max_groups: object = None,
@@ -285,6 +288,7 @@ def exact_text(advice: str, value: object) -> str:
 _READERS: dict[str, Callable[[object], object]] = {
     "table": partial(exact_text, 'write table = "people"'),
     "delimiter": partial(exact_mark, marks=(",", ";", "\t", "|")),
+    "encoding": partial(exact_mark, marks=("utf-8", "latin-1", "windows-1252")),
     "unit": partial(exact_text, 'write unit = "row", or the name of the column of the unit'),
     "max_rows": partial(parameters.exact_count, "max_rows"),
     "max_groups": partial(parameters.exact_count, "max_groups"),
@@ -294,7 +298,7 @@ _READERS: dict[str, Callable[[object], object]] = {
     "version": partial(exact_text, 'write version = "2024-06"'),
 }
 _KEYS = ("source", *_READERS, "columns")
-_OPTIONAL = ("table", "delimiter", "max_rows", "max_groups", "delta", "version")
+_OPTIONAL = ("table", "delimiter", "encoding", "max_rows", "max_groups", "delta", "version")
 
 
 def _toml(value: object) -> str:

@@ -131,7 +131,8 @@ def exact_map(value: object, folder: Path) -> tuple[tuple[str, str], ...]:
     exact = tuple((_text(before), _text(after)) for before, after in pairs)
     if not 1 <= len(exact) <= _MOST_PAIRS:
         raise InvalidParameter(
-            f'it must be up to {_MOST_PAIRS:,} pairs such as {{ "CARD" = "Cardiology" }}, or a file "wards.csv" of two columns'
+            f'it must be up to {_MOST_PAIRS:,} pairs such as {{ "CARD" = "Cardiology" }}, or a file "wards.csv" of two '
+            "columns"
         )
     return exact
 
@@ -178,7 +179,7 @@ def cleaning(
     places = {before: after for before, after in {**spelled, **declared}.items() if before != after}
     if len(places) > _MOST_PAIRS:
         raise InvalidParameter(
-            f"trim, casefold and map can spell {_MOST_PAIRS:,} texts, got {len(places):,}; write the keys in small letters"
+            f"trim, casefold and map can spell {_MOST_PAIRS:,} texts, got {len(places):,}; write keys in small letters"
         )
     absent = tuple(sorted(set(map(clean, missing))))
     return Reading(trim=trim, casefold=casefold, missing=absent, map=tuple(sorted(places.items())))

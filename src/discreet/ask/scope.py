@@ -17,7 +17,7 @@ from discreet.ask import expression as row
 from discreet.ask.declared import MOST_KEYS, Declared, Key, as_kind, at, labels
 from discreet.ask.expression import Column, Constant, Expression, Kind, Reading
 from discreet.ask.interval import PART_RANGES, interval
-from discreet.ask.kinds import kind_of, refused
+from discreet.ask.kinds import DATED, kind_of, refused
 from discreet.ask.normal import canonical, normal, text
 from discreet.ask.policy import Policy
 from discreet.ask.query import Aggregate, Count, CountUnits, Extreme, Group, Moment, Quantiles
@@ -122,7 +122,8 @@ class Scope:
         """Lower, upper, whether whole, and what missing counts as."""
         kind = kind_of(of)
         if kind != "number":
-            raise refused(f"{name} needs a number, got a {kind}; count(…) counts anything")
+            hint = {"date": DATED, "text": 'if it holds numbers, declare type = "number" and its bounds in the policy'}
+            raise refused(f"{name} needs a number, got a {kind}; {hint.get(kind, 'count(…) counts anything')}")
         ends = interval(of, self.policy.columns, {column: typed.whole for column, typed in self.schema.items()})
         if ends.lower is None or ends.upper is None:
             if isinstance(of, Column):
@@ -157,7 +158,7 @@ class Scope:
         name = canonical(of) if bins is None else f"BIN({canonical(of)}, {', '.join(map(str, bins))})"
         return Group(name, of, keys, declared.other, bins)
 
-    def _keys(self, of: Expression, declared: Declared) -> tuple[Key, ...]:
+    def _keys(self, of: Expression, declared: Declared) -> tuple[Key, ...]:  # noqa: PLR0911 - one case for each class
         """The keys of an expression that has no bins."""
         match of:
             case Column(name) if declared.discover and declared.keys is None:
@@ -181,16 +182,26 @@ class Scope:
                 return tuple(Fraction(year) for year in range(years[0].year, years[1].year + 1))
             case row.Truncated(unit, Column() as date):
                 return _starts(unit, *self._dates(date, unit))
+            case row.Cast(row.Truncated(), "text") | row.Function("substring", (row.Cast(), *_)):
+                return self._labels(of)
             case row.Case(branches, otherwise):
                 return _literals((*(value for _, value in branches), otherwise))
             case Column(name):
                 raise refused(
                     f"GROUP BY {name} needs keys or bins; declare {name} = {{ keys = […] }} or {{ bins = […] }}"
                 )
-        raise refused(
-            f"GROUP BY {_short(of)} has no keys that follow from the policy; group by a column with keys, "
-            "bin(age, 0, 18, 65), a part of a date, or CASE with literal results"
-        )
+        raise _no_keys(of)
+
+    def _labels(self, of: Expression) -> tuple[Key, ...]:
+        """The labels of dates, such as 2024-02: the beginnings of units as texts, or parts of these texts."""
+        match of:
+            case row.Cast(row.Truncated("year" | "quarter" | "month" | "week" | "day", Column()) as start, "text"):
+                days = self._keys(start, Declared())
+                return tuple(day.isoformat()[:10] for day in days if isinstance(day, datetime))
+            case row.Function("substring", (part, Constant(Fraction() as first), Constant(Fraction() as length))):
+                whole = map(str, self._labels(part))
+                return tuple(dict.fromkeys(label[int(first) - 1 :][: int(length)] for label in whole))
+        raise _no_keys(of)
 
     def _dates(self, date: Column, unit: str) -> tuple[datetime, datetime]:
         match self.declared(date).bounds:
@@ -200,6 +211,14 @@ class Scope:
             f"GROUP BY the {unit} of {date.name} needs bounds; "
             f"declare {date.name} = {{ bounds = [2020-01-01, 2024-12-31] }}"
         )
+
+
+def _no_keys(of: Expression) -> Exception:
+    return refused(
+        f"GROUP BY {_short(of)} has no keys that follow from the policy; group by a column with keys, "
+        "bin(age, 0, 18, 65), MONTH(day), DATE_TRUNC('month', day), STRFTIME(day, '%Y-%m'), or CASE with literal "
+        "results"
+    )
 
 
 def _filled(of: Column, declared: Declared, keys: tuple[Key, ...] | None) -> Expression:

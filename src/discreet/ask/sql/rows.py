@@ -10,7 +10,7 @@ from typing import TypeVar, assert_never
 
 from discreet.ask import expression as row
 from discreet.ask.declared import read_date
-from discreet.ask.expression import ComparisonSign, Expression, Kind
+from discreet.ask.expression import ArithmeticSign, ComparisonSign, Expression, Kind, Unit
 from discreet.ask.kinds import LONGEST_TEXT, kind_of, refused
 from discreet.ask.reading import as_read
 from discreet.ask.scope import Scope
@@ -42,7 +42,7 @@ class Rows:
             case Literal(literal):
                 return row.Constant(literal, _KINDS[type(literal)])
             case Call("+" | "-" | "*" | "/" as sign, (left, right)):
-                return row.Arithmetic(sign, read(left), read(right))
+                return _computed(sign, read(left), read(right))
             case Call("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
                 return _compared(sign, read(left), read(right))
             case Call("between", (part, low, high)):
@@ -76,6 +76,12 @@ class Rows:
                 return row.Part(_named(part, functions.PARTS), read(date))
             case Call("DATE_TRUNC" | "DATETRUNC", (Literal(str() as unit), date)):
                 return row.Truncated(_named(unit, functions.UNITS), read(date))
+            case Call("DATE_DIFF" | "DATEDIFF", (Literal(str() as unit), first, last)):
+                return _between(_named(unit, functions.UNITS), *map(_as_moment, map(read, (first, last))))
+            case Call(name, (date, Literal(str() as format))) | Call(name, (Literal(str() as format), date)) if (
+                name in functions.LABEL_FUNCTIONS and format in functions.LABELS
+            ):
+                return _label(*functions.LABELS[format], _as_moment(read(date)))
             case Call("WEEKDAY" | "DAYOFWEEK" | "DAY_OF_WEEK" | "DOW"):
                 return row.Part(_named("weekday", functions.PARTS), read(argument(node)))
             case Call("COALESCE" | "IFNULL" | "NVL", parts):
@@ -129,6 +135,54 @@ class Rows:
             case "date":
                 return _as_date(part)
         return row.Cast(part, to)
+
+
+def _computed(sign: ArithmeticSign, left: Expression, right: Expression) -> Expression:
+    """Arithmetic; one date less another is the days between them."""
+    left, right = _alike(left, right) if sign == "-" else (left, right)
+    if sign == "-" and kind_of(left) == kind_of(right) == "date":
+        return _between("day", right, left)
+    return row.Arithmetic(sign, left, right)
+
+
+def _between(unit: Unit, first: Expression, last: Expression) -> Expression:
+    """How many days, weeks, months … begin after the first date, up to the last."""
+    return row.Arithmetic("-", _numbered(unit, last), _numbered(unit, first))
+
+
+def _numbered(unit: Unit, date: Expression) -> Expression:
+    """The number of the day, week, month … that a date lies in, from some beginning."""
+
+    def times(value: Expression, factor: int) -> Expression:
+        return row.Arithmetic("*", row.Constant(Fraction(factor), "number"), value)
+
+    match unit:
+        case "day":
+            return row.Part("days", date)
+        case "week":  # 1970-01-01 was a Thursday
+            since = row.Arithmetic("+", row.Part("days", date), row.Constant(Fraction(3), "number"))
+            return row.Function("floor", (row.Arithmetic("/", since, row.Constant(Fraction(7), "number")),))
+        case "hour":
+            return row.Arithmetic("+", times(row.Part("days", date), 24), row.Part("hour", date))
+        case "month":
+            return row.Arithmetic("+", times(row.Part("year", date), 12), row.Part("month", date))
+        case "quarter":
+            return row.Arithmetic("+", times(row.Part("year", date), 4), row.Part("quarter", date))
+        case "year":
+            return row.Part("year", date)
+    assert_never(unit)
+
+
+def _label(unit: Unit, length: int, date: Expression) -> Expression:
+    """The beginning of a unit as an ISO date, or the first part of it: 2024-02 for a month."""
+    text = row.Cast(row.Truncated(unit, date), "text")
+    ends = (row.Constant(Fraction(1), "number"), row.Constant(Fraction(length), "number"))
+    return row.Function("substring", (text, *ends)) if length < len("2024-02-29") else text
+
+
+def _as_moment(part: Expression) -> Expression:
+    """A date; a text literal is read as one."""
+    return _as_date(part) if isinstance(part, row.Constant) and isinstance(part.value, str) else part
 
 
 def argument(call: Call) -> Node:

@@ -141,7 +141,13 @@ class Dialect(Protocol):
 
     def part(self, name: DatePart, here: Tree) -> Tree:
         """A part of a moment as a whole double."""
+        if name == "days":
+            return self.cast(self.days(here), "double")
         return call("floor", call("date_part", quoted("isodow" if name == "weekday" else name), here))
+
+    def days(self, here: Tree) -> Tree:
+        """The days since 1970-01-01 of a moment, an integer: never by seconds, which a double rounds."""
+        return exp.Sub(this=self.cast(here, "date"), expression=self.cast(quoted("1970-01-01"), "date"))
 
     def truncated(self, unit: str, here: Tree) -> Tree:
         """The beginning of a unit of a moment."""

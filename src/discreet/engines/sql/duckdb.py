@@ -11,7 +11,6 @@ from discreet.ask.reading import CAPITALS, SMALL
 from discreet.engines.sql.dialect import Dialect, Word
 from discreet.engines.sql.trees import Tree, between, call, cast, paren, present, quoted, when
 
-
 _AGREED = r"[\x{0}-\x{12F}\x{131}-\x{17F}\x{300}-\x{4FF}\x{2000}-\x{20FF}\x{3000}-\x{9FFF}\x{1F300}-\x{1FAFF}]*"
 """Latin, Greek and Cyrillic letters; punctuation, currencies, Chinese and Japanese characters and pictures."""
 
