@@ -174,7 +174,7 @@ class Policy:
         pairs["table"] = None if self.table == table_of(self.source) else self.table
         if self.folder is not None and Path(self.source).is_relative_to(self.folder):
             pairs["source"] = str(Path(self.source).relative_to(self.folder))
-        lines = [f"{name} = {_toml(value)}" for name, value in pairs.items() if value is not None]
+        lines = [f"{name} = {toml(value)}" for name, value in pairs.items() if value is not None]
         lines += ["", "[columns]"]
         lines += [f"{json.dumps(name)} = {_declared_toml(declared)}" for name, declared in self.columns.items()]
         return "\n".join(lines) + "\n"
@@ -301,7 +301,7 @@ _KEYS = ("source", *_READERS, "columns")
 _OPTIONAL = ("table", "delimiter", "encoding", "max_rows", "max_groups", "delta", "version")
 
 
-def _toml(value: object) -> str:
+def toml(value: object) -> str:
     """A value as TOML writes it; a number as a text if it is no integer, so that it stays exact."""
     match value:
         case bool() | int():
@@ -311,9 +311,9 @@ def _toml(value: object) -> str:
         case datetime():
             return value.isoformat()
         case tuple():
-            return f"[{', '.join(map(_toml, value))}]"
+            return f"[{', '.join(map(toml, value))}]"
         case dict():
-            return f"{{ {', '.join(f'{_toml(before)} = {_toml(after)}' for before, after in value.items())} }}"
+            return f"{{ {', '.join(f'{toml(before)} = {toml(after)}' for before, after in value.items())} }}"
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -321,5 +321,5 @@ def _declared_toml(declared: Declared) -> str:
     options: dict[str, object] = {name: getattr(declared, name) for name in _COLUMN_KEYS}
     options["keys"] = declared.keys_from or declared.keys
     options["map"] = declared.map_from or (dict(declared.map) if declared.map else None)
-    pairs = [f"{name} = {_toml(value)}" for name, value in options.items() if value is not None]
+    pairs = [f"{name} = {toml(value)}" for name, value in options.items() if value is not None]
     return f"{{ {', '.join(pairs)} }}" if pairs else "{}"

@@ -69,7 +69,7 @@ def plain_json(value: Any, **options: Any) -> str:
 def show_plan(plan: Plan) -> None:
     headings, *rows = plan.table
     say(plan.summary)
-    _show_table(headings, rows, right=(1, 2))
+    show_table(headings, rows, right=(1, 2))
     if plan.notes:
         say(" · ".join(plan.notes), style="dim")
     beside = [budgets(plan.study.name, plan.study.siblings)] if plan.study.siblings else []
@@ -79,7 +79,7 @@ def show_plan(plan: Plan) -> None:
 def show_report_plan(plan: ReportPlan) -> None:
     headings, *rows = plan.table
     say(plan.summary)
-    _show_table(headings, rows, right=(1,))
+    show_table(headings, rows, right=(1,))
     say(measured_text(plan), style="dim")
     say(plan.agreement, style="dim")
     say(*[budgets(plan.study.name, plan.study.siblings)] if plan.study.siblings else [], style="yellow")
@@ -152,7 +152,7 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
 
 def show_answer(answer: Answer, receipt: str) -> None:
     """Print released numbers, each with what it is within, and what was paid for them."""
-    _show_table(answer.columns, answer.cells, most=MOST_ROWS)
+    show_table(answer.columns, answer.cells, most=MOST_ROWS)
     record = answer.record
     together = ", all together" if record["simultaneous"] else ""
     say(f"± at {float(Fraction(record['confidence'])) * 100:g} %{together} · {record['neighbors']}", style="dim")
@@ -173,7 +173,7 @@ def show_ledger(ledger: Ledger, studies: Iterable[str]) -> None:
             cost = shown(in_epsilon(entry.amount)) if entry.amount or entry.kind == "repeat" else ""
             when, who, question = entry.time[:19], entry.analyst or "", question_text(entry.query)
             rows.append([f"{entry.number:,}", when, entry.kind, who, cost, question])
-        _show_table(["entry", "time", "what", "analyst", "ε", "question"], rows, right=(0, 4))
+        show_table(["entry", "time", "what", "analyst", "ε", "question"], rows, right=(0, 4))
 
 
 def ledger_as_json(ledger: Ledger, studies: Iterable[str]) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def rich_table(
     return table
 
 
-def _show_table(
+def show_table(
     headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] = (), most: int | None = None
 ) -> None:
     cells, below = shortened(headings, rows, most)
