@@ -234,15 +234,15 @@ class _Inspector:
         if len(keys) <= _MOST_KEYS:
             listed = row.Membership(column, tuple(Constant(key, column.kind) for key in keys))
             examples = self.frequent(row.Cast(column, "text") if column.kind != "text" else column, Negation(listed))
-        near = nearest(examples, [key for key in keys if isinstance(key, str)])
-        goes = "left out" if declared.other is None else f"counted as {declared.other}"
-        if column.kind != "text" or not (near or any(text.strip().lower() in MISSING_WORDS for text in examples)):
+        options, left, rest = self.spelled(name, column, declared) if column.kind == "text" else ({}, lost, {})
+        if not options:
+            goes = "left out" if declared.other is None else f"counted as {declared.other}"
             text = f"{lost:,} match no key ({shown(examples)})"
             proposal = f"they are {goes}" + ('; other = "…" would count them' if declared.other is None else "")
             yield Finding(column=name, problem="other", rows=lost, text=text, proposal=proposal, examples=examples)
             return
-        options, left, rest = self.spelled(name, column, declared)
-        text = f"{lost:,} match no key, but {'nearly do' if near else 'some are missing'} ({shown(near or examples)})"
+        near = {example: rows for example, rows in examples.items() if example not in rest}
+        text = f"{lost:,} match no key, but nearly do ({shown(near)})"
         yield Finding(
             column=name,
             problem="no key",
