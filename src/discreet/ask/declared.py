@@ -130,13 +130,13 @@ class Declared:
     @property
     def reading(self) -> Reading:
         """How cells of text are read; as they are, if it is `Reading()` and they are of kind text."""
-        keys = [key for key in self.keys or () if isinstance(key, str)] if self.kind in (None, "text") else ()
+        spelled = (self.trim or self.casefold) and self.kind in (None, "text")
         clean = cleaning(
             trim=bool(self.trim),
             casefold=bool(self.casefold),
             missing=self.missing_values or (),
             pairs=self.map or (),
-            keys=keys if self.trim or self.casefold else (),
+            keys=[key for key in self.keys or () if isinstance(key, str)] if spelled else (),
         )
         whole, decimal, thousands = self.type == "integer", self.decimal or ".", self.thousands or ""
         return replace(clean, whole=whole, formats=self.format or (), decimal=decimal, thousands=thousands)
