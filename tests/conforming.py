@@ -612,3 +612,15 @@ def check_declared_texts(opened) -> None:
         measures.append(Rows(ask.Missing(column)))
     request = Request(tuple(measures))
     assert engine.fetch(request).reveal() == reference.fetch(request, rows)
+
+
+def check_custodians_counts(opened) -> None:
+    """Frequent values and rows of units, which are shown to custodians alone."""
+    cells = ["b", "a", "b", None, " A", "É", "b", "a", "é", "c"]
+    units = ["x", "X ", "x", "y", None, "y", "x", "z", "é", "É"]
+    engine, _ = opened(pa.table({"cell": pa.array(cells), "unit": pa.array(units)}))
+    cell = ask.Column("cell", "text")
+    there, cleaned = ask.Negation(ask.Missing(cell)), ask.Column("cell", "text", ask.Reading(trim=True, casefold=True))
+    assert list(engine.frequent(cell, there, 2).reveal().items()) == [("b", 3), ("a", 2)]
+    assert engine.frequent(cleaned, there, 9).reveal() == {"a": 3, "b": 3, "é": 2, "c": 1}
+    assert engine.rows_of_units("unit", 1).reveal() == [9, 6, 2, 3, 4]

@@ -17,6 +17,7 @@ from conforming import (
     KINDS,
     LONG_TEXTS,
     NAMES,
+    check_custodians_counts,
     check_declared_texts,
     corners,
     expressions,
@@ -165,3 +166,7 @@ def test_texts_that_are_too_long_are_missing_and_nobody_s(opened):
 
 def test_texts_are_read_as_declared(opened):
     check_declared_texts(opened)
+
+
+def test_what_custodians_look_at_is_counted(opened):
+    check_custodians_counts(opened)

@@ -50,8 +50,9 @@ CAPITALS = "".join(letter for letter in _SIMPLE if letter.lower() != letter)
 SMALL = "".join(letter.lower() for letter in CAPITALS)  # of one letter each: a Σ at the end of a word has another
 _FOLDED = str.maketrans(CAPITALS, SMALL)
 
-_MOST_MISSING, _MOST_PAIRS, _LONGEST_TEXT = 100, 10_000, 1_000
-"""A map of n texts is a search by halves in each row, and n texts in each statement."""
+_MOST_MISSING, _MOST_PAIRS, _LONGEST_TEXT = 100, 1_000, 1_000
+"""A map is a search by halves in each row, but stands whole in each statement, and engines take about a millisecond to
+plan each text of it. Longer ones belong into a join, in a SELECT of the custodian."""
 
 _TOKEN = re.compile(r"%[YmbdHMSf]|[A-Za-z .,:/_-]", re.ASCII)
 _LONGEST = 40
