@@ -42,7 +42,8 @@ DELIMITERS = (",", ";", "\t", "|")
 ENCODINGS = ("utf-8", "latin-1", "windows-1252")
 _WINDOWS = {0x80 + place: ord(letter) for place, letter in enumerate("€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ")}
 """What Windows has in place of control characters; five bytes it leaves as they are."""
-_LARGEST_DECODED = 2**30
+_LARGEST_DECODED = 2**29
+"""Bytes of a file that is decoded: in UTF-8 they are at most three times as many, which Arrow can hold in a column."""
 LONGEST_LINE = 2**21
 LONGEST_OBJECT = 2**16
 """Bytes of a line of JSON: one of a few million bytes would take longer to read than thousands of usual ones."""
@@ -131,7 +132,7 @@ def _decoded(files: Sequence[Path], columns: list[str], mark: str, encoding: str
         with closing(_stream(file)) as stream:
             data = bytes(stream.read(_LARGEST_DECODED + 1))
         if len(data) > _LARGEST_DECODED:
-            raise InvalidParameter(f"{file.name} must be UTF-8 text beyond 1 GiB; convert it first, as with iconv")
+            raise InvalidParameter(f"{file.name} must be UTF-8 text beyond 512 MiB; convert it first, as with iconv")
         data = _text(data, encoding).encode()
         tables.append(
             reader.read_csv(
