@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import reference
 from discreet.ask import expression as ask
 from discreet.ask.query import Group
+from discreet.ask.reading import cleaning
 from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.engines.base import Cells, Measure, OnGrid, Present, Product, Request, Rows, Squares, Total, Units
 
@@ -240,7 +241,7 @@ def numbers(draw: st.DrawFn, inner) -> ask.Expression:
         case "length":
             return ask.Function("length", (inner("text"),))
         case _:
-            parts = ["year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second"]
+            parts = ["year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second", "days"]
             return ask.Part(draw(st.sampled_from(parts)), inner("date"))
 
 
@@ -454,7 +455,7 @@ def functions():
         yield ask.Function(name, (text,))
     yield ask.Function("substring", (text, columns["number"][2], real))
     for date_ in columns["date"]:
-        for part in ("year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second"):
+        for part in ("year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second", "days"):
             yield ask.Part(part, date_)
         for unit in ("year", "quarter", "month", "week", "day", "hour"):
             yield ask.Truncated(unit, date_)
@@ -469,9 +470,29 @@ CELLS = [
     " 3/4/2001 ", "1/2/01", "01/12/2001x", "03JAN2001", "3Feb2001", "31 dec 2001", "01xyz2001", "20011231", "2001123",
     "1.2.2001 7:05", "01.02.2001 23:59:59.5", "1.2.2001 24:00", "01.02.2001 9", "yes", "No", "true", "0", "ja",
     "\u0661\u0662", "1\u00a0234,5", "0000/01/01", "2001/1/2", "01/01/0000", "1/1/9999", "'; --", "\\1", "$1",
-    "a\nb", "1\n",
+    "a\nb", "1\n", "n/a", "N/A ", "-", "\u00a0n/a\t", "12\u00a0", "\u202f1.2.2001\u3000", "\ufeff7", "\u200b7\u200b",
+    "7\u00ad", "CARD", "card", " Card\u2003", "Cardiology", "CARDIOLOGY", "cardiology\n", "GÉRIATRIE", "Gériatrie",
+    "Ge\u0301riatrie", "geriatrie", "ΑΓΆΠΗΣ", "ΚΑΡΔΙΆ", "καρδιά", "ЖУРНАЛ", "журнал", "İstanbul", "ISTANBUL",
+    "ıstanbul", "STRASSE", "Straße", "ẞ", "ǅ", "ﬁ", "ŸŐ–€", "Ａ", "Ꭰ", "😀 A", "日本A",
+    "A\0B", "\0", "A" * 300, "É" * 300, "Ａ" * 300,
+    "\t" * 40, "\u212a",
+    "Ear, Nose & Throat", "EAR, NOSE & THROAT", "it's", "IT'S", "a\\b", "A\\B",
 ]  # fmt: skip
 """Cells as people write them."""
+
+_WARDS = cleaning(
+    trim=True, casefold=True, missing=["N/A", "", "-"],
+    pairs=[("CARD", "Cardiology"), ("É" * 300, "IT'S "), ("a\\b", "a\\b"), ("ı", "\u3000")],
+    keys=["Cardiology", "Gériatrie", "Ear, Nose & Throat", "STRASSE", "Straße", "ΚΑΡΔΙΆ", "IT'S "],
+)  # fmt: skip
+_CLEAN = [
+    ask.Reading(trim=True), ask.Reading(casefold=True), ask.Reading(trim=True, casefold=True), _WARDS,
+    ask.Reading(missing=("", "N/A ", "-")), ask.Reading(map=(("1", "one"), ("n/a", ""))),
+    ask.Reading(trim=True, map=tuple(sorted((text.strip(), f"{at}é") for at, text in enumerate(dict.fromkeys(
+        ["CARD", "card", "it's", "1", "12", "–", "é", "ΑΓΆΠΗΣ", "ж", "日本A", "😀 A", "Ｚ", "zz", "a", "b", "c",
+         "d", "\\1"]
+    ))))),
+]  # fmt: skip
 
 READINGS = [
     ("number", ask.Reading()), ("number", ask.Reading(whole=True)), ("truth", ask.Reading()), ("date", ask.Reading()),
@@ -482,6 +503,11 @@ READINGS = [
         ("%d/%m/%Y",), ("%m/%d/%Y",), ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y"), ("%d%b%Y",), ("%d %b %Y",), ("%Y%m%d",),
         ("%d.%m.%Y %H:%M",), ("%d.%m.%Y %H:%M:%S.%f",), ("%d.%m.%Y %H",), ("%Y/%m/%d",),
     ]),
+    *(("text", reading) for reading in _CLEAN),
+    ("number", ask.Reading(trim=True, missing=("7", "12"))), ("number", ask.Reading(map=(("n/a", "9"), ("1", "x")))),
+    ("date", ask.Reading(formats=("%d.%m.%Y",), trim=True, missing=("01/12/2001",))),
+    ("date", ask.Reading(formats=("%d%b%Y",), casefold=True)), ("truth", ask.Reading(trim=True, map=(("ja", "yes"),))),
+    ("number", ask.Reading(whole=True, thousands=",", trim=True, casefold=True, missing=("1e2",))),
 ]  # fmt: skip
 
 
@@ -612,3 +638,15 @@ def check_report(opened) -> None:
     engine, rows = opened(table_of(rows))
     assert len(asked[0].sets) > 1
     assert same(engine.fetch(asked[0]).reveal(), reference.fetch(asked[0], rows))
+
+
+def check_custodians_counts(opened) -> None:
+    """Frequent values and rows of units, which are shown to custodians alone."""
+    cells = ["b", "a", "b", None, " A", "É", "b", "a", "é", "c"]
+    units = ["x", "X ", "x", "y", None, "y", "x", "z", "é", "É"]
+    engine, _ = opened(pa.table({"cell": pa.array(cells), "unit": pa.array(units)}))
+    cell = ask.Column("cell", "text")
+    there, cleaned = ask.Negation(ask.Missing(cell)), ask.Column("cell", "text", ask.Reading(trim=True, casefold=True))
+    assert list(engine.frequent(cell, there, 2).reveal().items()) == [("b", 3), ("a", 2)]
+    assert engine.frequent(cleaned, there, 9).reveal() == {"a": 3, "b": 3, "é": 2, "c": 1}
+    assert engine.rows_of_units("unit", 1).reveal() == [9, 6, 2, 3, 4]

@@ -77,6 +77,8 @@ def evaluate(expression: Expression, row: Row) -> Any:  # noqa: PLR0911, PLR0912
     match expression:
         case ask.Column(name, kind, reading):
             value = plain(row[name])
+            if reading is not None and isinstance(value, str):
+                value = cleaned(value, reading)
             return cast(value, kind) if reading is None or value is None else read(value, kind, reading)
         case ask.Constant(value, _):
             return limited(float(min(max(value, -(10**101)), 10**101))) if isinstance(value, Fraction) else plain(value)
@@ -120,6 +122,29 @@ def evaluate(expression: Expression, row: Row) -> Any:  # noqa: PLR0911, PLR0912
             return None if value is None else truncated(unit, value)
         case ask.Cast(part, kind):
             return cast(of(part), kind)
+
+
+BLANK = {chr(code) for code in (9, 10, 11, 12, 13, 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200C), 0x2028, 0x2029)}
+BLANK |= set("\u202f\u205f\u3000\ufeff")
+
+
+def folded(letter: str) -> str:
+    """A letter in small, if it is a capital of Latin-1, Latin Extended-A, Greek or Cyrillic with one small letter."""
+    blocks = ("A" <= letter <= "Z", "À" <= letter <= "Þ", "Ā" <= letter <= "ſ", "\u0370" <= letter <= "\u04ff")
+    return letter.lower() if any(blocks) and len(letter.lower()) == 1 else letter
+
+
+def cleaned(text: str, reading: ask.Reading) -> str | None:
+    """A text after trim, casefold, missing and map, one character after another."""
+    letters = list(text)
+    while reading.trim and letters and letters[0] in BLANK:
+        del letters[0]
+    while reading.trim and letters and letters[-1] in BLANK:
+        del letters[-1]
+    text = "".join(map(folded, letters) if reading.casefold else letters)
+    if text in reading.missing:
+        return None
+    return next((after for before, after in reading.map if before == text), text)
 
 
 def read(text: str, kind: str, reading: ask.Reading) -> Any:
@@ -251,6 +276,8 @@ def date_part(part: str, value: datetime) -> int:
             return value.isocalendar().week
         case "weekday":
             return value.isoweekday()
+        case "days":
+            return (value.date() - date(1970, 1, 1)).days
         case _:
             return int(getattr(value, part))
 

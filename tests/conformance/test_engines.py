@@ -17,6 +17,7 @@ from conforming import (
     KINDS,
     LONG_TEXTS,
     NAMES,
+    check_custodians_counts,
     check_declared_texts,
     check_report,
     corners,
@@ -170,3 +171,7 @@ def test_texts_are_read_as_declared(opened):
 
 def test_the_statement_of_a_report_has_the_integers_of_the_reference(opened):
     check_report(opened)
+
+
+def test_what_custodians_look_at_is_counted(opened):
+    check_custodians_counts(opened)

@@ -23,6 +23,7 @@ from conforming import (
     KINDS,
     LONG_TEXTS,
     NAMES,
+    check_custodians_counts,
     check_declared_texts,
     check_report,
     corners,
@@ -231,6 +232,10 @@ def test_texts_that_are_too_long_are_missing_and_nobody_s(opened):
 
 def test_texts_are_read_as_declared(opened):
     check_declared_texts(opened)
+
+
+def test_what_custodians_look_at_is_counted(opened):
+    check_custodians_counts(opened)
 
 
 def test_times_in_milliseconds_are_refused_by_their_type(spark, tmp_path):

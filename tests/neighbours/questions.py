@@ -18,6 +18,7 @@ from neighbours.tables import Field, Pair
 _EPSILONS = ["0.01", "0.3", "1", "1/3", "2.5", "7"]
 _SHARES = ["0", "0.1", "0.25", "0.5", "0.9", "0.999", "1"]
 _PARTS = ["year", "quarter", "month", "week", "day", "isodow", "hour", "minute", "second"]
+_UNITS = ["year", "quarter", "month", "week", "day", "hour"]
 _LITERALS = ["0", "1", "2", "-1", "0.5", "7", "100", "1e10", "1e-10", "-3.75"]
 _UNSTREAMED = r"HAVING|ORDER BY|median|quantile|min\(|max\("
 """What an answer in a file does not have."""
@@ -111,6 +112,7 @@ class Writer:
             part, unit = self.random.choice(_PARTS[:7]), self.random.choice(["month", "week", "quarter", "year"])
             name = self.random.choice(dates)
             choices += [lambda: f"extract({part} FROM {name})", lambda: f"date_trunc('{unit}', {name})"]
+            choices.append(lambda: f"strftime({name}, '%Y-%m')")
         return self.pick(*choices)
 
     def _labelled(self) -> str:
@@ -195,6 +197,8 @@ class Writer:
             lambda: f"CAST({self.truth(depth - 1)} AS INTEGER)",
             lambda: f"extract({self.random.choice(_PARTS)} FROM {self.date(depth - 1)})",
             lambda: f"CAST({inner()} AS INTEGER)",
+            lambda: f"({self.date(depth - 1)} - {self.date(depth - 1)})",
+            lambda: f"date_diff('{self.random.choice(_UNITS)}', {self.date(depth - 1)}, {self.date(depth - 1)})",
         )
 
     def text(self, depth: int) -> str:
@@ -222,10 +226,9 @@ class Writer:
         if depth <= 0:
             return self.pick(*leaves)
         inner = lambda: self.date(depth - 1)  # noqa: E731
-        units = ["year", "quarter", "month", "week", "day", "hour"]
         return self.pick(
             *leaves,
-            lambda: f"date_trunc('{self.random.choice(units)}', {inner()})",
+            lambda: f"date_trunc('{self.random.choice(_UNITS)}', {inner()})",
             lambda: f"CAST({self.text(depth - 1)} AS {self.random.choice(['DATE', 'TIMESTAMP'])})",
             lambda: f"CAST({inner()} AS DATE)",
             lambda: f"COALESCE({inner()}, {self._date_literal()})",

@@ -48,6 +48,7 @@ _ENDS = {
 _ODD_REALS = [math.nan, math.inf, -math.inf, -0.0, 5e-324, -1e-310, 1e308, -1e308, 2.0**53, 1e100, 1e-101, 0.1, 2.5]
 _ODD_TEXTS = [
     "", " ", "a", "A", "a ", "é", "É", "ß", "%", "_", "a%b", "'", "a\nb", "1", "2.5", "-7", "1e5", "1e400", "inf",
+    "n/a", "N/A ", "\u00a0a", "x",
     "nan", "true", "NO", "2024-02-29", "2023-02-29", "0001-01-01", "9999-12-31 23:59:59.999999", "12345-01-01",
 ]  # fmt: skip
 _FAR = [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(1969, 12, 31, 23, 59, 59, 1)]
@@ -165,15 +166,39 @@ def _field(random: Random, name: str, wide: bool) -> Field:
             return _number(random, name, wide)
         case "text" if random.random() < 0.2:
             bounds = random.choice(_BOUNDS[:8])
-            written = ["0", "1", "5", "-7", "2.5", "1e3", " 3 ", "x", "", "1e400", "nan", "10"]
-            return Field(name, _type(name), "number", {"bounds": list(bounds), **_missing(random, bounds)}, (*written,))
+            written = [
+                "0",
+                "1",
+                "5",
+                "-7",
+                "2.5",
+                "1e3",
+                " 3 ",
+                "x",
+                "",
+                "1e400",
+                "nan",
+                "10",
+                "1,000",
+                "\u00a07",
+                "n/a",
+            ]
+            read: dict[str, Any] = random.choice([{}, {"trim": True}, {"thousands": ","}, {"map": {"x": "1"}}])
+            read |= random.choice([{}, {"missing_values": ["-7", "x"]}])
+            declared = {"bounds": list(bounds), **_missing(random, bounds), **read}
+            return Field(name, _type(name), "number", declared, (*written,))
         case "text":
             keys = random.sample(["a", "b", "A", "é", "", "c c", "%", "1"], random.randint(1, 5))
-            declared: dict[str, Any] = {} if random.random() < 0.2 else {"keys": keys}
+            declared = {} if random.random() < 0.2 else {"keys": keys}
             if declared and random.random() < 0.4:
                 declared["other"] = "rest"
             if declared and random.random() < 0.3:
                 declared["missing"] = random.choice(keys)
+            declared |= random.choice(
+                [{}, {}, {"trim": True}, {"missing_values": ["n/a", ""]}, {"map": {"1": "a", "x": "é"}}]
+            )
+            if not {"a", "A"} <= set(keys):
+                declared |= random.choice([{}, {}, {"casefold": True}])
             odd = [*_ODD_TEXTS, "9" * 400, "a" * 100_000, "\0", "ﬁ", "e\u0301"] if name == "word" else _ODD_TEXTS
             return Field(name, _type(name), kind, declared, (*keys * (1 + 40 // len(keys)), *odd))
         case "date":

@@ -25,6 +25,9 @@ from discreet.release.question import question
 from noiseless import no_noise
 from studies import Paper, select, study_of
 
+CHECK = "cli/check/inspection.py"
+"""What counts exactly for the custodian, beside the mechanism."""
+
 CANARY = 7319.0625
 """A value that no parameter has; its digits must appear nowhere."""
 
@@ -90,7 +93,19 @@ def test_only_the_mechanism_opens_a_secret():
     callers = {
         path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if ".reveal(" in path.read_text("utf-8")
     }
-    assert callers == {"release/mechanism.py"}
+    assert callers == {"release/mechanism.py", CHECK}
+
+
+def test_what_a_custodian_is_shown_cannot_be_reached_by_a_study_or_a_server():
+    """It lies in `cli`, above the server and the studies: the import contract holds them below."""
+    importing = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if re.search(r"cli\.check|rows_of_units\(|\.frequent\(", path.read_text("utf-8"))
+    }
+    inside = {"engines/sql/engine.py", "engines/sql/frequent.py", "cli/app.py", CHECK, "cli/check/command.py"}
+    assert importing == inside
+    assert "discreet.ledger" not in (SOURCE / CHECK).read_text("utf-8")
 
 
 def test_only_the_replay_of_a_custodian_notes_what_the_mechanism_opens():

@@ -21,9 +21,16 @@ from discreet.engines.textfiles import LONGEST_LINE, LONGEST_OBJECT, Layout
 from studies import without_noise
 
 COLUMNS = {
-    "place": {"keys": ["north", "south"], "other": "elsewhere"},
+    "place": {
+        "keys": ["north", "south"],
+        "other": "elsewhere",
+        "trim": True,
+        "casefold": True,
+        "missing_values": ["?", "N/A"],
+        "map": {"n": "north", "s\u00fcd": "south"},
+    },
     "n": {"type": "integer", "bounds": [0, 9]},
-    "x": {"type": "number", "bounds": [-4, 4], "decimal": ",", "thousands": "."},
+    "x": {"type": "number", "bounds": [-4, 4], "decimal": ",", "thousands": ".", "trim": True, "missing_values": ["9"]},
     "born": {"type": "date", "format": ["%d/%m/%Y", "%Y-%m-%d"], "bounds": [date(1990, 1, 1), date(2030, 1, 1)]},
     "well": {"type": "truth"},
 }
@@ -47,7 +54,8 @@ def written(suffix: str, lines: list[list[str]]) -> list[bytes]:
 def integers(file, columns=COLUMNS):
     """The schema, and integers for each place: rows, days, truths, sums."""
     policy = Policy(source=str(file), epsilon=1, columns=columns)
-    engine = engine_of(str(file), Layout((*columns, "who")))
+    encoding = "windows-1252" if file.suffix == ".txt" else None
+    engine = engine_of(str(file), Layout((*columns, "who"), None, encoding))
     schema = engine.schema()
     check_schema(policy, schema)
     place, n, x, born, well = (column_under(name, policy.columns[name], schema[name]) for name in columns)
@@ -73,6 +81,8 @@ CELLS = [
     b"who;place;n;x;born;well", b"p;north;3;1,5;13/13/2001 25:61;yes", b"p;north\xc2\xa0;\xd9\xa1;\xe2\x88\x921;;ja",
     b'p;"north;3;1,5;01/12/2001;yes', b'p;no"rth;3;1,5;01/12/2001;yes', b'p;"no"rth;3;1;;yes', b'";";";"',
     b'p; "a";;;;', b'p;"nor""th";3;1;01/12/2001;yes', b'p;"";"";"";"";""', b'"p";"north";"3";"1,5";"01/12/2001";"yes"',
+    b"p; NORTH\xc2\xa0;3;1,5;;yes", b"p;N;9;9;;no", b"p;n/a ;3;\xc2\xa01,5\t;;no", b"p;\xe2\x80\x83S\xc3\x9cD;1;1;;no",
+    b"p;s\xfcd;3;1,5;;no", b"p;\x80\x81\x8d\x9f;3;\xa01,5;;yes", b"p;?;3;9;;no", b"p;" + b"\xc9" * 9000 + b";3;1;;no",
     b"p;north;3;1,5;01/12/2001;yes\r", b"p;north;3;1;;no\rp;north;3;1;;no\rp;north;3;1;;no",
 ]  # fmt: skip
 OBJECTS = [
@@ -84,6 +94,7 @@ OBJECTS = [
 ]  # fmt: skip
 NASTY = {
     ".csv": [*ANYWHERE, *CELLS],
+    ".txt": [*ANYWHERE, *CELLS],
     ".tsv": [line.replace(b";", b"\t") for line in CELLS[::3]],
     ".jsonl": [*ANYWHERE, *OBJECTS],
 }
@@ -115,14 +126,14 @@ def without_a_line(tmp_path_factory):
     return of
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".txt"])
 @settings(max_examples=25, deadline=None)
 @given(at=st.sampled_from([0, 1, 15, LINES - 1]), line=TEXTS)
 def test_any_line_replaced_by_any_text_moves_an_answer_by_at_most_one_row(suffix, at, line, without_a_line):
     check(suffix, at, line, without_a_line)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".txt"])
 def test_lines_that_are_known_to_be_nasty(suffix, without_a_line):
     for place, line in enumerate(NASTY[suffix]):
         check(suffix, [0, LINES - 1][place % 2], line, without_a_line)

@@ -7,8 +7,9 @@
     missing     "drop", or the value that a missing one counts as where the column itself is aggregated or grouped by
     parent      the column that the keys belong to, as a state is that of a county: a column of the same file of keys
     other       the label of one more group for all values that are not keys; without it they are dropped
-    type        "integer", "number", "text", "date" or "truth": how a text is read; with format, decimal, thousands
-                (see `ask.reading`). Without it the bounds, bins or keys tell the kind, or the type in the source
+    type        "integer", "number", "text", "date" or "truth": how a text is read; with format, decimal, thousands,
+                trim, casefold, missing_values, map (see `ask.reading`). Without it the bounds, bins or keys tell the
+                kind, or the type in the source
 
 A file of keys has one key a line (.csv, .tsv, .txt) or one column (.parquet); its first line is a header only if it
 is the column's name. "file.csv#name" takes the column `name` of a file whose first line is a header, and
@@ -21,7 +22,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from datetime import date, datetime
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -32,7 +33,19 @@ from typing import TYPE_CHECKING, Any
 from discreet.ask.expression import Kind, Reading
 from discreet.ask.keys.key import MOST_KEYS, Key, moment, read_key
 from discreet.ask.normal import decimal
-from discreet.ask.reading import DECIMALS, KINDS, THOUSANDS, Type, exact_formats, exact_mark, exact_type
+from discreet.ask.reading import (
+    DECIMALS,
+    KINDS,
+    THOUSANDS,
+    Type,
+    cleaning,
+    exact_formats,
+    exact_map,
+    exact_mark,
+    exact_switch,
+    exact_texts,
+    exact_type,
+)
 from discreet.errors import InvalidParameter
 from discreet.parameters import exact, exact_bounds, exact_number, quote
 
@@ -64,6 +77,12 @@ class Declared:
     format: tuple[str, ...] | None = None
     decimal: str | None = None
     thousands: str | None = None
+    trim: bool | None = None
+    casefold: bool | None = None
+    missing_values: tuple[str, ...] | None = None
+    map: tuple[tuple[str, str], ...] | None = None
+    map_from: str | None = field(init=False)
+    """The file that the map was written as."""
     name: InitVar[str] = ""
     folder: InitVar[Path | None] = None
 
@@ -75,7 +94,9 @@ class Declared:
             put(self, "keys_from", written)
         with at("parent"):
             put(self, "parents", self.parent and _parents(self.parent, keys, written, folder or Path()))
-        for option, read in _READERS.items():
+        put(self, "map_from", str(self.map) if isinstance(self.map, str | Path) else None)
+        readers: dict[str, Callable[[Any], object]] = {**_READERS, "map": partial(exact_map, folder=folder or Path())}
+        for option, read in readers.items():
             value = getattr(self, option)
             if value is not None or option == "missing":
                 with at(option):
@@ -98,8 +119,17 @@ class Declared:
 
     @property
     def reading(self) -> Reading:
-        """How texts are read, if they are read as numbers, dates or truths."""
-        return Reading(self.type == "integer", self.format or (), self.decimal or ".", self.thousands or "")
+        """How cells of text are read; as they are, if it is `Reading()` and they are of kind text."""
+        spelled = (self.trim or self.casefold) and self.kind in (None, "text")
+        clean = cleaning(
+            trim=bool(self.trim),
+            casefold=bool(self.casefold),
+            missing=self.missing_values or (),
+            pairs=self.map or (),
+            keys=[key for key in self.keys or () if isinstance(key, str)] if spelled else (),
+        )
+        whole, decimal, thousands = self.type == "integer", self.decimal or ".", self.thousands or ""
+        return replace(clean, whole=whole, formats=self.format or (), decimal=decimal, thousands=thousands)
 
     @property
     def discover(self) -> bool:
@@ -130,6 +160,7 @@ class Declared:
             raise InvalidParameter('decimal: marks are of numbers; write type = "number" beside them')
         if self.thousands is not None and self.thousands == (self.decimal or "."):
             raise InvalidParameter('thousands: it must differ from decimal; write decimal = "," beside it')
+        _ = self.reading
         match self.bounds, self.precision, self.missing:
             case (Fraction() as lower, Fraction() as upper), step, missing:
                 if isinstance(missing, Fraction) and not lower <= missing <= upper:
@@ -189,6 +220,8 @@ def _keys(keys: Any, name: str, folder: Path) -> tuple[Keys | None, str | None]:
 
     from discreet.ask.keys.column import Keys
 
+    if isinstance(keys, Keys):
+        return keys, None
     written = str(keys) if isinstance(keys, str | Path) else None
     spelled = _RANGE.fullmatch(written) if written is not None else None
     if spelled:
@@ -250,4 +283,7 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "format": exact_formats,
     "decimal": partial(exact_mark, marks=DECIMALS),
     "thousands": partial(exact_mark, marks=THOUSANDS),
+    "trim": exact_switch,
+    "casefold": exact_switch,
+    "missing_values": exact_texts,
 }

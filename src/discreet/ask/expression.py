@@ -31,15 +31,15 @@ ArithmeticSign: TypeAlias = Choice["+", "-", "*", "/"]
 ComparisonSign: TypeAlias = Choice["=", "<>", "<", "<=", ">", ">="]
 NumberFunction: TypeAlias = Choice["abs", "floor", "ceil", "round", "least", "greatest"]
 TextFunction: TypeAlias = Choice["lower", "upper", "trim", "length", "substring"]
-DatePart: TypeAlias = Choice["year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second"]
+DatePart: TypeAlias = Choice["year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second", "days"]
 Unit: TypeAlias = Choice["year", "quarter", "month", "week", "day", "hour"]
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a text is read as a number, a date or a truth, as the policy declares it; what does not fit is missing.
+    """How a cell of text is read, as the policy declares it: trim, casefold, missing, map, then its type, in order.
 
-    Without marks and formats it is CAST: plain decimals, ISO dates.
+    What does not fit the type is missing. Without marks and formats it is CAST: plain decimals, ISO dates.
     """
 
     whole: bool = False
@@ -48,11 +48,19 @@ class Reading:
     """Formats of dates such as "%d/%m/%Y", tried in this order."""
     decimal: str = "."
     thousands: str = ""
+    trim: bool = False
+    """Whether blanks at both ends go (`ask.reading.BLANKS`)."""
+    casefold: bool = False
+    """Whether capitals become small letters (`ask.reading.CAPITALS`)."""
+    missing: tuple[str, ...] = ()
+    """Texts that are missing values, trimmed and folded as cells are."""
+    map: tuple[tuple[str, str], ...] = ()
+    """Texts, trimmed and folded as cells are, each with what stands in its place; sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A declared column; one whose source holds texts has a reading, unless it is of texts."""
+    """A declared column; one whose source holds texts has a reading, unless it is of texts as they are."""
 
     name: str
     kind: Kind
@@ -134,7 +142,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Weekday is 1 (Monday) to 7, week is the ISO week."""
+    """Weekday is 1 (Monday) to 7, week is the ISO week; days are those since 1970-01-01, by the calendar."""
 
     part: DatePart
     date: Expression

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -35,7 +35,7 @@ PART_RANGES: dict[DatePart, tuple[int, int]] = {
     "minute": (0, 59),
     "second": (0, 59),
 }
-"""The values of a part of a date; a year has none."""
+"""The values of a part of a date; years, and days since 1970, have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,10 @@ def interval(  # noqa: PLR0911 - one case for each class
             return Interval(Fraction(0), None, True)
         case row.Function(name, arguments) if kind_of(expression) == "number":
             return _function(name, each(arguments))
-        case row.Part(part, date):
-            return _part(part, columns[date.name].bounds if isinstance(date, Column) else None)
+        case row.Part(part, row.Constant(datetime() as moment)):
+            return _part(part, (moment, moment))
+        case row.Part(part, moment):
+            return _part(part, columns[moment.name].bounds if isinstance(moment, Column) else None)
         case row.Cast(part, "number") if kind_of(part) == "truth":
             return Interval(Fraction(0), Fraction(1), True)
         case _ if kind_of(expression) == "truth":
@@ -111,6 +113,8 @@ def _part(part: DatePart, bounds: object) -> Interval:
     match part, bounds:
         case "year", (datetime() as first, datetime() as last):
             smallest, largest = first.year, last.year
+        case "days", (datetime() as first, datetime() as last):
+            smallest, largest = ((end.date() - date(1970, 1, 1)).days for end in (first, last))
     if smallest is None or largest is None:
         return Interval(None, None, True)
     return Interval(Fraction(smallest), Fraction(largest), True)

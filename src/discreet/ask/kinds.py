@@ -39,6 +39,8 @@ _HINTS = {
     "truth": "age >= 65 is one",
 }
 
+DATED = "DATE_DIFF('day', DATE '2020-01-31', day) counts days, YEAR(day) and MONTH(day) are parts"
+
 _FUNCTIONS: dict[str, tuple[Kind, Kind]] = {
     **dict.fromkeys(("abs", "floor", "ceil", "round", "least", "greatest"), ("number", "number")),
     **dict.fromkeys(("lower", "upper", "trim", "substring"), ("text", "text")),
@@ -118,7 +120,7 @@ class _Check:
                 return self.all("date", (date,), "DATE_TRUNC", below, "date")
             case row.Cast(part, kind):
                 if {self.kind(part, below), kind} == {"date", "number"}:
-                    raise refused("a date is no number; ask for a part of it, such as YEAR(…)")
+                    raise refused(f"a date is no number; {DATED}")
                 return kind
             case _:
                 assert_never(expression)
@@ -129,7 +131,8 @@ class _Check:
         for part in parts:
             other = self.kind(part, depth)
             if other != kind:
-                raise refused(f"{name.upper()} needs {_WORDS[kind]}, got {_WORDS[other]}; {_HINTS[kind]}")
+                hint = DATED if (kind, other) == ("number", "date") else _HINTS[kind]
+                raise refused(f"{name.upper()} needs {_WORDS[kind]}, got {_WORDS[other]}; {hint}")
         return result
 
     def one_kind(self, parts: Sequence[Expression], name: str, depth: int) -> Kind:

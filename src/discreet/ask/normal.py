@@ -13,6 +13,7 @@ parentheses: two expressions with one text are one expression.
 
 from __future__ import annotations
 
+import hashlib
 from datetime import datetime
 from fractions import Fraction
 from typing import Any, assert_never, get_args
@@ -201,10 +202,18 @@ def _listed(parts: tuple[Expression, ...], between: str = ", ") -> str:
 
 
 def _reading(reading: row.Reading, kind: row.Kind) -> str:
-    """How a column is read whose source holds texts: ::date('%d/%m/%Y') after its name."""
+    """How a column is read whose source holds texts: ::date('%d/%m/%Y') after its name.
+
+    A map, which may be long, stands as its hash.
+    """
     plain = reading.decimal == "." and not reading.thousands
-    terms = reading.formats or (() if plain else (reading.decimal, reading.thousands))
-    written = f"({', '.join(map(_literal, terms))})" if terms else ""
+    terms = [*map(_literal, reading.formats or (() if plain else (reading.decimal, reading.thousands)))]
+    terms += [name for name, stands in (("trim", reading.trim), ("casefold", reading.casefold)) if stands]
+    if reading.missing:
+        terms.append(f"missing [{', '.join(map(_literal, reading.missing))}]")
+    if reading.map:
+        terms.append(f"map {hashlib.sha256(repr(reading.map).encode()).hexdigest()[:32]}")
+    written = f"({', '.join(terms)})" if terms else ""
     return f"::{'integer' if reading.whole else kind}{written}"
 
 

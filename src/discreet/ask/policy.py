@@ -3,6 +3,7 @@
     source      where the data is: a file, a folder, a glob, a database, a SELECT, or an object in Python
     table       what questions call it; without it the file's name without its ending, the table's, or "data"
     delimiter   the mark between cells of CSV; without it the first line tells it
+    encoding    of CSV: "utf-8", "latin-1" or "windows-1252"; without it UTF-8
     unit        whom we protect: "row", or the column whose value names the unit
     max_rows    rows of one unit that may count (needed where the unit is a column)
     max_groups  groups in which one unit may count; without it as many as max_rows
@@ -43,7 +44,8 @@ _NEEDED = {
     "columns": "[columns] and under it age = { bounds = [0, 120] }",
 }
 _COLUMN_KEYS = (
-    *("type", "format", "decimal", "thousands", "bounds", "keys", "parent", "bins", "precision", "missing", "other"),
+    *("type", "format", "decimal", "thousands", "trim", "casefold", "missing_values", "map"),
+    *("bounds", "keys", "parent", "bins", "precision", "missing", "other"),
 )
 
 _ENDINGS = (
@@ -90,6 +92,7 @@ class Policy:
     source: str | InMemory
     table: str
     delimiter: str | None
+    encoding: str | None
     unit: str
     max_rows: int | None
     max_groups: int | None
@@ -109,6 +112,7 @@ class Policy:
         columns: object,
         table: object = None,
         delimiter: object = None,
+        encoding: object = None,
         unit: object = "row",
         max_rows: object = None,
         max_groups: object = None,
@@ -171,7 +175,7 @@ class Policy:
         pairs["table"] = None if self.table == table_of(self.source) else self.table
         if self.folder is not None and Path(self.source).is_relative_to(self.folder):
             pairs["source"] = str(Path(self.source).relative_to(self.folder))
-        lines = [f"{name} = {_toml(value)}" for name, value in pairs.items() if value is not None]
+        lines = [f"{name} = {toml(value)}" for name, value in pairs.items() if value is not None]
         lines += ["", "[columns]"]
         lines += [f"{json.dumps(name)} = {_declared_toml(declared)}" for name, declared in self.columns.items()]
         return "\n".join(lines) + "\n"
@@ -285,6 +289,7 @@ def exact_text(advice: str, value: object) -> str:
 _READERS: dict[str, Callable[[object], object]] = {
     "table": partial(exact_text, 'write table = "people"'),
     "delimiter": partial(exact_mark, marks=(",", ";", "\t", "|")),
+    "encoding": partial(exact_mark, marks=("utf-8", "latin-1", "windows-1252")),
     "unit": partial(exact_text, 'write unit = "row", or the name of the column of the unit'),
     "max_rows": partial(parameters.exact_count, "max_rows"),
     "max_groups": partial(parameters.exact_count, "max_groups"),
@@ -294,10 +299,10 @@ _READERS: dict[str, Callable[[object], object]] = {
     "version": partial(exact_text, 'write version = "2024-06"'),
 }
 _KEYS = ("source", *_READERS, "columns")
-_OPTIONAL = ("table", "delimiter", "max_rows", "max_groups", "delta", "version")
+_OPTIONAL = ("table", "delimiter", "encoding", "max_rows", "max_groups", "delta", "version")
 
 
-def _toml(value: object) -> str:
+def toml(value: object) -> str:
     """A value as TOML writes it; a number as a text if it is no integer, so that it stays exact."""
     match value:
         case bool() | int():
@@ -307,12 +312,15 @@ def _toml(value: object) -> str:
         case datetime():
             return value.isoformat()
         case tuple():
-            return f"[{', '.join(map(_toml, value))}]"
+            return f"[{', '.join(map(toml, value))}]"
+        case dict():
+            return f"{{ {', '.join(f'{toml(before)} = {toml(after)}' for before, after in value.items())} }}"
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _declared_toml(declared: Declared) -> str:
     options: dict[str, object] = {name: getattr(declared, name) for name in _COLUMN_KEYS}
     options["keys"] = declared.keys_from or (None if declared.keys is None else tuple(declared.keys))
-    pairs = [f"{name} = {_toml(value)}" for name, value in options.items() if value is not None]
+    options["map"] = declared.map_from or (dict(declared.map) if declared.map else None)
+    pairs = [f"{name} = {toml(value)}" for name, value in options.items() if value is not None]
     return f"{{ {', '.join(pairs)} }}" if pairs else "{}"

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from discreet.ask import expression as row
 from discreet.ask.declared import Declared, at, labels
-from discreet.ask.expression import Column, Constant, Expression, Kind
+from discreet.ask.expression import Column, Constant, Expression, Kind, Reading
 from discreet.ask.interval import PART_RANGES, interval
 from discreet.ask.keys.key import MOST_KEYS, as_kind
-from discreet.ask.kinds import kind_of, refused
+from discreet.ask.kinds import DATED, kind_of, refused
 from discreet.ask.normal import canonical, normal, text
 from discreet.ask.policy import Policy
 from discreet.ask.query import Aggregate, Count, CountUnits, Extreme, Group, Moment, Quantiles
@@ -126,7 +126,8 @@ class Scope:
         """Lower, upper, whether whole, and what missing counts as."""
         kind = kind_of(of)
         if kind != "number":
-            raise refused(f"{name} needs a number, got a {kind}; count(…) counts anything")
+            hint = {"date": DATED, "text": 'if it holds numbers, declare type = "number" and its bounds in the policy'}
+            raise refused(f"{name} needs a number, got a {kind}; {hint.get(kind, 'count(…) counts anything')}")
         ends = interval(of, self.policy.columns, {column: typed.whole for column, typed in self.schema.items()})
         if ends.lower is None or ends.upper is None:
             if isinstance(of, Column):
@@ -161,7 +162,7 @@ class Scope:
         name = canonical(of) if bins is None else f"BIN({canonical(of)}, {', '.join(map(str, bins))})"
         return Group(name, of, keys, declared.other, bins)
 
-    def _keys(self, of: Expression, declared: Declared) -> Keys:
+    def _keys(self, of: Expression, declared: Declared) -> Keys:  # noqa: PLR0911 - one case for each class
         """The keys of an expression that has no bins."""
         match of:
             case Column(name) if declared.discover and declared.keys is None:
@@ -185,16 +186,26 @@ class Scope:
                 return _listed(range(years[0].year, years[1].year + 1))
             case row.Truncated(unit, Column() as date):
                 return _starts(unit, *self._dates(date, unit))
+            case row.Cast(row.Truncated(), "text") | row.Function("substring", (row.Cast(), *_)):
+                return _listed(self._labels(of))
             case row.Case(branches, otherwise):
                 return _literals((*(value for _, value in branches), otherwise))
             case Column(name):
                 raise refused(
                     f"GROUP BY {name} needs keys or bins; declare {name} = {{ keys = […] }} or {{ bins = […] }}"
                 )
-        raise refused(
-            f"GROUP BY {_short(of)} has no keys that follow from the policy; group by a column with keys, "
-            "bin(age, 0, 18, 65), a part of a date, or CASE with literal results"
-        )
+        raise _no_keys(of)
+
+    def _labels(self, of: Expression) -> tuple[str, ...]:
+        """The labels of dates, such as 2024-02: the beginnings of units as texts, or parts of these texts."""
+        match of:
+            case row.Cast(row.Truncated("year" | "quarter" | "month" | "week" | "day", Column()) as start, "text"):
+                days = self._keys(start, Declared())
+                return tuple(day.isoformat()[:10] for day in days if isinstance(day, datetime))
+            case row.Function("substring", (part, Constant(Fraction() as first), Constant(Fraction() as length))):
+                whole = self._labels(part)
+                return tuple(dict.fromkeys(label[int(first) - 1 :][: int(length)] for label in whole))
+        raise _no_keys(of)
 
     def _dates(self, date: Column, unit: str) -> tuple[datetime, datetime]:
         match self.declared(date).bounds:
@@ -204,6 +215,14 @@ class Scope:
             f"GROUP BY the {unit} of {date.name} needs bounds; "
             f"declare {date.name} = {{ bounds = [2020-01-01, 2024-12-31] }}"
         )
+
+
+def _no_keys(of: Expression) -> Exception:
+    return refused(
+        f"GROUP BY {_short(of)} has no keys that follow from the policy; group by a column with keys, "
+        "bin(age, 0, 18, 65), MONTH(day), DATE_TRUNC('month', day), STRFTIME(day, '%Y-%m'), or CASE with literal "
+        "results"
+    )
 
 
 def _filled(of: Column, declared: Declared, keys: Keys | None) -> Expression:
@@ -220,12 +239,13 @@ def _filled(of: Column, declared: Declared, keys: Keys | None) -> Expression:
 def column_under(name: str, declared: Declared, source: Typed) -> Column:
     """The column as questions use it: of the source's own kind, or, for texts, of the kind that is declared.
 
-    A text is then read by the cast of the row language, with the declared marks and formats, and what cannot be read is
-    missing.
+    A cell of text is then read as declared: cleaned, and by the cast of the row language, with the declared marks and
+    formats; what cannot be read is missing.
     """
-    if source.kind != "text" or declared.kind in (None, "text"):
+    if source.kind != "text":
         return Column(name, source.kind)
-    return Column(name, declared.kind or "text", declared.reading)
+    reading, kind = declared.reading, declared.kind or "text"
+    return Column(name, kind, None if kind == "text" and reading == Reading() else reading)
 
 
 def check_schema(policy: Policy, schema: Mapping[str, Typed]) -> None:
@@ -256,7 +276,7 @@ def _check_column(declared: Declared, source: Typed, column: Column) -> None:
             raise InvalidParameter(f"type: the column is of kind {source.kind} in the data; leave type out")
         if declared.type == "integer" and not source.whole:
             raise InvalidParameter('type: the column has fractions in the data; write type = "number"')
-        for option in ("format", "decimal", "thousands"):
+        for option in ("format", "decimal", "thousands", "trim", "casefold", "missing_values", "map"):
             if getattr(declared, option) is not None:
                 raise InvalidParameter(f"{option}: it says how text is read, and the column has none; leave it out")
     kind = column.kind

@@ -116,6 +116,17 @@ def init(
 
 
 @app.command()
+def check(study: option.StudyFile, as_json: option.AsJson = False) -> None:
+    """Show the custodian what study.toml does to the data: what is not read, no key, out of bounds. It is not private.
+
+    It counts exactly, quotes cells and proposes lines for study.toml. No ledger is opened and nothing is written.
+    """
+    from discreet.cli.check.command import run
+
+    run(study, as_json=as_json)
+
+
+@app.command()
 def plan(
     study: option.StudyFile,
     sql: option.Question,

@@ -79,7 +79,7 @@ def _show_priced(
 ) -> None:
     headings, *rows = plan.table
     say(plan.summary)
-    _show_table(headings, rows, right=right)
+    show_table(headings, rows, right=right)
     say(*notes, style="dim")
     say(*warnings, *[budgets(plan.study.name, plan.study.siblings)] if plan.study.siblings else [], style="yellow")
 
@@ -151,7 +151,7 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
 
 def show_answer(answer: Answer, receipt: str) -> None:
     """Print released numbers, each with what it is within, and what was paid for them."""
-    _show_table(answer.columns, answer.cells, most=MOST_ROWS)
+    show_table(answer.columns, answer.cells, most=MOST_ROWS)
     record = answer.record
     together = ", all together" if record["simultaneous"] else ""
     say(f"± at {float(Fraction(record['confidence'])) * 100:g} %{together} · {record['neighbors']}", style="dim")
@@ -172,7 +172,7 @@ def show_ledger(ledger: Ledger, studies: Iterable[str]) -> None:
             cost = shown(in_epsilon(entry.amount)) if entry.amount or entry.kind == "repeat" else ""
             when, who, question = entry.time[:19], entry.analyst or "", question_text(entry.query)
             rows.append([f"{entry.number:,}", when, entry.kind, who, cost, question])
-        _show_table(["entry", "time", "what", "analyst", "ε", "question"], rows, right=(0, 4))
+        show_table(["entry", "time", "what", "analyst", "ε", "question"], rows, right=(0, 4))
 
 
 def ledger_as_json(ledger: Ledger, studies: Iterable[str]) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def rich_table(
     return table
 
 
-def _show_table(
+def show_table(
     headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] = (), most: int | None = None
 ) -> None:
     cells, below = shortened(headings, rows, most)

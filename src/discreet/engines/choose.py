@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from discreet.ask.policy import InMemory
+from discreet.ask.policy import InMemory, Policy
 from discreet.engines.base import Engine
 from discreet.engines.textfiles import Layout
 from discreet.errors import InvalidParameter
@@ -33,3 +33,9 @@ def engine_of(source: Any, layout: Layout = Layout()) -> Engine:  # noqa: B008 -
     from discreet.engines.duckdb import DuckDB
 
     return DuckDB(source, layout)
+
+
+def engine_under(policy: Policy) -> Engine:
+    """The engine over the source of a policy, as far as the policy says how it is read."""
+    used = dict.fromkeys([*policy.columns, *filter(None, [policy.unit_column])])
+    return engine_of(policy.source, Layout(tuple(used), policy.delimiter, policy.encoding, policy.folder))

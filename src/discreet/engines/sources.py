@@ -42,6 +42,7 @@ from discreet.parameters import quote
 
 CSV, JSON, _PARQUET = {".csv", ".tsv", ".txt"}, {".json", ".jsonl", ".ndjson"}, {".parquet", ".pq"}
 _PACKED = {".gz", ".zst"}
+_LONGEST_REASON = 400
 _CHANGED = "the files no longer have the columns and types that they had; open the study again"
 _SERIES = frozenset({"RANGE", "GENERATE_SERIES", "UNNEST", "REPEAT"})
 _TABLES = _SERIES | {
@@ -82,7 +83,7 @@ def opened(source: Any, connection: engine.DuckDBPyConnection, layout: Layout) -
         case engine.DuckDBPyRelation():
             return _open_relation(source)
         case str() if source.lower().split(maxsplit=1)[:1] in (["select"], ["with"], ["from"]):
-            return _open_query(source, connection)
+            return _open_query(source, connection, layout)
         case str() | Path():
             return _open_path(str(source), connection, layout)
         case list() | tuple() if source and all(isinstance(item, str | Path) for item in source):
@@ -119,18 +120,14 @@ def _refuse_scans(relation: Any, readers: Set[str], advice: str) -> None:
             raise InvalidParameter(advice)
 
 
-def _open_query(query: str, connection: engine.DuckDBPyConnection) -> Opened:
-    statements = connection.extract_statements(query)
+def _open_query(query: str, connection: engine.DuckDBPyConnection, layout: Layout) -> Opened:
+    statements = _as_written(lambda: connection.extract_statements(query))
     if len(statements) != 1 or statements[0].type != engine.StatementType.SELECT:
         raise InvalidParameter("a source in SQL must be one SELECT")
     names = _files_named(query, connection)
 
     def rows() -> dict[str, str]:
-        texts = {name: suffix_of(Path(name)) in CSV for name in names}
-        return {
-            name: csv_rows(files_of(name), None, False) if text else _parquet_rows(files_of(name), False, connection)[0]
-            for name, text in texts.items()
-        }
+        return {name: _rows_named(name, connection, layout) for name in sorted(names)}
 
     def check() -> None:
         if rows() != selects or _types(connection.sql(query)) != types:
@@ -139,14 +136,33 @@ def _open_query(query: str, connection: engine.DuckDBPyConnection) -> Opened:
     selects = rows()
     for name, select in selects.items():
         connection.execute(f"CREATE VIEW {in_quotes(name)} AS {select}")
-    try:
-        relation = connection.sql(query)
-    except engine.BinderException:
-        raise InvalidParameter("a SELECT must name columns that its files have, and that can be read") from None
+    relation = _as_written(lambda: connection.sql(query))
     types = _types(relation)
-    _refuse_scans(relation, _TABLES | {"READ_CSV", "READ_PARQUET"}, _SELECT)
+    decoded = {"PYTHON_ARROW_SCAN"} if layout.encoding not in (None, "utf-8") else set()
+    _refuse_scans(relation, _TABLES | {"READ_CSV", "READ_PARQUET"} | decoded, _SELECT)
     lines = any(suffix_of(Path(name)) in CSV for name in names)
     return Opened(relation, lambda: _rows_hash(relation, query), check, public_size=not lines)
+
+
+def _rows_named(name: str, connection: engine.DuckDBPyConnection, layout: Layout) -> str:
+    """The SELECT of the rows of files that a custodian's SELECT names, by a path from the folder of the policy."""
+    files = files_of(str((layout.folder or Path()) / name))
+    if suffix_of(Path(name)) in CSV:
+        return csv_rows(files, layout, False, connection)
+    return _parquet_rows(files, False, connection)[0]
+
+
+def _as_written(work: Callable[[], Any]) -> Any:
+    """The result of `work`; what DuckDB has against the text of a SELECT is told, before it has read any row.
+
+    Its words are about the statement, its columns and types. What it says of values is not told.
+    """
+    try:
+        return work()
+    except (engine.ParserException, engine.BinderException, engine.CatalogException) as error:
+        reason = str(error).partition("\n\nLINE ")[0].strip()
+    reason = " ".join(reason.split())[:_LONGEST_REASON]
+    raise InvalidParameter(f"the SELECT of the source cannot be read: {reason}")
 
 
 def _files_named(query: str, connection: engine.DuckDBPyConnection) -> set[str]:
@@ -215,7 +231,7 @@ def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, la
         if not text:
             select, unread = _parquet_rows(files, hive, connection)
         elif suffixes <= CSV:
-            select, unread = csv_rows(files, layout.delimiter, hive), {}
+            select, unread = csv_rows(files, layout, hive, connection), {}
         elif suffixes <= JSON:
             select, unread = json_rows(files, layout.columns, hive), {}
         else:
@@ -228,7 +244,10 @@ def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, la
         if read() != known:
             raise InvalidParameter(_CHANGED)
 
-    content = _FilesHash(files, layout.delimiter or "" if text else "", refuse_others, hive)
+    if layout.encoding not in (None, "utf-8") and not suffixes <= CSV:
+        raise InvalidParameter("encoding: it is of CSV; JSON lines are UTF-8, and Parquet has its own; leave it out")
+    terms = f"{layout.delimiter or ''}{layout.encoding or ''}" if text else ""
+    content = _FilesHash(files, terms, refuse_others, hive)
     known = read()
     return Opened(connection.sql(known[0]), content, content.check, not text, known[1], public_size=not text)
 

@@ -16,6 +16,9 @@ be replaced so that the new file passes, too. If the states after the line diffe
 even number of quotes by one file and an odd number by the other. So they agree, and all other lines are as they were.
 
 One thread reads a file: several would guess where lines begin, and take a line within quotes for one of its own.
+
+A file in another encoding than UTF-8 is decoded here, byte by byte, into memory: DuckDB's reader would refuse a whole
+file of Latin-1 for one byte that is no letter there. In the others of `ENCODINGS` each byte is a character by itself.
 """
 
 from __future__ import annotations
@@ -36,6 +39,11 @@ from discreet.errors import InvalidParameter
 from discreet.parameters import quote
 
 DELIMITERS = (",", ";", "\t", "|")
+ENCODINGS = ("utf-8", "latin-1", "windows-1252")
+_WINDOWS = {0x80 + place: ord(letter) for place, letter in enumerate("€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ")}
+"""What Windows has in place of control characters; five bytes it leaves as they are."""
+_LARGEST_DECODED = 2**29
+"""Bytes of a file that is decoded: in UTF-8 they are at most three times as many, which Arrow can hold in a column."""
 LONGEST_LINE = 2**21
 LONGEST_OBJECT = 2**16
 """Bytes of a line of JSON: one of a few million bytes would take longer to read than thousands of usual ones."""
@@ -56,13 +64,19 @@ class Layout:
     columns: tuple[str, ...] = ()
     """The columns that are used: of JSON lines there are no others."""
     delimiter: str | None = None
+    encoding: str | None = None
+    folder: Path | None = None
+    """What paths in a SELECT are relative to; None is the working directory."""
 
 
-def csv_rows(files: Sequence[Path], delimiter: str | None, hive: bool) -> str:
+def csv_rows(files: Sequence[Path], layout: Layout, hive: bool, connection: Any) -> str:
     """The SELECT of the rows of files of CSV, each cell a text; files may have their columns in any order."""
+    encoding = None if layout.encoding == "utf-8" else layout.encoding
+    if encoding is not None and hive:
+        raise InvalidParameter("files in folders such as year=2024 must be UTF-8; convert them first, as with iconv")
     alike: dict[Header, list[Path]] = {}
     for file in files:
-        alike.setdefault(header(file, delimiter), []).append(file)
+        alike.setdefault(header(file, layout.delimiter, encoding), []).append(file)
     folders = folder_names(files[0]) if hive else []
     for names, _, _ in alike:
         refuse_alike([*names, *folders])
@@ -76,6 +90,9 @@ def csv_rows(files: Sequence[Path], delimiter: str | None, hive: bool) -> str:
         ends = r"\r\n" if end == b"\r\n" else r"\n"
         terms = f"""delim = {literal(mark)}, quote = '"', escape = '"', header = true, new_line = '{ends}'"""
         rows = _read(some, list(cells), terms, hive)
+        if encoding is not None:
+            rows = in_quotes(f"decoded {' '.join(map(str, some))}")
+            connection.register(rows[1:-1].replace('""', '"'), _decoded(some, list(cells), mark, encoding))
         parts.append(f"SELECT {', '.join(chosen)}{beside} FROM {rows}")  # noqa: S608 - names in quotes, texts as literals
     return " UNION ALL BY NAME ".join(parts)
 
@@ -105,17 +122,55 @@ def json_rows(files: Sequence[Path], columns: Sequence[str], hive: bool) -> str:
     )
 
 
-def header(file: Path, delimiter: str | None) -> Header:
+def _decoded(files: Sequence[Path], columns: list[str], mark: str, encoding: str) -> Any:
+    """The cells of sound files as a table of Arrow; lines with too many or too few of them are left out."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+    from pyarrow import csv as reader
+
+    tables = []
+    for file in files:
+        with closing(_stream(file)) as stream:
+            data = bytes(stream.read(_LARGEST_DECODED + 1))
+        if len(data) > _LARGEST_DECODED:
+            raise InvalidParameter(f"{file.name} must be UTF-8 text beyond 512 MiB; convert it first, as with iconv")
+        data = _text(data, encoding).encode()
+        tables.append(
+            reader.read_csv(
+                pa.BufferReader(data),
+                read_options=reader.ReadOptions(
+                    use_threads=False, block_size=len(data) + 1, column_names=columns, skip_rows=1
+                ),
+                parse_options=reader.ParseOptions(
+                    delimiter=mark, newlines_in_values=True, invalid_row_handler=lambda _row: "skip"
+                ),
+                convert_options=reader.ConvertOptions(
+                    column_types=dict.fromkeys(columns, pa.string()), null_values=[""], strings_can_be_null=True
+                ),
+            )
+        )
+    return pa.concat_tables(tables)
+
+
+def _text(data: bytes, encoding: str | None) -> str:
+    """Bytes as text: of UTF-8 what is none raises, the other encodings have a character for each byte."""
+    if encoding is None:
+        return data.decode()
+    text = data.decode("latin-1")
+    return text.translate(_WINDOWS) if encoding == "windows-1252" else text
+
+
+def header(file: Path, delimiter: str | None, encoding: str | None = None) -> Header:
     """What the first line of a file of CSV says; it is no row."""
     with closing(_stream(file)) as stream:
         start = bytes(stream.read(LONGEST_LINE))
     line, ended, _ = start.removeprefix(_BOM).partition(b"\n")
     end = b"\r\n" if line.endswith(b"\r") else b"\n"
     try:
-        text = line.removesuffix(b"\r").decode()
+        text = _text(line.removesuffix(b"\r"), encoding)
     except UnicodeDecodeError:
         raise InvalidParameter(
-            f"{file.name} must be UTF-8 text; convert it first, as with iconv -f latin1 -t utf-8 {file.name} > utf8.csv"
+            f'{file.name} must be UTF-8 text; write encoding = "windows-1252" (or "latin-1") in the policy, or convert '
+            f"it first, as with iconv -f latin1 -t utf-8 {file.name} > utf8.csv"
         ) from None
     mark = delimiter or ("\t" if ".tsv" in map(str.lower, file.suffixes) else max(DELIMITERS, key=text.count))
     try:

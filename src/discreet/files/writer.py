@@ -63,8 +63,11 @@ class Kept:
 NOTHING = Kept()
 
 
-def kept_source(source: object) -> Kept:
-    """The files behind the source of a policy: a file, `file#table`, a folder, a glob, or those that a SELECT names."""
+def kept_source(source: object, folder: Path | None = None) -> Kept:
+    """The files behind the source of a policy: a file, `file#table`, a folder, a glob, or those that a SELECT names.
+
+    Those of a SELECT are named from the folder of the policy, or else from the working directory.
+    """
     if not isinstance(source, str) or "://" in source:
         return NOTHING
     path = source.removeprefix("spark:")
@@ -73,7 +76,7 @@ def kept_source(source: object) -> Kept:
         texts = [
             single.replace("''", "'") or double.replace('""', '"') or dollars for single, double, _, dollars in parts
         ]
-        return sum(map(kept_source, texts), NOTHING)
+        return sum((kept_source(str((folder or Path()) / text)) for text in texts), NOTHING)
     if os.path.isdir(path):
         return Kept(folders=(path,))
     if not os.path.exists(path) and glob.has_magic(path):

@@ -67,12 +67,9 @@ class Study(Askable[Plan]):
     @cached_property
     def engine(self) -> Engine:
         """Where the rows are."""
-        from discreet.engines.choose import engine_of
-        from discreet.engines.textfiles import Layout
+        from discreet.engines.choose import engine_under
 
-        policy = self.policy
-        used = dict.fromkeys([*policy.columns, *filter(None, [policy.unit_column])])
-        return engine_of(policy.source, Layout(tuple(used), policy.delimiter))
+        return engine_under(self.policy)
 
     @cached_property
     def schema(self) -> Schema:
@@ -89,11 +86,13 @@ class Study(Askable[Plan]):
 
     @property
     def kept(self) -> Kept:
-        """What no output may replace or join: the data, the policy, the files of keys, the ledger and its anchor."""
+        """What no output may replace or join: the data, the policy, files of keys and maps, the ledger, its anchor."""
         folder = self.policy.folder or Path()
-        keys = [one.keys_from.partition("#")[0] for one in self.policy.columns.values() if one.keys_from]
-        files = [*(folder / name for name in keys), *([] if self._file is None else [self._file]), *self.ledger.files]
-        return kept_source(self.policy.source) + kept_files(files)
+        columns = self.policy.columns.values()
+        keys = [one.keys_from.partition("#")[0] for one in columns if one.keys_from]
+        public = [folder / name for name in (*keys, *(one.map_from for one in columns if one.map_from))]
+        files = [*public, *([] if self._file is None else [self._file]), *self.ledger.files]
+        return kept_source(self.policy.source, self.policy.folder) + kept_files(files)
 
     @property
     def spent(self) -> Fraction:

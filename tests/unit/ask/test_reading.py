@@ -2,9 +2,13 @@
 
 import pytest
 
-from discreet import InvalidParameter, Policy
+from discreet import InvalidParameter, Policy, QueryRefused
 from discreet.ask.declared import Declared
-from discreet.ask.scope import check_schema
+from discreet.ask.normal import text
+from discreet.ask.query import canonical
+from discreet.ask.reading import CAPITALS, SMALL, cleaned
+from discreet.ask.scope import check_schema, column_under
+from discreet.ask.sql import parse
 from discreet.engines.base import ColumnType
 
 CELL, TEXT = ColumnType("text", False, "VARCHAR", typed=False), ColumnType("text", False, "VARCHAR")
@@ -32,6 +36,22 @@ DATE = ColumnType("date", False, "DATE")
         ({"type": "number", "thousands": "0"}, "thousands: it must be one of"),
         ({"type": "number", "thousands": "."}, "thousands: it must differ from decimal"),
         ({"type": "text", "thousands": ","}, "decimal: marks are of numbers"),
+        ({"trim": "yes"}, "trim: it must be true or false"),
+        ({"casefold": 1}, "casefold: it must be true or false"),
+        ({"missing_values": "n/a"}, "missing_values: it must be a list"),
+        ({"missing_values": []}, "missing_values: it must be a list"),
+        ({"missing_values": [9]}, "missing_values: a text must have"),
+        ({"missing_values": ["a\0"]}, "missing_values: a text must have"),
+        ({"map": {}}, "map: it must be up to 1,000 pairs"),
+        ({"map": ["a", "b"]}, "map: it must be up to 1,000 pairs"),
+        ({"map": {"a": 1}}, "map: a text must have"),
+        ({"map": {"a": "x" * 1001}}, "map: a text must have"),
+        ({"map": "none.csv"}, "map: the file 'none.csv' must exist beside the policy"),
+        ({"map": {"A": "x", "a": "y"}, "casefold": True}, "map: 'a' must be read as one text, got two"),
+        ({"keys": ["A", "a"], "casefold": True}, "'A' and 'a' are one text by trim and casefold"),
+        ({"keys": ["a", "a "], "trim": True}, "are one text by trim and casefold"),
+        ({"map": {"x": "HEART"}, "keys": ["Heart"], "casefold": True}, "'Heart' and 'HEART' are one text"),
+        ({"keys": [f"K{n}" for n in range(1_001)], "casefold": True}, "can spell 1,000 texts, got 1,001"),
     ],
 )
 def test_what_cannot_be_read_is_refused_by_its_key(options, message):
@@ -54,6 +74,9 @@ def test_a_format_that_is_meant_is_taken():
         ({"type": "date", "format": "%d/%m/%Y"}, DATE, "format: it says how text is read"),
         ({"type": "number", "decimal": ","}, NUMBER, "decimal: it says how text is read"),
         ({"type": "date", "bounds": (0, 1)}, CELL, "bounds: they must be of the column's kind, date"),
+        ({"trim": True}, NUMBER, "trim: it says how text is read"),
+        ({"missing_values": ["9"]}, INTEGER, "missing_values: it says how text is read"),
+        ({"map": {"a": "b"}}, DATE, "map: it says how text is read"),
         ({"type": "number", "keys": "discover"}, CELL, "only texts and whole numbers can be discovered"),
         ({"type": "number", "keys": ["a"]}, CELL, "keys: "),
     ],
@@ -107,3 +130,60 @@ def test_a_table_is_called_as_its_file_or_table_is(source, table):
     policy = Policy(source=source, epsilon=1, columns={"x": {}})
     assert policy.table == table
     assert Policy(source=source, table="t", epsilon=1, columns={"x": {}}).table == "t"
+
+
+WARD = {"keys": ["Cardiology", "Gériatrie"], "trim": True, "casefold": True, "missing_values": ["N/A"]}
+
+
+def test_a_map_may_be_a_public_file(tmp_path):
+    (tmp_path / "wards.csv").write_text('code,ward\nCARD,Cardiology\n"E, N",Gériatrie\n', "utf-8")
+    by_file = Declared(**WARD, map="wards.csv", folder=tmp_path)
+    by_hand = Declared(**WARD, map={"CARD": "Cardiology", "E, N": "Gériatrie"})
+    assert by_file.reading == by_hand.reading
+    assert by_file.reading.map == (
+        ("card", "Cardiology"), ("cardiology", "Cardiology"), ("e, n", "Gériatrie"), ("gériatrie", "Gériatrie"),
+    )  # fmt: skip
+    for content in ("code\nCARD\n", "a,b,c\n1,2,3\n", "code,ward\n"):
+        (tmp_path / "wards.csv").write_text(content, "utf-8")
+        with pytest.raises(InvalidParameter, match=r"map: .*(two columns|1,000 pairs)"):
+            Declared(map="wards.csv", folder=tmp_path)
+
+
+def test_a_policy_is_written_and_read_again_with_its_reading(tmp_path):
+    columns = {"ward": {**WARD, "map": {'C"ARD': "Cardiology"}}, "x": {"type": "number", "missing_values": ["9", ""]}}
+    policy = Policy(source="visits.csv", epsilon=1, encoding="latin-1", columns=columns)
+    (tmp_path / "study.toml").write_text(policy.to_toml(), "utf-8")
+    again = Policy.load(tmp_path / "study.toml")
+    assert dict(again.columns) == dict(policy.columns)
+    assert again.encoding == "latin-1"
+
+
+def test_every_way_to_read_is_a_question_of_its_own():
+    ways = [
+        {}, {"trim": True}, {"casefold": True}, {"trim": True, "casefold": True}, {"missing_values": ["a"]},
+        {"missing_values": ["a", "b"]}, {"missing_values": ["a', 'b"]}, {"map": {"a": "b"}}, {"map": {"a": "c"}},
+    ]  # fmt: skip
+    policies = [Policy(source="t.csv", epsilon=1, columns={"x": {"type": "text", **way}}) for way in ways]
+    texts = {canonical(parse("SELECT count(x) FROM t", policy, {"x": CELL})) for policy in policies}
+    assert len(texts) == len(ways)
+    assert text(column_under("x", Declared(type="text", trim=False), CELL)) == '"x"'
+
+
+def test_a_literal_beside_a_column_is_read_as_a_cell_is():
+    policy = Policy(source="t.csv", epsilon=1, columns={"ward": {**WARD, "map": {"CARD": "Cardiology"}}})
+
+    def condition(words: str) -> str:
+        return canonical(parse(f"SELECT count(*) FROM t WHERE {words}", policy, {"ward": CELL}))  # noqa: S608
+
+    same = ["ward = 'Cardiology'", "'CARDIOLOGY ' = ward", "ward IN ('card', ' cardiology')", "NOT ward <> 'CARD'"]
+    assert len(set(map(condition, same))) == 1
+    assert condition("ward = 'GÉRIATRIE'") == condition("ward = 'Gériatrie'") != condition("ward = 'Geriatrie'")
+    with pytest.raises(QueryRefused, match=r"'n/a' is a missing value of ward; write ward IS NULL\. Nothing was spent"):
+        condition("ward = 'n/a'")
+
+
+def test_capitals_have_one_small_letter_each_and_stay_as_they_are():
+    """A table that changed would read old ledgers anew: it is what Unicode promises to keep."""
+    assert len(CAPITALS) == len(SMALL) == 299
+    assert all(small == small.lower() and len(small) == 1 for small in SMALL)
+    assert cleaned("ÀÉÎÕÜ ŁŽŐ ΣΆ ЖЁ İ ẞ Ⅷ Ａ", trim=False, casefold=True) == "àéîõü łžő σά жё İ ẞ Ⅷ Ａ"

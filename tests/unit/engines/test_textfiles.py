@@ -103,10 +103,10 @@ def test_blocks_that_end_within_quotes_are_read_on(tmp_path, monkeypatch):
     (tmp_path / "ends.csv").write_bytes(b'x,y\r\n"a ""b""\n",""\n')
     for size in range(1, 30):
         monkeypatch.setattr(textfiles, "_BLOCK", size)
-        textfiles.csv_rows([tmp_path / "sound.csv"], None, hive=False)
+        textfiles.csv_rows([tmp_path / "sound.csv"], textfiles.Layout(), False, None)
         for name in ("beside", "open", "ends"):
             with pytest.raises(InvalidParameter, match="could hide another"):
-                textfiles.csv_rows([tmp_path / f"{name}.csv"], None, hive=False)
+                textfiles.csv_rows([tmp_path / f"{name}.csv"], textfiles.Layout(), False, None)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Keys from a public file: one key a line, one column of a table, or `file.db#table.column` of SQLite."""
+"""Keys from a public file: one key a line, one column of a table, or `file.db#table.column` of SQLite; and pairs."""
 
 from __future__ import annotations
 
@@ -48,6 +48,29 @@ def keys_in(written: str, name: str, folder: Path) -> Keys:
     if len(texts) > MOST_KEYS:
         raise InvalidParameter(f"the file {quote(path_text)} must have at most {MOST_KEYS:,} keys")
     return Keys.texts(texts)
+
+
+def pairs_in(written: str, folder: Path, most: int) -> Iterator[tuple[str, str]]:
+    """The lines after the first of a file of two columns, which its first line names."""
+    path = folder / written
+    if path.suffix.lower() not in (".csv", ".tsv"):
+        raise InvalidParameter(f"it must be a list, or a file that ends in .csv or .tsv, got {quote(written)}")
+    if not path.is_file():
+        raise InvalidParameter(f"the file {quote(written)} must exist beside the policy, and does not")
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
+            for number, row in enumerate(row for row in rows if row):
+                if len(row) != 2 or number > most:
+                    raise InvalidParameter(
+                        f"the file {quote(written)} must have two columns and {most:,} lines at most"
+                    )
+                if number:
+                    yield row[0], row[1]
+    except (OSError, UnicodeError, csv.Error) as error:
+        raise InvalidParameter(
+            f"the file {quote(written)} must be UTF-8 text that can be read, got {type(error).__name__}"
+        ) from None
 
 
 def _database(path: Path, wanted: str, name: str) -> Iterator[str]:

@@ -23,6 +23,7 @@ FUNCTIONS: dict[str, NumberFunction | TextFunction] = {
 
 PARTS: dict[str, DatePart] = {**{part: part for part in get_args(DatePart)}, "isodow": "weekday"}
 del PARTS["weekday"]  # DuckDB's begins with Sunday as 0, ours with Monday as 1: ISODOW says so
+del PARTS["days"]  # DATE_DIFF counts them
 PART_FUNCTIONS: dict[str, DatePart] = {
     **{name.upper(): part for name, part in PARTS.items()},
     **dict.fromkeys(("DAYOFMONTH", "DAY_OF_MONTH"), "day"),
@@ -30,6 +31,14 @@ PART_FUNCTIONS: dict[str, DatePart] = {
     "DAYOFWEEK_ISO": "weekday",
 }
 UNITS: dict[str, Unit] = {unit: unit for unit in get_args(Unit)}
+
+LABELS: dict[str, tuple[Unit, int]] = {
+    **dict.fromkeys(("%Y-%m-%d", "%F", "YYYY-MM-DD", "yyyy-MM-dd"), ("day", 10)),
+    **dict.fromkeys(("%Y-%m", "YYYY-MM", "yyyy-MM"), ("month", 7)),
+    **dict.fromkeys(("%Y", "YYYY", "yyyy"), ("year", 4)),
+}
+"""Formats of labels of dates: the unit, and how much of the ISO date of its beginning is the label."""
+LABEL_FUNCTIONS = frozenset(("STRFTIME", "TO_CHAR", "DATE_FORMAT"))
 
 STATISTIC_NAMES: dict[str, tuple[Statistic, bool]] = {
     name: (row, sample)
@@ -68,13 +77,16 @@ TYPES: dict[str, Type] = {
 
 OFFERED = (
     "ABS, FLOOR, CEIL, ROUND, LEAST, GREATEST, LOWER, UPPER, TRIM, LENGTH, SUBSTRING, COALESCE, "
-    "YEAR, QUARTER, MONTH, WEEK, DAY, ISODOW, HOUR, MINUTE, SECOND, DATE_TRUNC, DATE_PART, EXTRACT, CAST"
+    "YEAR, QUARTER, MONTH, WEEK, DAY, ISODOW, HOUR, MINUTE, SECOND, DATE_TRUNC, DATE_PART, EXTRACT, DATE_DIFF, "
+    "STRFTIME, CAST"
 )
 """The functions that a refusal lists."""
 USAGES = {
     **dict.fromkeys(("SUBSTRING", "SUBSTR"), "SUBSTRING(name, 1, 3)"),
     **dict.fromkeys(("DATE_TRUNC", "DATETRUNC"), "DATE_TRUNC('month', day)"),
     **dict.fromkeys(("DATE_PART", "DATEPART"), "DATE_PART('year', day)"),
+    **dict.fromkeys(("DATE_DIFF", "DATEDIFF"), "DATE_DIFF('day', admitted, discharged)"),
+    **dict.fromkeys(sorted(LABEL_FUNCTIONS), "STRFTIME(day, '%Y-%m'), or '%Y' or '%Y-%m-%d'"),
     **dict.fromkeys(("IF", "IIF"), "IF(age < 18, 1, 0)"),
     "BIN": "GROUP BY bin(age, 0, 18, 65)",
 }

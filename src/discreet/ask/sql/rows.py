@@ -9,9 +9,10 @@ from fractions import Fraction
 from typing import TypeVar, assert_never
 
 from discreet.ask import expression as row
-from discreet.ask.expression import ComparisonSign, Expression, Kind
+from discreet.ask.expression import ArithmeticSign, ComparisonSign, Expression, Kind, Unit
 from discreet.ask.keys.key import read_date
 from discreet.ask.kinds import LONGEST_TEXT, kind_of, refused
+from discreet.ask.reading import as_read
 from discreet.ask.scope import Scope
 from discreet.ask.sql import functions
 from discreet.ask.sql.syntax import Call, Case, Cast, Literal, Name, Node, Type
@@ -41,7 +42,7 @@ class Rows:
             case Literal(literal):
                 return row.Constant(literal, _KINDS[type(literal)])
             case Call("+" | "-" | "*" | "/" as sign, (left, right)):
-                return row.Arithmetic(sign, read(left), read(right))
+                return _computed(sign, read(left), read(right))
             case Call("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
                 return _comparison(sign, read(left), read(right))
             case Call("between", (part, low, high)):
@@ -75,6 +76,12 @@ class Rows:
                 return row.Part(_date_part(part, functions.PARTS), read(date))
             case Call("DATE_TRUNC" | "DATETRUNC", (Literal(str() as unit), date)):
                 return row.Truncated(_date_part(unit, functions.UNITS), read(date))
+            case Call("DATE_DIFF" | "DATEDIFF", (Literal(str() as unit), first, last)):
+                return _between(_date_part(unit, functions.UNITS), *map(_as_moment, map(read, (first, last))))
+            case Call(name, (date, Literal(str() as format))) | Call(name, (Literal(str() as format), date)) if (
+                name in functions.LABEL_FUNCTIONS and format in functions.LABELS
+            ):
+                return _label(*functions.LABELS[format], _as_moment(read(date)))
             case Call("WEEKDAY" | "DAYOFWEEK" | "DAY_OF_WEEK" | "DOW"):
                 return row.Part(_date_part("weekday", functions.PARTS), read(argument(node)))
             case Call("COALESCE" | "IFNULL" | "NVL", parts):
@@ -136,6 +143,54 @@ class Rows:
         return row.Cast(part, to)
 
 
+def _computed(sign: ArithmeticSign, left: Expression, right: Expression) -> Expression:
+    """Arithmetic; one date less another is the days between them."""
+    left, right = _alike(left, right) if sign == "-" else (left, right)
+    if sign == "-" and kind_of(left) == kind_of(right) == "date":
+        return _between("day", right, left)
+    return row.Arithmetic(sign, left, right)
+
+
+def _between(unit: Unit, first: Expression, last: Expression) -> Expression:
+    """How many days, weeks, months … begin after the first date, up to the last."""
+    return row.Arithmetic("-", _numbered(unit, last), _numbered(unit, first))
+
+
+def _numbered(unit: Unit, date: Expression) -> Expression:
+    """The number of the day, week, month … that a date lies in, from some beginning."""
+
+    def times(value: Expression, factor: int) -> Expression:
+        return row.Arithmetic("*", row.Constant(Fraction(factor), "number"), value)
+
+    match unit:
+        case "day":
+            return row.Part("days", date)
+        case "week":  # 1970-01-01 was a Thursday
+            since = row.Arithmetic("+", row.Part("days", date), row.Constant(Fraction(3), "number"))
+            return row.Function("floor", (row.Arithmetic("/", since, row.Constant(Fraction(7), "number")),))
+        case "hour":
+            return row.Arithmetic("+", times(row.Part("days", date), 24), row.Part("hour", date))
+        case "month":
+            return row.Arithmetic("+", times(row.Part("year", date), 12), row.Part("month", date))
+        case "quarter":
+            return row.Arithmetic("+", times(row.Part("year", date), 4), row.Part("quarter", date))
+        case "year":
+            return row.Part("year", date)
+    assert_never(unit)
+
+
+def _label(unit: Unit, length: int, date: Expression) -> Expression:
+    """The beginning of a unit as an ISO date, or the first part of it: 2024-02 for a month."""
+    text = row.Cast(row.Truncated(unit, date), "text")
+    ends = (row.Constant(Fraction(1), "number"), row.Constant(Fraction(length), "number"))
+    return row.Function("substring", (text, *ends)) if length < len("2024-02-29") else text
+
+
+def _as_moment(part: Expression) -> Expression:
+    """A date; a text literal is read as one."""
+    return _as_date(part) if isinstance(part, row.Constant) and isinstance(part.value, str) else part
+
+
 def argument(call: Call) -> Node:
     if not call.arguments:
         raise refused(f"{call.name} needs one argument, got none")
@@ -165,7 +220,7 @@ def _as_date(part: Expression) -> Expression:
 
 
 def _membership(part: Expression, values: Sequence[Expression]) -> Expression:
-    choices = [_with_dates(part, value)[1] for value in values]
+    choices = [_alike(part, value)[1] for value in values]
     constants = tuple(choice for choice in choices if isinstance(choice, row.Constant))
     if len(constants) < len(choices):
         raise refused("IN takes literals, as in IN ('a', 'b'); write x = y for a column")
@@ -173,17 +228,24 @@ def _membership(part: Expression, values: Sequence[Expression]) -> Expression:
 
 
 def _comparison(sign: ComparisonSign, left: Expression, right: Expression) -> Expression:
-    return row.Comparison(sign, *_with_dates(left, right))
+    return row.Comparison(sign, *_alike(left, right))
 
 
-def _with_dates(left: Expression, right: Expression) -> tuple[Expression, Expression]:
-    """Both sides; a text literal beside a date is read as one."""
-    kinds = kind_of(left), kind_of(right)
-    if kinds == ("text", "date") and isinstance(left, row.Constant):
-        left = _as_date(left)
-    if kinds == ("date", "text") and isinstance(right, row.Constant):
-        right = _as_date(right)
-    return left, right
+def _alike(left: Expression, right: Expression) -> tuple[Expression, Expression]:
+    """Both sides; a text literal is read as what it stands beside: as a date, or as a cell of the column."""
+    return _beside(left, right), _beside(right, left)
+
+
+def _beside(part: Expression, other: Expression) -> Expression:
+    match part, other:
+        case row.Constant(str()), _ if kind_of(other) == "date":
+            return _as_date(part)
+        case row.Constant(str() as text), row.Column(name, "text", row.Reading() as reading):
+            value = as_read(text, reading)
+            if value is None:
+                raise refused(f"{quote(text)} is a missing value of {name}; write {name} IS NULL")
+            return row.Constant(value, "text")
+    return part
 
 
 def _date_part(name: str, names: dict[str, Value]) -> Value:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from discreet.ask.expression import DatePart
+from discreet.ask.reading import CAPITALS, SMALL
 from discreet.engines.base import ColumnType
 from discreet.engines.sql.trees import Tree, between, call, cast, negated, paren, present, quoted, table, when, whole
 
@@ -109,9 +110,15 @@ class Dialect(Protocol):
         old, new = (_UPPER, _LOWER) if case == "lower" else (_LOWER, _UPPER)
         return call("translate", here, quoted(old), quoted(new))
 
-    def trim(self, tree: Tree) -> Tree:
-        """A text without spaces at its ends; the tree is used once."""
-        return call("btrim", tree, quoted(" "))
+    def folded(self, here: Tree) -> Tree:
+        """A text with the capitals of `ask.reading`, and no others, as small letters."""
+        other = call("translate", here, self.text(CAPITALS), self.text(SMALL))
+        ascii_only = exp.EQ(this=call(self.bytes_of, here), expression=call("char_length", here))
+        return when([(ascii_only, self.letters(here, "lower"))], other)
+
+    def trim(self, tree: Tree, blanks: str) -> Tree:
+        """A text without these characters at its ends; the tree is used once."""
+        return call("btrim", tree, self.text(blanks))
 
     def length(self, tree: Tree) -> Tree:
         """The number of code points as a double; the tree is used once."""
@@ -133,7 +140,13 @@ class Dialect(Protocol):
 
     def part(self, name: DatePart, here: Tree) -> Tree:
         """A part of a moment as a whole double."""
+        if name == "days":
+            return self.cast(self.days(here), "double")
         return call("floor", call("date_part", quoted("isodow" if name == "weekday" else name), here))
+
+    def days(self, here: Tree) -> Tree:
+        """The days since 1970-01-01 of a moment, an integer: never by seconds, which a double rounds."""
+        return exp.Sub(this=self.cast(here, "date"), expression=self.cast(quoted("1970-01-01"), "date"))
 
     def truncated(self, unit: str, here: Tree) -> Tree:
         """The beginning of a unit of a moment."""

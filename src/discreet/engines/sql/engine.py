@@ -16,9 +16,10 @@ from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 
-from discreet.ask.expression import Column
+from discreet.ask.expression import Column, Expression
 from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
 from discreet.engines.sql.dialect import Dialect
+from discreet.engines.sql.frequent import frequent_values, rows_of_units
 from discreet.engines.sql.statement import Statement, statement
 from discreet.engines.sql.units import units_of, units_of_keys
 from discreet.errors import one_line
@@ -51,6 +52,15 @@ class SQLEngine(ABC):
     def discover(self, column: Column, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
         sql, stored = units_of_keys(column, unit, limit, self._schema, self.dialect)
         return Exact(self._run("discover", sql, self._units_of_keys, stored=stored))
+
+    def frequent(self, of: Expression, where: Expression, most: int) -> Exact[dict[str, int]]:
+        """The most frequent texts of an expression among some rows, each with its number of rows; for custodians."""
+        sql = frequent_values(of, where, most, self._schema, self.dialect)
+        return Exact(self._run("frequent", sql, self._units_of_keys))  # type: ignore[arg-type]
+
+    def rows_of_units(self, unit: str, limit: int) -> Exact[list[int]]:
+        """Rows, units, units above a limit of rows, rows beyond it, units by cleaned names; for custodians."""
+        return Exact(self._run("units", rows_of_units(unit, limit, self._schema, self.dialect), _first_row))
 
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:
         wanted = _statement(request, self._schema, self.dialect)

@@ -36,7 +36,7 @@ ROWS: Final[dict[str, tuple[Kind, list[Any]]]] = {
     "empty": ("number", [None] * 6),
     "nan": ("number", [_NAN] * 6),
     "whole": ("number", [2**62, 2**62, -1, None, 7, 7]),
-    "name": ("text", ["a", "A", "é", "e\u0301", "a ", None]),
+    "name": ("text", ["a", "A", "É", "e\u0301", "a ", None]),
     "cell": ("text", ["1e5", " 2.5 ", "2024-02-29", "2024-02-30", "Yes", "nan"]),
     "moment": ("date", [_LEAP, _OLD, None, None, _LEAP, _OLD]),
     "person": ("text", ["a", "a", "a", "a", "b", None]),
@@ -66,6 +66,7 @@ def _equal(left: Expression, value: int | str | datetime, kind: Kind) -> Rows:
 
 
 _REAL, _WHOLE, _NAME, _CELL, _MOMENT = map(_column, ("real", "whole", "name", "cell", "moment"))
+_CLEANED = Column("name", "text", ask.Reading(trim=True, casefold=True))
 _ONE = ask.Constant(Fraction(1), "number")
 _FIVE = ValueGrid(exponent=0, lower=-5, upper=5, exact=True)
 _HALVES = ValueGrid(exponent=-1, lower=-10, upper=10, exact=False)
@@ -96,6 +97,8 @@ _VALUES: Expectations = [
     ("order of texts", Rows(ask.Comparison("<", _NAME, ask.Constant("a", "text"))), [1]),
     ("upper-case letters", _equal(ask.Function("upper", (_NAME,)), "A", "text"), [2]),
     ("spaces at the ends of texts", _equal(ask.Function("trim", (_NAME,)), "a", "text"), [2]),
+    ("small letters, and other blanks at the ends", _equal(_CLEANED, "a", "text"), [3]),
+    ("small letters with accents", _equal(_CLEANED, "é", "text"), [1]),
     ("lengths of texts", _equal(ask.Function("length", (_NAME,)), 1, "number"), [3]),
     ("LIKE", Rows(ask.Likeness(_NAME, "%_ ")), [1]),
     ("texts as numbers", _equal(ask.Cast(_CELL, "number"), 100_000, "number"), [1]),
@@ -104,6 +107,7 @@ _VALUES: Expectations = [
     ("texts as truths", Rows(ask.Cast(_CELL, "truth")), [1]),
     ("numbers as texts", _equal(ask.Cast(_WHOLE, "text"), "7", "text"), [2]),
     ("dates as texts", _equal(ask.Cast(_MOMENT, "text"), "1969-12-31", "text"), [2]),
+    ("days since 1970", _equal(ask.Part("days", _MOMENT), -1, "number"), [2]),
     ("weeks", _equal(ask.Part("week", _MOMENT), 9, "number"), [2]),
     ("weekdays", _equal(ask.Part("weekday", _MOMENT), 3, "number"), [2]),
     ("seconds", _equal(ask.Part("second", _MOMENT), 59, "number"), [2]),

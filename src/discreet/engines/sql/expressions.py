@@ -15,7 +15,7 @@ what was asked, however deep it is nested. What engines write differently is in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
@@ -26,6 +26,7 @@ from sqlglot import exp
 
 from discreet.ask import expression as ask
 from discreet.ask.expression import Expression, Kind, Reading
+from discreet.ask.reading import BLANKS
 from discreet.engines.base import Schema, without_zone
 from discreet.engines.sql import trees as sql
 from discreet.engines.sql.dialect import Dialect, Word
@@ -43,6 +44,8 @@ TRUE_WORDS, FALSE_WORDS = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "
 
 FIRST, LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001
 _LONGEST = 10.0**6
+_FEW_PAIRS = 8
+"""Up to here the pairs of a map are compared one after another."""
 _OPERATORS: dict[str, type[exp.Binary]] = {
     "=": exp.EQ, "<>": exp.NEQ, "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE,
     "+": exp.Add, "-": exp.Sub, "*": exp.Mul,
@@ -117,7 +120,7 @@ class Translator:
         match expression:
             case ask.Column(name, kind, reading):
                 here = self._column(name)
-                return here if here.kind == kind else self._read(here, kind, reading or Reading())
+                return here if here.kind == kind and reading is None else self._read(here, kind, reading or Reading())
             case ask.Constant(value, kind):
                 return Term(constant(value, kind, dialect), kind, 0)
             case ask.Arithmetic("/", left, right):
@@ -193,7 +196,10 @@ class Translator:
                 assert_never(kind)
 
     def _read(self, term: Term, kind: Kind, reading: Reading) -> Term:
-        """A column's text as a value, by the declared marks and formats; what does not fit is missing."""
+        """A column's text as a value, cleaned, by the declared marks and formats; what does not fit is missing."""
+        term = self._cleaned(term, reading)
+        if kind == term.kind:
+            return term
         if kind == "date" and reading.formats:
             dates = [self._cast(self._iso_date(term, written), kind) for written in reading.formats]
             return Term(call("coalesce", *(date.tree for date in dates)), kind, max(date.level for date in dates))
@@ -203,6 +209,33 @@ class Translator:
         if not reading.whole:
             return term
         return self._of_named(term, kind, lambda a: when([(exp.EQ(this=a, expression=self.dialect.floor(a)), a)]))
+
+    def _cleaned(self, term: Term, reading: Reading) -> Term:
+        """A text without blanks at its ends, in small letters, missing if it is declared so, or what it is read as."""
+        dialect = self.dialect
+        if reading.trim:
+            term = Term(dialect.trim(term.tree, BLANKS), "text", term.level)
+        if reading.casefold:
+            term = self._of_named(term, "text", dialect.folded)
+        if reading.missing:
+            texts = [dialect.text(text) for text in reading.missing]
+            absent = constant(None, "text", dialect)
+            term = self._of_named(
+                term, "text", lambda a: when([(exp.In(this=dialect.by_bytes(a), expressions=texts), absent)], a)
+            )
+        if reading.map:  # strings of Python are in the order of their bytes but for halves of characters
+            pairs = sorted(reading.map, key=lambda pair: pair[0].encode())
+            term = self._of_named(term, "text", lambda a: self._mapped(a, pairs))
+        return term
+
+    def _mapped(self, here: Tree, pairs: Sequence[tuple[str, str]]) -> Tree:
+        """What a text is read as, by halving: it compares by its bytes, and so are the pairs sorted."""
+        text, comparable = self.dialect.text, self.dialect.by_bytes(here)
+        if len(pairs) <= _FEW_PAIRS:
+            return when([(exp.EQ(this=comparable, expression=text(old)), text(new)) for old, new in pairs], here)
+        middle = len(pairs) // 2
+        below = exp.LT(this=comparable, expression=text(pairs[middle][0]))
+        return when([(below, self._mapped(here, pairs[:middle]))], self._mapped(here, pairs[middle:]))
 
     def _plain_number(self, reading: Reading, here: Tree) -> Tree:
         """A number without its marks: 1234.5 of 1,234.50."""
@@ -268,7 +301,7 @@ class Translator:
             case "lower" | "upper":
                 return self._of_named(self.term(arguments[0]), "text", partial(dialect.letters, case=name))
             case "trim":
-                return self._of(arguments, "text", dialect.trim)
+                return self._of(arguments, "text", partial(dialect.trim, blanks=" "))
             case "length":
                 return self._of(arguments, "number", dialect.length)
             case "substring":
@@ -302,7 +335,7 @@ class Translator:
                 tree = when([(dialect.matches(here, DATE_PATTERN), dialect.of_text(here, "moment"))])
                 return self._dated(Term(tree, kind, term.level))
             case "text", "truth":
-                term = self.named(Term(dialect.trim(here), "text", term.level))
+                term = self.named(Term(dialect.trim(here, " "), "text", term.level))
                 term = self.named(Term(dialect.by_bytes(dialect.letters(term.tree, "lower")), "text", term.level))
                 words = ((TRUE_WORDS, exp.true()), (FALSE_WORDS, exp.false()))
                 tree = when(

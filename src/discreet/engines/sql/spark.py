@@ -71,8 +71,13 @@ class SparkDialect(Dialect):
 
     def part(self, name: DatePart, here: Tree) -> Tree:
         """WEEKDAY begins with Monday as 0."""
+        if name == "days":
+            return super().part(name, here)
         number = call("weekofyear" if name == "week" else name, here)
         return self.cast(exp.Add(this=number, expression=whole(1)) if name == "weekday" else number, "double")
+
+    def days(self, here: Tree) -> Tree:
+        return call("unix_date", self.cast(here, "date"))
 
     def truncated(self, unit: str, here: Tree) -> Tree:
         """By dates, which know no zone."""
@@ -102,7 +107,7 @@ class SparkDialect(Dialect):
 
     def microseconds(self, tree: Tree) -> Tree:
         """By dates and times of day, which know no zone."""
-        days = self.cast(call("unix_date", self.cast(tree, "date")), "long")
+        days = self.cast(self.days(tree), "long")
         parts: list[Tree] = [exp.Mul(this=days, expression=whole(86_400_000_000))]
         for part, micros in (("hour", 3_600_000_000), ("minute", 60_000_000)):
             parts.append(exp.Mul(this=self.cast(call(part, tree), "long"), expression=whole(micros)))

@@ -1,0 +1,389 @@
+"""What a promise does to the data, for the custodian, before anything is spent: exact counts and examples of cells.
+
+This is the one place beside the mechanism that opens exact answers. It is not private, and stays in the house: it lies
+in `cli`, which no server and no study can import; it opens no ledger, and writes nothing.
+
+    unreadable   cells that are no number, date or truth as declared
+    no key       values that are not among the keys, and the keys that they nearly are
+    outside      values beyond the bounds or bins, at which end
+    missing      cells that are missing in the source, or declared so
+    limit        units with more rows than count, and units whose names differ by blanks or capitals alone
+
+Proposals are tried on the data, one option after another, and kept if they read more rows; they say what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+from discreet.ask import expression as row
+from discreet.ask.declared import Declared
+from discreet.ask.expression import Column, Comparison, Constant, Every, Expression, Missing, Negation
+from discreet.ask.keys.column import Keys
+from discreet.ask.keys.key import Key
+from discreet.ask.policy import Policy
+from discreet.ask.query import Group
+from discreet.ask.scope import Scope, check_schema, column_under
+from discreet.cli.check.proposals import MARKS, MISSING_WORDS, TWINS, formats_of, nearest
+from discreet.engines.base import Request, Rows
+from discreet.engines.choose import engine_under
+from discreet.errors import EngineFailed, InvalidParameter
+
+_FREQUENT = 300
+"""Values that are looked at for proposals."""
+_MOST_KEYS = 10_000
+"""Keys of a column whose other values are looked at; more would make a long statement."""
+_MOST_FORMATS = 5
+_WORDS = {"number": "number", "date": "date", "truth": "truth", "text": "text"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What the promise does to some rows of a column."""
+
+    column: str
+    problem: str
+    """unreadable, no key, outside, missing, limit, no unit, spelling."""
+    rows: int
+    text: str
+    """The problem in words, with examples."""
+    proposal: str
+    """What to write, or what happens as it stands."""
+    examples: Mapping[str, int] = field(default_factory=dict)
+    left: int | None = None
+    """Rows that the proposal does not help."""
+    rest: Mapping[str, int] = field(default_factory=dict)
+    """Examples of them, as they are read so far."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody has to decide something."""
+        return self.problem in ("unreadable", "no key", "spelling")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    rows: int
+    units: int | None
+    findings: tuple[Finding, ...]
+    left_out: tuple[str, int] | None
+    """A table that would be asked for, in words, and how many rows it would leave out."""
+
+
+def inspect(policy: Policy) -> Inspection:
+    """The counts of a policy over its data."""
+    try:
+        return _Inspector(policy).inspection()
+    except EngineFailed as error:
+        raise EngineFailed(f"{error}; where the source is a SELECT, use TRY_CAST, which no row can make fail") from None
+
+
+class _Inspector:
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.engine = policy, engine_under(policy)
+        self.schema = self.engine.schema()
+        check_schema(policy, self.schema)
+        [self.rows] = self.counts(None)
+
+    def counts(self, *conditions: Expression | None) -> list[int]:
+        """How many rows each condition holds in; None is all rows."""
+        fetched = self.engine.fetch(Request(tuple(map(Rows, conditions)))).reveal()
+        return [int(column[0]) for column in fetched]
+
+    def frequent(self, of: Expression, where: Expression) -> dict[str, int]:
+        values: dict[str, int] = self.engine.frequent(of, where, _FREQUENT).reveal()  # type: ignore[attr-defined]
+        return values
+
+    def inspection(self) -> Inspection:
+        findings = [one for name, declared in self.policy.columns.items() for one in self.column(name, declared)]
+        left_out, units = self.left_out(findings), None
+        if self.policy.unit_column is not None:
+            units, of_units = self.units(self.policy.unit_column)
+            findings += of_units
+        return Inspection(rows=self.rows, units=units, findings=tuple(findings), left_out=left_out)
+
+    def column(self, name: str, declared: Declared) -> Iterator[Finding]:
+        if name == self.policy.unit_column:
+            return
+        column, source = column_under(name, declared, self.schema[name]), Column(name, self.schema[name].kind)
+        cell = self.cell(name, declared)
+        unreadable = Every((Negation(Missing(cell)), Missing(column)))
+        absent, unread = self.counts(Missing(cell), unreadable)
+        if unread:
+            examples = self.frequent(source, unreadable)
+            proposal, left, rest = self.readable(name, declared, examples)
+            told = f"{unread:,} are no {_WORDS[column.kind]}{_formats(declared)} ({shown(examples)})"
+            yield Finding(
+                column=name,
+                problem="unreadable",
+                rows=unread,
+                text=told,
+                proposal=proposal,
+                examples=examples,
+                left=left,
+                rest=rest,
+            )
+        yield from self.outside(name, column, declared)
+        if declared.keys is not None and declared.bins is None:
+            yield from self.no_key(name, column, declared)
+        if absent:
+            counts_as = "they are left out" if declared.missing is None else f"they count as {_value(declared.missing)}"
+            yield Finding(
+                column=name, problem="missing", rows=absent, text=f"{absent:,} are missing", proposal=counts_as
+            )
+
+    def cell(self, name: str, declared: Declared) -> Column:
+        """A cell before its type: missing where it is so in the source, or declared so."""
+        if self.schema[name].kind != "text":
+            return Column(name, self.schema[name].kind)
+        return Column(name, "text", replace(declared.reading, whole=False, formats=(), decimal=".", thousands=""))
+
+    def unread(self, name: str, candidates: Sequence[Declared]) -> list[int]:
+        """How many cells each of some declarations does not read."""
+        conditions = []
+        for declared in candidates:
+            column = column_under(name, declared, self.schema[name])
+            conditions.append(Every((Negation(Missing(self.cell(name, declared))), Missing(column))))
+        return self.counts(*conditions)
+
+    def readable(self, name: str, declared: Declared, examples: Mapping[str, int]) -> tuple[str, int, dict[str, int]]:
+        """Options under which more cells are read, as lines for the policy; how many are not read then, and which."""
+        words = [text for text in examples if text.strip().lower() in MISSING_WORDS]
+        options: dict[str, Any] = {}
+        if words:
+            options["missing_values"] = tuple(dict.fromkeys([*(declared.missing_values or ()), *words]))
+        note = ""
+        if declared.kind == "date":
+            options, note = self.dates(name, declared, options, examples)
+        elif declared.kind == "number":
+            letters = set("".join(examples))
+            choices = [{**options, **marks} for marks in MARKS if letters >= set(marks.values()) - {"."}]
+            if declared.type == "integer":
+                choices += [{**choice, "type": "number"} for choice in choices]
+            options = self.best(name, declared, choices)
+        options = self.best(name, declared, [options, {**options, "trim": True}])
+        candidate = _with(declared, options)
+        [left] = self.unread(name, [candidate])
+        cell = self.cell(name, candidate)
+        others = Every((Negation(Missing(cell)), Missing(column_under(name, candidate, self.schema[name]))))
+        rest = self.frequent(cell, others) if left and options else {}
+        if not options:
+            return "the type may be another, or map = { … } names what they are", left, rest
+        return _lines(options) + note, left, rest
+
+    def best(self, name: str, declared: Declared, choices: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """The first of the choices that leave the fewest cells unread."""
+        possible = []
+        for choice in choices:
+            try:
+                possible.append((choice, _with(declared, choice)))
+            except InvalidParameter:  # of a mark that is the other one already
+                continue
+        left = self.unread(name, [candidate for _, candidate in possible])
+        return possible[left.index(min(left))][0]
+
+    def dates(
+        self, name: str, declared: Declared, options: dict[str, Any], examples: Mapping[str, int]
+    ) -> tuple[dict[str, Any], str]:
+        """Formats that read more dates, the best first added; and a note where another order of day and month fits."""
+        formats = list(declared.format or ("%Y-%m-%d",))
+        [left] = self.unread(name, [_with(declared, options)])
+        note = ""
+        others = [other for other in formats_of(examples) if other not in formats]
+        while left and others and len(formats) < _MOST_FORMATS:
+            candidates = [_with(declared, {**options, "format": (*formats, other), "trim": True}) for other in others]
+            unread = self.unread(name, candidates)
+            if min(unread) >= left:
+                break
+            left = min(unread)
+            formats.append(others[unread.index(left)])
+            twin = TWINS.get(formats[-1])
+            if twin in others and unread[others.index(twin)] == left:
+                note = f" (or {twin}: all of them fit both; ask who wrote them)"
+            others.remove(formats[-1])
+        if len(formats) == len(declared.format or ("",)):
+            return options, note
+        return {"format": tuple(formats), **options}, note
+
+    def outside(self, name: str, column: Column, declared: Declared) -> Iterator[Finding]:
+        ends = declared.bounds or (declared.bins and (declared.bins[0], declared.bins[-1]))
+        if not ends:
+            return
+        lower, upper = (Constant(end, column.kind) for end in ends)
+        below, above = self.counts(Comparison("<", column, lower), Comparison(">", column, upper))
+        if not below + above:
+            return
+        side = "all below" if not above else "all above" if not below else f"{below:,} below, {above:,} above"
+        shown = [_value(end) for end in ends]
+        used = [*shown[: below > 0], *shown[2 - (above > 0) :]]
+        happens = f"they count as {' or '.join(used)}"
+        if column.kind == "date" or not declared.bounds:
+            happens = "groups leave them out" if declared.other is None else f"groups count them as {declared.other}"
+        period = "–".join(shown) if column.kind == "number" else " to ".join(shown)
+        text = f"{below + above:,} lie outside {period} ({side})"
+        yield Finding(column=name, problem="outside", rows=below + above, text=text, proposal=happens)
+
+    def no_key(self, name: str, column: Column, declared: Declared) -> Iterator[Finding]:
+        [lost] = self.lost(name, [declared])
+        if not lost:
+            return
+        keys = _keys(declared, column)
+        examples: dict[str, int] = {}
+        if len(keys) <= _MOST_KEYS:
+            listed = row.Membership(column, tuple(Constant(key, column.kind) for key in keys))
+            examples = self.frequent(row.Cast(column, "text") if column.kind != "text" else column, Negation(listed))
+        options, left, rest = self.spelled(name, column, declared) if column.kind == "text" else ({}, lost, {})
+        if not options:
+            goes = "left out" if declared.other is None else f"counted as {declared.other}"
+            text = f"{lost:,} match no key ({shown(examples)})"
+            proposal = f"they are {goes}" + ('; other = "…" would count them' if declared.other is None else "")
+            yield Finding(column=name, problem="other", rows=lost, text=text, proposal=proposal, examples=examples)
+            return
+        near = {example: rows for example, rows in examples.items() if example not in rest}
+        text = f"{lost:,} match no key, but nearly do ({shown(near)})"
+        yield Finding(
+            column=name,
+            problem="no key",
+            rows=lost,
+            text=text,
+            proposal=_lines(options),
+            examples=examples,
+            left=left,
+            rest=rest,
+        )
+
+    def lost(self, name: str, candidates: Sequence[Declared]) -> list[int]:
+        """How many values are no key under each of some declarations."""
+        found = []
+        for declared in candidates:
+            column = column_under(name, declared, self.schema[name])
+            group = Group(name, column, _keys(declared, column), "\0other")
+            [counted] = self.engine.fetch(Request((Rows(),), (group,))).reveal()
+            found.append(int(counted[-1]) - self.counts(Missing(column))[0])
+        return found
+
+    def spelled(self, name: str, column: Column, declared: Declared) -> tuple[dict[str, Any], int, dict[str, int]]:
+        """Options under which more cells are keys; how many values are none even then, and which."""
+        choices: list[dict[str, Any]] = [{}, {"trim": True}, {"casefold": True}, {"trim": True, "casefold": True}]
+        possible = []
+        for choice in choices:
+            try:
+                possible.append((choice, _with(declared, choice)))
+            except InvalidParameter:  # of keys that would be one
+                continue
+        left = self.lost(name, [candidate for _, candidate in possible])
+        options = dict(possible[left.index(min(left))][0])
+        candidate = _with(declared, options)
+        listed = [key for key in _keys(declared, column) if isinstance(key, str)]
+        rest = column_under(name, candidate, self.schema[name])
+        membership = row.Membership(rest, tuple(Constant(key, "text") for key in listed))
+        others = self.frequent(rest, Negation(membership)) if min(left) else {}
+        words = [text for text in others if text.strip().lower() in MISSING_WORDS]
+        if words:
+            options["missing_values"] = tuple(dict.fromkeys([*(declared.missing_values or ()), *words]))
+        pairs = {text: key for text, key in nearest(others, listed).items() if text not in words}
+        if pairs:
+            options["map"] = {**dict(declared.map or ()), **pairs}
+        remaining = {text: count for text, count in others.items() if text not in words and text not in pairs}
+        if not words and not pairs:
+            return options, min(left), remaining
+        return options, self.lost(name, [_with(declared, options)])[0], remaining
+
+    def units(self, unit: str) -> tuple[int, list[Finding]]:
+        limit = self.policy.max_rows or 1
+        counted = self.engine.rows_of_units(unit, limit).reveal()  # type: ignore[attr-defined]
+        named, units, above, beyond, spelled = counted
+        findings = []
+        if above:
+            text = f"{above:,} of {units:,} have more than {limit:,} rows"
+            ignored = f"max_rows = {limit} ignores {beyond:,} rows"
+            findings.append(Finding(column=unit, problem="limit", rows=beyond, text=text, proposal=ignored))
+        if named < self.rows:
+            without = self.rows - named
+            text = f"{without:,} rows have none"
+            findings.append(
+                Finding(column=unit, problem="no unit", rows=without, text=text, proposal="they count nowhere")
+            )
+        if spelled < units:
+            text = f"{units - spelled:,} of {units:,} differ from another by blanks or capitals alone"
+            advice = "each counts as a unit of its own: clean them in a SELECT"
+            findings.append(Finding(column=unit, problem="spelling", rows=0, text=text, proposal=advice))
+        return units, findings
+
+    def left_out(self, findings: Sequence[Finding]) -> tuple[str, int] | None:
+        """The table by the keys and the months that lose most, and how many rows are in none of its cells."""
+        lost: dict[str, int] = {}
+        for finding in findings:
+            if finding.problem in ("unreadable", "no key", "other", "missing"):
+                lost[finding.column] = lost.get(finding.column, 0) + finding.rows
+        scope, columns, words = Scope(self.policy, self.schema), self.policy.columns, []
+        wheres: list[Expression] = []
+        groups: list[Group] = []
+        keyed = [name for name in lost if (columns[name].keys or columns[name].bins) and columns[name].other is None]
+        if keyed:
+            name = max(keyed, key=lost.__getitem__)
+            groups.append(replace(scope.group(scope.column(name, exact=True)), other=None))
+            words.append(name)
+        for name in sorted(lost, key=lost.__getitem__, reverse=True):
+            match columns[name].bounds:
+                case (datetime() as first, datetime() as last):
+                    month = row.Truncated("month", scope.column(name, exact=True))
+                    ends = [day.replace(day=1, hour=0, minute=0, second=0, microsecond=0) for day in (first, last)]
+                    signs: tuple[row.ComparisonSign, ...] = (">=", "<=")
+                    constants = (Constant(end, "date") for end in ends)
+                    wheres += [Comparison(sign, month, end) for sign, end in zip(signs, constants, strict=True)]
+                    words.append(f"month of {name}")
+                    break
+        if not words:
+            numbers = [name for name in lost if columns[name].kind == "number" and columns[name].missing is None]
+            if not numbers:
+                return None
+            name = max(numbers, key=lost.__getitem__)
+            return f"a mean of {name}", lost[name]
+        request = Request((Rows(),), tuple(groups), Every(tuple(wheres)) if wheres else None)
+        [counted] = self.engine.fetch(request).reveal()
+        return f"a table by {' and '.join(words)}", self.rows - sum(map(int, counted))
+
+
+def _with(declared: Declared, options: Mapping[str, Any]) -> Declared:
+    """The declaration with other options; what does not matter to reading is left out."""
+    more: dict[str, Any] = {"parent": None, "missing": "drop", "other": None, **options}
+    return replace(declared, **more)
+
+
+def _keys(declared: Declared, column: Column) -> Keys:
+    if declared.keys is None:
+        raise TypeError("only columns with keys are compared with them")
+    return declared.keys.as_kind(column.kind)
+
+
+def _lines(options: Mapping[str, Any]) -> str:
+    """Options as they stand in study.toml."""
+    from discreet.ask.policy import toml
+
+    order = ("type", "format", "decimal", "thousands", "trim", "casefold", "missing_values", "map")
+    return ", ".join(f"{name} = {toml(options[name])}" for name in order if name in options)
+
+
+def _formats(declared: Declared) -> str:
+    if declared.kind != "date":
+        return ""
+    return f" in {' or '.join(declared.format or ('%Y-%m-%d',))}"
+
+
+def shown(examples: Mapping[str, Any]) -> str:
+    """The most frequent examples."""
+    from discreet.ask.policy import toml
+
+    few = [toml(text if len(text) <= 30 else text[:29] + "…") for text in list(examples)[:3]]
+    return ", ".join(few)
+
+
+def _value(value: Key | None) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat(" ").removesuffix(" 00:00:00")
+    return f"{float(value):,g}" if isinstance(value, Fraction) else str(value)

@@ -1,0 +1,56 @@
+"""Counts that a custodian looks at before there is a promise to keep: frequent values, and how many rows units have.
+
+They are exact, and no release is made of them: `cli.inspection` shows them to whoever has the data.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from discreet.ask.expression import Column, Expression, Reading
+from discreet.engines.base import Schema
+from discreet.engines.sql import trees as sql
+from discreet.engines.sql.dialect import SOURCE, Dialect
+from discreet.engines.sql.expressions import Translator
+from discreet.engines.sql.trees import column, select, subquery, whole
+from discreet.engines.sql.units import unit_value
+
+
+def frequent_values(of: Expression, where: Expression, most: int, schema: Schema, dialect: Dialect) -> str:
+    """The SELECT of the most frequent texts of an expression among some rows, each with its number of rows."""
+    translator = Translator(schema, dialect)
+    value, kept = translator.term(of).tree, translator.term(where).tree
+    rows = select([sql.alias(value, "key")], subquery(translator.rows(SOURCE), "source"), where=[kept])
+    counted = select(["key", sql.alias(sql.count(), "found")], subquery(rows, "facts"), by=["key"])
+    counted.set("order", exp.Order(expressions=[exp.Ordered(this=column("found"), desc=True), column("key")]))
+    counted.set("limit", exp.Limit(expression=whole(most)))
+    return counted.sql(dialect.name, copy=False)
+
+
+def rows_of_units(unit: str, limit: int, schema: Schema, dialect: Dialect) -> str:
+    """The SELECT of four integers: rows with a unit, units, those with more rows than the limit, rows beyond it.
+
+    The fifth is the number of units if blanks at the ends of their names and capitals did not matter.
+    """
+    translator = Translator(schema, dialect)
+    value, there = unit_value(translator.source(unit), schema[unit], dialect)
+    spelled = value
+    if schema[unit].kind == "text":
+        spelled = translator.term(Column(unit, "text", Reading(trim=True, casefold=True))).tree
+    named = [sql.alias(value, "unit"), sql.alias(spelled, "spelled")]
+    rows = select(named, subquery(translator.rows(SOURCE), "source"), where=[there])
+    units = select(
+        ["unit", "spelled", sql.alias(sql.count(), "found")], subquery(rows, "facts"), by=["unit", "spelled"]
+    )
+    found, most = column("found"), whole(limit)
+    above = exp.GT(this=found, expression=most)
+    return select(
+        [
+            sql.total(found),
+            sql.count(),
+            sql.total(sql.when([(above, whole(1))], whole(0))),
+            sql.total(sql.when([(above, exp.Sub(this=found, expression=most))], whole(0))),
+            exp.Count(this=exp.Distinct(expressions=[column("spelled")])),
+        ],
+        subquery(units, "units"),
+    ).sql(dialect.name, copy=False)
