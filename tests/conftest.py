@@ -15,6 +15,7 @@ from pathlib import Path
 
 import duckdb
 import httpx
+import hypothesis
 import pytest
 
 from discreet.engines import duckdb as duckdb_engine
@@ -22,6 +23,12 @@ from ledgers import Place, postgresql_place, sqlite_place
 
 _MEMORY = Path("/dev/shm")  # noqa: S108
 _NEW_DUCKDB = duckdb_engine._connection
+
+
+hypothesis.settings.register_profile(
+    "discreet", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)  # machines are busy at times
+hypothesis.settings.load_profile("discreet")
 
 
 def absent(reason: str) -> None:

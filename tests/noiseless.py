@@ -76,6 +76,10 @@ def no_noise() -> Iterator[Record]:
         record.draws += out.size
         out.fill(0)
 
+    def samples(_scales: list[Fraction], counts: list[int]) -> list[np.ndarray]:
+        record.draws += sum(counts)
+        return [np.zeros(count, np.int64) for count in counts]
+
     def choose(exponents: np.ndarray, unit: Fraction, **_: Any) -> np.ndarray:
         for row in exponents:
             record.draws += 1
@@ -108,6 +112,7 @@ def no_noise() -> Iterator[Record]:
     replaced = {
         "draw_one": draw_one,
         "fill": fill,
+        "samples": samples,
         "choose": choose,
         "noisy_columns": columns,
         "noisy_counts": counts,
@@ -125,7 +130,7 @@ def no_noise() -> Iterator[Record]:
 @cache
 def _places() -> list[tuple[ModuleType, str]]:
     """Where the functions that draw are used, by whatever module has imported them."""
-    originals = {name: getattr(mechanism, name) for name in ("draw_one", "fill", "choose", "noisy_columns")}
+    originals = {name: getattr(mechanism, name) for name in ("draw_one", "fill", "samples", "choose", "noisy_columns")}
     originals |= {name: getattr(mechanism, name) for name in ("noisy_counts", "noisy_tree", "textbook")}
     modules = [module for name, module in sys.modules.items() if re.match(r"discreet\.(?!draw)", name)]
     return [(module, name) for module in modules for name, one in originals.items() if vars(module).get(name) is one]

@@ -22,7 +22,7 @@ AGES = np.linspace(1, 99, 50)
 STEPS = [
     (array, "moments"),
     (moments, "noisy_columns"),
-    (mechanism, "fill"),
+    (mechanism, "samples"),
     (tape.Tape, "written"),
     (Ledger, "record"),
 ]

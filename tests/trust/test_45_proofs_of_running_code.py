@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from discreet.ask.query import Moment
 from discreet.calibrate.sensitivity import Terms
 from discreet.cli import app as cli
+from discreet.draw import vector
 from discreet.draw.coin import Logistic
 from discreet.errors import InvalidParameter
 from discreet.files import answer_file
@@ -61,7 +62,8 @@ def with_scale_on_tape(module, name, at):
 
     def wrong(*given, **named):
         changed = list(given)
-        changed[at] = given[at] * HALF if on_tape() else given[at]
+        halves = [one * HALF for one in given[at]] if isinstance(given[at], list) else given[at] * HALF
+        changed[at] = halves if on_tape() else given[at]
         return real(*changed, **named)
 
     return mock.patch.object(module, name, wrong)
@@ -102,13 +104,13 @@ MUTANTS = {
     "the scales of joint questions": (lambda: halved(families.JointDesign, "scales"), {"joint question"}, set()),
     "the scales of reports": (lambda: halved(ReportDesign, "scales"), {"report"}, set()),
     "the noise on totals": (
-        lambda: with_scale(mechanism, "_many", 0),
+        lambda: with_scale(mechanism, "samples", 0),
         MOMENTS | {"count", "joint question", "report"},
         SUMS | {"count("},
     ),
     "the sampler's argument": (
-        lambda: with_scale(mechanism, "fill", 1),
-        MOMENTS | {"count", "histogram", "joint question", "report"},
+        lambda: with_scale(vector, "fill", 1),
+        MOMENTS | {"count", "joint question", "report"},
         SUMS | {"count("},
     ),
     "the noise of a tree": (lambda: with_scale(tree, "fill", 1), {"cdf", "quantiles"}, set()),
@@ -130,7 +132,7 @@ MUTANTS = {
         {"laplace_mechanism"},
         set(),
     ),
-    "the noise of arrays on a tape": (lambda: with_scale_on_tape(mechanism, "_many", 0), MOMENTS | {"count"}, set()),
+    "the noise of arrays on a tape": (lambda: with_scale_on_tape(mechanism, "samples", 0), MOMENTS | {"count"}, set()),
     "the noise of a file": (with_shares_of_a_file, {"joint question"}, SUMS | {"count("}),
     **{
         f"Terms.{name}": (lambda name=name: halved(Terms, name), statistics, asked)
@@ -211,7 +213,7 @@ def test_no_noise_at_all_is_no_proof():
     def silent(out, _scale, **_):
         out.fill(0)
 
-    with mock.patch.object(mechanism, "fill", silent), pytest.raises(InvalidParameter, match="noise on each"):
+    with mock.patch.object(vector, "fill", silent), pytest.raises(InvalidParameter, match="noise on each"):
         certify("sum", bounds=(0, 1), epsilon=1)
 
 

@@ -66,7 +66,7 @@ def no_draws(monkeypatch):
     def fail(*_: Any) -> None:
         raise AssertionError("a refused call must not draw")
 
-    for module, name in ((mechanism, "draw_one"), (mechanism, "fill"), (mechanism, "choose"), (tree, "fill")):
+    for module, name in (*((mechanism, name) for name in ("draw_one", "fill", "samples", "choose")), (tree, "fill")):
         monkeypatch.setattr(module, name, fail)
 
 

@@ -12,7 +12,7 @@ the data raises.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
@@ -76,6 +76,11 @@ def sample(scale: Fraction, size: Any = None) -> Any:
     else:
         fill(flat, scale)
     return out
+
+
+def samples(scales: Sequence[Fraction], counts: Sequence[int]) -> list[Any]:
+    """For each scale an array of so many exact draws."""
+    return [sample(scale, count) for scale, count in zip(scales, counts, strict=True)]
 
 
 def draw_one(scale: Fraction, entropy: Entropy | None = None) -> int:

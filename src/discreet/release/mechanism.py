@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from discreet.calibrate.grid import Grid, grid_of, public_step
 from discreet.draw.choice import choose, common_unit
 from discreet.draw.coin import Chance, flips
-from discreet.draw.vector import beyond_int64, draw_one, fill
+from discreet.draw.vector import draw_one, fill, samples
 from discreet.engines.base import Exact
 from discreet.engines.integers import Integers, near
 from discreet.release.statistics.points import Points
@@ -89,14 +89,16 @@ def noisy_columns(
     widened = [scale if not rounded else _rounded_up(scale / (1 - rounded) / step) for step, scale in pairs]
 
     def draw() -> list[Sequence[int]]:
+        columns = exact.reveal(totals)
+        noise = samples(widened, list(map(len, columns)))
         return [
-            _noisy_array(column, step, scale)
+            _noisy_array(column, step, added)
             if isinstance(column, Integers) and not on_tape()
             else [
-                step * (_nearest_multiple(total, step) + noise)
-                for total, noise in zip(column, _many(scale, len(column)).tolist(), strict=True)
+                step * (_nearest_multiple(total, step) + draw)
+                for total, draw in zip(column, added.tolist(), strict=True)
             ]
-            for column, step, scale in zip(exact.reveal(totals), steps, widened, strict=True)
+            for column, step, added in zip(columns, steps, noise, strict=True)
         ]
 
     return [
@@ -191,20 +193,12 @@ def public_count(count: Exact[int]) -> int:
     return int(drawn(count.reveal, "public"))
 
 
-def _noisy_array(totals: Integers, step: int, scale: Fraction) -> Integers:
+def _noisy_array(totals: Integers, step: int, noise: NDArray[Any]) -> Integers:
     """The same for many groups at once, in int64 where all of it has room."""
-    exact, noise = totals.array, _many(scale, len(totals))
+    exact = totals.array
     if not (near(exact, 2**60) and near(noise, 2**60 // step)):
         exact, noise = exact.astype(object), noise.astype(object)
     return Integers(exact + noise if step == 1 else step * ((2 * exact + step) // (2 * step) + noise))
-
-
-def _many(scale: Fraction, count: int) -> NDArray[Any]:
-    if beyond_int64(scale):
-        return np.array([draw_one(scale) for _ in range(count)], object)
-    noise = np.empty(count, np.int64)
-    fill(noise, scale)
-    return noise
 
 
 def kept_keys(units: Exact[dict[str | int, int]], chance: Callable[[int], Chance]) -> list[str | int]:

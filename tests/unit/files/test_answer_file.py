@@ -9,8 +9,8 @@ import pytest
 from pyarrow import parquet
 
 from discreet import InvalidParameter, Policy, QueryRefused, Study
+from discreet.draw import vector
 from discreet.files import answer_file
-from discreet.release import mechanism
 
 AREAS, LEVELS = 90, 3
 ROWS = pa.table(
@@ -47,7 +47,7 @@ def study(tmp_path):
 def test_without_noise_the_file_is_the_answer_in_memory(study, tmp_path, monkeypatch):
     monkeypatch.setattr(answer_file, "_CELLS", 70)
     monkeypatch.setattr(answer_file, "_PARTS", 2)
-    monkeypatch.setattr(mechanism, "fill", lambda out, _scale: out.fill(0))
+    monkeypatch.setattr(vector, "fill", lambda out, _scale: out.fill(0))
     plain = study.sql(QUESTION, epsilon=1).release()
     # another confidence makes it another question, and hardly moves an interval
     kept = study.sql(QUESTION, epsilon=1, confidence="0.9500000001").release(to=tmp_path / "cells.parquet")
