@@ -23,7 +23,6 @@ from functools import lru_cache
 
 from flint import arb
 
-from discreet.calibrate.ball import ball
 from discreet.draw.coin import decide, exponential, logistic, threshold
 
 FIELD = 16
@@ -225,12 +224,12 @@ def _middle(scale: Fraction, low: int, base: int) -> Digit:
 
 
 def _power(exponent: Fraction) -> arb:
-    return arb.exp(-ball(exponent))
+    return arb.exp(arb(-exponent.numerator) / exponent.denominator)
 
 
 def _missing(exponent: Fraction) -> arb:
     """1 − e^(−exponent)."""
-    return -arb.expm1(-ball(exponent))
+    return -arb.expm1(arb(-exponent.numerator) / exponent.denominator)
 
 
 def _powers(first: Callable[[], arb], rate: Fraction, count: int) -> list[int]:

@@ -233,7 +233,7 @@ def test_an_excess_is_read_from_its_coins():
     open_digit = middle.index((WORD - 1) >> 48, iter([WORD - 1]).__next__)
     assert open_digit == whole.base
     # the digit is drawn again, until it is one, and U has the law of the excess
-    script = iter([WORD - 1, WORD - 1, 0, 0, heads, 13])
+    script = iter([WORD - 1, WORD - 1, 0, heads, 13])
     assert whole.lower_digits(open_digit, 9, script.__next__) == 13 % 8
 
 

@@ -153,7 +153,7 @@ def test_control_a_plan_with_too_little_noise_is_not_proved(policy, changed):
     with terms_with(**changed):
         plan = plan_of(policy, " GROUP BY place", asked=asked)
     if "cells" in changed:  # noise on one group alone
-        with pytest.raises(InvalidParameter, match="does not draw what its law asks for"):
+        with pytest.raises(InvalidParameter, match="one exact choice in every group"):
             certify(plan)
         return
     certificate = certify(plan)

@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from operator import itemgetter
 from typing import Literal
 
 import numpy as np
@@ -137,7 +136,7 @@ class QuantileDesign:
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> Mapping[str, Estimate]:
         """For every group and share a choice, and two for its bracket."""
-        found, counts = {}, exact.map(itemgetter(0))
+        found, counts = {}, _counts(exact, terms)
         for name, share in zip(self.names, self.of.shares, strict=True):
             rate = self.rate(share, terms, epsilon)
             values, lows, highs = self._chosen(counts, terms.cells, share, rate, confidence)
@@ -221,7 +220,7 @@ class ExtremeDesign:
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
         """A choice in every group."""
-        points = find_extremes(exact.map(itemgetter(0)), self.grid, self.of.side, epsilon / terms.steps)
+        points = find_extremes(_counts(exact, terms), self.grid, self.of.side, epsilon / terms.steps)
         ends = [float(self.of.lower)] * terms.cells, [float(self.of.upper)] * terms.cells
         return {self.name: Estimate([self._value(point) for point in points], lambda _: ends)}
 
@@ -230,6 +229,10 @@ class ExtremeDesign:
             return point
         edge = (point + (Fraction(1, 2) if self.of.side == "max" else -Fraction(1, 2))) * self.grid.step
         return float(min(max(edge, self.of.lower), self.of.upper))
+
+
+def _counts(exact: Secret, terms: Terms) -> Counts:
+    return exact.map(lambda measures: measures[0][: terms.cells])
 
 
 def refuse_unranked(design: object, terms: Terms, epsilon: Fraction) -> None:
