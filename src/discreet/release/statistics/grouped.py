@@ -291,6 +291,8 @@ def mean_error(near: Floats, far: Floats, level: float, confidence: float, rows:
         return math.log(max(missed(error), 1e-300) / (1 - confidence))
 
     first, last, side = 0.0, min(1.0, float(far.max()) / rows), 0
+    if not last:  # no draw but 0 is likely enough to count
+        return last
     above, below = height_at(first), height_at(last)
     while below > 0:
         if last == 1:
