@@ -34,7 +34,7 @@ from neighbours.twins import TWINS
 
 SEED = 46
 PARTS = [[*range(first, first + 10)] for first in range(0, 40, 10)] + [[51, 136]]
-"""DuckDB's pairs of tables, ten questions about each, some in twenty of which are refused: 400 in all. Every twin is
+"""DuckDB's pairs of tables, ten questions about each, some of which are refused: 400 in all. Every twin is
 found among them, two of them by the last pairs alone. What is rarer is for fresh seeds."""
 
 
@@ -45,7 +45,7 @@ def without_violation(tally: Tally, least: int) -> None:
 
 @pytest.mark.parametrize("pairs", PARTS, ids=lambda pairs: str(pairs[0]))
 def test_on_duckdb_no_question_loses_more_than_it_costs(pairs):
-    without_violation(searched(duckdb_engine(), SEED, iter(pairs)), 9 * len(pairs))
+    without_violation(searched(duckdb_engine(), SEED, iter(pairs)), 8 * len(pairs))
 
 
 @pytest.mark.parametrize("part", range(2))
@@ -129,7 +129,7 @@ def test_the_bound_of_a_choice_holds_and_the_exact_loss_is_enclosed(seed):
     random = Random(seed)
     cells, unit = random.randint(1, 6), Fraction(random.randint(1, 9), 7)
     one, two = (np.array([random.randint(0, 6) for _ in range(cells)]) for _ in range(2))
-    bound = event_loss(Choice("", unit, one, 0), Choice("", unit, two, 0))
+    bound = event_loss(Choice("", unit, one[None], [0]), Choice("", unit, two[None], [0]))
     sides = choice_loss(unit, one, two)
     assert all(side < ball(bound) + 2.0**-40 for side in sides)
     chances = [survivors_law(unit, exponents.tolist()) for exponents in (one, two)]

@@ -302,14 +302,17 @@ def _first(partition: Partition) -> int:
 
 
 def _whole(counts: Floats) -> Any:
-    """Counts as whole numbers."""
-    return np.rint(counts).astype(np.int64)
+    """Counts as whole numbers; Python's own where noise of a tiny ε leaves 64 bits."""
+    rounded = np.rint(counts)
+    if np.abs(rounded).max(initial=0.0) < 2.0**63:
+        return rounded.astype(np.int64)
+    return np.array([int(count) for count in rounded.tolist()], object)
 
 
 def _whole_ends(sums: Private, confidence: Fraction) -> tuple[Any, Any]:
     """The whole numbers within the ends, and the count itself, which may be the only one."""
     count, (low, high) = _whole(sums.value("count")), sums.ends("count", confidence)
-    return np.minimum(np.ceil(low).astype(np.int64), count), np.maximum(np.floor(high).astype(np.int64), count)
+    return np.minimum(_whole(np.ceil(low)), count), np.maximum(_whole(np.floor(high)), count)
 
 
 def _written(scales: Iterable[Fraction]) -> tuple[Fraction, ...]:
