@@ -183,6 +183,10 @@ def without_noise() -> Iterator[Record]:
         record.draws += out.size
         out.fill(0)
 
+    def samples(_scales: list[Fraction], counts: list[int]) -> list[Any]:
+        record.draws += sum(counts)
+        return [np.zeros(count, np.int64) for count in counts]
+
     def choose(exponents: Any, unit: Fraction, **_: Any) -> Any:
         assert exponents.dtype == np.int64
         for row in exponents:
@@ -212,7 +216,9 @@ def without_noise() -> Iterator[Record]:
         return inner
 
     with contextlib.ExitStack() as stack:
-        stack.enter_context(mock.patch.multiple(mechanism, draw_one=draw_one, fill=fill, choose=choose))
+        stack.enter_context(
+            mock.patch.multiple(mechanism, draw_one=draw_one, fill=fill, samples=samples, choose=choose)
+        )
         for module in (counts, moments):
             stack.enter_context(mock.patch.multiple(module, noisy_columns=columns, public_count=opened))
         stack.enter_context(mock.patch.object(families, "noisy_columns", columns))

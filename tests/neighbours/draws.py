@@ -130,6 +130,12 @@ class _Recorder:
     def fill(self, out: np.ndarray, scale: Fraction, **_: Any) -> None:
         out[:] = self._probing().next(Fraction(scale), out.size)
 
+    def samples(self, scales: Sequence[Fraction], counts: Sequence[int]) -> list[np.ndarray]:
+        return [
+            np.array(self._probing().next(Fraction(scale), count), object)
+            for scale, count in zip(scales, counts, strict=True)
+        ]
+
     def choose(self, exponents: np.ndarray, unit: Fraction, **_: Any) -> np.ndarray:
         probe = self._probing()
         probe.choices.append((Fraction(unit), np.array(exponents)))
@@ -219,6 +225,7 @@ def _replaced(recorder: _Recorder) -> Iterator[None]:
     fakes = {
         vector.draw_one: recorder.draw_one,
         vector.fill: recorder.fill,
+        vector.samples: recorder.samples,
         choice.choose: recorder.choose,
         coin.flips: recorder.unknown,
         tape.drawn: recorder.drawn,

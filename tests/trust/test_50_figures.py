@@ -36,7 +36,7 @@ def test_figures_that_are_being_drawn_leave_the_threads_of_answers_alone(site, m
         assert end.wait(60)
         return b"figure"
 
-    monkeypatch.setattr(answers, "_drawn", slow)
+    monkeypatch.setattr(answers, "_figure_bytes", slow)
     made = site.client().post("/release", json=body()).json()
     with ThreadPoolExecutor(3) as pool:
         figures = [pool.submit(site.client().get, f"/releases/{made['id']}?format=png") for _ in range(2)]

@@ -74,7 +74,7 @@ class Draft:
 def description(source: str, schema: Schema) -> str:
     """The columns of the data, in a sentence.
 
-    >>> described("people.parquet", {"age": ColumnType("number", False, "DOUBLE")})
+    >>> description("people.parquet", {"age": ColumnType("number", False, "DOUBLE")})
     'people.parquet: 1 column (age double). No values were read.'
     """
     columns = ", ".join(f"{name} {column.described.lower()}" for name, column in schema.items())

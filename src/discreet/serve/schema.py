@@ -119,7 +119,7 @@ def fits(kind: Any, value: object) -> bool:  # noqa: PLR0911 - one line for each
 def json_schema(kind: Any) -> dict[str, Any]:  # noqa: PLR0911 - one line for each form of a type
     """What JSON Schema says of a type; of a body, its name.
 
-    >>> described(list[str] | None), described(bodies.Curve)
+    >>> json_schema(list[str] | None), json_schema(bodies.Curve)
     ({'type': ['array', 'null'], 'items': {'type': 'string'}}, {'$ref': '#/components/schemas/Curve'})
     """
     origin, parts = get_origin(kind), get_args(kind)
@@ -171,7 +171,7 @@ _LONGEST_NUMBER = 100
 def parse_json(body: bytes) -> dict[str, Any]:
     """The JSON object of a body, or a refusal.
 
-    >>> parsed(b'{"epsilon": 0.1}')
+    >>> parse_json(b'{"epsilon": 0.1}')
     {'epsilon': Decimal('0.1')}
     """
     if len(body) > LONGEST:

@@ -235,13 +235,14 @@ def _fits(number: Any) -> bool:
 
 def text_column(values: Sequence[object]) -> pa.Array:
     """Texts as an array of Arrow."""
+    builder = pa.lib.StringBuilder()  # pa.array would import pandas
     try:
-        column = pa.array(values, pa.string())
+        builder.append_values(values)
     except UnicodeEncodeError:
         raise InvalidParameter("a key must be made of Unicode characters, got a lone surrogate") from None
-    if not isinstance(column, pa.Array):
-        raise InvalidParameter("keys must be at most 2 GiB of text together")
-    return column
+    except pa.ArrowCapacityError:
+        raise InvalidParameter("keys must be at most 2 GiB of text together") from None
+    return builder.finish()
 
 
 def valid_texts(column: pa.Array) -> pa.Array:
