@@ -7,10 +7,11 @@ PYTEST := $(BIN)/python -m pytest
 # every process that tests start would compile all that it imports, were its bytecode not kept
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick check bench mutants neighbours figures clean
+.PHONY: demo test quick check bench mutants neighbours figures docs wheel clean
 
 demo: $(VENV)/.run
 	$(BIN)/discreet demo
+	@echo '   . $(BIN)/activate      first: it puts discreet on the PATH of this shell'
 
 # Spark has a process of its own, beside the others
 test: $(VENV)/.test
@@ -20,13 +21,14 @@ test: $(VENV)/.test
 
 # The inner loop, within a minute: the unit tests of what computes, without servers
 quick: $(VENV)/.quick
-	$(PYTEST) -q -m "not spark and not server" -n 2 --dist worksteal tests/golden tests/unit \
+	$(PYTEST) -q -m "not spark and not server and not slow" -n 2 --dist worksteal tests/golden tests/unit \
 		$(patsubst %,--ignore=tests/unit/%,cli serve show verify)
 
 check: $(VENV)/.check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	if command -v node >/dev/null; then $(BIN)/pyright; fi
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.bench
@@ -40,6 +42,20 @@ neighbours: $(VENV)/.test
 
 figures: $(VENV)/.run
 	$(BIN)/python tools/pictures.py
+	$(BIN)/python tools/demo_picture.py
+
+# the pictures of the server's page, with Chromium
+page-pictures: $(VENV)/.test
+	$(BIN)/python tools/page_pictures.py
+
+# the documentation as a site in site/: links are checked, and that nothing is loaded from another host
+docs: $(VENV)/.docs
+	$(BIN)/python tools/build_docs.py
+
+# dist/discreet-….whl, for another environment: pip install 'dist/discreet-….whl[plot]'
+wheel: $(VENV)/.base
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	@ls dist/*.whl
 
 # One virtual environment; each target adds what it needs, and is made again when pyproject.toml changes.
 $(VENV)/.base: pyproject.toml
@@ -53,7 +69,7 @@ $(VENV)/.run: $(VENV)/.base
 	touch $@
 
 $(VENV)/.quick: $(VENV)/.run
-	$(BIN)/python -m pip install --quiet --editable ".[plot,postgres,serve]" --group test
+	$(BIN)/python -m pip install --quiet --editable ".[plot,postgres,serve,xlsx]" --group test
 	touch $@
 
 $(VENV)/.test: $(VENV)/.quick
@@ -62,9 +78,9 @@ $(VENV)/.test: $(VENV)/.quick
 
 # mypy reads the types of every library that the source uses
 $(VENV)/.check: $(VENV)/.test
-$(VENV)/.check $(VENV)/.bench: $(VENV)/.%: $(VENV)/.run
+$(VENV)/.check $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet --group $*
 	touch $@
 
 clean:
-	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -7,6 +7,7 @@ from __future__ import annotations
 import decimal
 import itertools
 import math
+from collections import Counter
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from types import SimpleNamespace
@@ -650,3 +651,73 @@ def check_custodians_counts(opened) -> None:
     assert list(engine.frequent(cell, there, 2).reveal().items()) == [("b", 3), ("a", 2)]
     assert engine.frequent(cleaned, there, 9).reveal() == {"a": 3, "b": 3, "é": 2, "c": 1}
     assert engine.rows_of_units("unit", 1).reveal() == [9, 6, 2, 3, 4]
+
+
+def octave_counts(values: list[object], whole: bool) -> list[int]:
+    """How many values are in each octave, by the exponent of each: the slow twin of bins."""
+    from discreet.release.profiles.octaves import octave_edges
+
+    edges = octave_edges(whole)
+    counts = [0] * len(edges)
+    for value in map(reference.plain, values):
+        if value is None:
+            counts[-1] += 1
+            continue
+        size, exponent = math.frexp(abs(value))
+        # a positive number begins its octave, a negative one ends it
+        power = exponent - 1 if value > 0 or size > 0.5 else exponent - 2
+        first, last = (0, 63) if whole else (-40, 64)
+        if value == 0:
+            index = edges.index(0)
+        elif power >= last:
+            index = len(edges) - 2 if value > 0 else 0
+        elif power < first:
+            index = edges.index(0) + (1 if value > 0 else -1)
+        else:
+            start = Fraction(2) ** power if value > 0 else -(Fraction(2) ** (power + 1))
+            index = edges.index(start)
+        counts[index] += 1
+    return counts
+
+
+def check_octaves(opened) -> None:
+    """Octaves of odd numbers, and of texts that are read as numbers, are those of the reference; each unit once."""
+    from discreet.release.profiles.octaves import ROW_LIMITS
+    from discreet.release.profiles.plan import _octaves
+
+    powers = [sign * 2.0**power for sign in (1, -1) for power in (-41, -40, -39, -1, 0, 1, 52, 62, 63, 64, 65)]
+    near = [math.nextafter(power, end) for power in powers for end in (math.inf, -math.inf)]
+    reals = [*ODD_NUMBERS, *powers, *near, None]
+    wholes = [0, 1, -1, 2, -2, 3, 2**52, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), -(2**62), None]
+    texts = ["", " 1 ", "-2.5", "4e3", "1e99", "x", "inf", "nan", "0.0", "-0", "1" * 40, None]
+    size = len(reals)
+
+    def turned(values, kind):
+        return pa.array([values[row % len(values)] for row in range(size)], kind)
+
+    people = turned(["a", "b", None, "c", "a", "d"], pa.string())
+    columns = {
+        "real": turned(reals, pa.float64()),
+        "whole": turned(wholes, pa.int64()),
+        "text": turned(texts, pa.string()),
+    }
+    engine, rows = opened(pa.table({**columns, "who": people}))
+    for column, whole in (
+        (ask.Column("real", "number"), False),
+        (ask.Column("whole", "number"), True),
+        (ask.Column("text", "number", ask.Reading()), False),
+    ):
+        values = [reference.evaluate(column, row) for row in rows]
+        group = _octaves(column, whole)
+        assert list(engine.fetch(Request((Rows(),), (group,))).reveal()[0]) == octave_counts(values, whole), column
+        once = Request((Rows(),), (group,), unit="who", max_rows=1)
+        assert engine.fetch(once).reveal() == reference.fetch(once, rows)
+        assert sum(engine.fetch(once).reveal()[0]) == 4
+    found = engine.units_by_rows("who", ROW_LIMITS[:5]).reveal()
+    units = Counter(row["who"] for row in rows if row["who"] is not None)
+    limits = [0, *ROW_LIMITS[:5], 10**9]
+    pairs = itertools.pairwise(limits)
+    assert found == [sum(low < count <= high for count in units.values()) for low, high in pairs]
+    few = opened(pa.table({"who": list("abbcccddddeeeee")}))[0]
+    assert few.units_by_rows("who", (1, 2, 4)).reveal() == [1, 1, 2, 1]
+    assert opened(pa.table({"who": pa.array([None], pa.string())}))[0].units_by_rows("who", (1,)).reveal() == [0, 0]

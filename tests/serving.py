@@ -89,10 +89,12 @@ class Client:
 
 
 @contextlib.contextmanager
-def served(folder: Path, *, table: Any = None, limits: Limits = QUICK, **terms: Any) -> Iterator[Served]:
+def served(
+    folder: Path, *, table: Any = None, limits: Limits = QUICK, metrics_key: bytes | None = None, **terms: Any
+) -> Iterator[Served]:
     """One study, called people, with two analysts and a custodian; and a second one that only zoe may see."""
-    given = {"epsilon": 1, "version": "v1", "neighbors": "add-remove", **terms}
-    policy = Policy(source=people() if table is None else table, table="people", columns=COLUMNS, **given)
+    given = {"epsilon": 1, "version": "v1", "neighbors": "add-remove", "columns": COLUMNS, **terms}
+    policy = Policy(source=people() if table is None else table, table="people", **given)
     study = Study(policy, ledger=folder / "people.ledger", name="people")
     other = Study(policy, ledger=folder / "other.ledger", name="other")
     access = Access(folder / "discreet.access", new=True)
@@ -103,7 +105,7 @@ def served(folder: Path, *, table: Any = None, limits: Limits = QUICK, **terms: 
         tokens[name] = str(access.permit(name, role=role, study=study_key(study)))
     tokens["zoe"] = str(access.permit("zoe", role="custodian", study=study_key(other)))
     requests = Requests(folder / "discreet.requests")
-    made = application({"people": study, "other": other}, access, requests, limits=limits)
+    made = application({"people": study, "other": other}, access, requests, limits=limits, metrics_key=metrics_key)
     with start_blocking_portal() as portal:
         yield Served(made, study, access, folder, tokens, portal)
     requests.close()
@@ -174,15 +176,15 @@ def new_token(policy: Path, name: str, allot: str) -> str:
 
 
 @contextlib.contextmanager
-def process(policy: Path, *options: str) -> Iterator[Process]:
-    """A server of its own process, ended by SIGKILL if it still runs."""
+def process(policy: Path, *options: str, program: tuple[str, ...] = ("-m", "discreet")) -> Iterator[Process]:
+    """A server of its own process, ended by SIGKILL if it still runs; `program` is what Python runs."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     log = policy.parent / f"server-{port}.log"
     with log.open("wb") as out:
         popen = subprocess.Popen(
-            [sys.executable, "-m", "discreet", "serve", str(policy), "--port", str(port), *options],
+            [sys.executable, *program, "serve", str(policy), "--port", str(port), *options],
             stdout=out,
             stderr=out,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
@@ -192,7 +194,7 @@ def process(policy: Path, *options: str) -> Iterator[Process]:
     def up() -> bool:
         assert popen.poll() is None, log.read_text("utf-8")
         with contextlib.suppress(httpx.TransportError):
-            return httpx.get(f"{url}/health").status_code == 200
+            return httpx.get(f"{url}/healthz").status_code == 200
         return False
 
     try:

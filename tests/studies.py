@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet import Ledger, Policy, Study
-from discreet.ledger.ledger import Grant
+from discreet.ledger.grant import Grant
 from discreet.release import mechanism
 from discreet.release.answer import Answer
 from discreet.release.plan import Plan
@@ -108,8 +108,20 @@ class Paper(Ledger):
     def answer(self, **_: Any) -> None:
         return None
 
+    def answered(self, *_: Any, **__: Any) -> list[str]:
+        return []
+
     def requests(self, *_: Any) -> list[Any]:
         return []
+
+    def entry(self, *_: Any, **__: Any) -> None:
+        return None
+
+    def recent(self, study: str, **_: Any) -> list[Any]:
+        from discreet.ledger.chain import Entry
+
+        spent, total = (int(epsilon * 10**9) for epsilon in (self._spent, self._total))
+        return [Entry(study=study, number=1, kind="create", spent=spent, total=total, time="", nonce="", before="")]
 
     def promise(self, *_: Any) -> dict[str, Any]:
         return {}

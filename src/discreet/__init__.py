@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from discreet import verify as verify
+    from discreet.arrays import bounds as bounds
     from discreet.arrays import cdf as cdf
     from discreet.arrays import count as count
     from discreet.arrays import histogram as histogram
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from discreet.arrays import std as std
     from discreet.arrays import sum as sum
     from discreet.arrays import summary as summary
+    from discreet.arrays import value_counts as value_counts
     from discreet.arrays import variance as variance
     from discreet.ask.policy import Policy as Policy
     from discreet.ask.statistics import Count as Count
@@ -58,7 +60,9 @@ if TYPE_CHECKING:
     from discreet.errors import LedgerDamaged as LedgerDamaged
     from discreet.errors import QueryRefused as QueryRefused
     from discreet.ledger.ledger import Ledger as Ledger
+    from discreet.release.answer import Answer as Answer
     from discreet.release.laplace_mechanism import laplace_mechanism as laplace_mechanism
+    from discreet.release.plan import Plan as Plan
     from discreet.release.release import Release as Release
     from discreet.release.release import Releases as Releases
     from discreet.release.statistics.response import randomized_response as randomized_response
@@ -68,14 +72,16 @@ if TYPE_CHECKING:
     from discreet.serve.client import connect as connect
 
 _HOMES = {
-    "arrays": "cdf count histogram max mean mean_and_std median min proportion quantile quantiles std sum summary "
-    "variance",
+    "arrays": "bounds cdf count histogram max mean mean_and_std median min proportion quantile quantiles std sum "
+    "summary value_counts variance",
     "ask.policy": "Policy",
     "ask.statistics": "Count Histogram Max Mean Median Min Proportion Quantile Std Sum Variance",
     "draw.laplace": "DiscreteLaplace Laplace",
     "errors": "BudgetExceeded DiscreetError EngineFailed InvalidParameter LedgerDamaged QueryRefused",
     "ledger.ledger": "Ledger",
+    "release.answer": "Answer",
     "release.laplace_mechanism": "laplace_mechanism",
+    "release.plan": "Plan",
     "release.statistics.response": "randomized_response",
     "release.release": "Release Releases",
     "release.study": "Study open report",
@@ -88,8 +94,11 @@ _MODULES = {
     "verify": "verify",
 }
 
-# type checkers read the imports above; `arrays` is reached by its name, its functions are what is public
-__all__ = sorted({*_MODULES, *" ".join(_HOMES.values()).split()} - {"arrays"})  # noqa: PLE0605
+_PUBLIC = sorted({*_MODULES, *" ".join(_HOMES.values()).split()} - {"arrays"})
+"""`arrays` is reached by its name; its functions are what is public."""
+
+# type checkers read the imports above; `from discreet import *` leaves Python's own names alone
+__all__ = [name for name in _PUBLIC if name not in {"max", "min", "open", "sum"}]
 
 
 def __getattr__(name: str) -> object:
@@ -103,4 +112,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*_PUBLIC, "__version__"])

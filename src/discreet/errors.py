@@ -38,6 +38,15 @@ def one_line(text: str) -> str:
     return printable(text).replace("\n", "\\n")
 
 
+def shorter(text: str, longest: int) -> str:
+    """The text, or as much of it as goes before an ellipsis.
+
+    >>> shorter("SELECT count(*)", 9), shorter("SELECT", 9)
+    ('SELECT c…', 'SELECT')
+    """
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
 class DiscreetError(Exception):
     """Anything that discreet raises on purpose."""
 

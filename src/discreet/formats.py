@@ -20,8 +20,11 @@ _LONGEST = 1e15
 MOST_ROWS = 20
 """Rows of a table up to which it is shown whole."""
 
-_MIDDLE = 0.92
-"""An interval that reaches less than that share of one side to the other is told by its ends."""
+MOST_DECIMALS = 12
+"""The most decimals that a number is given with."""
+
+_MIDDLE = 92
+"""An interval that reaches to one side less than so many percent of the other is told by its ends."""
 
 
 def as_float(number: Fraction) -> float:
@@ -83,28 +86,107 @@ def readable(number: float, digits: int) -> str:
     return f"{float(short):,.0f}" if 1000 <= abs(number) < _LONGEST else short
 
 
-def with_interval(value: float, low: float, high: float) -> str:
-    """A number with its interval: ± where it lies in the middle of it, else its ends.
+def with_interval(value: Any, low: Any, high: Any) -> str:
+    """A number with its interval, both rounded: ± where it lies in the middle of it, else its ends.
 
     >>> with_interval(50, 38, 62), with_interval(57, 0, 120), with_interval(7, 7, 7)
     ('50 ± 12', '57 (0 to 120)', '7')
+    >>> with_interval(44.9123, 44.5511, 45.2735), with_interval(44.0, 43.0, 45.0)
+    ('44.91 ± 0.37', '44 ± 1')
     """
-    reach, other = max(value - low, high - value), min(value - low, high - value)
+    number, lower, upper, digits = rounded(_column(value), _column(low), _column(high))
+    even = is_even(value, low, high)
+    return interval_text(number.item(), lower.item(), upper.item(), digits.item(), even=even)
+
+
+def is_even(value: Any, low: Any, high: Any) -> bool:
+    """Whether a number lies in the middle of its interval."""
+    below, above = value - low, high - value
+    return _is_finite(below) and _is_finite(above) and bool(100 * min(below, above) >= _MIDDLE * max(below, above))
+
+
+def interval_text(value: Any, low: Any, high: Any, digits: int, *, even: bool) -> str:
+    """A rounded number with its interval, each with so many decimals; ± where it lay in the middle before."""
+    reach = max(value - low, high - value)
     if reach == 0:
-        return rounded(value, reach)
-    if other >= _MIDDLE * reach:
-        return f"{rounded(value, reach)} ± {rounded(reach, reach)}"
-    return f"{rounded(value, reach)} ({rounded(low, reach)} to {rounded(high, reach)})"
+        return _shortest(value, digits)
+    if not _is_finite(reach):
+        return f"{_shortest(value, digits)} ({_shortest(low, digits)} to {_shortest(high, digits)})"
+    if even:
+        return f"{decimal_text(value, digits)} ± {decimal_text(reach, digits)}"
+    return f"{decimal_text(value, digits)} ({decimal_text(low, digits)} to {decimal_text(high, digits)})"
 
 
-def rounded(number: float, reach: float) -> str:
-    """A number with as many decimals as its error has meaning: two digits of the error."""
-    if not math.isfinite(number) or not math.isfinite(reach):
-        return f"{number:,g}"
-    if isinstance(number, int | np.integer) or (reach >= 10 and float(number).is_integer()):
-        return f"{number:,.0f}"
-    digits = 1 - math.floor(math.log10(reach)) if reach > 0 else 6
-    return f"{number:,.{min(max(digits, 0), 12)}f}"
+def decimal_text(number: Any, digits: int) -> str:
+    """A number with so many decimals, thousands apart; one that is not finite as it is."""
+    return f"{number:,}" if isinstance(number, int) or not _is_finite(number) else f"{number:,.{digits}f}"
+
+
+def _is_finite(number: Any) -> bool:
+    """Whether a number has digits; an integer has, however large."""
+    return isinstance(number, int) or math.isfinite(number)
+
+
+def _shortest(number: Any, digits: int) -> str:
+    """The same without zeros that no error gives a meaning."""
+    text = decimal_text(number, digits)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def rounded(
+    value: NDArray[Any], low: NDArray[Any], high: NDArray[Any], decimals: int | None = None
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
+    """Numbers and the ends of their intervals as people read them, and how many decimals each of them has.
+
+    The one rule of what is shown, printed, and written to CSV and spreadsheets: decimals reach to the second digit of
+    the error, and no further than whole numbers; what is whole has none. An exact number has ten digits, and one of
+    unknown error six. Numbers go to the nearest, ends outward: the interval holds no less often. `decimals` takes the
+    place of the rule; integers stay what they are.
+    """
+    columns = (value, low, high)
+    if all(_is_whole(column) for column in columns):
+        return *columns, np.zeros(len(value), np.int64)
+    value, low, high = (_floats(column) for column in columns)
+    digits = decimals_of(value, low, high) if decimals is None else np.full(len(value), decimals, np.int64)
+    near, exact = _round(value, digits), (low == value) & (value == high)
+    below, above = (np.where(exact, near, _round(end, digits, side)) for end, side in ((low, -1), (high, 1)))
+    return near, below, above, digits
+
+
+def decimals_of(value: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The decimals that numbers are given with: two digits of the error."""
+    with np.errstate(all="ignore"):
+        reach = np.maximum(value - low, high - value)
+        digit = np.where(reach > 0, np.where(np.isfinite(reach), reach / 10, abs(value) / 1e5), abs(value) / 1e9)
+        digits = np.where((digit > 0) & np.isfinite(digit), np.ceil(-np.log10(digit) - 1e-9), 0)
+        whole = np.logical_and.reduce([np.rint(column) == column for column in (value, low, high)])
+    return np.where(whole, 0, np.clip(digits, 0, MOST_DECIMALS)).astype(np.int64)
+
+
+def _round(numbers: NDArray[np.float64], digits: NDArray[np.int64], side: int = 0) -> NDArray[np.float64]:
+    """The nearest with so many decimals, or the next one on a side; what is too large for that stays."""
+    unit = 10.0**digits
+    with np.errstate(all="ignore"):
+        steps = np.rint(numbers * unit)
+        steps += side * (side * (steps / unit) < side * numbers)
+        return np.where(abs(steps) < 2**53, steps / unit, numbers)
+
+
+def _is_whole(column: NDArray[Any]) -> bool:
+    return column.dtype == np.int64 or all(isinstance(item, int | None) for item in column.tolist())
+
+
+def _floats(column: NDArray[Any]) -> NDArray[np.float64]:
+    if column.dtype != object:
+        return column.astype(np.float64)
+    return np.array([math.nan if item is None else as_float(item) for item in column.tolist()], np.float64)
+
+
+def _column(number: Any) -> NDArray[Any]:
+    """A column of one number, as it is."""
+    column = np.empty(1, object)
+    column[0] = number.item() if isinstance(number, np.generic) else number
+    return column
 
 
 def shortened(

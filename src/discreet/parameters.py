@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
@@ -49,6 +49,9 @@ _REMEMBERED = (str, int, float)
 Neighbors: TypeAlias = Literal["change-one", "add-remove"]
 
 Bounds: TypeAlias = tuple[Fraction, Fraction]
+
+Range: TypeAlias = tuple[Number, Number] | Sequence[Number]
+"""(lower, upper), as they are given."""
 
 LARGEST_BOUND = Fraction(10**300)
 """Beyond this a sum of squares leaves the floats; no one's data is there."""
@@ -129,7 +132,9 @@ def _read_text(name: str, text: str) -> Fraction:
     if len(text) > _LONGEST:
         raise InvalidParameter(f"{name} must be at most {_LONGEST} characters, got {len(text)}")
     if not _TEXT.fullmatch(text):
-        raise InvalidParameter(f"{name} must be {_WANTED}, got {quote(text)}")
+        meant = f"{text[:-1].strip()}/100" if text.endswith("%") else text.replace(",", ".")
+        hint = f"; write {meant!r}" if _TEXT.fullmatch(meant) else ""
+        raise InvalidParameter(f"{name} must be {_WANTED}, got {quote(text)}{hint}")
     try:
         return Fraction(text)
     except ZeroDivisionError:
@@ -160,11 +165,12 @@ def exact_bounds(bounds: object) -> Bounds:
     >>> exact_bounds((-0.5, "120"))
     (Fraction(-1, 2), Fraction(120, 1))
     """
-    match bounds:
+    match bounds.tolist() if hasattr(bounds, "tolist") else bounds:
         case [first, second]:
             lower, upper = _bound("lower", first), _bound("upper", second)
         case _:
-            shown = f"{len(bounds)} values" if isinstance(bounds, list | tuple) else quote(bounds)
+            several = f"{len(bounds)} values".replace("1 values", "1 value") if isinstance(bounds, list | tuple) else ""
+            shown = several or quote(bounds)
             raise InvalidParameter(f"bounds must be a pair (lower, upper) such as (0, 120), got {shown}")
     if lower > upper:
         raise InvalidParameter(
@@ -219,6 +225,8 @@ def exact_number(name: str, value: object) -> Fraction:
 
 
 def _bound(name: str, value: object) -> Fraction:
+    if hasattr(value, "isoformat") or type(value).__name__ == "datetime64":
+        raise InvalidParameter(f"{name} must be a number here, got a date; count the days since a public date instead")
     number = exact_number(name, value)
     if number and not 1 / LARGEST_BOUND <= abs(number) <= LARGEST_BOUND:
         raise InvalidParameter(f"{name} must be 0 or between 1e-300 and 1e300 in size, got {quote(value)}")

@@ -8,6 +8,7 @@ when someone looks. Tables need nothing more; figures need the extra `plot`, and
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
@@ -32,7 +33,24 @@ def planned(plan: object, **options: Any) -> Any:
     return import_module("discreet.show.figures.accuracy").planned(plan, **options)
 
 
+def card(value: object) -> Any:
+    """The card of a study, an answer or a report: what is claimed, to be published."""
+    return import_module("discreet.show.card").of(value)
+
+
+def signed(release: object, files: object, **options: Any) -> list[Any]:
+    """The signatures of the files of an answer or a report."""
+    made: list[Any] = import_module("discreet.show.signing").sign(release, files, **options)
+    return made
+
+
 def saved(report: object, folder: object, **options: Any) -> list[Any]:
     """The tables of a report as files, with a page."""
     found: list[Any] = import_module("discreet.show.tables").save(report, folder, **options)
     return found
+
+
+def published(answer: object, path: object, **options: Any) -> Path:
+    """The table of an answer as a file of its suffix."""
+    file: Path = import_module("discreet.show.publish").save(answer, path, **options)
+    return file

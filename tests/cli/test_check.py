@@ -181,3 +181,17 @@ def test_a_table_on_postgresql_is_checked_too(tmp_path, postgres):
     ward, who = json.loads(ended.out)["findings"]
     assert ward["proposal"] == 'trim = true, casefold = true, missing_values = ["n/a"]'
     assert who["problem"] == "spelling"
+
+
+def test_a_file_that_is_no_utf_8_is_told_with_what_to_declare(tmp_path):
+    (tmp_path / "rows.csv").write_bytes("town;age\nKöln;34\nBonn;35\nKöln;36\n".encode("latin-1"))
+    policy = 'source = "rows.csv"\nepsilon = 1\n{}\n[columns]\ntown = {{ keys = ["Köln", "Bonn"] }}\n'
+    said = {}
+    for encoding in ("", 'encoding = "windows-1252"'):
+        (tmp_path / "study.toml").write_text(policy.format(encoding), "utf-8")
+        said[encoding] = json.loads(discreet("check", "study.toml", "--json", cwd=tmp_path).out)
+    finding = only(said[""])
+    assert (finding["column"], finding["rows"], finding["open"]) == ("source", 2, True)
+    assert finding["proposal"] == 'encoding = "windows-1252"'
+    assert (said[""]["rows"], said[finding["proposal"]]["rows"]) == (1, 3)
+    assert said[finding["proposal"]]["findings"] == []

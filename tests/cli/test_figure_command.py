@@ -2,6 +2,7 @@
 
 import pytest
 
+from discreet.show.figures import slides
 from shell import QUESTION, discreet, one_after_another, study_in
 
 pytest.importorskip("altair", reason="figures need the extra plot")
@@ -17,14 +18,24 @@ def test_a_figure_is_drawn_into_a_file_and_its_place_is_told(tmp_path):
     assert "slide" in discreet("figure", cwd=tmp_path).out
 
 
+def test_the_figures_of_a_lecture_are_drawn_into_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(slides, "LECTURE", {"attacker": slides.LECTURE["attacker"]})
+    told = discreet("figure", "--all", "--width", "300", "-o", "talk", cwd=tmp_path)
+    names = [f"talk/attacker-{card}.{kind}" for card in ("light", "dark") for kind in ("svg", "png")]
+    assert told.out.splitlines() == names
+    assert all((tmp_path / name).stat().st_size > 1_000 for name in names)
+
+
 WRONG = [
     (["sunset"], ["sunset", "slide"]),
     (["slide", "--n", "4"], ["slide takes", "'n'"]),
     (["slide", "--epsilon", "-1"], ["epsilon must be positive"]),
     (["slide", "-o", "slide.doc"], [".svg"]),
     (["release"], ["discreet release"]),
-    (["sunset"], ["densities, slide, error, budget, response, attacker, together, got"]),
+    (["sunset"], ["densities, slide, error, largest, sensitivity, budget, response, attacker, together, got"]),
     (["budget"], ["--ledger study.toml"]),
+    (["slide", "--all"], ["a name or --all"]),
+    (["--all", "--epsilon", "1"], ["--all", "-o, --width and --force"]),
 ]
 
 

@@ -4,12 +4,19 @@ import os
 import pty
 import subprocess
 import sys
+from fractions import Fraction
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from discreet import Policy
+from discreet.cli.check.sample import Sample
+from discreet.cli.init import interview
+from discreet.cli.init.draft import Draft
+from discreet.engines.base import ColumnType
+from messy import hospital
 from shell import CANARY, Ended, contents, discreet, one_after_another, visits
 
 FLAGS = ["--unit", "patient", "--max-rows", "2", "--bounds", "age=0:120", "--epsilon", "0.5"]
@@ -31,7 +38,7 @@ def test_it_reads_no_value_and_writes_a_policy_that_loads(unreadable):
     more = ["--keys", "county=counties.csv", "--bounds", "born=2000-01-01:2030-12-31", "--neighbors", "add-remove"]
     told = discreet("init", "visits.parquet", *FLAGS, *more, cwd=unreadable)
     assert told.code == 0, told.err
-    assert "5 columns (patient varchar, county varchar, age double" in told.out
+    assert "5 columns (patient text, county text, age number, well truth, born date)" in told.out
     assert "No values were read." in told.out
     policy = Policy.load(unreadable / "study.toml")
     assert (policy.unit, policy.max_rows, policy.neighbors) == ("patient", 2, "add-remove")
@@ -39,6 +46,9 @@ def test_it_reads_no_value_and_writes_a_policy_that_loads(unreadable):
     assert list(policy.columns) == ["age", "born", "county"]
     text = (unreadable / "study.toml").read_text("utf-8")
     assert "# well = {}" in text
+    assert told.out.endswith(
+        "Wrote study.toml. Please read it: this is what you promise. Then run: discreet check study.toml\n"
+    )
     assert CANARY not in text + told.out
 
     before = contents(unreadable)
@@ -61,8 +71,8 @@ def test_a_key_with_a_comma_stands_in_quotes_and_the_keys_are_counted(unreadable
         ],
         unreadable,
     )
-    assert "\ncounty: 4 keys\nwrote apart.toml" in told[0].out
-    assert "\ncounty: 3 keys\nwrote held.toml" in told[1].out
+    assert '\ncounty: 4 keys: "Dukes", "Essex", "Ear", "Nose & Throat"\nWrote apart.toml' in told[0].out
+    assert '\ncounty: 3 keys: "Dukes", "Ear, Nose & Throat", "a \\"b\\" "\nWrote held.toml' in told[1].out
     assert list(Policy.load(unreadable / "held.toml").columns["county"].keys) == [
         "Dukes",
         "Ear, Nose & Throat",
@@ -135,7 +145,7 @@ def test_on_a_terminal_it_asks_and_asks_again_after_a_wrong_answer(unreadable):
     os.close(ours)
     os.close(theirs)
     assert asked.returncode == 0, out
-    assert "Whose rows are they?" in out
+    assert "Whom do you protect?" in out
     assert "got 'nobody'" in out
     assert "lower must not exceed upper" in out
     policy = Policy.load(unreadable / "study.toml")
@@ -148,7 +158,142 @@ def test_it_says_why_a_column_is_not_read(tmp_path):
     pq.write_table(pa.table({"age": [30, 40], "seen": times, "tags": [["a"], []]}), tmp_path / "people.parquet")
     told = discreet("init", "people.parquet", "--unit", "row", "--bounds", "age=0:120", "--epsilon", "1", cwd=tmp_path)
     assert told.code == 0, told.err
-    assert "1 column (age bigint)" in told.out
+    assert "1 column (age integer)" in told.out
     assert "seen is not read: its times are in milliseconds" in told.out
     assert 'coerce_timestamps="us"' in told.out
     assert "tags is not read: its type is list" in told.out
+
+
+@pytest.fixture(scope="module")
+def hospital_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hospital")
+    hospital(folder, 400)
+    return folder
+
+
+WARDS = 'ward=Cardiology,"Ear, Nose & Throat",Gériatrie,Oncology,Surgery'
+MESSY = ["--unit", "row", "--epsilon", "3", "--keys", WARDS, "--bounds", "admitted=2025-01-01:2025-12-31"]
+MESSY += ["--bounds", "cost=0:20000", "--another-budget"]
+
+
+def test_it_proposes_how_to_read_cells_and_shows_none(hospital_folder):
+    told = discreet("init", "visits.csv", *MESSY, "-o", "told.toml", cwd=hospital_folder)
+    assert told.code == 0, told.err
+    assert told.out.splitlines()[1:] == [
+        'ward: 5 keys: "Cardiology", "Ear, Nose & Throat", "Gériatrie", "Oncology", "Surgery"',
+        'admitted: format = ["%Y-%m-%d", "%d/%m/%Y"] would read more of its cells.',
+        'cost: thousands = ",", missing_values = ["n/a"] would read more of its cells.',
+        "ward: trim = true, casefold = true would read more of its cells.",
+        "Wrote told.toml. Please read it: this is what you promise. Then run: discreet check told.toml",
+    ]
+    policy = Policy.load(hospital_folder / "told.toml")
+    assert policy.columns["cost"].thousands is None  # nobody has agreed
+    taken = discreet("init", "visits.csv", *MESSY, "--yes", "-o", "taken.toml", cwd=hospital_folder)
+    assert taken.code == 0, taken.err
+    assert "would read" not in taken.out
+    columns = Policy.load(hospital_folder / "taken.toml").columns
+    assert (columns["cost"].thousands, columns["ward"].trim, columns["ward"].map) == (",", True, None)
+    assert columns["admitted"].format == ("%Y-%m-%d", "%d/%m/%Y")
+    text = (hospital_folder / "taken.toml").read_text("utf-8") + taken.out + told.out
+    for cell in ("CARD", "GÉRIATRIE", "Geriatrie", "P000"):
+        assert cell not in text
+
+
+def test_columns_that_are_left_out_are_guessed_for_whoever_fills_them_in(hospital_folder):
+    discreet("init", "visits.csv", *MESSY[:6], "--another-budget", "-o", "few.toml", cwd=hospital_folder)
+    text = (hospital_folder / "few.toml").read_text("utf-8")
+    assert '# admitted = { type = "date", bounds = [2000-01-01, 2030-12-31] }' in text
+    assert '# cost = { type = "number", bounds = [lower, upper] }' in text
+
+
+def test_a_column_that_names_people_is_warned_about(hospital_folder):
+    flags = ["--epsilon", "1", "--delta", "1e-6", "--another-budget", "--keys"]
+    people, wards = one_after_another(
+        [
+            ["init", "visits.csv", *flags, f"{column}=discover", "-o", f"{column}.toml"]
+            for column in ("patient", "ward")
+        ],
+        hospital_folder,
+    )
+    warning = "warning: nearly every row has a patient of its own, so it is no column to group by"
+    assert warning in people.out.splitlines()
+    assert "warning" not in wards.out
+    assert Policy.load(hospital_folder / "ward.toml").delta == Fraction(1, 10**6)
+
+
+def test_missing_other_delta_and_table_are_written(unreadable):
+    flags = ["--missing", "age=0.5", "--keys", "county=discover", "--other", "county=elsewhere", "--table", "stays"]
+    lacking = discreet("init", "visits.parquet", *FLAGS, *flags, cwd=unreadable)
+    lacking.refused(2, "--delta, the chance that a discovery may fail")
+    told = discreet("init", "visits.parquet", *FLAGS, *flags, "--delta", "1e-9", cwd=unreadable)
+    assert told.code == 0, told.err
+    policy = Policy.load(unreadable / "study.toml")
+    assert (policy.table, policy.delta) == ("stays", Fraction(1, 10**9))
+    assert (policy.columns["age"].missing, policy.columns["county"].other) == (Fraction(1, 2), "elsewhere")
+
+
+def asked(answers, schema, sample=None):
+    """The options of columns after an interview, and what was complained of."""
+    complaints, left = [], iter(answers)
+    draft = Draft(source="x", unit="row", neighbors="change-one", epsilon="1")
+    ask = interview.asker(lambda _question, default: next(left) or default, complaints.append)
+    interview.interview(draft, schema, Sample(sample), ask, Path())
+    assert next(left, None) is None
+    return draft, complaints
+
+
+TEXT = ColumnType("text", False, "VARCHAR", typed=False)
+
+
+@pytest.mark.parametrize(
+    ("answers", "options", "complaints"),
+    [
+        (["text", 'A,"B, C"'], {"keys": '["A", "B, C"]'}, 0),
+        (['A,"B, C"'], {"keys": '["A", "B, C"]'}, 0),
+        (["number", "0:120"], {"bounds": "[0, 120]"}, 0),
+        (["0:120"], {"bounds": "[0, 120]"}, 0),
+        (["text", "-1:2.5"], {"bounds": '[-1, "2.5"]'}, 0),
+        (["date", "2026-01-01:2026-12-31"], {"bounds": "[2026-01-01, 2026-12-31]"}, 0),
+        (["text", "2026-01-01:2026-12-31"], {"bounds": "[2026-01-01, 2026-12-31]"}, 0),
+        (["Number", "1,2,3"], {"type": '"number"', "keys": '["1", "2", "3"]'}, 0),
+        (["number", "yes", "1,2"], {"type": '"number"', "keys": '["1", "2"]'}, 1),
+        (["date", "-"], None, 0),
+        (["-"], None, 0),
+        (["what", "text", "12..1", "1..12"], {"keys": '"1..12"'}, 2),
+        (["date", "soon", "2026-02-01:2026-01-01", "2026-01-01:2026-02-01"], {"bounds": "[2026-01-01, 2026-02-01]"}, 2),
+    ],
+)
+def test_a_column_of_text_is_asked_what_it_is(answers, options, complaints):
+    draft, said = asked(answers, {"x": TEXT})
+    assert draft.columns == ({} if options is None else {"x": options})
+    assert len(said) == complaints
+
+
+def test_a_discovery_is_asked_for_its_delta():
+    draft, _ = asked(["discover", "2", "1e-6"], {"x": TEXT})
+    assert (draft.columns, draft.delta) == ({"x": {"keys": '"discover"'}}, "1e-6")
+
+
+def test_the_answer_is_guessed_and_who_names_people_is_left_out():
+    rows = pa.table(
+        {
+            "day": ["13/05/2025", "n/a"] * 20,
+            "cost": ["1,234.50", "17"] * 20,
+            "who": map(str, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN"),
+        }
+    )
+    draft, _ = asked(["", "2025-01-01:2025-12-31", "", "0:9", ""], dict.fromkeys(rows.column_names, TEXT), rows)
+    assert draft.columns == {"day": {"bounds": "[2025-01-01, 2025-12-31]"}, "cost": {"bounds": "[0, 9]"}}
+
+
+def test_a_file_that_is_no_utf_8_needs_its_encoding(tmp_path):
+    (tmp_path / "rows.csv").write_bytes("town;age\nKöln;34\nBonn;35\n".encode("latin-1"))
+    flags = ["init", "rows.csv", "--epsilon", "1", "--bounds", "age=0:120", "--another-budget", "-o"]
+    told, taken, said = one_after_another(
+        [[*flags, "told.toml"], [*flags, "taken.toml", "--yes"], [*flags, "said.toml", "--encoding", "latin-1"]],
+        tmp_path,
+    )
+    assert "The file is no UTF-8, and such lines may be left out. --encoding windows-1252 may read them." in told.out
+    assert "UTF-8" not in taken.out + said.out
+    encodings = [Policy.load(tmp_path / f"{name}.toml").encoding for name in ("told", "taken", "said")]
+    assert encodings == [None, "windows-1252", "latin-1"]

@@ -4,7 +4,10 @@ import csv
 import io
 import json
 
+from rich.console import Console
+
 from discreet import Ledger
+from discreet.cli import terminal
 from shell import QUESTION, discreet, one_after_another, study_in
 
 
@@ -46,3 +49,15 @@ def test_a_custodian_sees_checks_exports_and_allots(tmp_path):
     told = discreet("ledger", "show", "study.toml", cwd=folder)
     assert told.out.startswith("study: ε 0.2 of 1 spent, 0.8 left\n")
     assert [line.split()[0] for line in told.out.splitlines()[2:]] == ["1", "2", "3", "4"]
+    assert told.out.splitlines()[3].endswith(QUESTION)
+
+
+def test_on_a_terminal_the_question_is_cut_to_its_width(tmp_path, monkeypatch):
+    folder = study_in(tmp_path)
+    assert discreet("release", "study.toml", f"{QUESTION}\n ORDER BY visits", "--epsilon", "0.2", cwd=folder).code == 0
+    monkeypatch.setattr(terminal, "console", lambda: Console(highlight=False, width=80))
+    lines = discreet("ledger", "show", "study.toml", cwd=folder).out.splitlines()
+    assert len(lines) == 5
+    assert max(map(len, lines)) == 80
+    assert lines[3].endswith("…")
+    assert " SELECT county, count(*) AS " in lines[3]

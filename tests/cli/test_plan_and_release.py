@@ -1,9 +1,12 @@
 """`discreet plan` and `discreet release`: the price first, then the answer, then what is left."""
 
 import json
+import re
 import shlex
+from datetime import date
 from fractions import Fraction
 
+import openpyxl
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
@@ -27,9 +30,12 @@ def test_a_plan_shows_price_error_and_fates_and_spends_nothing(study):
     folder, planned = study
     lines = planned.out.splitlines()
     assert lines[0] == "3 rows · ε 0.2 of 1 (left after: 0.8) · change-one · up to 2 rows a patient"
-    assert lines[1].split() == ["column", "Δ", "scale", "95", "%", "within"]
+    assert lines[1].split() == ["column", "Δ", "scale", "error", "(95", "%)"]
     assert lines[2].split() == ["visits", "4", "20", "±", "100"]
-    assert "missing age: dropped · age outside 0–120: clamped · county not listed: dropped" in planned.out
+    assert lines[4] == (
+        "Missing values of age are left out. Values of age outside 0–120 count as 0 or 120. "
+        "Rows whose county is not listed are left out."
+    )
     assert lines[-2] == "Nothing was spent. Release it with:"
     assert lines[-1] == f"discreet release study.toml '{QUESTION}' --epsilon 0.2"
     assert planned.err == ""
@@ -66,7 +72,9 @@ def test_a_plan_that_cannot_be_paid_says_so_unless_it_was_asked_before(tmp_path)
     other = ["study.toml", QUESTION, "--epsilon", "0.7"]
     cases = [["release", *ask], ["plan", *ask], ["plan", *other], ["plan", *other[:3], "0.3"]]
     _, again, poor, rich = one_after_another(cases, folder)
-    assert "asked before" in again.out
+    assert "(asked before: free, 0.3 left)" in again.out
+    assert json.loads(discreet("plan", *ask, "--json", cwd=folder).out)["asked_before"]
+    assert not json.loads(discreet("plan", *other, "--json", cwd=folder).out)["asked_before"]
     assert again.out.splitlines()[-1].startswith("discreet release")
     assert poor.out.splitlines()[-1] == "Nothing was spent. It would be refused: only 0.3 is left."
     assert "discreet release" not in poor.out
@@ -86,6 +94,25 @@ def test_a_plan_warns_of_noise_that_drowns_the_answer(study):
     planned = discreet("plan", "study.toml", QUESTION, "--epsilon", "0.001", "--size", "100", cwd=study[0])
     assert "warning: ε below 1/100" in planned.out
     assert "warning: the noise of avg(age) is larger than its bounds" in planned.out
+
+
+def test_a_release_is_published_with_a_title_and_as_many_decimals_as_are_asked_for(tmp_path):
+    folder = study_in(tmp_path)
+    look = ["--title", "Visits", "--caption", "All of them.", "--decimals", "avg(age)=3", "--bom"]
+    flags = [part for file in ("a.csv", "a.xlsx", "a.md", "a.txt") for part in ("-o", file)]
+    ended = discreet("release", "study.toml", QUESTION, "--epsilon", "0.5", *look, *flags, cwd=folder)
+    assert ended.code == 0, ended.err
+    assert "Saved a.csv, a.release.json, a.xlsx, a.md, a.txt" in ended.out
+    ages = [line.split("  ")[-1].split() for line in ended.out.splitlines()[1:4]]
+    assert all(re.fullmatch(r"\d+\.\d{3}", age[0]) for age in ages)
+    assert (folder / "a.csv").read_bytes().startswith(b"\xef\xbb\xbf")
+    assert (folder / "a.md").read_text("utf-8").startswith("# Visits\n\nAll of them.\n\nSource: study, version 1 · Rel")
+    assert (folder / "a.txt").read_text("utf-8").startswith("Visits\n======\n\nAll of them.")
+    book = openpyxl.load_workbook(folder / "a.xlsx")
+    assert book["Table"]["E2"].number_format == "#,##0.000"
+    assert book["Method"]["B1"].value == "Visits"
+    for file in ("a.csv", "a.xlsx", "a.md", "a.txt"):
+        assert str(tmp_path).encode() not in (folder / file).read_bytes()
 
 
 def test_a_release_is_shown_saved_and_written_down_and_free_when_asked_again(tmp_path):
@@ -117,6 +144,8 @@ def test_a_release_is_shown_saved_and_written_down_and_free_when_asked_again(tmp
         "data_version": "1",
     }
     assert record["software"].startswith("discreet ")
+    assert record["sql"] == QUESTION
+    assert date.fromisoformat(record["date"])
     assert all({"sensitivity", "scale", "step"} <= set(one) for one in record["statistics"])
     with Ledger.open(folder / "study.ledger") as ledger:
         assert [entry.kind for entry in ledger.entries()] == ["create", "spend", "answer", "repeat"]
@@ -142,7 +171,10 @@ REFUSED = [
     (2, [""], ["SELECT count(* FROM", "--epsilon", "1"]),
     (2, ["epsilon or within"], [QUESTION]),
     (2, ["--weight"], [QUESTION, "--epsilon", "1", "--weight", "visits"]),
-    (2, ["-o must end in"], [QUESTION, "--epsilon", "0.1", "-o", "a.xlsx"]),
+    (2, ["-o must end in"], [QUESTION, "--epsilon", "0.1", "-o", "a.xls"]),
+    (2, ["--bom marks a .csv"], [QUESTION, "--epsilon", "0.1", "--bom", "-o", "a.xlsx"]),
+    (2, ["from 0 to 12, got '-1'"], [QUESTION, "--epsilon", "0.1", "--decimals", "-1"]),
+    (2, ["of a column (county, visits, avg(age)), got 'x'"], [QUESTION, "--epsilon", "0.1", "--decimals", "x=1"]),
     (2, ["folder"], [QUESTION, "--epsilon", "0.1", "-o", "nowhere/a.csv"]),
     (3, ["1 is left, 1.5 was asked"], [QUESTION, "--epsilon", "1.5"]),
     *[(2, ["epsilon must"], [QUESTION, "--epsilon", text]) for text in BAD_EPSILONS],

@@ -1,8 +1,10 @@
 """`discreet report`: the price of all tables first, then one spend and one folder."""
 
 import json
+import re
 from fractions import Fraction
 
+import openpyxl
 import pytest
 
 from discreet import Ledger
@@ -65,11 +67,43 @@ def test_a_release_spends_once_and_writes_a_folder(folder, released):
         assert [entry.kind for entry in ledger.entries()][:3] == ["create", "spend", "answer"]
 
 
+def test_a_report_may_be_one_file_with_titles_captions_and_decimals_of_its_own(folder, released):
+    assert released[1].code == 0
+    words = 'caption = "Said in the file."\ndecimals = 3\nepsilon'
+    own = '[tables.wellness]\ntitle = "How well?"\ncaption = "Of all."\ndecimals = 1'
+    text = REPORT.replace("epsilon", words).replace("[tables.wellness]", own)
+    (folder / "look.toml").write_text(text, "utf-8")
+    plain = discreet("report", "release", "look.toml", "-o", "look.md", cwd=folder)
+    assert plain.out.endswith("Wrote look.md, look.release.json\n"), plain.err
+    page = (folder / "look.md").read_text("utf-8")
+    assert page.startswith("# Visits 2026\n\nSaid in the file.\n\nSource: study, version 1 · Released on ")
+    assert "## How well?\n\nOf all.\n\nvisits is the number of rows" in page
+    assert re.search(r"\| Dukes \| [\d,.]+\.\d{3} ", page)
+    assert re.search(r"\n\| [\d,]+\.\d ± ", page)
+    sheet = ["-o", "look.xlsx", "--title", "Ours", "--decimals", "0", "--force"]
+    assert discreet("report", "release", "look.toml", *sheet, cwd=folder).code == 0
+    book = openpyxl.load_workbook(folder / "look.xlsx")
+    assert book.sheetnames == ["by_county", "wellness", "Method"]
+    assert book["by_county"]["B2"].number_format == "#,##0"
+    method = {row[0].value: row[1].value for row in book["Method"].iter_rows()}
+    assert method["Title"] == "Ours"
+    assert method["SQL of wellness"] == "SELECT count(*) AS visits, avg(age > 40) AS older FROM visits"
+    assert "It does not cover sampling error" in method["What the intervals cover"]
+    for name, bad in (("bom.md", ["--bom"]), ("d.md", ["--decimals", "13"])):
+        refused = discreet("report", "release", "look.toml", "-o", name, *bad, cwd=folder)
+        refused.refused(2, bad[0].removeprefix("--"))
+    (folder / "bad.toml").write_text(REPORT.replace("epsilon", 'decimals = "x"\nepsilon'), "utf-8")
+    discreet("report", "plan", "bad.toml", cwd=folder).refused(2, "decimals must be a whole number from 0 to 12")
+    assert spent(folder) == Fraction(1, 2)
+
+
 def test_asked_again_it_is_free_and_gives_the_same_files(folder, released):
     assert released[1].code == 0
     before = {name: one for name, one in contents(folder / "out").items() if name.endswith((".csv", ".parquet"))}
     again = discreet("report", "release", "report.toml", "-o", "out", "--force", "--request-id", "r", cwd=folder)
-    assert again.out.startswith("ε 0 spent, asked before, 0.5 left (entry 4 of study.ledger). Wrote out/index.html")
+    assert re.match(
+        r"ε 0 spent, asked before, 0\.5 left \(entry \d+ of study\.ledger\)\. Wrote out/index\.html", again.out
+    )
     assert before.items() <= contents(folder / "out").items()
     known = discreet("report", "release", "report.toml", "-o", "json", "--request-id", "r", "--json", cwd=folder)
     found = json.loads(known.out)
@@ -79,6 +113,8 @@ def test_asked_again_it_is_free_and_gives_the_same_files(folder, released):
     assert found["record"]["epsilon"] == "1/2"
     assert found["saved"][0] == "json/index.html"
     assert spent(folder) == Fraction(1, 2)
+    planned = discreet("report", "plan", "report.toml", cwd=folder)
+    assert "ε 0.5 of 1 for all together (asked before: free, 0.5 left)" in planned.out
 
 
 def test_a_table_of_a_report_asked_alone_costs_nothing_and_says_so(folder, released):

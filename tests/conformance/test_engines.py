@@ -19,6 +19,7 @@ from conforming import (
     NAMES,
     check_custodians_counts,
     check_declared_texts,
+    check_octaves,
     check_report,
     corners,
     expressions,
@@ -167,6 +168,20 @@ def test_texts_that_are_too_long_are_missing_and_nobody_s(opened):
 
 def test_texts_are_read_as_declared(opened):
     check_declared_texts(opened)
+
+
+def test_many_bins_are_found_in_their_order(odd):
+    engine, rows = odd
+    edges = tuple(Fraction(index, 7) for index in range(-400, 401))
+    for size in (31, 41, 251, 801):
+        some = edges[:size]
+        bins = Group("real", ask.Column("real", "number"), tuple(map(str, some[:-1])), "other", some)
+        request = Request((Rows(),), (bins,))
+        assert engine.fetch(request).reveal() == reference.fetch(request, rows), size
+
+
+def test_octaves_are_exact_and_each_unit_is_in_one(opened):
+    check_octaves(opened)
 
 
 def test_the_statement_of_a_report_has_the_integers_of_the_reference(opened):

@@ -25,6 +25,7 @@ from conforming import (
     NAMES,
     check_custodians_counts,
     check_declared_texts,
+    check_octaves,
     check_report,
     corners,
     expressions,
@@ -232,6 +233,10 @@ def test_texts_that_are_too_long_are_missing_and_nobody_s(opened):
 
 def test_texts_are_read_as_declared(opened):
     check_declared_texts(opened)
+
+
+def test_octaves_are_exact_and_each_unit_is_in_one(opened):
+    check_octaves(opened)
 
 
 def test_what_custodians_look_at_is_counted(opened):

@@ -47,6 +47,11 @@ _TIME = r"\d{4}-\d\d-\d\d[T ][\d:.]+(Z|\+00:00)?"
 VALUES = np.arange(50.0) / 5
 
 
+@pytest.fixture(autouse=True)
+def _the_same_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.release.plan.today", lambda: "2026-01-01")
+
+
 def compare(name: str, found: Any) -> None:
     """The content of a golden file; it is written where that is asked for."""
     file, text = HERE / name, json.dumps(found, indent=1, ensure_ascii=False, default=str) + "\n"

@@ -122,7 +122,7 @@ def vars_of(part: Any) -> dict[str, Any]:
     return {name: getattr(part, name) for name in part.__dataclass_fields__}
 
 
-def call_of(random: Random, containers: list[Container]) -> Call:
+def call_of(random: Random, containers: list[Container]) -> Call:  # noqa: PLR0912 - one for each statistic
     """A random call."""
     container = random.choice(containers)
     bounds = random.choice([*_BOUNDS, (0, 1), (0, 10), (-7, 3)])
@@ -146,6 +146,9 @@ def call_of(random: Random, containers: list[Container]) -> Call:
             if random.random() < 0.3:
                 keywords["bins"] = [float(lower), float((lower + upper) / 2), float(upper) + 1.0]
                 del keywords["bounds"]
+            if random.random() < 0.5:
+                keywords = {name: keywords[name] for name in keywords if name not in ("bins", "bounds", "missing")}
+                keywords |= _categories(random, float(lower), float(upper))
         case "cdf":
             keywords["cells"] = random.choice([2, 16, 100])
         case "variance" | "std":
@@ -178,6 +181,17 @@ def call_of(random: Random, containers: list[Container]) -> Call:
     if neighbors == "add-remove" and random.random() < 0.5:
         first, second = second, first
     return Call(statistic, keywords, container, first, second)
+
+
+def _categories(random: Random, lower: float, upper: float) -> dict[str, Any]:
+    """Keys in place of bins; those of another kind than the column are refused."""
+    keys: list[Any] = random.choice([[lower, upper], [0, 1, 2.5], [lower], [True, False], [True], ["x", "1"], ["true"]])
+    terms: dict[str, Any] = {"keys": keys}
+    if random.random() < 0.5:
+        terms["other"] = "rest"
+    if random.random() < 0.3:
+        terms["missing"] = keys[0]
+    return terms
 
 
 def _held(value: Fraction, low: float, high: float, whole: bool) -> Any:

@@ -1,5 +1,6 @@
 """A site with a small study, and Chromium to look at it."""
 
+import contextlib
 import itertools
 import shutil
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from discreet import Policy, Study
 from discreet.serve.access import Access
 from discreet.serve.app import application
 from discreet.serve.desk import study_key
+from discreet.serve.limits import Limits
 from discreet.serve.requests import Requests
 from serving import QUICK, folder_in_memory, running
 
@@ -44,7 +46,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
+def site(site_of) -> Iterator[Site]:
     declared: dict[str, tuple[Any, dict[str, Any]]] = {
         "region": (lambda at: REGIONS[at % 3], {"keys": REGIONS}),
         "age": (lambda at: float(at % 90), {"bounds": [0, 120]}),
@@ -58,10 +60,21 @@ def site() -> Iterator[Site]:
     table = pa.table({name: [make(at) for at in range(3_000)] for name, (make, _) in declared.items()})
     columns = {name: told for name, (_, told) in declared.items()}
     policy = Policy(source=table.append_column("who", [range(3_000)]), unit="who", max_rows=1, columns=columns, **TERMS)
+    with site_of(policy) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def site_of() -> Any:
+    """Servers with the study of a policy, for tests that need another one."""
+    return contextlib.contextmanager(_site_of)
+
+
+def _site_of(policy: Policy, limits: Limits = QUICK) -> Iterator[Site]:
     with folder_in_memory() as folder:
         study = Study(policy, ledger=folder / "people.ledger", name="people")
         access, requests = Access(folder / "discreet.access", new=True), Requests(folder / "discreet.requests")
-        app = application({"people": study}, access, requests, limits=QUICK)
+        app = application({"people": study}, access, requests, limits=limits)
         with running(SimpleNamespace(app=app)) as url:
             yield Site(url, study, access)
         requests.close()

@@ -33,7 +33,7 @@ def test_the_whole_way_from_the_token_to_the_file(open_tab, site, tmp_path):
     assert answer.locator("tbody tr").count() == 3
     assert answer.locator("figure svg .whisker").count() == 3
     tab.planned()
-    assert page.locator("#like-this").inner_text() == "Enough for 9 questions like this one."
+    assert "ε 0.45 left of 0.5" in page.locator("#gauges").inner_text()
 
     files = {}
     for name in ("CSV", "JSON", "Parquet"):
@@ -46,7 +46,7 @@ def test_the_whole_way_from_the_token_to_the_file(open_tab, site, tmp_path):
     assert csv.read_csv(files["CSV"])["count(*)"].to_pylist() == shown["count(*)"]
     assert parquet.read_table(files["Parquet"])["avg(age)_low"].to_pylist() == shown["avg(age)_low"]
 
-    page.get_by_role("button", name="SELECT count(*)").click()
+    page.get_by_role("button", name="SELECT region, count(*), avg(age) FROM people GROUP BY region").click()
     page.get_by_text("Opened again, free").wait_for()
     page.get_by_role("button", name="Log out").click()
     page.locator("#login").wait_for()
@@ -188,7 +188,7 @@ def test_the_slider_moves_the_plan_and_says_what_it_buys(open_tab, site):
     tab.enter(site.analyst())
     tab.page.get_by_label("region").check()
     tab.planned()
-    slider, price = tab.page.get_by_label("Price and error"), tab.page.get_by_label("Price in ε")
+    slider, price = tab.page.get_by_label("Price", exact=True), tab.page.get_by_label("Price in ε")
     before = _reach(tab)
     slider.focus()
     start = tab.page.locator(".dot").get_attribute("cx")
@@ -312,6 +312,7 @@ def test_the_same_question_again_is_free(open_tab, site):
     tab.release()
     assert "ε 0.05 spent; 0.45 left." in tab.answered().inner_text()
     tab.planned()
+    assert "ε 0.05 · asked before: free while" in tab.page.locator("#plan-lines .summary").first.inner_text()
     tab.page.get_by_label("SQL").focus()
     tab.release()
     assert "Asked before: the same answer, free; 0.45 left." in tab.answered().inner_text()

@@ -22,7 +22,7 @@ def test_the_whole_way_from_the_tables_to_the_file(open_tab, site, tmp_path):
     tab.planned()
     plan = page.locator("#plan-lines")
     assert plan.locator(".summary").inner_text() == "2 tables · ε 0.05 · leaves 0.45"
-    assert plan.locator("thead th").all_inner_texts() == ["Table", "95 % within", "Asked one by one"]
+    assert plan.locator("thead th").all_inner_texts() == ["Table", "Error (95 %)", "Asked one by one"]
     assert plan.locator("tbody tr").count() == 3
     assert page.locator("#like-this").inner_text() == "Enough for 10 reports like this one."
     assert page.locator("#plan-said").text_content().startswith("Plan: costs ε 0.05. by_region, count(*): ± ")
@@ -48,8 +48,8 @@ def test_the_whole_way_from_the_tables_to_the_file(open_tab, site, tmp_path):
     page.get_by_label("One question").check()
     tab.planned()
     assert page.get_by_label("SQL").is_visible()
-    assert page.locator("#plan-lines thead th").all_inner_texts() == ["Column", "95 % within"]
-    page.get_by_role("button", name="REPORT of 2 tables").click()
+    assert page.locator("#plan-lines thead th").all_inner_texts() == ["Column", "Error (95 %)"]
+    page.get_by_role("button", name="report 'Visits' of").click()
     page.get_by_text("Opened again, free").wait_for()
     assert answer.locator("tbody").all_inner_texts() == shown
 

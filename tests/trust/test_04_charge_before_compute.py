@@ -13,7 +13,7 @@ import pytest
 
 from discreet import BudgetExceeded, EngineFailed, InvalidParameter
 from discreet.engines.duckdb import DuckDB
-from discreet.ledger.ledger import Grant
+from discreet.ledger.grant import Grant
 from discreet.ledger.ledger import Ledger as Book
 from discreet.records import Record
 from discreet.release import answer as answers

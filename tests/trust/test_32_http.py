@@ -135,7 +135,7 @@ def test_a_bad_body_is_refused_spends_nothing_and_the_server_lives(site, url, na
     assert set(told.json()) == {"error", "advice"}
     assert len(told.content) < 1000
     assert site.study.ledger.entries("people") == before
-    assert httpx.get(url + "/health").status_code == 200
+    assert httpx.get(url + "/healthz").status_code == 200
 
 
 REPORTED = [name for name in BODIES if not {"sql", "ask", "question"} & set(name.replace("'", " ").split())]
@@ -182,7 +182,7 @@ def test_a_stream_without_a_length_is_cut(site, url):
     with contextlib.suppress(httpx.WriteError):
         assert httpx.post(url + "/release", content=parts(), headers=headers).status_code == 411
     assert len(sent) < 1000
-    assert httpx.get(url + "/health").status_code == 200
+    assert httpx.get(url + "/healthz").status_code == 200
 
 
 @pytest.mark.parametrize("kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonx"])
@@ -199,7 +199,7 @@ def test_another_content_type_is_refused(site, url, kind):
         ("DELETE", "/ledger"),
         ("PUT", "/releases/x"),
         ("PATCH", "/studies"),
-        ("TRACE", "/health"),
+        ("TRACE", "/healthz"),
         ("OPTIONS", "/plan"),
         ("POST", "/openapi.json"),
         ("BREW", "/studies"),
@@ -346,7 +346,7 @@ def everything_said(site: Served) -> list[str]:
     said = []
     for who in ("ann", "bob", "cleo", None):
         client = site.client(who)
-        answers = [client.get(path) for path in ("/studies", "/ledger", "/openapi.json", "/health", "/", "/nothing")]
+        answers = [client.get(path) for path in ("/studies", "/ledger", "/openapi.json", "/healthz", "/", "/nothing")]
         for sql in ASKED:
             answers.append(client.post("/plan", json=body(sql=sql, request_id=None)))
             answers.append(client.post("/release", json=body(sql=sql)))
@@ -530,7 +530,7 @@ def test_good_questions_fit_the_description(description, site, url):
         told = httpx.get(url + place, headers=headers)
         assert told.status_code == 200
         description[path]["GET"].validate_response(told)
-    for path in ("/studies", "/ledger", "/health", "/openapi.json"):
+    for path in ("/studies", "/ledger", "/healthz", "/openapi.json"):
         description[path]["GET"].validate_response(httpx.get(url + path, headers=headers))
 
 

@@ -83,7 +83,7 @@ def test_two_hundred_clients_on_one_budget():
             found = asyncio.run(ask_all(server.url, tokens * 100, rounds=2, attempts=5))
             assert len(found) == 400
             assert {status for _, status, _ in found} == {200, 403}
-            assert httpx.get(f"{server.url}/health").status_code == 200
+            assert httpx.get(f"{server.url}/healthz").status_code == 200
         share = Fraction("0.6")
         assert not overspent(found, {"ann": share, "bob": share}, Fraction(1))
         counts = granted(found)

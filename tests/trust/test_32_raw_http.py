@@ -21,7 +21,8 @@ from discreet import Policy, Study
 from discreet.serve.access import Access
 from discreet.serve.app import application
 from discreet.serve.desk import study_key
-from discreet.serve.refusals import FAILURE, OneLine, configure_log
+from discreet.serve.operation.log import OneLine, configure_log
+from discreet.serve.refusals import FAILURE
 from discreet.serve.requests import Requests
 from serving import COLUMNS, QUICK, Served, body, folder_in_memory, people, running, served
 
@@ -85,13 +86,13 @@ AMBIGUOUS: dict[str, tuple[int, bytes]] = {
     "no HTTP at all": (400, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello\r\n\r\n"),
     "another version": (400, post(version=b"3.0", after=HIDDEN)),
     "a version of its own": (400, post(version=b"1.1.1", after=HIDDEN)),
-    "no host": (400, b"GET /health HTTP/1.1\r\n\r\n" + HIDDEN),
-    "two hosts": (400, b"GET /health HTTP/1.1\r\nhost: localhost\r\nhost: localhost\r\n\r\n" + HIDDEN),
+    "no host": (400, b"GET /healthz HTTP/1.1\r\n\r\n" + HIDDEN),
+    "two hosts": (400, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nhost: localhost\r\n\r\n" + HIDDEN),
     "two tokens": (400, post(b"authorization: Bearer a", b"authorization: Bearer b", path=b"/release")),
     "one token twice": (400, post(b"authorization: Bearer a", b"Authorization: Bearer a", after=HIDDEN)),
     "two types": (400, post(b"content-type: text/plain", b"content-type: application/json", after=HIDDEN)),
-    "a head of a megabyte": (400, b"GET /health HTTP/1.1\r\nhost: localhost\r\nx: " + b"x" * 2**20),
-    "ten thousand headers": (400, b"GET /health HTTP/1.1\r\nhost: localhost\r\n" + b"a: b\r\n" * 10_000),
+    "a head of a megabyte": (400, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: " + b"x" * 2**20),
+    "ten thousand headers": (400, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n" + b"a: b\r\n" * 10_000),
     "a target of 20 KB": (400, b"GET /" + b"x" * 20_000),
 }
 
@@ -106,15 +107,15 @@ def test_what_can_be_read_in_two_ways_is_refused_and_ends_the_connection(site, p
     assert set(json.loads(told.rpartition(b"\r\n\r\n")[2])) == {"error", "advice"}
     assert b'"openapi"' not in told
     assert site.study.ledger.entries("people") == before
-    assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+    assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
 
 
 ELSEWHERE: dict[str, tuple[int, bytes]] = {
     "another host": (421, b"GET /studies/ HTTP/1.1\r\nhost: evil.example\r\n\r\n"),
-    "a host that ends alike": (421, b"GET /health HTTP/1.1\r\nhost: localhost.evil.example\r\n\r\n"),
-    "a host with a name in it": (421, b"GET /health HTTP/1.1\r\nhost: localhost@evil.example\r\n\r\n"),
-    "an empty host": (421, b"GET /health HTTP/1.1\r\nhost:\r\n\r\n"),
-    "no host in HTTP/1.0": (421, b"GET /health HTTP/1.0\r\n\r\n"),
+    "a host that ends alike": (421, b"GET /healthz HTTP/1.1\r\nhost: localhost.evil.example\r\n\r\n"),
+    "a host with a name in it": (421, b"GET /healthz HTTP/1.1\r\nhost: localhost@evil.example\r\n\r\n"),
+    "an empty host": (421, b"GET /healthz HTTP/1.1\r\nhost:\r\n\r\n"),
+    "no host in HTTP/1.0": (421, b"GET /healthz HTTP/1.0\r\n\r\n"),
     "an address with a host": (400, b"GET http://evil.example/studies HTTP/1.1\r\nhost: localhost\r\n\r\n"),
     "two slashes": (404, b"GET //evil.example/ HTTP/1.1\r\nhost: localhost\r\n\r\n"),
     "a slash too many": (404, b"GET /studies/ HTTP/1.1\r\nhost: localhost\r\n\r\n"),
@@ -137,7 +138,7 @@ def test_nothing_leads_to_another_host(port, name):
     "host", ["localhost", "LOCALHOST:80", "127.0.0.1", "127.0.0.1:8000", "[::1]:8000", "localhost."]
 )
 def test_this_machine_has_names(port, host):
-    assert statuses(exchange(port, f"GET /health HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())) == [200]
+    assert statuses(exchange(port, f"GET /healthz HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())) == [200]
 
 
 def test_the_custodian_allows_a_name():
@@ -145,12 +146,12 @@ def test_the_custodian_allows_a_name():
         app = application({"people": site.study}, site.access, None, hosts={"data.example.org"})  # type: ignore[arg-type]
         site.app = app
         for host, status in (("data.example.org", 200), ("Data.Example.org:443", 200), ("localhost", 421)):
-            assert site.client().get("/health", headers={"host": host}).status_code == status
+            assert site.client().get("/healthz", headers={"host": host}).status_code == status
 
 
 def test_what_is_unusual_and_clear_is_served(site, port):
     """HTTP/1.0, requests in a row, and a client that waits to be told to go on."""
-    assert statuses(exchange(port, b"GET /health HTTP/1.0\r\nhost: localhost\r\n\r\n")) == [200]
+    assert statuses(exchange(port, b"GET /healthz HTTP/1.0\r\nhost: localhost\r\n\r\n")) == [200]
     assert statuses(exchange(port, HIDDEN * 5)) == [200] * 5
     assert statuses(exchange(port, post(b"content-length: 0", b"content-length: 0") + HIDDEN)) == [401, 200]
     question = json.dumps(body(request_id=None)).encode()
@@ -168,7 +169,7 @@ def test_a_client_that_leaves_is_no_failure(port, caplog):
     for sent in (b"GET /hea", post(b"content-length: 50", after=b"{"), HIDDEN * 200):
         with socket.create_connection(("127.0.0.1", port)) as connection:
             connection.sendall(sent)
-    assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+    assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
     assert not [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR]
 
 

@@ -67,7 +67,7 @@ def test_a_statistic_is_silent_and_shows_what_it_must(name):
 
 def test_every_statistic_is_audited():
     audited = {one.statistic for one in SUBJECTS.values()}
-    assert {*STATISTICS.split(), "laplace_mechanism", "joint question", "report"} <= audited
+    assert {*STATISTICS.split(), "laplace_mechanism", "joint question", "report", "profile"} <= audited
     assert {one.neighbors for one in SUBJECTS.values()} == set(RELATIONS)
 
 

@@ -70,8 +70,10 @@ def test_within_does_not_use_the_number_of_lines_and_the_plan_says_that_it_is_pr
     here = study(tmp_path, ".csv", GOOD[".csv"])
     with pytest.raises(InvalidParameter, match="size="):
         here.sql("SELECT avg(pay) FROM data", within="0.1")
-    assert "number of rows: private" in repr(here.sql("SELECT count(*) FROM data", epsilon="0.1"))
-    assert "number of rows: private" not in repr(here.sql("SELECT count(*) FROM data WHERE pay > 1", epsilon="0.1"))
+    assert "The number of rows is private" in repr(here.sql("SELECT count(*) FROM data", epsilon="0.1"))
+    assert "The number of rows is private" not in repr(
+        here.sql("SELECT count(*) FROM data WHERE pay > 1", epsilon="0.1")
+    )
 
 
 def test_a_certificate_knows_it(tmp_path):

@@ -18,7 +18,7 @@ import pytest
 
 from discreet import Count, DiscreetError, InvalidParameter, Mean, Policy, Study
 from discreet.cli import terminal
-from discreet.show import figures, html, report
+from discreet.show import figures, html
 from shell import one_after_another
 
 ODD = {
@@ -69,8 +69,13 @@ def test_no_object_commands_a_terminal(study, plan, tmp_path):
     assert len(repr(answer).splitlines()) == len(KEYS) + 3  # a key with a new line has no line of its own
     assert ODD["markup of rich"] in repr(answer)
     assert "&lt;img src=x" in html.of(answer)
-    assert "<img" not in html.of(answer) + report.report(answer)
-    assert safe(report.report(answer))
+    typed = "SELECT '\x1b[2J\u202e<img src=x>' -- \x07"
+    answer = replace(answer, query=replace(answer.query, sql=typed))
+    for suffix in ("html", "md", "txt"):
+        text = answer.save(tmp_path / f"it.{suffix}", title="T\x1b\n<img>", caption="\u200b<img>").read_text("utf-8")
+        assert safe(text)
+        assert suffix != "html" or "<img" not in text + html.of(answer)
+        assert suffix != "md" or "<img" not in text.replace("\\<img", "").partition("```sql")[0]
 
 
 def test_tables_on_a_terminal_are_safe(study, plan, monkeypatch):

@@ -19,6 +19,7 @@ import pytest
 import discreet
 from discreet import Count, DiscreetError, Mean, Policy, Study
 from discreet.engines.choose import engine_of
+from discreet.release.profiles.plan import profile_plan
 
 WORD, NUMBER = "canary", 731906258431
 """A text and a number that only a row has."""
@@ -72,6 +73,8 @@ def objects(source, folder) -> dict[str, object]:
         "exact": fetched,
         "mapped": fetched.map(lambda found: (found, WORD)),
         "discovered": study.discover("name", epsilon="1e-3"),
+        "profile": study.profile(["age"], epsilon=100),
+        "profile's plan": profile_plan(study, ["age"], 100),
     }
 
 

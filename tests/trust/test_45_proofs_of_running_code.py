@@ -24,6 +24,7 @@ from discreet.errors import InvalidParameter
 from discreet.files import answer_file
 from discreet.release import laplace_mechanism as algorithm
 from discreet.release import mechanism
+from discreet.release.profiles import octaves
 from discreet.release.question import _VALUES
 from discreet.release.reports.design import ReportDesign
 from discreet.release.statistics import counts, families, moments, ranks, response, tree
@@ -100,7 +101,8 @@ MUTANTS = {
     "the scales of moments alone": (lambda: halved(moments.MomentDesign, "scales"), MOMENTS, SUMS),
     "the scales of counts": (lambda: with_scale(counts, "noisy_columns", 1), {"count"}, {"count("}),
     "the scales of moments": (lambda: with_scale(moments, "noisy_columns", 1), MOMENTS, SUMS),
-    "the scale of a histogram": (lambda: with_scale(counts, "noisy_counts", 1), {"histogram"}, set()),
+    "the scale of a histogram": (lambda: with_scale(counts, "noisy_counts", 1), {"histogram", "value_counts"}, set()),
+    "the scale of a profile": (lambda: with_scale(octaves, "noisy_counts", 1), {"bounds", "profile"}, set()),
     "the scales of joint questions": (lambda: halved(families.JointDesign, "scales"), {"joint question"}, set()),
     "the scales of reports": (lambda: halved(ReportDesign, "scales"), {"report"}, set()),
     "the noise on totals": (

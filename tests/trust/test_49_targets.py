@@ -19,7 +19,7 @@ import discreet
 from discreet import EngineFailed, InvalidParameter, Ledger, Policy
 from discreet.files import writer
 from discreet.files.add_noise import add_noise
-from discreet.show import figures, report
+from discreet.show import figures
 from discreet.verify import certify
 from shell import one_after_another
 
@@ -43,7 +43,7 @@ def folder(tmp_path):
     (tmp_path / "mine.parquet").write_text("a letter", "utf-8")
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret").write_text("not to be touched", "utf-8")
-    for form in ("csv", "parquet", "html", "svg", "json"):
+    for form in ("csv", "parquet", "html", "svg", "json", "xlsx", "md"):
         (tmp_path / f"link.{form}").symlink_to("outside/secret")
         (tmp_path / f"dangling.{form}").symlink_to("outside/nothing")
         (tmp_path / f"folder.{form}").mkdir()
@@ -143,7 +143,9 @@ WRITERS = {
     "save .csv": lambda answer, place, force: answer.save(place.with_suffix(".csv"), force=force),
     "save .parquet": lambda answer, place, force: answer.save(place.with_suffix(".parquet"), force=force),
     "save .json": lambda answer, place, force: answer.save(place.with_suffix(".json"), force=force),
-    "report": lambda answer, place, force: report.write(answer, place.with_suffix(".html"), force=force),
+    "save .xlsx": lambda answer, place, force: answer.save(place.with_suffix(".xlsx"), force=force),
+    "save .md": lambda answer, place, force: answer.save(place.with_suffix(".md"), force=force),
+    "save .html": lambda answer, place, force: answer.save(place.with_suffix(".html"), force=force),
     "figure": lambda answer, place, force: figures.save(
         answer.figure(), place.with_suffix(".svg"), force=force, kept=answer.kept
     ),
@@ -175,7 +177,7 @@ def test_every_writer_has_the_same_rules(name, answer, folder):
         write(answer, folder / "new", False)
     assert made.read_text("utf-8") == "changed by hand"
     write(answer, folder / "new", True)
-    assert len(made.read_bytes()) == len(content) or name in ("report", "figure")
+    assert len(made.read_bytes()) == len(content) or name in ("save .html", "figure", "save .xlsx")
 
 
 IMPOSSIBLE = {
@@ -193,7 +195,7 @@ def test_a_name_that_no_file_can_have_is_refused_in_one_sentence(name, answer, f
         before, spent = state(folder), study.spent
         writers = [*(lambda write=write: write(answer, wanted, False) for write in WRITERS.values())]
         if name == "too long with its record":  # which only some have
-            writers = writers[:3]
+            writers = writers[:6]
         writers += [lambda: study.sql(SQL, epsilon=2).release(to=wanted.with_suffix(".parquet"))]
         for write in writers:
             with pytest.raises(InvalidParameter, match=r"cannot be written: .*; name another file") as refused:

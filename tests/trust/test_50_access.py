@@ -15,6 +15,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 import discreet
+from discreet.cli.app import app as commands
 from discreet.serve.access import Access
 from discreet.serve.app import application
 from discreet.serve.command import app
@@ -38,7 +39,7 @@ def serving(policy: Path, access: Path) -> Iterator[Served]:
     with ExitStack() as stack:
         study, requests = stack.enter_context(discreet.open(policy)), Requests(access.with_name("discreet.requests"))
         known = Access(access)
-        made = application({"people": study}, known, requests, limits=QUICK)
+        made = application({study.name: study}, known, requests, limits=QUICK)
         yield Served(made, study, known, policy.parent, {}, stack.enter_context(start_blocking_portal()))
         requests.close()
 
@@ -64,7 +65,7 @@ def test_a_token_of_last_year_opens_nothing_this_year(years):
     with serving(new, access) as site:
         site.tokens["ann"] = secret
         client = site.client()
-        assert client.get("/studies").json() == {"studies": []}
+        assert client.get("/studies").json()["studies"] == []
         assert client.get("/ledger").json() == {"entries": []}
         for path, asked in (("/plan", body(request_id=None)), ("/release", body())):
             assert client.post(path, json=asked).status_code == 404
@@ -102,7 +103,26 @@ def test_a_new_ledger_needs_new_permits(years):
     with serving(old, access) as site:
         assert study_key(site.study) != first
         site.tokens["ann"] = secret
-        assert site.client().get("/studies").json() == {"studies": []}
+        assert site.client().get("/studies").json()["studies"] == []
+
+
+def test_two_studies_in_one_ledger_have_names_tokens_and_budgets_of_their_own(years):
+    *policies, access = years
+    shared = access.with_name("team.ledger")
+    secrets = {}
+    for policy, name, who in zip(policies, ("people-2023", "people-2024"), ("ann", "bob"), strict=True):
+        policy.write_text(f'study = "{name}"\nledger = "{shared}"\n{policy.read_text("utf-8")}', "utf-8")
+        made = CliRunner().invoke(commands, ["ledger", "create", str(policy)])
+        assert made.exit_code == 0, made.output
+        again = CliRunner().invoke(commands, ["ledger", "create", str(policy)])
+        assert "must be new" in str(again.exception)
+        secrets[who] = token(policy, access, who)
+    with serving(policies[1], access) as site:
+        site.tokens |= secrets
+        asked = body(study="people-2024")
+        assert site.client("ann").post("/release", json=asked).status_code == 404
+        assert site.client("bob").post("/release", json=asked).status_code == 200
+        assert [float(site.study.ledger.spent(name)) for name in ("people-2023", "people-2024")] == [0, 0.1]
 
 
 def test_a_permit_that_names_a_file_would_open_both(years):

@@ -134,8 +134,8 @@ SLOW: dict[str, Any] = {
     "a head that does not end": lambda site: head(site, None)[:-2] + b"x-slow: ",
     "a body without a token": lambda site: head(site, None, length=60_000),
     "a body with a token": lambda site: head(site, "ann", length=60_000),
-    "a body that nobody reads": lambda site: head(site, None, "GET", "/health", 60_000),
-    "an idle connection": lambda site: head(site, None, "GET", "/health"),
+    "a body that nobody reads": lambda site: head(site, None, "GET", "/healthz", 60_000),
+    "an idle connection": lambda site: head(site, None, "GET", "/healthz"),
 }
 
 
@@ -373,16 +373,16 @@ def certificate(tmp_path_factory) -> dict[str, Any]:
     plain = serialization.NoEncryption()
     pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     (place / "key").write_bytes(key.private_bytes(pem, form, plain))
-    return {"tls_cert": place / "cert", "tls_key": place / "key"}
+    return {"certfile": place / "cert", "keyfile": place / "key"}
 
 
 def test_a_handshake_that_does_not_come_is_not_waited_for(site, certificate):
     with running(site, HASTY, **certificate) as url, Senders(port_of(url), 5, b"") as silent:
-        trusting = ssl.create_default_context(cafile=certificate["tls_cert"])
+        trusting = ssl.create_default_context(cafile=certificate["certfile"])
         trusting.check_hostname = False
         raw = socket.create_connection(("127.0.0.1", port_of(url)))
         with trusting.wrap_socket(raw) as connection:
-            connection.sendall(head(site, None, "GET", "/health"))
+            connection.sendall(head(site, None, "GET", "/healthz"))
             assert connection.recv(4096).startswith(b"HTTP/1.1 200")
         wait(lambda: silent.held() == 0, SECONDS)
 

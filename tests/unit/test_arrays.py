@@ -16,6 +16,7 @@ import pytest
 
 import discreet
 from discreet import InvalidParameter
+from discreet.engines.presence import presence
 from discreet.release import mechanism
 from discreet.release.statistics import tree
 from noiseless import no_noise, recorded
@@ -215,6 +216,9 @@ def test_integers_in_give_integers_out(relation):
 )
 @pytest.mark.usefixtures("no_draws")
 def test_what_is_no_column_of_numbers_is_refused(name, column):
+    if name == "count" and getattr(column, "ndim", 0) == 1:  # anything can be counted
+        assert len(presence(column)) == len(column)
+        return
     with pytest.raises(InvalidParameter, match="the data must be"):
         call_of(name)(column, epsilon=1)
 

@@ -7,6 +7,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
+import discreet
 from discreet import arrays
 
 NAMES = [name for name in arrays.__all__ if name != "moment"]
@@ -36,3 +37,20 @@ def test_help_says_what_is_needed(name: str) -> None:
 def test_no_parameter_is_of_any_type(name: str) -> None:
     hints = get_type_hints(getattr(arrays, name))
     assert [parameter for parameter, hint in hints.items() if hint is Any] == []
+
+
+@pytest.mark.parametrize("name", ["laplace_mechanism", "randomized_response"])
+def test_help_of_other_functions_says_what_is_needed(name: str) -> None:
+    function = getattr(discreet, name)
+    text = inspect.getdoc(function) or ""
+    described = text.partition("Parameters\n----------\n")[2].partition("Returns\n-------\n")[0]
+    listed = [line.lstrip("*") for line in re.findall(r"^(\S[^ \n]*)", described, re.MULTILINE)]
+    assert listed == list(inspect.signature(function).parameters)
+    [page] = re.findall(r"See docs/(\w+)\.md\.", text)
+    assert (Path(__file__).resolve().parents[2] / "docs" / f"{page}.md").exists()
+
+
+@pytest.mark.parametrize("name", [name for name in dir(discreet.sensitivity) if name in discreet.sensitivity.__all__])
+def test_no_sensitivity_takes_just_anything(name: str) -> None:
+    hints = get_type_hints(getattr(discreet.sensitivity, name))
+    assert [parameter for parameter, hint in hints.items() if hint in (Any, object)] == []

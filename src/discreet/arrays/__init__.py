@@ -18,11 +18,13 @@ These parameters mean the same in all of them:
 Nothing in the data raises. Each call is ε-differentially private, and calls add up. docs/statistics.md explains them.
 """
 
-from discreet.arrays.distributions import cdf, histogram
+from discreet.arrays.distributions import cdf, histogram, value_counts
 from discreet.arrays.moments import count, mean, mean_and_std, moment, proportion, std, sum, summary, variance
+from discreet.arrays.octaves import bounds
 from discreet.arrays.ranks import max, median, min, quantile, quantiles
 
 __all__ = [
+    "bounds",
     "cdf",
     "count",
     "histogram",
@@ -38,5 +40,6 @@ __all__ = [
     "std",
     "sum",
     "summary",
+    "value_counts",
     "variance",
 ]

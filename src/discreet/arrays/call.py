@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from os import PathLike
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from numpy.typing import ArrayLike
 
-from discreet.parameters import Number
 from discreet.release.account import Account, charged
 from discreet.release.question import Question
 from discreet.release.statistics.moments import SQUARE_BITS
 
-Values: TypeAlias = ArrayLike | Sequence[object]
+
+class Column(Protocol):
+    """A column of pandas, polars or Arrow."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def to_numpy(self) -> Any:
+        """The values as an array of numpy."""
+
+
+Values: TypeAlias = ArrayLike | Sequence[object] | Column
 """One value for each unit; missing ones are None or NaN."""
-Range: TypeAlias = tuple[Number, Number]
-"""(lower, upper)."""
+Key: TypeAlias = str | bool | int | float | Fraction | Decimal | date
+"""A category."""
+Keys: TypeAlias = Sequence[Key] | ArrayLike | Column | PathLike[str]
+"""Categories: a list or a column of them, a range "1..12", or a public file."""
 Method: TypeAlias = Literal["best", "laplace"]
 
 Result = TypeVar("Result")

@@ -1,22 +1,25 @@
-"""Histograms and cumulative counts of a column in memory."""
+"""Histograms, counts of categories and cumulative counts of a column in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import Unpack
+from functools import partial
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.arrays.call import Range, Values, run
-from discreet.engines.array import Bins
+from discreet.arrays.call import Key, Keys, Values, run
+from discreet.engines.array import Bins, Listed
 from discreet.errors import InvalidParameter
 from discreet.formats import as_float
-from discreet.parameters import Epsilon, Neighbors, Number, exact_count
+from discreet.parameters import Epsilon, Neighbors, Number, Range, exact_count, quote
 from discreet.release.account import Account
-from discreet.release.question import bin_edges, of_tree, public_total, question
-from discreet.release.release import Cumulative, Ends, Histogram, fields_of
+from discreet.release.intervals.spreads import counted
+from discreet.release.question import Question, bin_edges, of_tree, public_total, question
+from discreet.release.release import Cumulative, Histogram, fields_of
 from discreet.release.statistics.counts import HistogramDesign
 from discreet.release.statistics.cumulative import TreeDesign
 
@@ -27,32 +30,40 @@ _MOST_CELLS = 2**20
 def histogram(
     x: Values,
     *,
-    bins: int | Sequence[Number] | ArrayLike,
     epsilon: Epsilon,
+    bins: int | Sequence[Number] | ArrayLike | None = None,
     bounds: Range | None = None,
+    keys: Keys | None = None,
+    other: str | None = None,
     neighbors: Neighbors = "change-one",
-    missing: Number | None = None,
+    missing: Number | Key | None = None,
     **account: Unpack[Account],
 ) -> Histogram:
-    """Count the values in each bin.
+    """Count the values in each bin of a number, or those of each key of a category.
 
     Parameters
     ----------
     x : array_like
-        One value for each person. Missing values are in no bin, or in that of `missing`.
-    bins : int or sequence of numbers
-        The number of even bins between the bounds, or the edges: [edge, next edge), the last closed.
+        One value for each person: numbers for bins; texts, numbers, dates or truths for keys.
     epsilon : number or text
         The privacy parameter: the smaller, the more noise. Every bin has it, also an empty one. Calls add up.
+    bins : int or sequence of numbers, optional
+        The number of even bins between the bounds, or the edges: [edge, next edge), the last closed.
     bounds : (lower, upper), optional
         For even bins. What lies beyond the bounds, or the edges, is in the first or the last bin.
-    neighbors, missing, **account
+    keys : sequence, range such as "1..12", or public file, optional
+        The categories, listed without a look at the data. Values that are no key are in no category.
+    other : text, optional
+        The label of one more category for all that are no key, also for missing values.
+    missing : number or key, optional
+        What missing values count as; without it they are in no bin.
+    neighbors, **account
         The same for all statistics: see `help(discreet.arrays)`.
 
     Returns
     -------
     Histogram
-        Its `value` is an array of whole numbers, which may be negative; its `edges` are those of the bins.
+        Its `value` is an array of whole numbers, which may be negative; its `edges` or `keys` say of what.
 
     Examples
     --------
@@ -61,27 +72,120 @@ def histogram(
     >>> children, others = discreet.histogram(ages, bins=[0, 18, 120], epsilon=1).value
     >>> bool(100 < children < 260)
     True
+    >>> towns = discreet.histogram(["Ash", "Elm", "Ash"] * 100, keys=["Ash", "Elm", "Oak"], epsilon=1)
+    >>> towns.keys, bool(100 < towns["Ash"] < 300)
+    (('Ash', 'Elm', 'Oak'), True)
 
     See docs/statistics.md, "Histogram, cumulative counts".
 
     """
+    if (bins is None) == (keys is None):
+        raise InvalidParameter("a histogram takes either bins, of numbers, or keys, of categories; give one of them")
+    if keys is not None:
+        if bounds is not None:
+            raise InvalidParameter("bounds are of bins, and keys have none; leave bounds out")
+        return _of_keys(x, keys, other, epsilon, neighbors, missing, account)
+    if other is not None:
+        raise InvalidParameter("other is of keys; values beyond the edges are in the first or the last bin")
     edges, even = bin_edges(bins, bounds)
     ask = question("histogram", x, (edges[0], edges[-1]), epsilon, neighbors, missing=missing)
     home = None if ask.missing is None else int(np.searchsorted(edges[1:-1], as_float(ask.missing), side="right"))
     design = HistogramDesign(name="histogram", bins=Bins(edges, home, even))
+    return run(ask, account, lambda: _released(ask, design, edges=tuple(edges.tolist())), edges=edges)
+
+
+def value_counts(
+    x: Values,
+    *,
+    keys: Keys,
+    epsilon: Epsilon,
+    other: str | None = None,
+    neighbors: Neighbors = "change-one",
+    missing: Key | None = None,
+    sort: bool = True,
+    **account: Unpack[Account],
+) -> Histogram:
+    """Count the values of each key, the most frequent first: a histogram by keys, in another order.
+
+    Parameters
+    ----------
+    x : array_like
+        One value for each person: texts, numbers, dates or truths.
+    keys : sequence, range such as "1..12", or public file
+        The categories, listed without a look at the data. Values that are no key are not counted.
+    epsilon : number or text
+        The privacy parameter: the smaller, the more noise. Every key has it, also an empty one. Calls add up.
+    other : text, optional
+        The label of one more category for all that are no key, also for missing values.
+    missing : key, optional
+        What missing values count as; without it they are not counted.
+    sort : bool
+        Whether the released counts fall; otherwise the keys stand as they are listed.
+    neighbors, **account
+        The same for all statistics: see `help(discreet.arrays)`.
+
+    Returns
+    -------
+    Histogram
+        Its `value` is an array of whole numbers, which may be negative; its `keys` say of what.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> towns = ["Ash", "Elm", "Elm", "Elm"] * 100
+    >>> discreet.value_counts(towns, keys=["Ash", "Elm"], other="elsewhere", epsilon=1).keys[:2]
+    ('Elm', 'Ash')
+
+    See docs/statistics.md, "Histogram, cumulative counts".
+
+    """
+    release = _of_keys(x, keys, other, epsilon, neighbors, missing, account)
+    order = np.argsort(-release.value, kind="stable") if sort else np.arange(len(release))
+    _, scale, together = release._spread.args  # type: ignore[attr-defined]
+    value = release.value[order]
+    return replace(
+        release,
+        statistic="value_counts",
+        value=value,
+        keys=tuple(release.keys[place] for place in order),
+        _spread=partial(counted, value, scale, together),
+    )
+
+
+def _of_keys(
+    x: Values, keys: Keys, other: object, epsilon: Epsilon, neighbors: Neighbors, missing: object, account: Account
+) -> Histogram:
+    from discreet.ask.declared import exact_label, listed_keys
+    from discreet.ask.keys.column import Keys as Listing
+    from discreet.ask.keys.column import key_labels
+    from discreet.ask.keys.key import read_key
+    from discreet.engines.categories import placed
+
+    listed, label = listed_keys(keys), None if other is None else exact_label(other)
+    known, value = key_labels(listed), None if missing is None else read_key(missing)
+    if label is not None and listed.has_label(label):
+        raise InvalidParameter(f"other must not be one of the keys, got {quote(label)}; write another label")
+    reader = partial(placed, keys=listed, other=label is not None, missing=value)
+    ask = question("histogram", x, (0, 1), epsilon, neighbors, reader=reader)
+    labels = known if label is None else (*known, label)
+    design = HistogramDesign(name="histogram", bins=Listed(len(labels)))
+    rest = "values that are no key are left out" if ask.data.nullable else ""
+    rest = rest if label is None else f"values that are no key count as {label}"
+    absent = "" if value is None else f"missing values count as {key_labels(Listing.of([value]))[0]}"
+    note = "; ".join(filter(None, (absent, rest)))
 
     def work() -> Histogram:
-        scale = design.scale(ask.terms, ask.epsilon)
-        noisy = ask.estimates(design)["histogram"].values
-        several = 1 if design.halves(ask.terms) else design.bins.number
+        return replace(_released(ask, design, keys=labels), missing=note)
 
-        def spread(confidence: Fraction, simultaneous: bool) -> Ends:
-            return design.ends(noisy, scale, confidence, several if simultaneous else 1)
+    return run(ask, account, work, keys=listed.text, other=label, missing_key=value)
 
-        release = ask.release(noisy, spread, sensitivity=scale * ask.epsilon, scale=scale, step=Fraction(1))
-        return Histogram(**fields_of(release), edges=tuple(edges.tolist()), total=public_total(ask))
 
-    return run(ask, account, work, edges=edges)
+def _released(ask: Question, design: HistogramDesign, **names: Any) -> Histogram:
+    scale = design.scale(ask.terms, ask.epsilon)
+    noisy = ask.estimates(design)["histogram"].values
+    spread = partial(counted, noisy, scale, 1 if design.halves(ask.terms) else design.bins.number)
+    release = ask.release(noisy, spread, sensitivity=scale * ask.epsilon, scale=scale, step=Fraction(1))
+    return Histogram(**fields_of(release), **names, total=public_total(ask))
 
 
 def cdf(

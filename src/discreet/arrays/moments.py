@@ -7,9 +7,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Unpack
 
-from discreet.arrays.call import Method, Range, Values, run
+from discreet.arrays.call import Method, Values, run
 from discreet.ask.statistics import STATISTICS
-from discreet.parameters import Epsilon, Neighbors, Number
+from discreet.engines.presence import presence
+from discreet.parameters import Epsilon, Neighbors, Number, Range
 from discreet.release.account import Account
 from discreet.release.question import USUAL, Question, chosen, counted, known_count, moments, question
 from discreet.release.release import Release, Releases
@@ -23,7 +24,7 @@ def count(x: Values, *, epsilon: Epsilon, neighbors: Neighbors = "change-one", *
     Parameters
     ----------
     x : array_like
-        One value for each person.
+        One value for each person: numbers, texts, dates, truths, or anything else that can be missing.
     epsilon : number or text
         The privacy parameter: the smaller, the more noise. Calls add up.
     neighbors, **account
@@ -44,7 +45,7 @@ def count(x: Values, *, epsilon: Epsilon, neighbors: Neighbors = "change-one", *
     See docs/statistics.md, "Count".
 
     """
-    ask = question("count", x, (0, 1), epsilon, neighbors)
+    ask = question("count", x, (0, 1), epsilon, neighbors, reader=presence)
     return run(ask, account, lambda: counted(ask))
 
 

@@ -9,9 +9,9 @@ from typing import Literal, Unpack
 
 import numpy as np
 
-from discreet.arrays.call import Method, Range, Values, run
+from discreet.arrays.call import Method, Values, run
 from discreet.errors import InvalidParameter
-from discreet.parameters import Epsilon, Neighbors, Number, exact_chance, exact_confidence
+from discreet.parameters import Epsilon, Neighbors, Number, Range, exact_chance, exact_confidence
 from discreet.release.account import Account
 from discreet.release.question import USUAL, Question, chosen, extreme, of_tree, question
 from discreet.release.release import Release, Vector, together

@@ -19,11 +19,11 @@ is the column's name. "file.csv#name" takes the column `name` of a file whose fi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import InitVar, dataclass, field, replace
-from datetime import date, datetime
+from datetime import datetime
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.ask.expression import Kind, Reading
-from discreet.ask.keys.key import MOST_KEYS, Key, moment, read_key
+from discreet.ask.keys.key import MOST_KEYS, Key, is_date, is_written_date, moment, read_date, read_key
 from discreet.ask.normal import decimal
 from discreet.ask.reading import (
     DECIMALS,
@@ -150,7 +150,9 @@ class Declared:
             raise InvalidParameter("bins: a column has keys or bins, not both; leave one out")
         if self.other is not None and not has_keys and self.bins is None:
             raise InvalidParameter("other: it is the label of values that are not keys; declare keys or bins beside it")
-        if self.other is not None and self.other in (labels(self.bins) if self.bins else self.keys or ()):
+        if self.other is not None and (
+            self.other in labels(self.bins) if self.bins else self.keys and self.keys.has_label(self.other)
+        ):
             raise InvalidParameter(
                 f"other: it must not be one of the keys, got {quote(self.other)}; write another label"
             )
@@ -203,13 +205,41 @@ def labels(bins: tuple[Fraction, ...]) -> tuple[str, ...]:
 
 
 def _bounds(bounds: object) -> tuple[Fraction, Fraction] | tuple[datetime, datetime]:
-    match bounds:
-        case [date() as first, date() as second]:
-            lower, upper = moment(first), moment(second)
-            if lower >= upper:
-                raise InvalidParameter(f"lower must come before upper, got {first} and {second}; write [lower, upper]")
-            return lower, upper
+    ends = list(bounds) if isinstance(bounds, list | tuple) or type(bounds).__name__ == "ndarray" else []  # type: ignore[call-overload]
+    if len(ends) == 2 and any(is_date(end) or is_written_date(end) for end in ends):
+        lower, upper = map(_moment, ends)
+        if lower >= upper:
+            first, second = (day(end) for end in (lower, upper))
+            raise InvalidParameter(f"lower must come before upper, got {first} and {second}; write [lower, upper]")
+        return lower, upper
     return exact_bounds(bounds)
+
+
+def _moment(end: object) -> datetime:
+    if isinstance(end, str):
+        return read_date(end)
+    if not is_date(end):
+        raise InvalidParameter(f"bounds must be two dates or two numbers, got a date and {quote(end)}")
+    return moment(end)
+
+
+def day(moment: datetime) -> str:
+    """A date as a reader sees it: without a time, if it is the beginning of the day.
+
+    >>> day(datetime(2020, 1, 31)), day(datetime(2020, 1, 31, 12))
+    ('2020-01-31', '2020-01-31 12:00:00')
+    """
+    return str(moment.date() if moment == datetime(moment.year, moment.month, moment.day) else moment)  # noqa: DTZ001
+
+
+def listed_keys(keys: Any) -> Keys:
+    """The keys of a call about a column in memory: a list, a column, a range "1..12" or a public file."""
+    if isinstance(keys, str) and keys == _DISCOVER:
+        raise InvalidParameter('keys must be listed, as in keys=["a", "b"]; only a study discovers them')
+    listed, _ = _keys(keys, "", Path())
+    if listed is None:
+        raise InvalidParameter('keys must be listed, as in keys=["a", "b"]')
+    return listed
 
 
 def _keys(keys: Any, name: str, folder: Path) -> tuple[Keys | None, str | None]:
@@ -233,6 +263,10 @@ def _keys(keys: Any, name: str, folder: Path) -> tuple[Keys | None, str | None]:
         from discreet.ask.keys.file import keys_in
 
         return keys_in(written, name, folder).declarable(), written
+    if isinstance(keys, range):
+        keys = list(keys)
+    if isinstance(keys, np.ndarray) and keys.dtype.kind == "M":  # whose list would be of whole numbers
+        keys = list(keys)
     for listed in ("to_arrow", "tolist", "to_list"):  # columns of polars, and of numpy and pandas
         if not hasattr(keys, "to_pylist"):  # which Arrow has
             keys = getattr(keys, listed)() if hasattr(keys, listed) else keys
@@ -267,7 +301,8 @@ def _parents(parent: object, keys: Keys | None, written: str | None, folder: Pat
     return parents
 
 
-def _label(label: object) -> str:
+def exact_label(label: object) -> str:
+    """The label of all values that are no key."""
     if not (isinstance(label, str) and label):
         raise InvalidParameter(f'it must be a label such as "other", got {quote(label)}')
     return label
@@ -278,7 +313,7 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "bins": edges,
     "precision": partial(exact, "precision"),
     "missing": lambda value: None if value == "drop" else read_key(value),
-    "other": _label,
+    "other": exact_label,
     "type": exact_type,
     "format": exact_formats,
     "decimal": partial(exact_mark, marks=DECIMALS),
@@ -287,3 +322,36 @@ _READERS: dict[str, Callable[[Any], object]] = {
     "casefold": exact_switch,
     "missing_values": exact_texts,
 }
+
+
+def meant(name: str, options: object, folder: Path | None) -> str:
+    """What to write for a column whose declaration is no table: two numbers are bounds, anything else listed is keys.
+
+    A file, which has a folder, is TOML.
+    """
+    pair = isinstance(options, list | tuple) and len(options) == 2
+    texts = isinstance(options, list | tuple) and any(isinstance(item, str) for item in options)
+    if isinstance(options, list | tuple) and (texts or not pair):
+        return f'write {name} = {{ keys = ["…"] }}' if folder else f'write columns={{"{name}": {{"keys": […]}}}}'
+    return (
+        f"write {name} = {{ bounds = [0, 120] }}" if folder else f'write columns={{"{name}": {{"bounds": (0, 120)}}}}'
+    )
+
+
+def refuse_tangled(columns: Mapping[str, Declared]) -> None:
+    """Refuse parents that would follow from two columns, or from themselves."""
+    children: dict[str, str] = {}
+    for name, declared in columns.items():
+        if declared.parent is None:
+            continue
+        if declared.parent in children:
+            raise InvalidParameter(
+                f"columns.{name}.parent: {quote(declared.parent)} is the parent of {quote(children[declared.parent])}, "
+                "and follows from one column alone; leave one of the two out"
+            )
+        children[declared.parent] = name
+    for name, below in children.items():
+        while below in children and below != name:
+            below = children[below]  # noqa: PLW2901 - down to the last
+        if below == name:
+            raise InvalidParameter(f"columns.{name}.parent: it must not lead back to {quote(name)}; leave it out")

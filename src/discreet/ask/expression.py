@@ -19,11 +19,17 @@ one text, `ask.kinds` checks it. What is not here cannot be asked: `ask.sql` and
 
 from __future__ import annotations
 
+import hashlib
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
 from typing import Literal as Choice
-from typing import TypeAlias
+
+if TYPE_CHECKING:
+    from discreet.ask.keys.column import Keys
 
 Kind: TypeAlias = Choice["number", "text", "date", "truth"]
 
@@ -32,6 +38,16 @@ ComparisonSign: TypeAlias = Choice["=", "<>", "<", "<=", ">", ">="]
 NumberFunction: TypeAlias = Choice["abs", "floor", "ceil", "round", "least", "greatest"]
 TextFunction: TypeAlias = Choice["lower", "upper", "trim", "length", "substring"]
 DatePart: TypeAlias = Choice["year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second", "days"]
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+"""What each sign of a comparison does to two values."""
+
 Unit: TypeAlias = Choice["year", "quarter", "month", "week", "day", "hour"]
 
 
@@ -65,6 +81,24 @@ class Column:
     name: str
     kind: Kind
     reading: Reading | None = None
+    children: Children | None = None
+    """What it follows from, if the policy declares it as a parent: then its own cells are never read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """A column whose keys belong to those of another, as counties to states: a file of keys says to which."""
+
+    of: Expression
+    """Its value, as rows are grouped by it."""
+    keys: Keys
+    parents: Keys
+    """For each key the one that it belongs to; what is none of the keys has none."""
+
+    @property
+    def digest(self) -> str:
+        """Of what belongs to what."""
+        return hashlib.sha256(f"{self.keys.digest} {self.parents.digest}".encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)

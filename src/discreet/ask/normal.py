@@ -14,6 +14,8 @@ parentheses: two expressions with one text are one expression.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from fractions import Fraction
 from typing import Any, assert_never, get_args
@@ -37,7 +39,22 @@ def canonical(expression: Expression) -> str:
     >>> canonical(Comparison("<=", Constant(Fraction(65), "number"), row.Column("age", "number")))
     '("age" >= 65)'
     """
-    return text(normal(expression))
+    form = normal(expression)
+    follow = {f"{quoted(name)} OF {text(one.of)} sha256 {one.digest}" for name, one in parents_in(form)}
+    return " WITH ".join([text(form), *sorted(follow)])
+
+
+def parents_in(part: object) -> Iterator[tuple[str, row.Children]]:
+    """The columns of expressions that follow from others, and what they follow from."""
+    if isinstance(part, row.Column):
+        if part.children is not None:
+            yield part.name, part.children
+            yield from parents_in(part.children.of)
+    elif isinstance(part, tuple | list):
+        for one in part:
+            yield from parents_in(one)
+    elif is_dataclass(part) and not isinstance(part, Constant):
+        yield from parents_in([getattr(part, field.name) for field in fields(part)])
 
 
 def normal(expression: Expression) -> Expression:

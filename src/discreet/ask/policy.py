@@ -10,6 +10,8 @@
     neighbors   "change-one" (the number of units is public) or "add-remove"
     epsilon     the total for this data, for ever; delta only where keys are to be discovered
     version     a name for the state of the data; without it the content is the version
+    ledger      where ε is counted, a file or postgresql://…, and its anchor; without it beside the policy
+    study       what the ledger calls this study; without it the file's name, where no other study is in the ledger
     columns     name → bounds, keys, bins, precision, missing, other, type … (see `ask.declared`)
 
 A policy is read from TOML or made in Python, with the same checks; each error names the key and what to write.
@@ -31,12 +33,12 @@ from types import MappingProxyType
 from typing import Any
 
 from discreet import parameters
-from discreet.ask.declared import Declared, at
+from discreet.ask.declared import Declared, at, meant, refuse_tangled
 from discreet.ask.keys.key import Key
 from discreet.ask.normal import decimal
 from discreet.ask.reading import exact_mark
 from discreet.errors import InvalidParameter
-from discreet.parameters import Neighbors, did_you_mean, quote
+from discreet.parameters import Epsilon, Neighbors, Number, did_you_mean, quote
 
 _NEEDED = {
     "source": 'source = "people.parquet"',
@@ -82,11 +84,29 @@ class InMemory:
 
 @dataclass(frozen=True, init=False, repr=False)
 class Policy:
-    """A policy, checked.
+    """The promise of a custodian about data, checked; `load` reads it from TOML, with the same words.
 
+    Parameters
+    ----------
+    source : path, address, SELECT or frame
+        Where the data is.
+    epsilon : number or text
+        The total for this data, for ever.
+    columns : dict
+        For each column what may be known beforehand: {"age": {"bounds": (0, 120)}, "town": {"keys": ["Ash", "Elm"]}}.
+    unit : text
+        Whom we protect: "row", or the column whose value names the person; then `max_rows` of theirs count.
+    neighbors : "change-one" or "add-remove"
+        Whether the number of people is public.
+    table, delimiter, encoding, max_groups, delta, version, folder
+        See docs/studies.md.
+
+    Examples
+    --------
     >>> policy = Policy(source="people.csv", epsilon="1", columns={"age": {"bounds": (0, 120)}})
     >>> policy.epsilon, policy.unit, policy.columns["age"].bounds
     (Fraction(1, 1), 'row', (Fraction(0, 1), Fraction(120, 1)))
+
     """
 
     source: str | InMemory
@@ -101,6 +121,9 @@ class Policy:
     delta: Fraction | None
     columns: Mapping[str, Declared]
     version: str | None
+    ledger: str | None
+    anchor: str | None
+    study: str | None
     folder: Path | None
     """What relative paths were relative to; None is the working directory."""
 
@@ -108,17 +131,20 @@ class Policy:
         self,
         *,
         source: object,
-        epsilon: object,
-        columns: object,
-        table: object = None,
-        delimiter: object = None,
-        encoding: object = None,
-        unit: object = "row",
-        max_rows: object = None,
-        max_groups: object = None,
-        neighbors: object = "change-one",
-        delta: object = None,
-        version: object = None,
+        epsilon: Epsilon,
+        columns: Mapping[str, Declared | Mapping[str, object]],
+        table: str | None = None,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+        unit: str = "row",
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+        neighbors: Neighbors = "change-one",
+        delta: Number | None = None,
+        version: str | None = None,
+        ledger: str | None = None,
+        anchor: str | None = None,
+        study: str | None = None,
         folder: Path | None = None,
     ) -> None:
         given, put = locals(), object.__setattr__
@@ -161,10 +187,17 @@ class Policy:
         object.__setattr__(policy, "columns", MappingProxyType(columns))
         return policy
 
+    def with_delta(self, delta: Fraction) -> Policy:
+        """The policy with a δ for its discovery, where it has none."""
+        policy = copy(self)
+        object.__setattr__(policy, "delta", delta)
+        return policy
+
     def __repr__(self) -> str:
         shown = {field.name: getattr(self, field.name) for field in fields(self)}
-        if isinstance(self.source, str) and "://" in self.source:  # an address may hold a password
-            shown["source"] = self.source.partition("://")[0] + "://…"
+        for name in ("source", "ledger"):
+            if isinstance(shown[name], str) and "://" in shown[name]:  # an address may hold a password
+                shown[name] = shown[name].partition("://")[0] + "://…"
         return f"Policy({', '.join(f'{name}={value!r}' for name, value in shown.items() if value is not None)})"
 
     def to_toml(self) -> str:
@@ -177,7 +210,7 @@ class Policy:
             pairs["source"] = str(Path(self.source).relative_to(self.folder))
         lines = [f"{name} = {toml(value)}" for name, value in pairs.items() if value is not None]
         lines += ["", "[columns]"]
-        lines += [f"{json.dumps(name)} = {_declared_toml(declared)}" for name, declared in self.columns.items()]
+        lines += [f"{json.dumps(name)} = {declared_toml(declared)}" for name, declared in self.columns.items()]
         return "\n".join(lines) + "\n"
 
     def _fits(self) -> None:
@@ -186,7 +219,8 @@ class Policy:
                 return
             wrong = "max_rows: a unit of one row has one row; leave it out, or write unit = the column of the unit"
         elif self.max_rows is None:
-            wrong = f"max_rows: it must say how many rows of one {self.unit} may count; write max_rows = 1 or more"
+            wanted = f"max_rows{' = ' if self.folder else '='}1 or more"
+            wrong = f"max_rows: it must say how many rows of one {self.unit} may count; write {wanted}"
         elif self.max_groups is not None and self.max_groups > self.max_rows:
             wrong = f"max_groups: it must not exceed max_rows, got {self.max_groups} and {self.max_rows}; leave it out"
         elif self.columns.get(self.unit, Declared()) != Declared():
@@ -227,20 +261,25 @@ def refuse_unknown(table: Mapping[str, object], known: tuple[str, ...], within: 
 
 def _columns(columns: object, folder: Path | None) -> dict[str, Declared]:
     if not isinstance(columns, Mapping) or not columns:
-        raise InvalidParameter(f"columns: it must name at least one column; write {_NEEDED['columns']}")
+        example = _NEEDED["columns"] if folder else 'columns={"age": {"bounds": (0, 120)}}'
+        raise InvalidParameter(f"columns: it must name at least one column; write {example}")
     declared = {}
     for name, options in columns.items():
         if not isinstance(name, str) or not name or "\0" in name:
             raise InvalidParameter(f"columns: a name must be a text, got {quote(name)}")
         if not isinstance(options, Declared | Mapping):
-            raise InvalidParameter(f"columns.{name}: write {name} = {{ bounds = [0, 120] }}, got {quote(options)}")
+            raise InvalidParameter(f"columns.{name}: {meant(name, options, folder)}, got {quote(options)}")
         if isinstance(options, Mapping):
             refuse_unknown(options, _COLUMN_KEYS, f"columns.{name}.")
             try:
                 options = Declared(**options, name=name, folder=folder)  # noqa: PLW2901 - read
             except InvalidParameter as error:
-                raise InvalidParameter(f"columns.{name}.{error}") from None
+                words = str(error)
+                if folder:  # TOML
+                    words = words.replace("(lower, upper)", "[lower, upper]").replace("(0, 120)", "[0, 120]")
+                raise InvalidParameter(f"columns.{name}.{words}") from None
         declared[name] = options
+    refuse_tangled(declared)
     return declared
 
 
@@ -286,6 +325,14 @@ def exact_text(advice: str, value: object) -> str:
     return value
 
 
+def _place(advice: str, value: object) -> str:
+    """A path or an address, which is not quoted: it may hold a password."""
+    try:
+        return exact_text("", value)
+    except InvalidParameter:
+        raise InvalidParameter(f"it must be a text; {advice}") from None
+
+
 _READERS: dict[str, Callable[[object], object]] = {
     "table": partial(exact_text, 'write table = "people"'),
     "delimiter": partial(exact_mark, marks=(",", ";", "\t", "|")),
@@ -297,9 +344,23 @@ _READERS: dict[str, Callable[[object], object]] = {
     "epsilon": parameters.exact_epsilon,
     "delta": partial(parameters.exact_chance, "delta"),
     "version": partial(exact_text, 'write version = "2024-06"'),
+    "ledger": partial(_place, 'write ledger = "postgresql://host/database", or a file'),
+    "anchor": partial(_place, 'write anchor = "people.anchor"'),
+    "study": partial(exact_text, 'write study = "people-2024"'),
 }
 _KEYS = ("source", *_READERS, "columns")
-_OPTIONAL = ("table", "delimiter", "encoding", "max_rows", "max_groups", "delta", "version")
+_OPTIONAL = (
+    "table",
+    "delimiter",
+    "encoding",
+    "max_rows",
+    "max_groups",
+    "delta",
+    "version",
+    "ledger",
+    "anchor",
+    "study",
+)
 
 
 def toml(value: object) -> str:
@@ -318,9 +379,11 @@ def toml(value: object) -> str:
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _declared_toml(declared: Declared) -> str:
+def declared_toml(declared: Declared, **changed: object) -> str:
+    """What a policy says of a column, as TOML writes it, with some of it changed."""
     options: dict[str, object] = {name: getattr(declared, name) for name in _COLUMN_KEYS}
     options["keys"] = declared.keys_from or (None if declared.keys is None else tuple(declared.keys))
     options["map"] = declared.map_from or (dict(declared.map) if declared.map else None)
+    options |= changed
     pairs = [f"{name} = {toml(value)}" for name, value in options.items() if value is not None]
     return f"{{ {', '.join(pairs)} }}" if pairs else "{}"

@@ -12,13 +12,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 
 from discreet.ask import normal
-from discreet.ask.expression import Expression
+from discreet.ask.expression import Column, Expression
+from discreet.ask.kinds import refused
 from discreet.ask.normal import decimal
+
+MOST_PAIRS = 1_000
+"""Of keys and their parents in a condition: each stands in the statement, as those of a `map` do."""
 
 if TYPE_CHECKING:
     import pyarrow
@@ -159,6 +163,8 @@ class Query:
     order: tuple[tuple[Output, bool], ...] = ()
     """Outputs to sort by, each with whether it is descending."""
     limit: int | None = None
+    sql: str | None = field(default=None, compare=False)
+    """What was typed, if it was SQL: for readers only."""
 
 
 def canonical(query: Query) -> str:
@@ -232,6 +238,13 @@ def assembled(draft: Query) -> Query:
 
     In a draft aggregates have no names yet, a group is `Named` by its text, a number by the text of its own aggregate.
     """
+    parts = [draft.where, *draft.aggregates, *(g.of for g in draft.groups if g.edges or not isinstance(g.of, Column))]
+    for name, children in normal.parents_in(parts):
+        if len(children.keys) > MOST_PAIRS:
+            raise refused(
+                f"{name} follows from {len(children.keys):,} keys of its children, and conditions may use up to "
+                f"{MOST_PAIRS:,}: group by it, or give the data a column of its own by a SELECT"
+            )
     unique = {group_text(group): group for group in draft.groups}
     names = {key: f"g{index}" for index, key in enumerate(sorted(unique), 1)}
     groups = tuple(replace(unique[key], name=name) for key, name in names.items())

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Generic, TypedDict, TypeVar, Unpack
+from typing import Any, Generic, TypedDict, TypeGuard, TypeVar, Unpack
 
 from discreet.ask.declared import edges
 from discreet.ask.expression import Every, Expression
@@ -63,6 +63,17 @@ class Askable(ABC, Generic[Plan]):
         """A question about everybody."""
         return Asked(study=self).ask(**questions)
 
+    def groupby(self, *columns: str | Sequence[str]) -> Asked[Plan]:
+        """A question for each group, as pandas writes it: `groupby("county").agg(age=("age", "mean"))`."""
+        for names in columns:
+            if not isinstance(names, str | Sequence):
+                raise refused(f'groupby takes names of columns, as in groupby("county"), got {quote(names)}')
+        return Asked(study=self).by(*(name for names in columns for name in _texts(names)))
+
+    def agg(self, **questions: Question | str | tuple[str, str]) -> Asked[Plan]:
+        """A question about everybody, as pandas writes it; see `Asked.agg`."""
+        return Asked(study=self).agg(**questions)
+
     @abstractmethod
     def _plan_of(self, asked: Asked[Plan], terms: PlanTerms) -> Plan: ...
 
@@ -88,12 +99,37 @@ class Asked(Generic[Plan]):
         """These statistics, under these names."""
         return replace(self, questions=(*self.questions, *questions.items()))
 
+    def agg(self, **questions: Question | str | tuple[str, str]) -> Asked[Plan]:
+        """These statistics, as pandas writes them: `agg(people="count", age=("age", "mean"))`.
+
+        The second word is a statistic of one column: count, sum, mean, median, min, max, proportion, and std or var,
+        which are over n − 1 as in pandas.
+        """
+        return self.ask(**{name: _of_pandas(name, given) for name, given in questions.items()})
+
     def plan(self, **terms: Unpack[PlanTerms]) -> Plan:
         """The plan of the question: what it will cost and how near it will be. Nothing is read, nothing is spent.
 
         Give `epsilon=`, what it may cost, or `within=`, how near it must be; the rest of `PlanTerms` as wanted.
         """
         return self.study._plan_of(self, terms)
+
+
+_IN_PANDAS = {"size": "count", "var": "variance", "average": "mean"}
+
+
+def _of_pandas(name: str, given: object) -> Question:
+    """The question of `agg(name=given)`."""
+    if isinstance(given, Question):
+        return given
+    of, word = (None, given) if isinstance(given, str) else given if _is_pair(given) else (None, None)
+    row = STATISTICS.get(_IN_PANDAS.get(str(word), str(word)))
+    kind = None if row is None else row.question
+    if kind is None or kind in (Histogram, Quantile, CountUnits) or (of is None and kind is not Count):
+        raise refused(f'{quote(name)} must be "count", or a column and a statistic such as ("age", "mean")')
+    if kind is Count:
+        return Count(of)
+    return kind(of, sample=True) if "sample" in kind.__dataclass_fields__ else kind(of)  # type: ignore[call-arg]
 
 
 def build(
@@ -145,8 +181,9 @@ class _Reader:
     def released(self, name: str, question: Question) -> tuple[Aggregate, list[tuple[str, Output]]]:
         """The aggregate of a question, and the columns of the answer that show it."""
         if isinstance(question, Quantile):
-            several = isinstance(question.share, list | tuple)
-            shares = [_share(share) for share in (question.share if several else [question.share])]  # type: ignore[attr-defined]
+            given = question.share
+            several = isinstance(given, list | tuple)
+            shares = [_share(share) for share in (given if isinstance(given, list | tuple) else [given])]
             one = self.scope.quantiles(self.expression(question.of), tuple(shares))
             texts = [aggregate_text(replace(one, shares=(share,))) for share in shares]
             names = [f"{name}_{decimal(share * 100)}" if several else name for share in shares]
@@ -172,6 +209,10 @@ class _Reader:
 
 def _share(share: object) -> Fraction:
     return exact_number("share", share)
+
+
+def _is_pair(given: object) -> TypeGuard[tuple[Any, Any]]:
+    return isinstance(given, tuple | list) and len(given) == 2
 
 
 def _texts(texts: str | Sequence[str]) -> Sequence[str]:

@@ -2,12 +2,15 @@
 
     study         the policy, study.toml; the path is relative to this file
     title         what the page is called; without it "Report"
+    caption       a sentence below the title
+    decimals      of all numbers that are not whole; without it as many as their errors give a meaning
     epsilon       what all tables may cost together; or `within`, the largest error of each number
     confidence    how often an interval holds; without it 0.95
     simultaneous  true if all intervals of all tables hold together
     integers      true if counts are whole and not negative
     rows          a file of synthetic rows, beside the tables: "rows.parquet"
-    tables        [tables.NAME]: sql, and if wanted weight (how much its errors count) and within
+    tables        [tables.NAME]: sql, and if wanted weight (how much its errors count) and within, and title, caption
+                  and decimals of its own
 
 NAME becomes the name of files. Nothing here is read from the data; each error names the key and what to write.
 """
@@ -17,7 +20,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -32,10 +35,28 @@ _NEEDED = {
     "study": 'study = "study.toml"',
     "tables": '[tables.by_county] and under it sql = "SELECT county, count(*) FROM … GROUP BY county"',
 }
-_KEYS = ("study", "title", "epsilon", "within", "confidence", "simultaneous", "integers", "rows", "tables")
-_TABLE_KEYS = ("sql", "weight", "within")
+_LOOKS = ("title", "caption", "decimals")
+_KEYS = ("study", *_LOOKS, "epsilon", "within", "confidence", "simultaneous", "integers", "rows", "tables")
+_TABLE_KEYS = ("sql", "weight", "within", *_LOOKS)
 _NAME = re.compile(r"\w[\w-]{0,59}")
 _ROWS = re.compile(r"\w[\w-]{0,59}\.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Presentation:
+    """How a report, or a table of it, is shown: it changes nothing of what is released."""
+
+    title: str | None = None
+    caption: str | None = None
+    decimals: int | None = None
+    tables: Mapping[str, Presentation] = field(default_factory=dict)
+
+    def of(self, table: str) -> Presentation:
+        return self.tables.get(table, PLAIN)
+
+
+PLAIN = Presentation()
+"""As it comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +80,10 @@ class ReportFile:
             with at("study"):
                 study = path.parent / exact_text(f"write {_NEEDED['study']}", options.pop("study"))
             tables = _tables(options.pop("tables"))
-            terms = {name: value for name, value in options.items() if name != "within"}
+            terms = {name: value for name, value in options.items() if name not in ("within", "caption", "decimals")}
             _check(terms)
+            looks = {name: _look(table, f"tables.{name}.") for name, table in tables.items()}
+            terms["presentation"] = replace(_look(options), tables=MappingProxyType(looks))
             terms["weights"] = {name: table["weight"] for name, table in tables.items() if "weight" in table}
             terms["within"] = _within(options, tables)
             return cls(study, MappingProxyType({name: table["sql"] for name, table in tables.items()}), terms)
@@ -82,6 +105,18 @@ def _tables(tables: object) -> dict[str, dict[str, Any]]:
     return {name: dict(table) for name, table in tables.items()}
 
 
+def _look(options: Mapping[str, Any], where: str = "") -> Presentation:
+    """What a file says of how a report or a table is shown."""
+    for name in ("title", "caption"):
+        if name in options:
+            with at(f"{where}{name}"):
+                exact_text(f'write {name} = "Visits 2026"', options[name])
+    digits = options.get("decimals")
+    if digits is not None and not (type(digits) is int and 0 <= digits <= 12):
+        raise InvalidParameter(f"{where}decimals must be a whole number from 0 to 12, got {quote(digits)}")
+    return Presentation(**{name: options[name] for name in _LOOKS if name in options})
+
+
 def _within(options: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> object:
     """The largest errors that are accepted: one for all tables, or by table."""
     common = options.get("within")
@@ -98,9 +133,6 @@ def _within(options: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]])
 
 def _check(terms: Mapping[str, Any]) -> None:
     """Refuse what cannot be read, by its key."""
-    if "title" in terms:
-        with at("title"):
-            exact_text('write title = "Visits 2026"', terms["title"])
     if "epsilon" in terms:
         parameters.exact_epsilon(terms["epsilon"])
     if "confidence" in terms:

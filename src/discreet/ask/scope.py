@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from discreet.ask import expression as row
 from discreet.ask.declared import Declared, at, labels
-from discreet.ask.expression import Column, Constant, Expression, Kind, Reading
+from discreet.ask.expression import Children, Column, Constant, Expression, Kind, Reading
 from discreet.ask.interval import PART_RANGES, interval
 from discreet.ask.keys.key import MOST_KEYS, as_kind
-from discreet.ask.kinds import DATED, kind_of, refused
+from discreet.ask.kinds import DATED, LARGEST_NUMBER, kind_of, refused
 from discreet.ask.normal import canonical, normal, text
 from discreet.ask.policy import Policy
 from discreet.ask.query import Aggregate, Count, CountUnits, Extreme, Group, Moment, Quantiles
@@ -66,7 +66,20 @@ class Scope:
             raise refused(f"the policy declares no column {shown}; {hint} under [columns], with bounds or keys")
         if name not in self.schema:
             raise refused(f"the data has no column {shown}, which the policy declares; correct the policy")
-        return column_under(name, columns[name], self.schema[name])
+        column = column_under(name, columns[name], self.schema[name])
+        children = self._children(column)
+        return column if children is None else Column(name, column.kind, children=children)
+
+    def _children(self, column: Column) -> Children | None:
+        """What a column follows from, if another one declares it as its parent."""
+        below = next((name for name, one in self.policy.columns.items() if one.parent == column.name), None)
+        if below is None:
+            return None
+        group, parents = self.group(self.column(below, exact=True)), self.policy.columns[below].parents
+        if parents is None:  # a parent is declared with its file
+            raise TypeError("a parent needs a file of keys")
+        with at(f"columns.{below}.parent"):
+            return Children(group.of, group.keys, parents.read_as(column.kind))
 
     def is_unit(self, name: str) -> bool:
         return self.policy.unit_column is not None and name.lower() == self.policy.unit_column.lower()
@@ -159,6 +172,8 @@ class Scope:
             raise refused(f"bins are of numbers, got a {kind_of(of)}; use keys, or a part such as YEAR(…)")
         if len(keys) > MOST_KEYS:
             raise refused("a group column may have 10,000,000 keys; ask for fewer")
+        if bins is None:
+            _refuse_alike(keys, of)
         name = canonical(of) if bins is None else f"BIN({canonical(of)}, {', '.join(map(str, bins))})"
         return Group(name, of, keys, declared.other, bins)
 
@@ -294,6 +309,16 @@ def _check_column(declared: Declared, source: Typed, column: Column) -> None:
     with at("missing"):
         if declared.missing is not None:
             as_kind(declared.missing, kind)
+
+
+def _refuse_alike(keys: Keys, of: Expression) -> None:
+    """Refuse keys that are one number to engines, which know 64-bit floats between 1e-100 and 1e100 in size."""
+    if keys.kind != "number" or keys.near:
+        return
+    numbers = [min(max(key, -LARGEST_NUMBER), LARGEST_NUMBER) for key in keys if isinstance(key, Fraction)]
+    if len({0.0 if abs(number) * LARGEST_NUMBER < 1 else float(number) for number in numbers}) < len(keys):
+        name = of.name if isinstance(of, Column) else _short(of)
+        raise refused(f"GROUP BY {name} has keys that are one number in 64 bits; leave one of them out")
 
 
 def _listed(keys: Iterable[object]) -> Keys:

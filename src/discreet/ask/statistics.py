@@ -19,6 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from discreet.ask.kinds import kind_of, refused
+from discreet.parameters import Number
 
 if TYPE_CHECKING:
     from discreet.ask.expression import Expression
@@ -85,7 +86,7 @@ class Quantile(Question):
     """A quantile of a number, or several: `Quantile("age", 0.9)`, `Quantile("age", [0.25, 0.75])`."""
 
     of: str
-    share: object
+    share: Number | Sequence[Number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class Histogram(Question):
     """How many rows are in each bin of a number: the declared bins, or these edges. It is asked alone."""
 
     of: str
-    bins: Sequence[object] | None = None
+    bins: Sequence[Number] | None = None
 
 
 class Menu(NamedTuple):
@@ -258,7 +259,13 @@ STATISTICS = {
             menu=Menu("proportion", "truth", "avg({column})"),
             aggregate=_proportion,
         ),
-        Statistic(name="histogram", examples=({"bins": 50}, {"bins": 2}), question=Histogram, sql=("HISTOGRAM",)),
+        Statistic(
+            name="histogram",
+            examples=({"bins": 50}, {"bins": 2}, {"keys": "1..12"}, {"keys": "1..1", "other": "other"}),
+            question=Histogram,
+            sql=("HISTOGRAM",),
+        ),
+        Statistic(name="value_counts", examples=({"keys": "1..12"},)),
         Statistic(name="cdf"),
     )
 }

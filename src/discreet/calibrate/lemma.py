@@ -21,7 +21,7 @@ from flint import arb, ctx
 
 from discreet.calibrate.ball import ball, integer_floor, nearest
 from discreet.errors import InvalidParameter
-from discreet.parameters import exact, exact_chance, exact_count, exact_epsilon, exact_number, quote
+from discreet.parameters import Epsilon, Number, exact, exact_chance, exact_count, exact_epsilon, exact_number, quote
 
 Law: TypeAlias = Literal["lemma", "continuous", "discrete"]
 
@@ -32,7 +32,7 @@ _SMOOTH = 20
 """Above this scale the largest of many draws is uniform modulo 1 up to e^(−190): far below a float's last bit."""
 
 
-def expected_error(scale: object, *, law: Law = "lemma") -> float:
+def expected_error(scale: Number, *, law: Law = "lemma") -> float:
     """E|Z|, the mean absolute error of one number.
 
     >>> expected_error(20), expected_error(20, law="discrete")
@@ -41,7 +41,7 @@ def expected_error(scale: object, *, law: Law = "lemma") -> float:
     return expected_l1(scale, 1, law=law)
 
 
-def root_mean_square(scale: object, *, law: Law = "lemma") -> float:
+def root_mean_square(scale: Number, *, law: Law = "lemma") -> float:
     """√E(Z²), the root mean square error of one number.
 
     >>> root_mean_square(1)
@@ -51,7 +51,7 @@ def root_mean_square(scale: object, *, law: Law = "lemma") -> float:
     return nearest(lambda: deviation(size) if discrete else arb(2).sqrt() * ball(size))
 
 
-def tail(scale: object, at: object, *, law: Law = "lemma") -> float:
+def tail(scale: Number, at: Number, *, law: Law = "lemma") -> float:
     """P(|Z| > at), the chance of an error larger than `at`.
 
     >>> tail(10, 30) == math.exp(-3)
@@ -60,7 +60,7 @@ def tail(scale: object, at: object, *, law: Law = "lemma") -> float:
     return max_tail(scale, 1, at, law=law)
 
 
-def expected_l1(scale: object, d: object, *, law: Law = "lemma") -> float:
+def expected_l1(scale: Number, d: int, *, law: Law = "lemma") -> float:
     """E‖(Z₁, …, Z_d)‖₁, the expected total error of d numbers.
 
     >>> expected_l1(2, 50)
@@ -70,7 +70,7 @@ def expected_l1(scale: object, d: object, *, law: Law = "lemma") -> float:
     return nearest(lambda: several / (1 / ball(size)).sinh() if discrete else several * ball(size))
 
 
-def max_tail(scale: object, d: object, at: object, *, law: Law = "lemma") -> float:
+def max_tail(scale: Number, d: int, at: Number, *, law: Law = "lemma") -> float:
     """P(max |Zᵢ| > at) for d numbers; by the lemma, at most d·e^(−at/λ).
 
     >>> max_tail(20, 3143, 300), max_tail(20, 3143, 300, law="continuous")
@@ -90,7 +90,7 @@ def max_tail(scale: object, d: object, at: object, *, law: Law = "lemma") -> flo
     return nearest(lambda: 1 - (1 - beyond()) ** several)
 
 
-def expected_max(scale: object, d: object, *, law: Law = "lemma") -> float:
+def expected_max(scale: Number, d: int, *, law: Law = "lemma") -> float:
     """E(max |Zᵢ|), the expected largest error of d numbers; by the lemma, at most λ(ln d + 1), exactly λ(1 + … + 1/d).
 
     >>> round(expected_max(scale=20, d=3143), 2), round(expected_max(scale=20, d=3143, law="continuous"), 2)
@@ -104,7 +104,7 @@ def expected_max(scale: object, d: object, *, law: Law = "lemma") -> float:
     return nearest(lambda: ball(size) * (arb(several).log() + 1))
 
 
-def half_width(scale: object, confidence: object, *, d: object = 1) -> int:
+def half_width(scale: Number, confidence: Number, *, d: int = 1) -> int:
     """The smallest k for which all of d discrete errors are at most k with this confidence, in grid steps.
 
     >>> half_width(10, 0.95), half_width(10, 0.95, d=50)
@@ -120,7 +120,7 @@ def half_width(scale: object, confidence: object, *, d: object = 1) -> int:
     return integer_floor(steps)
 
 
-def randomized_response(*, n: object, epsilon: object) -> float:
+def randomized_response(*, n: int, epsilon: Epsilon) -> float:
     """The root mean square error of a fraction that n people answer by randomized response, each with ε.
 
     A bit is kept with p = e^ε/(1+e^ε); the unbiased estimate has variance p(1−p)/(n(2p−1)²) = 1/(4n·sinh²(ε/2)).

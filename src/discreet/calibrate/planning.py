@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias, assert_never, get_args
+from typing import Any, Literal, TypeAlias, assert_never, get_args
 
 from flint import arb, fmpz
 
@@ -32,7 +32,10 @@ from discreet.parameters import (
     LARGEST,
     MOST_UNITS,
     UNIT,
+    Epsilon,
     Neighbors,
+    Number,
+    Range,
     exact,
     exact_bounds,
     exact_confidence,
@@ -57,16 +60,16 @@ _BITS = 256
 
 def people_needed(
     *,
-    error: object,
-    epsilon: object,
+    error: Number,
+    epsilon: Epsilon,
     statistic: Statistic,
-    bounds: object = None,
+    bounds: Range | None = None,
     neighbors: Neighbors = "change-one",
-    confidence: object = "0.95",
+    confidence: Number | None = "0.95",
     method: Method | None = None,
-    std: object = None,
-    q: object = "0.5",
-    cells: object = 1024,
+    std: Number | None = None,
+    q: Number = "0.5",
+    cells: int = 1024,
 ) -> int:
     """The smallest number of units with which the statistic is within `error` at this confidence.
 
@@ -106,18 +109,18 @@ def people_needed(
 
 def epsilon_needed(
     *,
-    error: object,
-    n: object = None,
+    error: Number,
+    n: int | None = None,
     statistic: Statistic,
-    bounds: object = None,
+    bounds: Range | None = None,
     neighbors: Neighbors = "change-one",
-    confidence: object = "0.95",
+    confidence: Number | None = "0.95",
     method: Method | None = None,
-    std: object = None,
-    q: object = "0.5",
-    cells: object = 1024,
-    bins: object = 1,
-    total: object = LARGEST,
+    std: Number | None = None,
+    q: Number = "0.5",
+    cells: int = 1024,
+    bins: int = 1,
+    total: Number = LARGEST,
 ) -> Fraction:
     """The smallest ε, in whole units of 10⁻⁹, with which the statistic of n units is within `error`.
 
@@ -151,12 +154,12 @@ def epsilon_needed(
 
 
 def split(
-    epsilon: object,
+    epsilon: Epsilon,
     *,
-    parts: object = None,
-    sensitivities: Sequence[object] | None = None,
-    errors: Sequence[object] | None = None,
-    weights: Sequence[object] | None = None,
+    parts: int | None = None,
+    sensitivities: Sequence[Number] | None = None,
+    errors: Sequence[Number] | None = None,
+    weights: Sequence[Number] | None = None,
     minimize: Literal["variance", "absolute"] = "variance",
 ) -> tuple[Fraction, ...]:
     """Shares of ε for several statistics, in whole units of 10⁻⁹; their exact sum is at most ε.
@@ -210,12 +213,12 @@ class _Ask:
 
     error: object
     statistic: Statistic
-    bounds: object
+    bounds: Any
     neighbors: Neighbors
-    confidence: object
+    confidence: Any
     method: Method | None
-    std: object
-    q: object
+    std: Any
+    q: Any
     cells: object
     bins: object = 1
 
@@ -335,9 +338,9 @@ def _joint_width(level: Fraction | None) -> Fraction:
 
 def _wishes(
     parts: object,
-    sensitivities: Sequence[object] | None,
-    errors: Sequence[object] | None,
-    weights: Sequence[object] | None,
+    sensitivities: Sequence[Number] | None,
+    errors: Sequence[Number] | None,
+    weights: Sequence[Number] | None,
     minimize: str,
 ) -> list[tuple[Fraction, Fraction]]:
     """A lower and an upper bound of what each share is proportional to."""

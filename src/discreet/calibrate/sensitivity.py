@@ -30,6 +30,7 @@ goes or changes, the scales at ε = 1 are
     columns    Σ(2a−R) of several, and N    2R/p each, 1/rest    N private, a row takes its place      [change-one]
     ranks      the gap of each cell         max(q, 1−q) to either side; 1 where a value takes another's place
     tree       the nodes of H levels        H for a value that comes or goes
+    profile    bins of units                1 each               a unit, in one bin whatever its rows, comes or goes
 
 Where a moves by d·R, q moves by at most d(1−d)·R², and max d + 2d(1−d) = 9/8. A value that comes or goes moves the
 centred sums by at most R and 1, which costs ½ + ½, and the squares by 4/9 + 2/9 + 3/9. A value adds R to the pair, and
@@ -53,7 +54,16 @@ from flint import arb
 
 from discreet.calibrate.ball import upper_bound
 from discreet.errors import InvalidParameter
-from discreet.parameters import exact_bounds, exact_count, exact_neighbors, exact_number, quote
+from discreet.parameters import (
+    Neighbors,
+    Number,
+    Range,
+    exact_bounds,
+    exact_count,
+    exact_neighbors,
+    exact_number,
+    quote,
+)
 
 __all__ = [
     "count",
@@ -78,7 +88,7 @@ _COMES = {False: Fraction(1, 2), True: Fraction(2, 3)}
 """What a row that comes or goes costs, as a share of the part of a centred column: of a mean, of squares."""
 
 
-def count(*, neighbors: object = "change-one") -> Fraction:
+def count(*, neighbors: Neighbors = "change-one") -> Fraction:
     """Δ of the number of units for which a predicate holds.
 
     >>> count()
@@ -88,7 +98,7 @@ def count(*, neighbors: object = "change-one") -> Fraction:
     return Fraction(1)
 
 
-def sum(*, bounds: object, neighbors: object = "change-one") -> Fraction:
+def sum(*, bounds: Range, neighbors: Neighbors = "change-one") -> Fraction:
     """Δ of a sum.
 
     >>> sum(bounds=(-20, 50)), sum(bounds=(-20, 50), neighbors="add-remove")
@@ -102,7 +112,7 @@ def sum(*, bounds: object, neighbors: object = "change-one") -> Fraction:
             return builtins.max(abs(lower), abs(upper))
 
 
-def mean(*, n: object, bounds: object, neighbors: object = "change-one") -> Fraction:
+def mean(*, n: int, bounds: Range, neighbors: Neighbors = "change-one") -> Fraction:
     """Δ of a mean; a unit that is added as the n-th moves it by (its value − the old mean)/n.
 
     >>> mean(n=100, bounds=(0, 120))
@@ -111,7 +121,7 @@ def mean(*, n: object, bounds: object, neighbors: object = "change-one") -> Frac
     return _range(bounds) / _units("mean", n, neighbors)
 
 
-def proportion(*, n: object, neighbors: object = "change-one") -> Fraction:
+def proportion(*, n: int, neighbors: Neighbors = "change-one") -> Fraction:
     """Δ of the fraction of units for which a predicate holds.
 
     >>> proportion(n=1000)
@@ -120,7 +130,7 @@ def proportion(*, n: object, neighbors: object = "change-one") -> Fraction:
     return Fraction(1, _units("proportion", n, neighbors))
 
 
-def variance(*, n: object, bounds: object, neighbors: object = "change-one", sample: bool = False) -> Fraction:
+def variance(*, n: int, bounds: Range, neighbors: Neighbors = "change-one", sample: bool = False) -> Fraction:
     """Δ of the variance, divided by n, or by n − 1 for `sample`.
 
     With the mean μ and variance V of the other n−1 units, n²·Var = n(n−1)V + (n−1)(x−μ)², so that moving x alone
@@ -133,7 +143,7 @@ def variance(*, n: object, bounds: object, neighbors: object = "change-one", sam
     return _range(bounds) ** 2 * Fraction(units if sample else units - 1, units**2)
 
 
-def std(*, n: object, bounds: object, neighbors: object = "change-one", sample: bool = False) -> Fraction:
+def std(*, n: int, bounds: Range, neighbors: Neighbors = "change-one", sample: bool = False) -> Fraction:
     """Δ of the standard deviation, the exact root or a fraction just above it.
 
     std = ‖x − mean‖₂/√n is a norm of x, and one unit moves x − mean by at most R·√(1−1/n).
@@ -145,7 +155,7 @@ def std(*, n: object, bounds: object, neighbors: object = "change-one", sample: 
     return _range(bounds) * _root(units if sample else units - 1) / units
 
 
-def min(*, bounds: object, neighbors: object = "change-one") -> Fraction:
+def min(*, bounds: Range, neighbors: Neighbors = "change-one") -> Fraction:
     """Δ of the smallest value.
 
     >>> min(bounds=(0, 120))
@@ -155,7 +165,7 @@ def min(*, bounds: object, neighbors: object = "change-one") -> Fraction:
     return _range(bounds)
 
 
-def max(*, bounds: object, neighbors: object = "change-one") -> Fraction:
+def max(*, bounds: Range, neighbors: Neighbors = "change-one") -> Fraction:
     """Δ of the largest value.
 
     >>> max(bounds=(0, 1))
@@ -164,7 +174,7 @@ def max(*, bounds: object, neighbors: object = "change-one") -> Fraction:
     return min(bounds=bounds, neighbors=neighbors)
 
 
-def median(*, bounds: object, n: object = None, neighbors: object = "change-one") -> Fraction:
+def median(*, bounds: Range, n: int | None = None, neighbors: Neighbors = "change-one") -> Fraction:
     """Δ of the middle value, or of the mean of the two middle values where n is even.
 
     Of an even number, both middle values move one place at most: (x₍ₖ₊₂₎ − x₍ₖ₎)/2 ≤ R/2. Without n the parity is
@@ -184,7 +194,7 @@ def median(*, bounds: object, n: object = None, neighbors: object = "change-one"
             return width / (2 if units >= 2 else 1)  # one unit and none: the middle of nothing may be anywhere
 
 
-def quantile(q: object, *, bounds: object, neighbors: object = "change-one") -> Fraction:
+def quantile(q: Number, *, bounds: Range, neighbors: Neighbors = "change-one") -> Fraction:
     """Δ of the q-quantile x₍⌈qn⌉₎ (the smallest value for q = 0): R for every n; no other definition exceeds R.
 
     >>> quantile("0.9", bounds=(0, 120))
@@ -195,7 +205,7 @@ def quantile(q: object, *, bounds: object, neighbors: object = "change-one") -> 
     return min(bounds=bounds, neighbors=neighbors)
 
 
-def histogram(*, bins: object = None, neighbors: object = "change-one") -> Fraction:
+def histogram(*, bins: int | None = None, neighbors: Neighbors = "change-one") -> Fraction:
     """Δ of the counts of disjoint bins, whatever their number.
 
     A single bin is a count. Two bins that cover everyone are better released as one count (Δ = 1): under change-one
@@ -317,6 +327,11 @@ class Terms:
     def shared_rows(self, columns: Iterable[tuple[bool, Fraction]]) -> Fraction:
         """The scale at ε = 1 of the number of rows that centred columns share, (squares, part) of each."""
         return self.rows / (1 - builtins.sum((_COMES[squares] * part for squares, part in columns), Fraction()))
+
+    @cached_property
+    def profile(self) -> Fraction:
+        """Δ of the bins of a histogram in which each unit is once."""
+        return Fraction(2 if self.replaced else 1)
 
     def ranks(self, share: Fraction) -> Fraction:
         """How far apart one unit moves the gaps of two cells to a quantile, up and down, in ranks."""

@@ -7,7 +7,7 @@ what it gives; errors leave it as they are, and `discreet.__main__` ends with on
 from __future__ import annotations
 
 import json
-import os
+import re
 import sys
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options as option
-from discreet.cli.ledger import app as ledger_app
+from discreet.cli import proof
+from discreet.cli.custody import app as ledger_app
+from discreet.cli.init.command import init
 from discreet.cli.report import app as report_app
-from discreet.errors import InvalidParameter, printable
+from discreet.errors import InvalidParameter, QueryRefused, printable
 
 if TYPE_CHECKING:
     from discreet.release.plan import Plan
@@ -38,6 +40,7 @@ app = typer.Typer(
 )
 app.add_typer(report_app, name="report")
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(proof.keys, name="keys")
 
 
 @app.callback(invoke_without_command=True)
@@ -63,56 +66,7 @@ def demo(
     run(folder)
 
 
-@app.command()
-def init(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="A file, folder, glob, or database#table.")],
-    unit: Annotated[str | None, typer.Option(help="Whom we protect: a column, or row.")] = None,
-    max_rows: Annotated[str | None, typer.Option(metavar="N", help="Rows of one unit that may count.")] = None,
-    max_groups: Annotated[str | None, typer.Option(metavar="N", help="Groups in which one unit may count.")] = None,
-    neighbors: Annotated[
-        str | None, typer.Option(help="change-one: the number of units is public; add-remove: it is not.")
-    ] = None,
-    bounds: Annotated[list[str] | None, typer.Option(metavar="C=LOWER:UPPER", help="As in age=0:120.")] = None,
-    keys: Annotated[
-        list[str] | None,
-        typer.Option(metavar="C=KEYS", help='As in county=A,"B, C",D, county=counties.csv, month=1..12.'),
-    ] = None,
-    bins: Annotated[list[str] | None, typer.Option(metavar="C=EDGES", help="As in age=0,18,65,120.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="The total for this data, for ever.")] = None,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The policy.")] = "study.toml",
-    another_budget: Annotated[bool, typer.Option("--another-budget", help="Beside that of another study.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: take defaults, or refuse.")] = False,
-) -> None:
-    """Write a first study.toml from names and types of columns; those of CSV and JSON are guessed from some rows."""
-    from discreet.cli import policy_draft
-    from discreet.cli.terminal import say
-    from discreet.engines.sniffing import looked_at
-    from discreet.files.writer import write
-
-    policy = Path(output)
-    if os.path.lexists(policy):
-        raise InvalidParameter(f"{policy.name} must not be overwritten: it is a promise; move it away first")
-    asks = sys.stdin.isatty() and not yes
-    read = policy_draft.asker(lambda text, default: typer.prompt(printable(text), default=default), say)
-    policy_draft.refuse_second_budget(policy, data, agreed=another_budget, ask=read if asks else None)
-    schema, formats, unread = looked_at(data)
-    say(policy_draft.description(data, schema), *(f"{name} is not read: {reason}." for name, reason in unread.items()))
-    draft = policy_draft.Draft(
-        formats=formats,
-        source=policy_draft.relative(data, policy.parent),
-        unit=None if unit is None else policy_draft.unit_of(unit, schema),
-        max_rows=max_rows,
-        max_groups=max_groups,
-        neighbors=neighbors,
-        epsilon=epsilon,
-    )
-    for name, texts in (("bounds", bounds), ("keys", keys), ("bins", bins)):
-        draft.declare(name, texts or (), schema, policy.parent)
-    if asks:
-        policy_draft.interview(draft, schema, read, policy.parent)
-    text = policy_draft.policy_text(draft, schema, policy.parent)
-    write(policy, text)
-    say(*policy_draft.key_counts(text, policy.parent), f"wrote {policy.name} — read it, it is the promise you make")
+app.command()(init)
 
 
 @app.command()
@@ -124,6 +78,60 @@ def check(study: option.StudyFile, as_json: option.AsJson = False) -> None:
     from discreet.cli.check.command import run
 
     run(study, as_json=as_json)
+
+
+@app.command()
+def discover(
+    study: option.StudyFile,
+    columns: Annotated[list[str], typer.Argument(metavar="COLUMN...", help="All that this study will ever discover.")],
+    epsilon: Annotated[str, typer.Option(help="What the keys may cost, such as 0.1 or 1/3.")] = ...,  # type: ignore[assignment]
+    delta: Annotated[str | None, typer.Option(help="The chance δ, where study.toml declares none.")] = None,
+    counts: Annotated[str | None, typer.Option(metavar="EPSILON", help="Also release rows of each key, for ε.")] = None,
+    only_plan: Annotated[bool, typer.Option("--plan", help="Show the price and the chances. It is free.")] = False,
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="The keys, as .csv.")] = None,
+    force: option.Force = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before ε is spent.")] = False,
+    ledger: option.LedgerPlace = None,
+    anchor: option.Anchor = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """Spend ε and δ on the keys of columns that nobody can list. A study does it once; asked again, it is free."""
+    from discreet.cli.discover import run
+
+    run(
+        study,
+        columns,
+        epsilon=epsilon,
+        delta=delta,
+        counts=counts,
+        output=output,
+        force=force,
+        only_plan=only_plan,
+        asks=sys.stdin.isatty() and not (yes or as_json),
+        as_json=as_json,
+        ledger=ledger,
+        anchor=anchor,
+    )
+
+
+@app.command()
+def profile(
+    study: option.StudyFile,
+    epsilon: Annotated[str, typer.Option(help="What it may cost, such as 0.1; all columns share it.")] = ...,  # type: ignore[assignment]
+    columns: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Numbers, and the unit. Without it: numbers without bounds, unit.")
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="Put the proposed bounds into study.toml.")] = False,
+    analyst: option.Analyst = None,
+    ledger: option.LedgerPlace = None,
+    anchor: option.Anchor = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """Spend ε, then propose bounds: where values lie, how many are missing, 0 or negative. Asked again, it is free."""
+    from discreet.cli.profile import run
+
+    terms = {"columns": None if columns is None else columns.split(","), "epsilon": epsilon}
+    run(study, terms, write=write, analyst=analyst, ledger=ledger, anchor=anchor, as_json=as_json)
 
 
 @app.command()
@@ -143,6 +151,7 @@ def plan(
     """Show what a question will cost and how near its answer will be. It is free: nothing is spent."""
     from discreet.cli import terminal
     from discreet.cli.progress import open_study, spending_nothing
+    from discreet.ledger.place import without_secrets
 
     terms = {"epsilon": epsilon, "within": within, "size": size, "weight": weight, "simultaneous": simultaneous}
     with spending_nothing():
@@ -155,7 +164,7 @@ def plan(
             errors = ", ".join(f"± {error} for {name}" if name else f"± {error}" for name, _, error in named)
             terminal.say(f"ε {float(planned.cost):.4g} gives {errors} at {float(planned.confidence) * 100:g} %.")
         terminal.show_plan(planned)
-        places = {"ledger": terminal.without_secrets(ledger), "anchor": anchor}
+        places = {"ledger": without_secrets(ledger), "anchor": anchor}
         others = {"confidence": confidence} if confidence != "0.95" else {}
         terminal.show_next(planned, planned.cost, ["release", study, sql], {**terms, **places, **others})
 
@@ -171,9 +180,14 @@ def release(
     size: option.Size = None,
     weight: option.Weight = None,
     output: option.Outputs = None,
+    title: option.Title = None,
+    caption: option.Caption = None,
+    decimals: option.Decimals = None,
+    bom: option.Bom = False,
     force: option.Force = False,
     request_id: option.RequestId = None,
     analyst: option.Analyst = None,
+    sign: option.Sign = None,
     ledger: option.LedgerPlace = None,
     anchor: option.Anchor = None,
     as_json: option.AsJson = False,
@@ -184,18 +198,25 @@ def release(
 
     terms = {"epsilon": epsilon, "within": within, "size": size, "weight": weight, "simultaneous": simultaneous}
     with spending_nothing():
-        outputs.refuse_unusable(output or ())
+        outputs.refuse_unusable(output or (), bom=bom)
         opened = open_study(study, ledger, anchor)
         outputs.refuse_taken(output or (), force=force, kept=opened.kept)
         planned = _plan(opened, sql, {**terms, "confidence": confidence})
+        outputs.refuse_long(output or (), planned.cells)
+        digits = outputs.decimals_of(decimals, [name for name, _ in planned.query.outputs])
         is_repeat = request_id is not None and opened.ledger.entry(request_id, study=opened.name) is not None
         is_repeat = is_repeat or not planned.cost  # it is public, or a table of a report
+        records = [Path(file).with_suffix(".release.json") for file in output or ()]
+        proof.refuse_unsigned(planned, records, sign, force, output or ())
     answer = released(opened, planned.release, request_id=request_id, analyst=analyst)
-    saved = watched(lambda: outputs.save(answer, output or (), force=force), "saving")
+    look = {"title": title, "caption": caption, "decimals": digits}
+    saved = watched(lambda: outputs.save(answer, output or (), bom=bom, force=force, **look), "saving")
+    saved += proof.signed(answer, saved, sign, force)
     if as_json:
         terminal.say_json({**terminal.answer_as_json(answer), "saved": [str(file) for file in saved]})
         return
-    terminal.show_answer(answer, outputs.receipt(answer, opened, ledger=ledger, known=is_repeat, saved=saved))
+    receipt = outputs.receipt(answer, opened, known=is_repeat, saved=saved)
+    terminal.show_answer(answer, receipt, digits)
 
 
 @app.command()
@@ -234,16 +255,20 @@ def noise(
 @app.command()
 def figure(
     name: Annotated[str | None, typer.Argument(help="Without it: which there are.")] = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help=".svg .png .html .json.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="For slide, error, response, together.")] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help=".svg .png .html .json; a folder with --all.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All of a lecture, light and dark, SVG and PNG.")] = False,
+    epsilon: Annotated[str | None, typer.Option(help="For slide, error, largest, response, together.")] = None,
     sensitivity: Annotated[str | None, typer.Option(help="For slide.")] = None,
     scale: Annotated[list[str] | None, typer.Option(help="For densities; repeatable.")] = None,
     law: Annotated[str | None, typer.Option(help="For slide: continuous or discrete.")] = None,
     n: Annotated[int | None, typer.Option(help="People, for error.")] = None,
     bounds: Annotated[str | None, typer.Option(metavar="LOWER:UPPER", help="For error.")] = None,
-    confidence: Annotated[str | None, typer.Option(help="For error.")] = None,
+    confidence: Annotated[str | None, typer.Option(help="For error and largest.")] = None,
     largest: Annotated[str | None, typer.Option(help="The end of the axis, for response and attacker.")] = None,
     ledger: Annotated[str | None, typer.Option(help="A ledger or study.toml, for budget.")] = None,
+    anchor: option.Anchor = None,
     study: Annotated[str | None, typer.Option(help="A study of that ledger, for budget.")] = None,
     width: Annotated[int | None, typer.Option(help="In pixels.")] = None,
     force: option.Force = False,
@@ -251,14 +276,33 @@ def figure(
     """Draw a figure: how noise is spread, why it protects, what it costs. Without -o into NAME.svg."""
     from discreet.cli import outputs, terminal
 
-    if name is None:
+    if name is None and not every:
         terminal.say(*outputs.figure_names())
         return
     ends = tuple(bounds.split(":")) if bounds else None
     of_law = {"epsilon": epsilon, "sensitivity": sensitivity, "scales": scale, "law": law}
     of_error = {"n": n, "bounds": ends, "confidence": confidence, "largest": largest}
     options = {**of_law, **of_error, "study": study, "width": width}
-    terminal.say(str(outputs.draw(name, output, ledger, options, force=force)))
+    if name is None:
+        terminal.say(*outputs.draw_all(output, options, force=force))
+    elif every:
+        raise InvalidParameter(f"figure takes a name or --all, got both: {printable(name)} and --all")
+    else:
+        terminal.say(str(outputs.draw(name, output, (ledger, anchor), options, force=force)))
+
+
+@app.command()
+def explore(
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The page.")] = "explore.html",
+    force: option.Force = False,
+) -> None:
+    """Write a page to play with: ε, Δ and n as sliders, the curves, the attacker, the errors. It needs no network."""
+    from discreet.cli import terminal
+    from discreet.show import explore as page
+
+    if Path(output).suffix != ".html":
+        raise InvalidParameter(f"-o must end in .html, got {printable(Path(output).name)}")
+    terminal.say(str(page.save(output, force=force)))
 
 
 @app.command()
@@ -280,6 +324,10 @@ def verify(
         raise typer.Exit(1)
 
 
+app.command()(proof.card)
+app.command("verify-release")(proof.verify_release)
+
+
 @app.command()
 def attack(as_json: option.AsJson = False) -> None:
     """Try the known attacks, each on a naive twin and then on discreet; code 1 if one of them is not held off."""
@@ -296,8 +344,10 @@ def _plan(study: Study, sql: str, terms: dict[str, Any]) -> Plan:
     terms["weights"], terms["within"] = weights_of(terms.pop("weight") or ()), within_of(terms["within"])
     try:
         return watched(lambda: study.sql(sql, **terms), "planning")
-    except InvalidParameter as error:
-        raise InvalidParameter(str(error).replace("size=", "--size")) from None
+    except (InvalidParameter, QueryRefused) as error:
+        command = rf"discreet discover {study.name}.toml \1 --epsilon 0.1"
+        words = re.sub(r'study\.discover\("(.*)", epsilon=…\)', command, str(error))
+        raise type(error)(words.replace("size=", "--size")) from None
 
 
 if find_spec("discreet.serve") is not None:  # a part that may not be there

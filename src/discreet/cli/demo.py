@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from discreet.cli import demo_data
 from discreet.cli.terminal import rich_table
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, shorter
 from discreet.formats import left_shown, shown, with_interval
 from discreet.ledger.chain import in_epsilon
-from discreet.ledger.questions import question_text
+from discreet.ledger.questions import entry_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,14 +73,17 @@ def _clear(target: Path) -> None:
 
 
 def _counties(console: Console, study: Study, truth: pa.Table) -> Answer:
+    from rich.padding import Padding
+    from rich.text import Text
+
     _say(console, 2, "Plan first", "free: nothing is read, nothing is spent")
     plan = study.sql(COUNTIES, epsilon=1, size=150)
     console.print(f"   {COUNTIES}", style="cyan", markup=False)
-    console.print(*(f"   {line}" for line in repr(plan).splitlines()), sep="\n", markup=False)
+    console.print(Padding(Text(repr(plan)), (0, 0, 0, 3)))
     _why(
         console,
         "Δ: how far one person can move the numbers · scale: Δ/ε, the mean size of the noise ·",
-        "95 % within: how near 19 of 20 counties will be · ε: how much anyone may learn about one person",
+        "error (95 %): how near 19 of 20 counties will be · ε: how much anyone may learn about one person",
     )
     _say(console, 3, "Then release", "ε is on disk before the first row is read")
     answer = plan.release()
@@ -102,14 +105,13 @@ def _counties(console: Console, study: Study, truth: pa.Table) -> Answer:
 
 def _diagnoses(console: Console, study: Study, truth: pa.Table, target: Path) -> Answer:
     from discreet.show.figures import save
-    from discreet.show.report import write
 
     _say(console, 4, "A table to publish", f"ε = 0.5, with a figure and a report: {target}/report.html")
     answer = study.sql(DIAGNOSES, epsilon="0.5").release()
     _compare(console, "diagnosis", answer.rows, _exact(truth, "diagnosis"))
     _why(console, "Large groups are nearly exact: the noise is the same for 100 people and for 100,000.")
     save(answer.figure(), target / "diagnoses.png")
-    write(answer, target / "report.html", title="Visits by diagnosis")
+    answer.save(target / "report.html", title="Visits by diagnosis")
     return answer
 
 
@@ -134,19 +136,19 @@ def _attacker(console: Console) -> None:
     _why(
         console,
         f"Theory allows e^ε/(1+e^ε) = {first.allowed:.1%} at ε = {_ATTACKED} to anyone, whatever they know; "
-        f"52.5 % at 0.1. ({first.trials:,} tries: ± 1 %.)",
+        "52.5 % at 0.1.",
+        f"({first.trials:,} tries: ± 1 %.)",
     )
 
 
 def _ledger(console: Console, study: Study) -> None:
     _say(console, 6, "The ledger", "what was spent, on what; the same question again is free")
-    rows = []
-    for entry in study.ledger.entries(study.name):
-        if entry.kind == "spend":
-            question = question_text(entry.query)
-            short = question if len(question) <= _LONG else f"{question[: _LONG - 1]}…"
-            rows.append([str(entry.number), shown(in_epsilon(entry.amount)), short])
-    _table(console, ["entry", "ε", "question, as the ledger knows it"], rows, left=3)
+    rows = [
+        [str(entry.number), shown(in_epsilon(entry.amount)), shorter(entry_text(entry), _LONG)]
+        for entry in study.ledger.entries(study.name)
+        if entry.kind == "spend"
+    ]
+    _table(console, ["entry", "ε", "question, as it was typed"], rows, left=3)
     _why(
         console,
         f"ε {shown(study.spent)} of {shown(study.policy.epsilon)} is spent, {left_shown(study.remaining)} is left. "

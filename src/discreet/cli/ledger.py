@@ -1,4 +1,4 @@
-"""Commands on ledgers, for the custodian: show, verify, export, allot."""
+"""Commands on ledgers, for the custodian: what was spent, that it is whole, all of it in a file, and shares."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.options import TYPER, Anchor, AnyLedger, AsJson, Force, Output
+from discreet.cli.options import TYPER, Anchor, AnyLedger, AsJson, Force, LedgerPlace, Output
 from discreet.errors import InvalidParameter, printable
 from discreet.parameters import quote
 
@@ -20,30 +20,38 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from discreet.ledger.ledger import Ledger
+    from discreet.ledger.place import Place
 
-app = typer.Typer(help="Look at what was spent, check it, and give analysts their share.", **TYPER)
+app = typer.Typer(help="Look at what was spent, check it, back it up, and give analysts their share.", **TYPER)
 
 _FORMS = ("jsonl", "json", "csv")
 
 
 @app.command("show")
-def show(ledger: AnyLedger, anchor: Anchor = None, as_json: AsJson = False) -> None:
+def show(
+    ledger: AnyLedger,
+    analyst: Annotated[str | None, typer.Option(help="Only what this analyst was given and has asked.")] = None,
+    place: LedgerPlace = None,
+    anchor: Anchor = None,
+    as_json: AsJson = False,
+) -> None:
     """Show what every study has spent, and on what."""
     from discreet.cli import terminal
 
-    with open_ledger(ledger, anchor) as book:
+    with open_ledger(ledger, place, anchor) as book:
+        studies = book.studies() if analyst is None else _studies_of(book, analyst)
         if as_json:
-            terminal.say_json(terminal.ledger_as_json(book, book.studies()))
+            terminal.say_json(terminal.ledger_as_json(book, studies, analyst))
         else:
-            terminal.show_ledger(book, book.studies())
+            terminal.show_ledger(book, studies, analyst)
 
 
 @app.command("verify")
-def verify(ledger: AnyLedger, anchor: Anchor = None, as_json: AsJson = False) -> None:
+def verify(ledger: AnyLedger, place: LedgerPlace = None, anchor: Anchor = None, as_json: AsJson = False) -> None:
     """Walk along the whole chain, and say how many entries it has; a damaged ledger is refused with code 4."""
     from discreet.cli import terminal
 
-    with open_ledger(ledger, anchor) as book:
+    with open_ledger(ledger, place, anchor) as book:
         entries, studies = book.verify(), book.studies()
         if as_json:
             terminal.say_json({"entries": entries, "studies": studies, "whole": True})
@@ -54,6 +62,7 @@ def verify(ledger: AnyLedger, anchor: Anchor = None, as_json: AsJson = False) ->
 @app.command("export")
 def export_command(
     ledger: AnyLedger,
+    place: LedgerPlace = None,
     anchor: Anchor = None,
     output: Output = None,
     form: Annotated[str | None, typer.Option("--format", help="jsonl, json or csv.")] = None,
@@ -63,7 +72,7 @@ def export_command(
     form = form or (Path(output).suffix[1:] if output is not None and Path(output).suffix else "jsonl")
     if form not in _FORMS:
         raise InvalidParameter(f"--format must be {', '.join(_FORMS)}, got {quote(form)}")
-    with open_ledger(ledger, anchor) as book:
+    with open_ledger(ledger, place, anchor) as book:
         export(book, output, form, force=force)
 
 
@@ -73,33 +82,59 @@ def allot(
     analyst: Annotated[str, typer.Argument(help="Who may spend it.")],
     epsilon: Annotated[str, typer.Argument(help="Up to so much in all, of what the study has.")],
     study: Annotated[str | None, typer.Option(help="The study, if the ledger has several.")] = None,
+    place: LedgerPlace = None,
     anchor: Anchor = None,
 ) -> None:
     """Let an analyst spend up to so much; a later call sets a new limit."""
     from discreet.cli import terminal
 
-    with open_ledger(ledger, anchor) as book:
+    with open_ledger(ledger, place, anchor) as book:
         studies = book.studies()
-        name = studies[0] if study is None and len(studies) == 1 else study
+        own = place_named(ledger, place, anchor).study
+        name = study or (studies[0] if len(studies) == 1 else own)
         if name not in studies:
             raise InvalidParameter(f"--study must be one of {', '.join(studies)}, got {quote(study)}")
         book.allot(analyst, epsilon, study=name)
         terminal.say(f"{analyst} may spend up to ε {epsilon} of {name}")
 
 
-def open_ledger(where: str, anchor: str | None = None) -> Ledger:
-    """The ledger at this path or address, or beside this study.toml, opened and checked; none is made."""
+def open_ledger(where: str, place: str | None = None, anchor: str | None = None) -> Ledger:
+    """The ledger of a study.toml, or at a path or address, opened and checked; none is made."""
     from discreet.ledger.ledger import Ledger
 
-    name, of_study = Path(where).name, where.endswith(".toml")
-    if of_study and not Path(where).is_file():
-        raise InvalidParameter(f"there is no such study: {name}")
-    location = str(Path(where).with_suffix(".ledger")) if of_study else where
-    if "://" not in location and not Path(location).exists() and not Path(f"{location}.anchor").exists():
-        if of_study:
-            raise InvalidParameter(f"{name} has no ledger yet; the first plan makes it: discreet plan {where} …")
+    location = place_named(where, place, anchor)
+    if location.is_new:
+        name = Path(location.where).name
+        if where.endswith(".toml"):
+            raise InvalidParameter(
+                f"{Path(where).name} has no ledger yet; the first plan makes it: discreet plan {where} …"
+            )
         raise InvalidParameter(f"there is no ledger {name} here: name it, or its study.toml")
-    return Ledger.open(location, anchor=anchor)
+    location.refuse_missing_anchor()
+    return Ledger.open(location.where, anchor=location.anchor)
+
+
+def place_named(where: str, place: str | None, anchor: str | None) -> Place:
+    """Where the ledger of a study.toml is, or the one that is named itself."""
+    from discreet.ledger.place import Place, place_of, places
+
+    if where.endswith(".toml"):
+        if not Path(where).is_file():
+            raise InvalidParameter(f"there is no such study: {Path(where).name}")
+        location = place_of(Path(where), ledger=place, anchor=anchor)
+    elif place is not None:
+        raise InvalidParameter("--ledger names the ledger of a study.toml: name one ledger, not two")
+    else:
+        location = Place(where=where, anchor=anchor)
+    places(location.where, location.anchor)  # refuses what cannot be one, before it is quoted
+    return location
+
+
+def _studies_of(ledger: Ledger, analyst: str) -> list[str]:
+    studies = [name for name in ledger.studies() if ledger.total(name, analyst=analyst)]
+    if not studies:
+        raise InvalidParameter(f"--analyst must be one who has a share, got {quote(analyst)}")
+    return studies
 
 
 def export(ledger: Ledger, output: str | None, form: str, *, force: bool = False) -> None:

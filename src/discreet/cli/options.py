@@ -16,16 +16,25 @@ Within = Annotated[list[str] | None, typer.Option(metavar="[NAME=]N", help=_NEAR
 Confidence = Annotated[str, typer.Option(help="How often an interval holds.")]
 Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")]
 Size = Annotated[int | None, typer.Option(help="Rows of a group that errors are shown for.")]
+Sign = Annotated[str | None, typer.Option(metavar="KEY", help="Sign the files with a key of discreet keys new.")]
 Weight = Annotated[
     list[str] | None, typer.Option(metavar="NAME=N", help="How much the error of a column weighs; repeatable.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-LedgerPlace = Annotated[str | None, typer.Option("--ledger", help="A ledger elsewhere: a file, or postgresql://….")]
-Anchor = Annotated[str | None, typer.Option(help="The anchor of a ledger on PostgreSQL: a file on this machine.")]
+LedgerPlace = Annotated[
+    str | None, typer.Option("--ledger", help="A ledger elsewhere: a file, or postgresql://…; else DISCREET_LEDGER.")
+]
+Anchor = Annotated[str | None, typer.Option(help="The ledger's anchor: a file on this machine; else DISCREET_ANCHOR.")]
 Analyst = Annotated[str | None, typer.Option(help="Whose share it is charged to.")]
 RequestId = Annotated[str | None, typer.Option(help="A name for this request: repeated, it is free.")]
-AnyLedger = Annotated[str, typer.Argument(metavar="LEDGER", help="A ledger, or the study.toml that it lies beside.")]
-_FILES = "A table: .csv .json .parquet; a figure: .png .svg; a report: .html; repeatable."
+AnyLedger = Annotated[str, typer.Argument(metavar="LEDGER", help="A study.toml, or its ledger.")]
+_FILES = "A table: .csv .xlsx .json .parquet; to read: .html .md .txt; a figure: .png .svg; repeatable."
 Outputs = Annotated[list[str] | None, typer.Option("--output", "-o", metavar="FILE", help=_FILES)]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there; never the study's own.")]
+Title = Annotated[str | None, typer.Option(help="What stands above it.")]
+Caption = Annotated[str | None, typer.Option(help="A sentence below the title.")]
+_DIGITS = "Decimals of numbers that are not whole; without it two digits of the error."
+Bom = Annotated[bool, typer.Option("--bom", help="Mark .csv as UTF-8, as some spreadsheets need it.")]
+Decimals = Annotated[list[str] | None, typer.Option(metavar="[NAME=]N", help=f"{_DIGITS} Repeatable.")]
+OneDecimals = Annotated[int | None, typer.Option("--decimals", metavar="N", help=_DIGITS)]
 Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to.")]

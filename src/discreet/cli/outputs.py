@@ -16,23 +16,38 @@ from discreet.parameters import quote
 
 if TYPE_CHECKING:
     from discreet.release.answer import Answer
+    from discreet.release.profiles.profile import Profile
     from discreet.release.reports.report import Report
     from discreet.release.study import Study
 
-_TABLES = (".csv", ".json", ".parquet")
-_PICTURES = (".png", ".svg", ".html")
+_PICTURES = (".png", ".svg")
 
 
-def refuse_unusable(files: Iterable[str]) -> None:
-    for file in files:
-        path = Path(file)
-        if path.suffix not in (*_TABLES, *_PICTURES):
-            raise InvalidParameter(f"-o must end in {', '.join((*_TABLES, *_PICTURES))}, got {quote(path.name)}")
-        if path.suffix in _PICTURES:
+def refuse_unusable(files: Iterable[str], *, bom: bool) -> None:
+    from discreet.show import publish
+
+    for file in map(Path, files):
+        if file.suffix in _PICTURES:
             from discreet.show.figures import theme
 
             theme.converter()
             theme.altair()
+        elif file.suffix not in publish.SUFFIXES:
+            suffixes = ", ".join((*publish.SUFFIXES, *_PICTURES))
+            raise InvalidParameter(f"-o must end in {suffixes}, got {quote(file.name)}")
+        else:
+            publish.refuse(file)
+    if bom and not any(Path(file).suffix == ".csv" for file in files):
+        raise InvalidParameter("--bom marks a .csv file: name one with -o, or leave it out")
+
+
+def refuse_long(files: Iterable[str], rows: int) -> None:
+    """Refuse a spreadsheet that does not take so many rows."""
+    from discreet.show import spreadsheet
+
+    for file in map(Path, files):
+        if file.suffix == ".xlsx":
+            spreadsheet.refuse_long(file.name, rows)
 
 
 def refuse_taken(files: Sequence[str], *, force: bool, kept: Kept) -> None:
@@ -45,17 +60,13 @@ def refuse_taken(files: Sequence[str], *, force: bool, kept: Kept) -> None:
         raise InvalidParameter("each -o must be a file of its own")
 
 
-def save(answer: Answer, files: Sequence[str], *, force: bool = False) -> list[Path]:
+def save(answer: Answer, files: Sequence[str], *, bom: bool, force: bool = False, **look: Any) -> list[Path]:
     """The files that were written: the answer in each format, and its record beside it."""
     paths: list[Path] = []
     try:
         for file in files:
-            if Path(file).suffix in _TABLES:
-                paths.append(answer.save(file, force=force))
-            elif Path(file).suffix == ".html":
-                from discreet.show import report
-
-                paths.append(report.write(answer, file, force=force))
+            if (suffix := Path(file).suffix) not in _PICTURES:
+                paths.append(answer.save(file, bom=bom and suffix == ".csv", force=force, **look))
             else:
                 from discreet.show import figures
 
@@ -71,17 +82,15 @@ def save(answer: Answer, files: Sequence[str], *, force: bool = False) -> list[P
     return list(dict.fromkeys(paths))
 
 
-def receipt(
-    answer: Answer | Report, study: Study, *, ledger: str | None, known: bool, saved: Iterable[Path] = ()
-) -> str:
-    """What was spent, what is left, and where it is written down; `ledger` is its place, if it was named."""
-    ledger_name = "the ledger" if ledger and "://" in ledger else Path(ledger or f"{study.name}.ledger").name
+def receipt(answer: Answer | Report | Profile, study: Study, *, known: bool, saved: Iterable[Path] = ()) -> str:
+    """What was spent, what is left, and where it is written down."""
+    ledger_name = "the ledger" if len(study.ledger.files) == 1 else study.ledger.files[0].name
     entry = study.ledger.entry(answer.entry, study=study.name) if answer.epsilon else None
     cost = Fraction(0) if entry is None or entry.kind == "repeat" or known else answer.epsilon
     where = f" (entry {entry.number:,} of {ledger_name})" if entry is not None else ""
     free = ", asked before" if answer.epsilon and not cost else ""
     names = ", ".join(dict.fromkeys(file.name for file in saved))
-    beside = f" {budgets(study.name, study.siblings)}" if study.siblings else ""
+    beside = f" {budgets(study.file_name, study.siblings)}" if study.siblings else ""
     spent = f"ε {shown(cost)} spent{free}, {left_shown(answer.remaining)} left{where}.{beside}"
     return f"{spent} Saved {names}" if names else spent
 
@@ -95,6 +104,23 @@ def within_of(texts: list[str] | None) -> str | dict[str, str] | None:
     if any("=" not in text for text in texts):
         raise InvalidParameter("--within must be one number, or be written as column=50 each time")
     return {name: error for name, _, error in (text.rpartition("=") for text in texts)}
+
+
+def decimals_of(texts: list[str] | None, columns: Sequence[str]) -> int | dict[str, int] | None:
+    """The decimals of all numbers, or by column; what is none of both is refused."""
+    from discreet.release.answer import decimals_by
+
+    given: Any = {name: _whole(digits) for name, _, digits in (text.rpartition("=") for text in texts or ())} or None
+    if given is not None and "" in given:
+        if len(given) > 1:
+            raise InvalidParameter("--decimals must be one number, or be written as column=1 each time")
+        given = given[""]
+    decimals_by(columns, given)
+    return given  # type: ignore[no-any-return]
+
+
+def _whole(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else text
 
 
 def weights_of(texts: Iterable[str]) -> dict[str, str]:
@@ -111,10 +137,14 @@ def figure_names() -> list[str]:
     from discreet.show import figures
 
     names = {name: (maker.__doc__ or "").splitlines()[0] for name, maker in figures.NAMES.items() if name != "release"}
-    return [f"{name:<10} {what}" for name, what in names.items()]
+    return [f"{name:<11} {what}" for name, what in names.items()]
 
 
-def draw(name: str, output: str | None, ledger: str | None, options: dict[str, Any], *, force: bool = False) -> Path:
+def draw(
+    name: str, output: str | None, place: tuple[str | None, str | None], options: dict[str, Any], *, force: bool = False
+) -> Path:
+    """The figure of this name in a file; a place is that of a ledger and its anchor."""
+    ledger, anchor = place
     from discreet.cli import ledger as ledgers
     from discreet.show import figures
 
@@ -132,6 +162,16 @@ def draw(name: str, output: str | None, ledger: str | None, options: dict[str, A
         options["largest"] = int(largest)
     if ledger is None:
         return figures.save(figures.make(name, **options), target, force=force)
-    with ledgers.open_ledger(ledger) as book:
+    with ledgers.open_ledger(ledger, anchor=anchor) as book:
         chart = figures.make(name, ledger=book, **options)
         return figures.save(chart, target, force=force, kept=kept_files([ledger, *book.files]))
+
+
+def draw_all(folder: str | None, options: dict[str, Any], *, force: bool = False) -> list[str]:
+    """The figures of a lecture, with the options of the course; the paths of the files."""
+    from discreet.show.figures.slides import save_all
+
+    width = options.pop("width")
+    if any(value is not None for value in options.values()):
+        raise InvalidParameter("--all draws the figures of the course as they are: it takes -o, --width and --force")
+    return [str(file) for file in save_all(folder or "slides", width=width, force=force)]

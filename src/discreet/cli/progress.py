@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import DiscreetError
@@ -62,12 +61,9 @@ def watched(work: Callable[[], Result], doing: str, engine: Any = None) -> Resul
 
 def open_study(policy: str, ledger: str | None, anchor: str | None) -> Study:
     """The study of a policy, with its own ledger or with another."""
-    from discreet.ledger.ledger import Ledger
     from discreet.release.study import open as opened
 
-    remote = ledger is not None and "://" in ledger
-    where = Ledger.open(ledger, anchor=anchor, study=Path(policy).stem) if ledger is not None and remote else ledger
-    return watched(lambda: opened(policy, ledger=where), "opening")
+    return watched(lambda: opened(policy, ledger=ledger, anchor=anchor), "opening")
 
 
 def released(

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.options import TYPER, Analyst, Anchor, AsJson, Force, LedgerPlace, RequestId
+from discreet.cli.options import (
+    TYPER,
+    Analyst,
+    Anchor,
+    AsJson,
+    Bom,
+    Caption,
+    Force,
+    LedgerPlace,
+    OneDecimals,
+    RequestId,
+    Sign,
+    Title,
+)
 from discreet.errors import DiscreetError, EngineFailed
 
 if TYPE_CHECKING:
@@ -17,7 +30,8 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Plan and publish tables that are measured together, from a file.", **TYPER)
 
 ReportPath = Annotated[str, typer.Argument(metavar="REPORT", help="The tables, and their study: report.toml.")]
-Folder = Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help="Where to; it is made if not there.")]
+_WHERE = "A folder, which is made if it is not there; or one file: .xlsx .html .md .txt."
+Folder = Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help=_WHERE)]
 
 
 @app.command("plan")
@@ -25,6 +39,7 @@ def plan(report: ReportPath, ledger: LedgerPlace = None, anchor: Anchor = None, 
     """Show what all tables cost together and how near each will be, also if asked one by one. It is free."""
     from discreet.cli import terminal
     from discreet.cli.progress import spending_nothing
+    from discreet.ledger.place import without_secrets
     from discreet.show.json import report_plan_json
 
     with spending_nothing():
@@ -33,7 +48,7 @@ def plan(report: ReportPath, ledger: LedgerPlace = None, anchor: Anchor = None, 
             terminal.say_json(report_plan_json(planned))
             return
         terminal.show_report_plan(planned)
-        places = {"ledger": terminal.without_secrets(ledger), "anchor": anchor}
+        places = {"ledger": without_secrets(ledger), "anchor": anchor}
         folder = f"{Path(report).stem}/"
         terminal.show_next(planned, planned.epsilon, ["report", "release", report, "-o", folder], places)
 
@@ -42,32 +57,44 @@ def plan(report: ReportPath, ledger: LedgerPlace = None, anchor: Anchor = None, 
 def release(
     report: ReportPath,
     output: Folder,
+    title: Title = None,
+    caption: Caption = None,
+    decimals: OneDecimals = None,
+    bom: Bom = False,
     force: Force = False,
     request_id: RequestId = None,
     analyst: Analyst = None,
+    sign: Sign = None,
     ledger: LedgerPlace = None,
     anchor: Anchor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Spend ε once, then write all tables as CSV and Parquet, a page and the record. Asked again, it is free."""
+    """Spend ε once, then write all tables as CSV and Parquet, a page and the record. Asked again, it is free.
+
+    What --title, --caption and --decimals say takes the place of what the file says.
+    """
     from discreet.cli import outputs, terminal
     from discreet.cli.progress import released, spending_nothing, watched
+    from discreet.cli.proof import refuse_unsigned, signed
     from discreet.release.plan import REPORTS
-    from discreet.show.tables import refuse_taken
+    from discreet.show.tables import record_file, refuse_taken
 
     with spending_nothing():
         planned = _planned(report, ledger, anchor)
-        refuse_taken(planned, output, force=force)
+        refuse_taken(planned, output, bom=bom, decimals=decimals, force=force)
         study = planned.study
+        refuse_unsigned(planned, [record_file(planned, Path(output))], sign, force)
         known = request_id is not None and study.ledger.entry(REPORTS + request_id, study=study.name) is not None
     tables = released(study, planned.release, request_id=request_id, analyst=analyst, kind=REPORTS)
-    files = watched(lambda: _saved(tables, output, force), "saving")
+    look = {"title": title, "caption": caption, "decimals": decimals, "bom": bom}
+    files = watched(lambda: _saved(tables, output, force, look), "saving")
+    files += signed(tables, files, sign, force)
     if as_json:
         named = {name: terminal.answer_as_json(answer)["columns"] for name, answer in tables.tables.items()}
         more = {"left": str(tables.remaining), "entry": tables.entry, "record": tables.record}
         terminal.say_json({"tables": named, **more, "saved": list(map(str, files))})
         return
-    terminal.say(f"{outputs.receipt(tables, study, ledger=ledger, known=known)} {_written(tables, files)}")
+    terminal.say(f"{outputs.receipt(tables, study, known=known)} {_written(tables, files)}")
 
 
 def _planned(report: str, ledger: str | None, anchor: str | None) -> ReportPlan:
@@ -79,9 +106,9 @@ def _planned(report: str, ledger: str | None, anchor: str | None) -> ReportPlan:
     return watched(lambda: study.report(file.tables, **file.terms), "planning")
 
 
-def _saved(report: Report, folder: str, force: bool) -> list[Path]:
+def _saved(report: Report, folder: str, force: bool, look: dict[str, Any]) -> list[Path]:
     try:
-        return [Path(file) for file in report.save(folder, force=force)]
+        return [Path(file) for file in report.save(folder, force=force, **look)]
     except (DiscreetError, OSError) as error:
         why = str(error.strerror if isinstance(error, OSError) else error)
         raise EngineFailed(
@@ -93,5 +120,7 @@ def _written(report: Report, files: list[Path]) -> str:
     """What was written, in a few words."""
     page, *others = files
     many = len(report.tables)
+    if page.name != "index.html":
+        return f"Wrote {', '.join(map(str, files))}"
     names = [file.name for file in others[2 * many :]]
     return f"Wrote {page}, {many} {'table' if many == 1 else 'tables'} as CSV and Parquet, {', '.join(names)}"

@@ -23,17 +23,18 @@ from discreet.ask.siblings import budgets
 from discreet.errors import one_line
 from discreet.formats import MOST_ROWS, left_shown, shortened, shown
 from discreet.ledger.chain import in_epsilon
-from discreet.ledger.questions import question_text
-from discreet.release.answer import Answer, columns_json
+from discreet.ledger.questions import entry_text
+from discreet.release.answer import Answer, Decimals, columns_json
 from discreet.show.json import measured_text, plan_json
 
 if TYPE_CHECKING:
+    from discreet.ledger.chain import Entry
     from discreet.ledger.ledger import Ledger
     from discreet.release.plan import Plan
     from discreet.release.reports.plan import ReportPlan
 
-_ENTRIES = 10_000
-"""The last entries of a ledger, among which a question is looked for."""
+_ALL = 2**31
+"""More entries than a ledger has."""
 
 _PIPE = 100_000
 """Columns of a line that is not on a terminal: nothing is cut there."""
@@ -67,7 +68,7 @@ def plain_json(value: Any, **options: Any) -> str:
 
 
 def show_plan(plan: Plan) -> None:
-    _show_priced(plan, (1, 2), [" · ".join(plan.notes)] if plan.notes else [], plan.warnings)
+    _show_priced(plan, (1, 2), [" ".join(plan.notes)] if plan.notes else [], plan.warnings)
 
 
 def show_report_plan(plan: ReportPlan) -> None:
@@ -81,34 +82,25 @@ def _show_priced(
     say(plan.summary)
     show_table(headings, rows, right=right)
     say(*notes, style="dim")
-    say(*warnings, *[budgets(plan.study.name, plan.study.siblings)] if plan.study.siblings else [], style="yellow")
+    say(*warnings, *[budgets(plan.study.file_name, plan.study.siblings)] if plan.study.siblings else [], style="yellow")
 
 
 def show_next(plan: Plan | ReportPlan, cost: Fraction, words: Sequence[str], options: Mapping[str, Any]) -> None:
     """Print how to release a plan: the command to copy, of these words and options, or that it would be refused."""
     left = plan.study.remaining
-    if cost > left:
-        entries = plan.study.ledger.recent(plan.study.name, last=_ENTRIES)  # of whatever version of the data
-        if not any((entry.query, entry.epsilon) == (plan.canonical, str(plan.epsilon)) for entry in entries):
-            say(f"Nothing was spent. It would be refused: only {left_shown(left)} is left.", style="yellow")
-            return
-        say("It was asked before: while the data is the same, its answer is free.", style="dim")
+    if cost > left and not plan.asked_before:
+        say(f"Nothing was spent. It would be refused: only {left_shown(left)} is left.", style="yellow")
+        return
     say("Nothing was spent. Release it with:", style="dim")
+    say_command(words, options)
+
+
+def say_command(words: Sequence[str], options: Mapping[str, Any]) -> None:
+    """Print a command to copy."""
     command = " ".join(map(_word, ["discreet", *words, *_flags(options)]))
     whole = all(letter.isprintable() or letter == "\n" for letter in command)
     # a terminal wraps it by itself: a new line of ours would be copied
-    console().print(Text(command if whole else "discreet release …"), soft_wrap=True)
-
-
-def without_secrets(ledger: str | None) -> str | None:
-    """The path or address of a ledger without what may be a password.
-
-    >>> without_secrets("a.ledger"), without_secrets("postgresql://me@h/x"), without_secrets("postgresql://me:no@h/x")
-    ('a.ledger', 'postgresql://me@h/x', 'postgresql://…')
-    """
-    scheme, mark, address = (ledger or "").partition("://")
-    secret = mark and ("?" in address or ":" in address.rpartition("@")[0])
-    return f"{scheme}://…" if secret else ledger
+    console().print(Text(command if whole else one_line(f"discreet {words[0]} …")), soft_wrap=True)
 
 
 def _word(text: str) -> str:
@@ -134,6 +126,7 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
     return {
         "rows": same["cells"],
         "epsilon": same["cost"],
+        "asked_before": same["asked_before"],
         "total": str(policy.epsilon),
         "left": str(left),
         "left_after": str(left - plan.cost),
@@ -149,9 +142,9 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
     }
 
 
-def show_answer(answer: Answer, receipt: str) -> None:
+def show_answer(answer: Answer, receipt: str, decimals: Decimals = None) -> None:
     """Print released numbers, each with what it is within, and what was paid for them."""
-    show_table(answer.columns, answer.cells, most=MOST_ROWS)
+    show_table(answer.columns, answer.shown(decimals), most=MOST_ROWS)
     record = answer.record
     together = ", all together" if record["simultaneous"] else ""
     say(f"± at {float(Fraction(record['confidence'])) * 100:g} %{together} · {record['neighbors']}", style="dim")
@@ -163,52 +156,73 @@ def answer_as_json(answer: Answer) -> dict[str, Any]:
     return {"columns": columns_json(answer), "left": left, "entry": answer.entry, "record": answer.full_record}
 
 
-def show_ledger(ledger: Ledger, studies: Iterable[str]) -> None:
+def show_ledger(ledger: Ledger, studies: Iterable[str], analyst: str | None = None) -> None:
+    """Print what was spent, and on what; of one analyst, their share and what they asked."""
     for study in studies:
-        total, spent, left = ledger.total(study), ledger.spent(study), ledger.remaining(study)
-        say(f"{study}: ε {shown(spent)} of {shown(total)} spent, {left_shown(left)} left", style="bold")
+        total, spent, left = (of(study, analyst=analyst) for of in (ledger.total, ledger.spent, ledger.remaining))
+        whose = study if analyst is None else f"{analyst} in {study}"
+        say(f"{whose}: ε {shown(spent)} of {shown(total)} spent, {left_shown(left)} left", style="bold")
         rows = []
-        for entry in ledger.entries(study):
+        for entry in _entries(ledger, study, analyst):
             cost = shown(in_epsilon(entry.amount)) if entry.amount or entry.kind == "repeat" else ""
-            when, who, question = entry.time[:19], entry.analyst or "", question_text(entry.query)
+            when, who, question = entry.time[:19], entry.analyst or "", entry_text(entry)
             rows.append([f"{entry.number:,}", when, entry.kind, who, cost, question])
-        show_table(["entry", "time", "what", "analyst", "ε", "question"], rows, right=(0, 4))
+        show_table(["entry", "time", "what", "analyst", "ε", "question"], rows, right=(0, 4), cut=5)
 
 
-def ledger_as_json(ledger: Ledger, studies: Iterable[str]) -> dict[str, Any]:
+def ledger_as_json(ledger: Ledger, studies: Iterable[str], analyst: str | None = None) -> dict[str, Any]:
     """The same, exactly; without the stored answers and the versions of the data, which the export has."""
     # the hashes cover the version of the data: who knows all rows but one could try the last
     hidden = ("answer", "data_version", "question", "nonce", "before", "hash")
     return {
         study: {
-            "total": str(ledger.total(study)),
-            "spent": str(ledger.spent(study)),
-            "left": str(ledger.remaining(study)),
+            "total": str(ledger.total(study, analyst=analyst)),
+            "spent": str(ledger.spent(study, analyst=analyst)),
+            "left": str(ledger.remaining(study, analyst=analyst)),
             "entries": [
                 {name: value for name, value in asdict(entry).items() if name not in hidden}
-                for entry in ledger.entries(study)
+                for entry in _entries(ledger, study, analyst)
             ],
         }
         for study in studies
     }
 
 
+def _entries(ledger: Ledger, study: str, analyst: str | None) -> list[Entry]:
+    """All entries, or those of an analyst, a repeat with the question that it repeats."""
+    return ledger.entries(study) if analyst is None else ledger.recent(study, last=_ALL, analyst=analyst)
+
+
 def rich_table(
-    cells: Sequence[Sequence[str]], *, right: Collection[int] = (), padding: PaddingDimensions = (0, 1)
+    cells: Sequence[Sequence[str]],
+    *,
+    right: Collection[int] = (),
+    cut: int | None = None,
+    padding: PaddingDimensions = (0, 1),
 ) -> Table:
-    """A table of rich; the first row has the headings, and the columns `right` are aligned to the right."""
+    """A table of rich; the first row has the headings, and the columns `right` are aligned to the right.
+
+    What does not fit into the width is folded; in the column `cut` it is left out.
+    """
     table = Table(box=None, header_style="bold", pad_edge=False, padding=padding)
     headings, *rows = [[Text(cell) for cell in row] for row in cells]
     for index, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if index in right else "left", overflow="fold")
+        overflow: Literal["fold", "ellipsis"] = "ellipsis" if index == cut else "fold"
+        justify: Literal["right", "left"] = "right" if index in right else "left"
+        table.add_column(heading, justify=justify, overflow=overflow, no_wrap=index == cut)
     for row in rows:
         table.add_row(*row)
     return table
 
 
 def show_table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] = (), most: int | None = None
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Collection[int] = (),
+    cut: int | None = None,
+    most: int | None = None,
 ) -> None:
     cells, below = shortened(headings, rows, most)
-    console().print(rich_table(cells, right=right))
+    console().print(rich_table(cells, right=right, cut=cut))
     say(*below, style="dim")

@@ -13,14 +13,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flint import arb
 
 from discreet.calibrate.ball import ball, integer_floor, nearest
 from discreet.calibrate.grid import floor_log2
 from discreet.errors import InvalidParameter
-from discreet.parameters import exact
+from discreet.parameters import Number, exact
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _HALF = Fraction(1, 2)
 
@@ -35,7 +38,7 @@ class Laplace:
 
     scale: Fraction
 
-    def __init__(self, scale: object) -> None:
+    def __init__(self, scale: Number) -> None:
         object.__setattr__(self, "scale", exact("scale", scale))
 
     @property
@@ -48,23 +51,23 @@ class Laplace:
         """√E(Z²) = √2·λ."""
         return nearest(lambda: arb(2).sqrt() * ball(self.scale))
 
-    def pdf(self, x: Any) -> Any:
+    def pdf(self, x: Number | ArrayLike) -> Any:
         """The density e^(−|x|/λ)/2λ."""
         return _each(x, lambda x: nearest(lambda: self._half(x) / ball(self.scale)), (0.0, 0.0))
 
-    def cdf(self, x: Any) -> Any:
+    def cdf(self, x: Number | ArrayLike) -> Any:
         """P(Z ≤ x)."""
         return _each(x, lambda x: self._tail(-x), (0.0, 1.0))
 
-    def sf(self, x: Any) -> Any:
+    def sf(self, x: Number | ArrayLike) -> Any:
         """P(Z > x)."""
         return _each(x, self._tail, (1.0, 0.0))
 
-    def quantile(self, p: Any) -> Any:
+    def quantile(self, p: Number | ArrayLike) -> Any:
         """The x with P(Z ≤ x) = p."""
         return _each(p, self._quantile)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: int | tuple[int, ...] | None = None) -> Any:
         """Draws from Lap(scale) rounded to a grid of about scale/2²⁰, for pictures.
 
         To release an answer use `laplace_mechanism`: adding these floats to a float would leak.
@@ -99,7 +102,7 @@ class DiscreteLaplace:
 
     scale: Fraction
 
-    def __init__(self, scale: object) -> None:
+    def __init__(self, scale: Number) -> None:
         object.__setattr__(self, "scale", exact("scale", scale))
 
     @property
@@ -112,23 +115,23 @@ class DiscreteLaplace:
         """√E(X²) = √(2q)/(1−q) = 1/(√2·sinh(1/2t))."""
         return nearest(lambda: 1 / (arb(2).sqrt() * (1 / (2 * ball(self.scale))).sinh()))
 
-    def pmf(self, k: Any) -> Any:
+    def pmf(self, k: Number | ArrayLike) -> Any:
         """P(X = k); 0 where k is no integer."""
         return _each(k, self._pmf, (0.0, 0.0))
 
-    def cdf(self, k: Any) -> Any:
+    def cdf(self, k: Number | ArrayLike) -> Any:
         """P(X ≤ k)."""
         return _each(k, lambda k: self._tail(-math.floor(k) - 1), (0.0, 1.0))
 
-    def sf(self, k: Any) -> Any:
+    def sf(self, k: Number | ArrayLike) -> Any:
         """P(X > k)."""
         return _each(k, lambda k: self._tail(math.floor(k)), (1.0, 0.0))
 
-    def quantile(self, p: Any) -> Any:
+    def quantile(self, p: Number | ArrayLike) -> Any:
         """The smallest integer k with P(X ≤ k) ≥ p."""
         return _each(p, self._quantile)
 
-    def sample(self, size: Any = None) -> Any:
+    def sample(self, size: int | tuple[int, ...] | None = None) -> Any:
         """Exact draws: one int, or an array of int64 with the shape `size`."""
         from discreet.draw.vector import sample
 

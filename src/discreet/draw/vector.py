@@ -31,20 +31,14 @@ Integers = NDArray[np.int64]
 Signed = NDArray[np.signedinteger[Any]]
 Fields = NDArray[np.uint16]
 
-BLOCK = 2**15
-"""Draws per look-up: the fields, tables and sums together stay in the caches."""
-
-_ROUND = 2**3 * BLOCK
-"""Draws after which those that are open are settled."""
+BLOCK = 2**18
+"""Draws per look-up, 5 MB: two threads wait for Python at the ends of smaller blocks, which are no faster on one."""
 
 _THREAD_SHARE = 2**18
 """A second thread is worth its start from this many draws on."""
 
-_TABLES = (4, 8)
+_BITS = (4, 8)
 """Bits of the largest scale of a top, and of the middle digit: 0.4 % of the cells of each are open then."""
-
-_ALONE = (4, 6)
-"""The same for draws without tables: shorter lists, which are made faster."""
 
 _INT32_LIMIT, _INT64_LIMIT = 22, 50
 """Below a scale of 2²² (2⁵⁰) a draw beyond int32 (int64) has a probability below e^(−511) (e^(−8191)); from 2⁵⁰ on
@@ -90,7 +84,7 @@ def draw_one(scale: Fraction, entropy: Entropy | None = None) -> int:
 
 
 def _one(scale: Fraction, entropy: Entropy) -> int:
-    return digits(scale, *_ALONE).draw(entropy.more)
+    return digits(scale, *_BITS).draw(entropy.more)
 
 
 def beyond_int64(scale: Fraction) -> bool:
@@ -118,39 +112,35 @@ def fill(out: Integers, scale: Fraction, *, entropy: Entropy | None = None, thre
 
 
 def _fill_here(out: Integers, scale: Fraction, entropy: Entropy) -> None:
-    """Overwrite `out` with exact draws: block by block, and after a round of blocks those draws that are open."""
-    tables, whole = _tables(scale), digits(scale, *_TABLES)
+    """Overwrite `out` with exact draws: block by block, those that are open last."""
+    tables, whole = _tables(scale), digits(scale, *_BITS)
     size, dtype, mask = min(out.size, BLOCK), tables[0].cells.dtype, 2**whole.low - 1
     narrowest = np.dtype(np.uint8 if mask < 2**8 else np.uint16 if mask < 2**16 else np.int64)
     sums, values, flags = np.empty(size, dtype), np.empty(size, dtype), np.empty(size, np.bool_)
     words, lowest = _room(len(tables) * size, np.uint16), _room(size if mask else 0, narrowest)
-    for first in range(0, out.size, _ROUND):
-        whole_round = out[first : first + _ROUND]
-        unsettled: list[list[tuple[NDArray[np.intp], Fields]]] = [[] for _ in tables]
-        for start in range(0, whole_round.size, BLOCK):
-            block = whole_round[start : start + BLOCK]
-            if block.size < size:
-                size = block.size
-                sums, values, flags = sums[:size], values[:size], flags[:size]
-                words, lowest = _room(len(tables) * size, np.uint16), _room(size if mask else 0, narrowest)
-            entropy.fill(words)
-            fields = words.view(np.uint16)
-            for number, table in enumerate(tables):
-                part = fields[number * size : (number + 1) * size]
-                indices, cells = table.look_up(part, values if number else sums, flags)
-                unsettled[number].append((indices + start, cells))
-            if len(tables) > 1:
-                np.bitwise_xor(sums, values, sums)
-            if mask:
-                entropy.fill(lowest)
-                uniform = lowest.view(narrowest)[:size]
-                np.bitwise_and(uniform, mask, uniform)
-                np.bitwise_xor(sums, uniform, block)
-            else:
-                np.copyto(block, sums)
-        for table, parts in zip(tables, unsettled, strict=True):
-            indices, cells = (np.concatenate(column) for column in zip(*parts, strict=True))
-            table.settle(whole_round, indices, cells, entropy)
+    for start in range(0, out.size, BLOCK):
+        block = out[start : start + BLOCK]
+        if block.size < size:
+            size = block.size
+            sums, values, flags = sums[:size], values[:size], flags[:size]
+            words, lowest = _room(len(tables) * size, np.uint16), _room(size if mask else 0, narrowest)
+        entropy.fill(words)
+        fields = words.view(np.uint16)
+        unsettled = []
+        for number, table in enumerate(tables):
+            part = fields[number * size : (number + 1) * size]
+            unsettled.append(table.look_up(part, values if number else sums, flags))
+        if len(tables) > 1:
+            np.bitwise_xor(sums, values, sums)
+        if mask:
+            entropy.fill(lowest)
+            uniform = lowest.view(narrowest)[:size]
+            np.bitwise_and(uniform, mask, uniform)
+            np.bitwise_xor(sums, uniform, block)
+        else:
+            np.copyto(block, sums)
+        for table, (indices, cells) in zip(tables, unsettled, strict=True):
+            table.settle(block, indices, cells, entropy)
 
 
 def _room(count: int, dtype: Any) -> Integers:
@@ -214,7 +204,7 @@ class _Table:
 
 @lru_cache(maxsize=8)
 def _tables(scale: Fraction) -> list[_Table]:
-    whole = digits(scale, *_TABLES)
+    whole = digits(scale, *_BITS)
     dtype: Any = np.int64 if scale.numerator >> _INT32_LIMIT >= scale.denominator else np.int32
     mark = int(np.iinfo(dtype).min)
     tops = [mark, *(whole.top_value(number) for number in range(1, 2 * whole.half)), mark]

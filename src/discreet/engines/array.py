@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from datetime import date
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,8 @@ _LETTERS |= dict.fromkeys(("halffloat", "float", "double", "null"), "f")
 _NUMBER = re.compile(NUMBER_PATTERN)
 
 Reals = NDArray[np.float64]
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -90,19 +93,31 @@ class Bins:
     """The bin of missing values, or None: they are in none."""
     even: bool
     """Whether the edges are those of `numpy.linspace`."""
+    apart: bool = False
+    """Whether missing values have a bin of their own, the last."""
 
     @property
     def number(self) -> int:
-        return int(self.edges.size) - 1
+        return int(self.edges.size) - (not self.apart)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """How many values of a column of places (`categories`) have each of so many places."""
+
+    number: int
 
 
 def column(data: Any) -> Column:
     """The column that `data` holds: one value for each unit."""
-    if isinstance(data, Column):
-        return data
+    return data if isinstance(data, Column) else safely(data, _column)
+
+
+def safely(data: Any, work: Callable[[Any], Value]) -> Value:
+    """What `work` makes of the data; whatever it raises but a refusal may be of a value, and is not told."""
     try:
         with np.errstate(all="ignore"):  # a warning would tell of a value
-            return _column(data)
+            return work(data)
     except InvalidParameter:
         raise
     except Exception:  # noqa: S110 - whatever a strange container says may be of its data: no `__context__` keeps it
@@ -119,7 +134,7 @@ def _column(data: Any) -> Column:
         return _of_numbers(array, kind, nullable=True)
     if not isinstance(data, np.ndarray) and hasattr(data, "to_numpy"):
         return _series(data)
-    array = data if isinstance(data, np.ndarray) else _as_numpy(data)
+    array = data if isinstance(data, np.ndarray) else as_numpy(data)
     return _of_numbers(array, array.dtype.kind)
 
 
@@ -128,7 +143,8 @@ def _of_numbers(array: NDArray[Any], kind: str, *, nullable: bool = False) -> Co
     if array.ndim != 1:
         raise InvalidParameter(f"the data must be one column of values, got {array.ndim} dimensions")
     if kind not in "biufO":
-        raise InvalidParameter(f"the data must be numbers, got a column of {_WORDS.get(kind, array.dtype.name)}")
+        hint = "; count the days since a public date, or use keys=" if kind == "M" else ""
+        raise InvalidParameter(f"the data must be numbers, got a column of {type_name(array)}{hint}")
     if kind == "O":
         items = array.tolist()
         values = np.array([_number(item) for item in items], np.float64)
@@ -136,13 +152,28 @@ def _of_numbers(array: NDArray[Any], kind: str, *, nullable: bool = False) -> Co
         truths = np.array([issubclass(kind, bool | np.bool_) for kind in kinds], np.bool_)
         texts = np.array([issubclass(kind, str) for kind in kinds], np.bool_)
         false = truths & (values == 0)
-        counted = ~false & (texts | ~np.isnan(values))
+        counted = ~false & (texts | ~np.isnan(values) | _dates(items, kinds))
         return Column(values=values, whole=False, truth=False, nullable=True, counted=counted)
     values = array.astype(np.float64) if array.dtype == object else array  # None becomes NaN
     return Column(values=values, whole=kind in "biu", truth=kind == "b", nullable=nullable or kind == "f")
 
 
-def fetch(data: Column, measures: tuple[Measure | Bins, ...]) -> Exact[list[list[Any]]]:
+def type_name(array: NDArray[Any]) -> str:
+    """The type of an array as a refusal calls it; it has no length, which would be that of the longest value."""
+    return _WORDS.get(array.dtype.kind, array.dtype.name)
+
+
+def _dates(items: list[Any], kinds: list[type]) -> NDArray[np.bool_]:
+    """Which items are dates, times or UUIDs that are there."""
+    dates = np.array([issubclass(kind, date | np.datetime64) or kind.__name__ == "UUID" for kind in kinds], np.bool_)
+    if dates.any():
+        from discreet.engines.frames import text_of
+
+        dates[dates] = [text_of(items[at]) is not None for at in np.flatnonzero(dates)]
+    return dates
+
+
+def fetch(data: Column, measures: tuple[Measure | Bins | Listed, ...]) -> Exact[list[list[Any]]]:
     """For each measure of a design, a list of its one group, or of its bins; see `base.Engine`."""
     match measures:
         case (Rows(),):
@@ -150,7 +181,11 @@ def fetch(data: Column, measures: tuple[Measure | Bins, ...]) -> Exact[list[list
         case (Cells(value),):
             return counts(data, value.grid, value.missing).map(lambda cells: [[cells]])
         case (Bins() as bins,):
-            return binned(data, bins.edges, bins.missing, even=bins.even).map(lambda cells: [cells])  # type: ignore[list-item]
+            counted = binned(data, bins.edges, bins.missing, even=bins.even, apart=bins.apart)
+            return counted.map(lambda cells: [cells])  # type: ignore[list-item]
+        case (Listed(number),):
+            places = data.values[data.values >= 0]
+            return Exact([np.bincount(places, minlength=number)])  # type: ignore[list-item]
         case (Present(value), Total(), *more):
             return moments(data, value.grid, value.missing, squares=bool(more)).map(lambda sums: [[n] for n in sums])
     raise TypeError("a column in memory has no such measures")
@@ -198,10 +233,13 @@ def counts(data: Column, grid: ValueGrid, missing: int | None) -> Exact[NDArray[
     return Exact(cells)
 
 
-def binned(data: Column, edges: Reals, missing: int | None, *, even: bool) -> Exact[NDArray[np.int64]]:
+def binned(
+    data: Column, edges: Reals, missing: int | None, *, even: bool, apart: bool = False
+) -> Exact[NDArray[np.int64]]:
     """How many values lie in each bin [edge, next edge); what lies outside counts in the first or the last bin.
 
-    With `even` the edges are those of `numpy.linspace`. Missing values are in the bin `missing`, or in none.
+    With `even` the edges are those of `numpy.linspace`. Missing values are in the bin `missing`, or in none, or
+    `apart`: in a bin of their own, the last.
     """
     bins = edges.size - 1
     with np.errstate(all="ignore"):
@@ -216,7 +254,7 @@ def binned(data: Column, edges: Reals, missing: int | None, *, even: bool) -> Ex
             if nan.any():
                 index[nan] = bins if missing is None else missing
             cells += np.bincount(index, minlength=bins + 1)
-    return Exact(cells[:bins])
+    return Exact(cells if apart else cells[:bins])
 
 
 def sorted_steps(data: Column, grid: ValueGrid, missing: int | None) -> Exact[NDArray[np.int64]]:
@@ -271,7 +309,7 @@ def _even_bins(block: Reals, edges: Reals, per_unit: float) -> NDArray[np.int64]
     return index
 
 
-def _as_numpy(data: Any) -> NDArray[Any]:
+def as_numpy(data: Any) -> NDArray[Any]:
     """A buffer keeps its type; the items of any other sequence have types of their own."""
     if isinstance(data, str | bytes | bytearray):
         raise _refused(data)

@@ -175,6 +175,9 @@ class Engine(Protocol):
     def discover(self, column: Column, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
         """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
 
+    def units_by_rows(self, unit: str, limits: Sequence[int]) -> Exact[list[int]]:
+        """How many units have up to so many rows, for each limit those above the one before; the rest comes last."""
+
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:
         """For each measure, a list over all groups of Python integers (of int64 arrays for `Cells`)."""
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import io
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
 from operator import methodcaller
@@ -71,7 +72,7 @@ def _columns(source: Any) -> Iterator[tuple[str, str, Any]]:
         frame = source.copy()  # the frame may change, the copy cannot
         for index, name in enumerate(frame.columns):
             series = frame.iloc[:, index]
-            yield str(name), str(series.dtype), _of_pandas(series)
+            yield str(name), str(series.dtype), of_pandas(series)
         return
     if module == "polars" and hasattr(source, "lazy"):
         for series in source.lazy().collect().get_columns():
@@ -92,15 +93,28 @@ def _columns(source: Any) -> Iterator[tuple[str, str, Any]]:
         yield field.name, str(field.type), values
 
 
-def _of_pandas(series: Any) -> Any:
+def of_pandas(series: Any) -> Any:
     """A column in Arrow; objects and categories have no type but that of their items, so they are texts."""
     kind = series.dtype
     if kind.kind == "O" and (
         isinstance(kind, np.dtype) or hasattr(kind, "categories") or getattr(kind, "storage", "") == "python"
     ):
-        with np.errstate(all="ignore"):  # a warning would tell of an item
-            return pa.array([_text_of(item) for item in series.tolist()], pa.large_string())
+        return category_texts(series) if hasattr(kind, "categories") else texts_of(series.tolist())
     return _if_typed(pa.Array.from_pandas, series.iloc[:0], series)
+
+
+def texts_of(items: Sequence[object]) -> Any:
+    """Items of any type as texts of Arrow, those that have none missing."""
+    with np.errstate(all="ignore"):  # a warning would tell of an item
+        with suppress(UnicodeEncodeError):  # a lone surrogate, which is no text
+            return pa.array([item if type(item) is str else text_of(item) for item in items], pa.large_string())
+        return pa.array([text_of(item) for item in items], pa.large_string())
+
+
+def category_texts(series: Any) -> Any:
+    """A category of pandas as texts: each of its values is written once."""
+    codes = np.asarray(series.cat.codes if hasattr(series, "cat") else series.codes)
+    return texts_of(series.dtype.categories.tolist()).take(pa.array(codes, mask=codes < 0))
 
 
 def _if_typed(arrow: Callable[[Any], Any], empty: Any, series: Any) -> Any:
@@ -112,7 +126,7 @@ def _if_typed(arrow: Callable[[Any], Any], empty: Any, series: Any) -> Any:
     return arrow(series)
 
 
-def _text_of(item: object) -> str | None:
+def text_of(item: object) -> str | None:
     """An item of a column of objects as the text that a file would have for it, else missing; it never raises."""
     try:
         text = _written(item)

@@ -107,12 +107,12 @@ class PostgreSQL(SQLEngine):
         )
         connection.read_only = True
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        encoding = connection.info.parameter_status("server_encoding")
-        if connection.info.server_version < 160_000 or encoding != "UTF8":
+        encoding, version = connection.info.parameter_status("server_encoding"), connection.info.server_version
+        if version < 160_000 or encoding != "UTF8":
             connection.close()
             raise InvalidParameter(
                 "the source must be on PostgreSQL 16 or newer, in a database that holds UTF-8, "
-                f"got version {connection.info.server_version // 10_000} and {encoding}"
+                f"got version {version // 10_000} and {encoding}"
             )
         return connection
 

@@ -141,7 +141,10 @@ def _decoded(files: Sequence[Path], columns: list[str], mark: str, encoding: str
                     use_threads=False, block_size=len(data) + 1, column_names=columns, skip_rows=1
                 ),
                 parse_options=reader.ParseOptions(
-                    delimiter=mark, newlines_in_values=True, invalid_row_handler=lambda _row: "skip"
+                    delimiter=mark,
+                    newlines_in_values=True,
+                    ignore_empty_lines=len(columns) > 1,  # of one column it is a row
+                    invalid_row_handler=lambda _row: "skip",
                 ),
                 convert_options=reader.ConvertOptions(
                     column_types=dict.fromkeys(columns, pa.string()), null_values=[""], strings_can_be_null=True

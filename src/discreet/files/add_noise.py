@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -32,6 +31,7 @@ from discreet.files.batches import is_whole, noisy_batches, noisy_schema
 from discreet.files.recorded_file import Asking, released
 from discreet.files.writer import Draft, Kept, kept_files
 from discreet.parameters import exact_count, exact_epsilon, exact_sensitivity, quote
+from discreet.records import software
 from discreet.release.account import Account, account_of, text_of
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Noise:
         """What a reader of the file needs to judge its numbers."""
         return {
             "discreet": 1,
-            "software": f"discreet {version('discreet')}",
+            "software": software(),
             "epsilon": str(self.epsilon),
             "delta": "0",
             "sensitivity": str(self.sensitivity),

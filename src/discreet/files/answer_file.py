@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from discreet import views
 from discreet.ask.query import Named
 from discreet.engines.base import Exact
 from discreet.errors import InvalidParameter, QueryRefused, one_line
@@ -61,6 +62,8 @@ class AnswerFile:
     """What was left of the study's ε when this was released or asked again."""
     entry: str
     """The request under which the ledger has it."""
+    plan: Plan
+    """What it was released by."""
 
     @property
     def path(self) -> Path:
@@ -74,6 +77,14 @@ class AnswerFile:
 
     def __len__(self) -> int:
         return int(self.record["rows"])
+
+    def card(self) -> Any:
+        """What is claimed of this release, to be published."""
+        return views.card(self)
+
+    def sign(self, *, key: str | os.PathLike[str], force: bool = False) -> list[Any]:
+        """Sign the file and its record as `<name>.signature.json` beside them; `key` is of `discreet keys new`."""
+        return views.signed(self, [self.path, self.path.with_suffix(".release.json")], key=key, force=force)
 
     def to_arrow(self) -> pa.Table:
         """The table in Arrow, all of it in memory."""
@@ -101,6 +112,7 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
         request_id=entry,
         analyst=analyst,
         data_version=study.version,
+        asked=plan.query.sql,
     )
 
     beside = Path(target).with_suffix(".release.json")
@@ -116,9 +128,11 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
 
     record = released(target, write, asking, kept=study.kept)
     remaining = study.ledger.remaining(study.name, analyst=analyst)
+    answer = AnswerFile(record=record, remaining=remaining, entry=entry, plan=plan)
     if os.path.abspath(target) == record["file"] and not is_plain_file(beside):  # asked again, it may lie elsewhere
-        write_file(beside, json.dumps({**record, "entry": entry}, ensure_ascii=False, indent=1), kept=study.kept)
-    return AnswerFile(record=record, remaining=remaining, entry=entry)
+        told = {**record, "entry": entry, "card": answer.card().content}
+        write_file(beside, json.dumps(told, ensure_ascii=False, indent=1), kept=study.kept)
+    return answer
 
 
 def unstreamed(plan: Plan) -> str | None:

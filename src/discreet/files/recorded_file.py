@@ -19,7 +19,8 @@ from typing import Any
 
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, QueryRefused
 from discreet.files.writer import NOTHING, Draft, Kept, free, is_plain_file, refuse_kept
-from discreet.ledger.ledger import Grant, Ledger
+from discreet.ledger.grant import Grant
+from discreet.ledger.ledger import Ledger
 from discreet.ledger.questions import new_request_id
 
 
@@ -118,6 +119,7 @@ class Asking:
     request_id: str | None = None
     analyst: str | None = None
     data_version: str | None = None
+    asked: str | None = None
 
     def spend(self) -> Grant:
         return self.ledger.spend(
@@ -127,6 +129,7 @@ class Asking:
             study=self.study,
             analyst=self.analyst,
             data_version=self.data_version,
+            asked=self.asked,
         )
 
     def answered(self, path: str) -> bool:

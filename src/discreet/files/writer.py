@@ -225,6 +225,12 @@ def write(target: str | os.PathLike[str], content: str | bytes, *, force: bool =
     return Path(target)
 
 
+def has(target: str | os.PathLike[str], content: bytes) -> bool:
+    """Whether a file is there that has this content already."""
+    path = Path(target)
+    return is_plain_file(path) and path.read_bytes() == content
+
+
 def _root(pattern: str) -> str:
     """The folder below which a glob looks."""
     return os.path.join(".", *takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts))

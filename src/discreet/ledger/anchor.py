@@ -112,12 +112,16 @@ class AnchorFile:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a pipe is not waited for
                 raise self._damaged()
             content = os.read(descriptor, os.fstat(descriptor).st_size)
+        return self.parse(content)
+
+    def parse(self, content: bytes) -> Anchor:
+        """The anchor in the bytes of such a file; `LedgerDamaged` if they are none."""
         return self._parse(content)[0]
 
     def create(self, anchor: Anchor) -> None:
         """Write a first anchor; FileExistsError if there is a file, so that only one ledger is made."""
         with self._failing():
-            _write(private_file(self.path), _content(anchor))
+            _write(private_file(self.path), content_of(anchor))
             sync_folder(self.path.parent)
 
     def replace(self, anchor: Anchor) -> None:
@@ -125,7 +129,7 @@ class AnchorFile:
         with self._failing():
             target = self.path.resolve()  # the anchor may be a link to another disk, and stays one
             new = building_name(target)
-            _write(private_file(new), _content(anchor))
+            _write(private_file(new), content_of(anchor))
             os.replace(new, target)
             sync_folder(target.parent)
 
@@ -242,7 +246,8 @@ def _write(descriptor: int, content: bytes) -> None:
         os.close(descriptor)
 
 
-def _content(anchor: Anchor) -> bytes:
+def content_of(anchor: Anchor) -> bytes:
+    """The file of an anchor."""
     first = _line({"ledger": anchor.ledger, "schema": anchor.schema, "key": anchor.key})
     return first + b"".join(2 * _line(_values(anchor, study)) for study in anchor.heads)
 

@@ -99,6 +99,9 @@ class Book:
         self.id = ""
         self._server = ""
 
+    def close(self) -> None:
+        self.database.close()
+
     @contextmanager
     def page(self, study: str, *, reading: bool = False, **request: str) -> Iterator[Page]:
         """A study, locked and not behind its anchor; what was added is on disk and anchored at the end."""

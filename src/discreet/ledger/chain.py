@@ -49,6 +49,8 @@ class Entry:
     terms: str | None = None
     """Of an era, as JSON: the server that it is kept on, and the promise that the study was created with, or the
     anchored head that a restore has charged for."""
+    asked: str | None = None
+    """Of a spend or a repeat: the question as it was typed, for readers."""
     time: str
     nonce: str
     """128 random bits, so that no two entries ever are equal: not even the same spend after the same entry."""

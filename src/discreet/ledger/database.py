@@ -22,7 +22,7 @@ from typing import Any
 from weakref import finalize
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError, NoSuchModuleError, TimeoutError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, TimeoutError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 from sqlalchemy.sql.selectable import ReturnsRows
 
@@ -313,6 +313,8 @@ def _postgresql(url: URL) -> Engine:
         )
     except (ImportError, NoSuchModuleError):
         raise InvalidParameter("a PostgreSQL ledger needs psycopg: pip install 'discreet[postgres]'") from None
+    except ArgumentError:
+        raise InvalidParameter("where must be an address such as postgresql://user@host/database") from None
 
     def prepare(connection: Any, record: Any) -> None:
         connection.autocommit = True  # the transaction is begun by us, with its settings, in one message

@@ -19,8 +19,7 @@ import hmac
 import json
 import os
 from collections.abc import Mapping
-from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
@@ -29,14 +28,18 @@ from sqlalchemy import select
 
 from discreet import views
 from discreet.errors import BudgetExceeded, InvalidParameter
+from discreet.ledger import backup as backups
 from discreet.ledger import refusals, statements
 from discreet.ledger import restore as files
-from discreet.ledger.anchor import Head
 from discreet.ledger.book import Book, Page, entries_of
 from discreet.ledger.chain import COLUMNS, Entry, checked, in_epsilon, question_of
+from discreet.ledger.grant import Grant
+from discreet.ledger.place import places
+from discreet.ledger.questions import repeat_of, typed
 from discreet.ledger.refusals import require_text
+from discreet.ledger.restore import Restoration
 from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VERSION
-from discreet.parameters import charge, exact_epsilon, quote
+from discreet.parameters import Epsilon, charge, exact_epsilon, quote
 from discreet.records import readable
 
 _QUERY = 1_000_000
@@ -47,28 +50,6 @@ _BODY = ("question", "epsilon", "analyst")
 
 _REPEATS = 1_000
 """Repeats of an analyst and a day that are kept, each with its request id; further ones are free and leave no trace."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
-    """Permission to answer one question once: `spend` returns it and `record` takes it."""
-
-    study: str
-    request_id: str
-    question: str
-    epsilon: Fraction
-    analyst: str | None
-    repeated: bool
-    """Whether the question was asked before; then nothing was charged now."""
-    answer: bytes | None = field(repr=False)
-    """The stored answer, which is to be shown as it is; None if there is none yet."""
-    head: Head | None = field(default=None, repr=False)
-    """The last entry of the study when this was given."""
-
-    @property
-    def remaining(self) -> Fraction | None:
-        """What was left of the study's ε then; None for an analyst, who has a share of their own."""
-        return None if self.head is None or self.analyst is not None else in_epsilon(self.head.total - self.head.spent)
 
 
 class Ledger:
@@ -91,7 +72,7 @@ class Ledger:
         `anchor` is the file that remembers its head: `<file>.anchor` beside a ledger's file by default; for PostgreSQL
         it must be given. `study` is a name that the ledger must hold. `new` makes a ledger where there is none.
         """
-        database, file = files.places(where, anchor)
+        database, file = places(where, anchor)
         if new:
             files.make(database, file)
         files.refuse_unusable(database, file)
@@ -106,20 +87,39 @@ class Ledger:
 
     @classmethod
     def restore(
-        cls, where: str | os.PathLike[str], *, accept: str, anchor: str | os.PathLike[str] | None = None
+        cls,
+        where: str | os.PathLike[str],
+        *,
+        accept: str,
+        anchor: str | os.PathLike[str] | None = None,
+        backup: str | os.PathLike[str] | None = None,
+        charge: Any = None,
     ) -> Self:
-        """The ledger, taken as it is on purpose: an older copy, or one whose anchor was lost.
+        """The ledger, taken as it is on purpose: an older copy, one whose anchor was lost, or one from a `backup`.
 
-        `accept` is the mark that the refusal names. What the anchor saw after the last entry that it shares with this
-        copy is charged at once, so that no budget comes back. A spend without an answer is void: it may have been
-        answered in what was lost, so it is neither answered nor asked again.
+        `accept` is the mark that the refusal, or `restoration`, names. What the anchor saw after the last entry that it
+        shares with this copy is charged at once, so that no budget comes back; `charge` more, where the anchor was
+        lost. A spend without an answer is void: it may have been answered in what was lost, so it is neither answered
+        nor asked again.
         """
-        database, file = files.places(where, anchor)
-        files.refuse_unusable(database, file)
-        book = Book(database, file)
-        with closing(book.database):
-            files.restore(book, accept)
+        backups.restore(*places(where, anchor), accept, backup, charge)
         return cls.open(where, anchor=anchor)
+
+    @classmethod
+    def restoration(
+        cls,
+        where: str | os.PathLike[str],
+        *,
+        anchor: str | os.PathLike[str] | None = None,
+        backup: str | os.PathLike[str] | None = None,
+        charge: Any = None,
+    ) -> Restoration:
+        """What `restore` would charge and make void; nothing is changed."""
+        return backups.restoration(*places(where, anchor), backup, charge)
+
+    def backup(self, target: str | os.PathLike[str]) -> int:
+        """Write the whole ledger to a new file while others spend, and return how many entries it has."""
+        return backups.write(self._book, Path(target).absolute())
 
     @classmethod
     def join(
@@ -130,7 +130,7 @@ class Ledger:
         `other` is a copy of the anchor of a machine that uses the ledger: what that has seen must be there, and its
         key is shared, so that both know a version of the data by the same name.
         """
-        database, file = files.places(where, anchor)
+        database, file = places(where, anchor)
         files.join(database, file, Path(other).absolute())
         return cls.open(where, anchor=anchor)
 
@@ -149,7 +149,7 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def create(self, study: str, total: Any, *, promise: Mapping[str, Any] | None = None) -> None:
+    def create(self, study: str, total: Epsilon, *, promise: Mapping[str, Any] | None = None) -> None:
         """Give a new study its total ε, once and for all.
 
         `promise` is what each ε stands for: `Policy.promise`. Without one the study is for arrays and files alone.
@@ -169,14 +169,11 @@ class Ledger:
             return self._book.promise(page)  # type: ignore[no-any-return]
 
     def keyed(self, version: str) -> str:
-        """The HMAC-SHA256 of the version of the data, a hash of its content, under the anchor's key.
-
-        Someone who knows the ledger and all rows but one cannot test values for the last one.
-        """
+        """The HMAC-SHA256 of a version, a hash of all rows, under the anchor's key: nobody can try values for a row."""
         key = self._book.anchor.read().key
         return hmac.digest(bytes.fromhex(key), version.encode(), "sha256").hex()
 
-    def allot(self, analyst: str, epsilon: Any, *, study: str) -> None:
+    def allot(self, analyst: str, epsilon: Epsilon, *, study: str) -> None:
         """Let an analyst spend up to ε in all, of what the study has; a later call sets a new limit."""
         require_text("analyst", analyst)
         units = charge(exact_epsilon(epsilon))
@@ -185,8 +182,8 @@ class Ledger:
             spent = 0 if share is None else share.spent
             if not spent <= units <= page.head.total:
                 raise InvalidParameter(
-                    f"epsilon must lie between what {analyst!r} has spent ({_shown(spent)}) "
-                    f"and the study's total ({_shown(page.head.total)}), got {quote(epsilon)}"
+                    f"epsilon must lie between what {analyst!r} has spent ({refusals.shown(spent)}) "
+                    f"and the study's total ({refusals.shown(page.head.total)}), got {quote(epsilon)}"
                 )
             page.share(analyst, allotted=units, spent=spent)
             page.append(kind="allot", analyst=analyst, amount=units)
@@ -195,15 +192,17 @@ class Ledger:
         self,
         request_id: str,
         query: str,
-        epsilon: Any,
+        epsilon: Epsilon,
         *,
         study: str,
         analyst: str | None = None,
         data_version: str | None = None,
+        asked: str | None = None,
     ) -> Grant:
         """Permission to answer the query, with its ε charged on disk; free if the same was asked before.
 
         `query` is in canonical form. Without a `data_version` the data may have changed, so every request is charged.
+        `asked` is the question as it was typed, which the entry keeps for readers.
         Refused, with nothing spent: more than is left (`BudgetExceeded`); a request id that was used for another
         question, ε or analyst (`InvalidParameter`); a spend that a restore made void (`QueryRefused`).
         """
@@ -214,7 +213,7 @@ class Ledger:
                 require_text(name, value)
         exact, question = exact_epsilon(epsilon), question_of(query, data_version, request_id)
         request: dict[str, Any] = {"request_id": request_id, "question": question, "epsilon": str(exact)}
-        entry = {"query": query, "data_version": data_version, "analyst": analyst, **request}
+        entry = {"query": query, "data_version": data_version, "analyst": analyst, "asked": typed(asked), **request}
         repeated, answer = False, None
         head = self._book.append_at_once(study, kind="spend", amount=charge(exact), **entry)
         if head is None:
@@ -303,6 +302,12 @@ class Ledger:
             rows = database.run(connection, wanted, study=study, beginning=beginning, last=last)
         return [checked(self._book.id, Entry(**row._asdict())) for row in rows]
 
+    def answered(self, query: str, epsilon: Fraction, *, study: str) -> list[str]:
+        """The versions of the data of which a query was answered at this ε, among the last entries of the study."""
+        with self._book.database.reading() as connection:
+            asked = {"study": study, "query": query, "epsilon": str(epsilon)}
+            return [row.data_version for row in self._book.database.run(connection, statements.ANSWERED, **asked)]
+
     def _refuse_twice(self, request_id: str, *, study: str) -> None:
         """Refuse a ledger that has spent for a request id twice: counted without its index, which may be damaged."""
         wanted = ENTRY.c.study == study, ENTRY.c.kind == "spend", ENTRY.c.request_id + "" == request_id
@@ -367,7 +372,7 @@ def _spend(page: Page, cost: int, entry: dict[str, Any]) -> None:
     if analyst is not None and share is None:
         raise BudgetExceeded(f"analyst {quote(analyst)} has no share of study {study!r}: see Ledger.allot")
     if request is not None and any(entry[name] != getattr(request, name) for name in _BODY):
-        raise InvalidParameter(
+        raise refusals.RequestTaken(
             f"request_id must be new for a new question, got {request.request_id!r}, which was used for another; "
             "nothing was spent"
         )
@@ -375,23 +380,10 @@ def _spend(page: Page, cost: int, entry: dict[str, Any]) -> None:
         raise refusals.void()
     if page.paid is not None:
         if request is None and page.repeats(analyst, _REPEATS) < _REPEATS:
-            page.append(kind="repeat", **{**entry, "query": None, "data_version": None})
+            page.append(kind="repeat", **repeat_of(entry))
         return
     if share is not None:
-        _refuse_above(cost, share.allotted - share.spent, f"the share of analyst {analyst!r}")
+        refusals.refuse_above(cost, share.allotted - share.spent, f"the share of analyst {analyst!r}")
         page.share(share.name, allotted=share.allotted, spent=share.spent + cost)
-    _refuse_above(cost, page.head.total - page.head.spent, f"study {study!r}")
+    refusals.refuse_above(cost, page.head.total - page.head.spent, f"study {study!r}")
     page.append(kind="spend", amount=cost, **entry)
-
-
-def _refuse_above(units: int, left: int, whose: str) -> None:
-    if units > left:
-        raise BudgetExceeded(
-            f"epsilon must not exceed what is left of {whose}: {_shown(left)} is left, "
-            f"{_shown(units)} was asked; nothing was spent"
-        )
-
-
-def _shown(units: int) -> str:
-    """Units as a decimal ε: 100,000,000 as 0.1."""
-    return f"{units // 10**9}.{units % 10**9:09d}".rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""The canonical text of a question, and new request ids.
+"""The canonical text of a question, what was typed, and new request ids.
 
 `canonical` writes a question so that its spellings are one text: names of parameters are sorted, numbers are exact
 rationals (0.1, "1e-1" given as a Decimal, and 1/10 are one), tuples are lists. Text that looks like a number stays
@@ -14,11 +14,20 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.draw.entropy import random_digits
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, printable, shorter
 from discreet.parameters import quote
+
+if TYPE_CHECKING:
+    from discreet.ledger.chain import Entry
+
+_ASKED = 20_000
+"""Characters of a question as it was typed."""
+
+_REPEATED = 1_000
+"""The same of a repeat."""
 
 
 def canonical(name: str, parameters: Mapping[str, Any]) -> str:
@@ -39,6 +48,21 @@ def question_text(query: str | None) -> str:
     except ValueError:
         return query or ""
     return str(parts[0]) if isinstance(parts, list) and parts and isinstance(parts[0], str) else query or ""
+
+
+def typed(asked: str | None, longest: int = _ASKED) -> str | None:
+    """A question as it was typed, as far as an entry keeps it; what no database or terminal takes is escaped."""
+    return None if asked is None else shorter(printable(asked), longest)
+
+
+def repeat_of(spend: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a repeat in place of those of a spend: it costs nothing, so its entry stays small."""
+    return {**spend, "query": None, "data_version": None, "asked": typed(spend["asked"], _REPEATED)}
+
+
+def entry_text(entry: Entry) -> str:
+    """What an entry says was asked, in one line: as it was typed, or else the canonical question."""
+    return " ".join((entry.asked or question_text(entry.query)).split())
 
 
 def new_request_id() -> str:

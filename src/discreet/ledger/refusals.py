@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import partial
 
-from discreet.errors import EngineFailed, InvalidParameter, LedgerDamaged, QueryRefused
+from discreet.errors import BudgetExceeded, EngineFailed, InvalidParameter, LedgerDamaged, QueryRefused
 from discreet.parameters import quote
 
 _NAME = 100
@@ -20,6 +21,10 @@ MOST_BYTES = 500_000_000
 
 class VoidQuestion(QueryRefused):
     """A question that was paid for before a restore, which does not know whether it was answered; nothing was spent."""
+
+
+class RequestTaken(InvalidParameter):
+    """A request id that was used for another question; nothing was spent."""
 
 
 def require_text(name: str, value: object, longest: int = _NAME) -> None:
@@ -64,7 +69,7 @@ def changed(study: str, number: int) -> LedgerDamaged:
 def foreign(study: str) -> LedgerDamaged:
     return LedgerDamaged(
         f"study {study!r} is not in this ledger: open the ledger that belongs to it, "
-        "or give a new study its total with Ledger.create"
+        "or give a new study its total with discreet ledger create (in Python: Ledger.create)"
     )
 
 
@@ -82,3 +87,31 @@ def moved(accept: str) -> LedgerDamaged:
         "took over, and may have forgotten what was spent; put the right server back; or, to go on with this one, use "
         f"Ledger.restore(…, accept={accept!r}) on every machine that has an anchor, before anybody asks"
     )
+
+
+def refuse_above(units: int, left: int, whose: str) -> None:
+    if units > left:
+        raise BudgetExceeded(
+            f"epsilon must not exceed what is left of {whose}: {shown(left)} is left, "
+            f"{shown(units)} was asked; nothing was spent"
+        )
+
+
+def shown(units: int) -> str:
+    """Units as a decimal ε: 100,000,000 as 0.1."""
+    return f"{units // 10**9}.{units % 10**9:09d}".rstrip("0").rstrip(".")
+
+
+def refuse_another_promise(promised: Mapping[str, object], promise: Mapping[str, object] | None) -> None:
+    """Refuse a policy under which what was spent so far would mean something else."""
+    if promise is None:
+        raise InvalidParameter(
+            "the study must be created with a promise to have a policy, and this one was created for arrays alone: "
+            "use another study, of ledger.create(name, total, promise=policy.promise)"
+        )
+    changed = [f"{name} = {quote(promise[name])}" for name in promise if promise[name] != promised[name]]
+    if changed:
+        raise InvalidParameter(
+            f"the policy must promise what the ledger was made with: {', '.join(changed)}; set it back, or name a new "
+            "ledger, which is a new budget: what both spend on the same people adds up"
+        )

@@ -1,4 +1,4 @@
-"""Where a ledger is, and what is done to it once: it is made, put back from a copy, or joined by another machine.
+"""What is done to a ledger once: it is made, put back from a copy, or joined by another machine.
 
 A new ledger is built under another name and renamed when it is whole, after its anchor, so that a crash leaves no
 ledger that looks new.
@@ -15,10 +15,10 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import URL, insert, inspect, make_url, select
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy import URL, Connection, insert, inspect, select
 
 from discreet.draw.entropy import random_digits
 from discreet.errors import InvalidParameter, LedgerDamaged
@@ -27,22 +27,7 @@ from discreet.ledger.book import Book, terms_of
 from discreet.ledger.database import Database, server_of
 from discreet.ledger.refusals import swapped
 from discreet.ledger.schema import LEDGER, STUDY, TABLES, VERSION
-from discreet.ledger.statements import ERAS
-
-
-def places(where: str | os.PathLike[str], anchor: str | os.PathLike[str] | None) -> tuple[Path | URL, Path]:
-    if isinstance(where, str) and where.partition("://")[1]:
-        try:
-            url = make_url(where)
-        except (ArgumentError, ValueError):
-            url = URL.create("unknown")
-        if url.get_backend_name() != "postgresql":
-            raise InvalidParameter("where must be a file or an address that begins with postgresql://")
-        if anchor is None:
-            raise InvalidParameter("anchor must be given for a PostgreSQL ledger: a file on this machine")
-        return url, Path(anchor).absolute()
-    path = Path(where).absolute()
-    return path, path.with_name(path.name + ".anchor") if anchor is None else Path(anchor).absolute()
+from discreet.ledger.statements import ERAS, POINT, UNANSWERED
 
 
 def refuse_unusable(database: Path | URL, anchor: Path) -> None:
@@ -54,7 +39,7 @@ def refuse_unusable(database: Path | URL, anchor: Path) -> None:
         if not database.is_file() or database.stat().st_size == 0:
             raise LedgerDamaged(
                 f"there is no ledger in {database.name}: put it back from a copy, "
-                "or, if none was ever here, the first plan of a study makes it (in Python: Ledger.open(…, new=True))"
+                "or, if none was ever here, the first plan of a study makes it, or discreet ledger create"
             )
         if not (os.access(database, os.W_OK) and os.access(database.parent, os.W_OK)):
             raise LedgerDamaged(f"the ledger {database.name} cannot be written: make the file and its folder writable")
@@ -66,13 +51,12 @@ def make(where: Path | URL, anchor: Path) -> None:
     """Make an empty ledger; of two who try at once, the second finds that it is there."""
     with ExitStack() as clean_up:
         clean_up.enter_context(_alone_in(anchor.parent))
-        if where.exists() if isinstance(where, Path) else _has_tables(where):
-            raise InvalidParameter("new must be False for a ledger that exists: open it without new")
-        building = building_name(where) if isinstance(where, Path) else where
-        if isinstance(building, Path):
-            os.close(private_file(building))
-            for end in ("", "-journal", ".lock"):
-                clean_up.callback(building.with_name(building.name + end).unlink, missing_ok=True)
+        if where.exists() if isinstance(where, Path) else has_tables(where):
+            raise InvalidParameter(
+                "new must be False for a ledger that exists: open it without new; another machine joins it with the "
+                "anchor of one that uses it (discreet ledger join)"
+            )
+        building = clean_up.enter_context(building_file(where)) if isinstance(where, Path) else where
         book = Book(building, anchor)
         clean_up.callback(book.database.close)
         book.id, anchored = random_digits(2), False
@@ -98,37 +82,160 @@ def make(where: Path | URL, anchor: Path) -> None:
             raise
 
 
-def restore(book: Book, accept: str) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """What a restore does to a study; amounts are in units of 10⁻⁹ ε."""
+
+    study: str
+    total: int
+    spent: int
+    """As far as the ledger knows."""
+    forgotten: int
+    """Entries that the anchor saw after the last one that it is known to share with the ledger."""
+    charge: int
+    void: tuple[tuple[str, str | None, str], ...]
+    """The spends that have no answer: request id, analyst and question."""
+    is_known: bool
+    """Whether the ledger holds the study; if not, it comes back without its promise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restoration:
+    """What a restore would do: its mark, to be accepted, and what becomes of each study."""
+
+    mark: str
+    losses: tuple[Loss, ...]
+    is_anchor_lost: bool
+    """Whether nobody knows what was spent last: there is no anchor, or it is older than the backup."""
+    made: str | None = None
+    """When the backup was made."""
+
+
+@contextmanager
+def building_file(target: Path) -> Iterator[Path]:
+    """An empty file beside the target, under another name, in which a ledger is built; removed unless renamed."""
+    building = building_name(target)
+    os.close(private_file(building))
+    try:
+        yield building
+    finally:
+        for end in ("", "-journal", ".lock"):
+            building.with_name(building.name + end).unlink(missing_ok=True)
+
+
+def restore(book: Book, accept: str, charge: int = 0) -> None:
     """Take the ledger as it is, charge what the anchor knows and the ledger forgot, and write a new anchor."""
-    heads = book.verify(against_anchor=False)
-    older = book.anchor.read() if os.path.lexists(book.anchor.path) else None
-    if older is not None and older.ledger != book.id:
-        raise swapped()
+    book.verify(against_anchor=False)
+    older = anchor_of(book)
     with book.database.transaction() as connection:
-        for table in (LEDGER, STUDY):
-            connection.execute(select(table).with_for_update()).all()  # nobody adds a study, or an entry
-        mark = book.mark(connection, older)
-        if accept != mark:
-            raise InvalidParameter(f"accept must be the mark of this ledger, {mark!r}, got {accept!r}")
-        schema = book.database.fingerprint(connection)
-        anchor = Anchor(ledger=book.id, schema=schema, key=random_digits(4) if older is None else older.key)
-        older = older or anchor
-        for study in dict.fromkeys((*heads, *older.heads)):
-            anchored, points = older.heads.get(study), book.shared(connection, older, study)
-            if study not in heads and anchored is not None:
-                book.begin_study(connection, study, anchored.total, None)
-            head = book.find(connection, study, None).head
-            forgotten = 0 if anchored is None else anchored.spent - (points[-1].spent if points else 0)
-            eras = book.database.run(connection, ERAS, study=study)
-            if anchored is not None and anchored.hash in [json.loads(era.terms)["accepted"] for era in eras]:
+        hold(connection)
+        refuse_other_mark(accept, book.mark(connection, older))
+        anchor = begin_eras(connection, book, older, charge)
+    write_anchor(book, anchor)
+
+
+def restoration(book: Book, *, state: Anchor | None = None, made: str | None = None, charge: int = 0) -> Restoration:
+    """What a restore of this ledger would do; nothing is changed. `state` is what a backup knows of its anchor."""
+    book.verify(against_anchor=False)
+    older = anchor_of(book)
+    with book.database.reading() as connection:
+        losses = losses_of(connection, book, older, charge)
+        mark, lost = book.mark(connection, older), _is_lost(connection, book, older, state)
+    return Restoration(mark=mark, losses=losses, is_anchor_lost=lost, made=made)
+
+
+def anchor_of(book: Book) -> Anchor | None:
+    """The anchor of a ledger that was verified; None if there is none."""
+    anchor = book.anchor.read() if os.path.lexists(book.anchor.path) else None
+    if anchor is not None and anchor.ledger != book.id:
+        raise swapped()
+    return anchor
+
+
+def _is_lost(connection: Connection, book: Book, older: Anchor | None, state: Anchor | None) -> bool:
+    """Whether the newest anchor is gone: one whose head a backup has left behind is a copy from before.
+
+    Its head is then an earlier entry of the backup, or one that a restore in the backup has charged for. Counts do not
+    tell: after a restore a chain is shorter than the one that it replaces.
+    """
+    if older is None or state is None:
+        return older is None
+    for study, head in state.heads.items():
+        anchored = older.heads.get(study)
+        if anchored is None:
+            return True
+        entries = book.database.run(connection, POINT, study=study, number=anchored.count)
+        is_earlier = anchored.hash != head.hash and anchored.hash in [row.hash for row in entries]
+        if is_earlier or anchored.hash in _accepted(connection, book, study):
+            return True
+    return False
+
+
+def _accepted(connection: Connection, book: Book, study: str) -> list[str | None]:
+    """The anchored heads that restores of a study have charged for."""
+    return [json.loads(era.terms)["accepted"] for era in book.database.run(connection, ERAS, study=study)]
+
+
+def hold(connection: Connection) -> None:
+    """Let nobody add a study, or an entry."""
+    for table in (LEDGER, STUDY):
+        connection.execute(select(table).with_for_update()).all()
+
+
+def refuse_other_mark(accept: str, mark: str) -> None:
+    if accept != mark:
+        raise InvalidParameter(f"accept must be the mark of this ledger, {mark!r}, got {accept!r}")
+
+
+def losses_of(connection: Connection, book: Book, older: Anchor | None, charge: int) -> tuple[Loss, ...]:
+    """What the anchor knows and the ledger forgot, by study; `charge` is added to each."""
+    losses = []
+    studies = connection.execute(select(STUDY.c.name).order_by(STUDY.c.name)).scalars().all()
+    for study in dict.fromkeys((*studies, *(older.heads if older is not None else ()))):
+        anchored = None if older is None else older.heads.get(study)
+        points = [] if older is None else book.shared(connection, older, study)
+        last = points[-1] if points else None
+        forgotten = 0 if anchored is None else anchored.spent - (last.spent if last else 0)
+        entries = 0 if anchored is None else anchored.count - (last.number if last else 0)
+        if study not in studies and anchored is not None:
+            total, spent, void = anchored.total, 0, []
+        else:
+            page = book.find(connection, study, None)
+            total, spent = page.head.total, page.head.spent
+            void = book.database.run(connection, UNANSWERED, study=study, era=page.era.number)
+            if anchored is not None and anchored.hash in _accepted(connection, book, study):
                 forgotten = 0  # an earlier restore has charged it, and was broken off before it wrote its anchor
-            columns = {
-                "kind": "restore",
-                "amount": min(forgotten, head.total - head.spent),
-                "terms": terms_of(server=server_of(connection), accepted=None if anchored is None else anchored.hash),
-            }
-            anchor.points[study] = tuple(points)
-            anchor = anchor.advanced(book.append(connection, head, columns))
+        loss = Loss(
+            study=study,
+            total=total,
+            spent=spent,
+            forgotten=entries,
+            charge=min(forgotten + charge, total - spent),
+            void=tuple((row.request_id, row.analyst, row.query) for row in void),
+            is_known=study in studies,
+        )
+        losses.append(loss)
+    return tuple(losses)
+
+
+def begin_eras(connection: Connection, book: Book, older: Anchor | None, charge: int) -> Anchor:
+    """Add the entry of a restore to each study, and return the anchor that remembers them."""
+    schema = book.database.fingerprint(connection)
+    anchor = Anchor(ledger=book.id, schema=schema, key=random_digits(4) if older is None else older.key)
+    for loss in losses_of(connection, book, older, charge):
+        anchored = None if older is None else older.heads.get(loss.study)
+        points = () if older is None else book.shared(connection, older, loss.study)
+        if not loss.is_known:
+            book.begin_study(connection, loss.study, loss.total, None)
+        terms = terms_of(server=server_of(connection), accepted=None if anchored is None else anchored.hash)
+        head = book.find(connection, loss.study, None).head
+        anchor.points[loss.study] = tuple(points)
+        entry = {"kind": "restore", "amount": loss.charge, "terms": terms}
+        anchor = anchor.advanced(book.append(connection, head, entry))
+    return anchor
+
+
+def write_anchor(book: Book, anchor: Anchor) -> None:
     if os.path.lexists(book.anchor.path):
         book.anchor.replace(anchor)
     else:
@@ -159,6 +266,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
         yield
 
 
-def _has_tables(url: URL) -> bool:
+def has_tables(url: URL) -> bool:
+    """Whether a server has a ledger already."""
     with closing(Database(url)) as database, database.transaction() as connection:
         return inspect(connection).has_table(LEDGER.name)

@@ -67,7 +67,8 @@ ENTRY = _table(
         "(kind IN ('spend', 'repeat', 'answer')) = (request_id IS NOT NULL)"
         " AND (request_id IS NULL) = (question IS NULL) AND (request_id IS NULL) = (epsilon IS NULL)"
         " AND (kind = 'spend') = (query IS NOT NULL) AND (kind = 'answer') = (answer IS NOT NULL)"
-        " AND (kind IN ('create', 'restore')) = (terms IS NOT NULL)",
+        " AND (kind IN ('create', 'restore')) = (terms IS NOT NULL)"
+        " AND (asked IS NULL OR kind IN ('spend', 'repeat'))",
         name="discreet_entry_complete",
     ),
 )

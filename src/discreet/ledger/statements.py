@@ -33,7 +33,8 @@ _NUMBER_OF_LAST = sa.select(sa.func.max(ENTRY.c.number)).where(_OF_STUDY).scalar
 def _part(
     name: str, answer: sa.ColumnElement[bytes], *where: sa.ColumnElement[bool] | sa.TextClause
 ) -> sa.Select[*tuple[Any, ...]]:
-    others = {"query": sa.cast(sa.null(), sa.Text).label("query"), "answer": answer.label("answer")}
+    none = {name: sa.cast(sa.null(), sa.Text).label(name) for name in ("query", "asked")}
+    others = {**none, "answer": answer.label("answer")}
     columns = [others.get(column, ENTRY.c[column]) for column in COLUMNS]
     return sa.select(sa.literal_column(f"'{name}'").label("part"), *columns).where(_OF_STUDY, *where)
 
@@ -75,8 +76,37 @@ _SPEND: sa.ColumnElement[str] = sa.literal_column("'spend'")
 SPENDS, SPENDS_BY_BYTES = _spends(ENTRY.c.request_id), _spends(ENTRY.c.request_id.collate("C"))
 """The spends whose request ids lie between two; PostgreSQL would compare them as its language does."""
 
+_PAID = ENTRY.alias("paid")
+_LAST_ENTRIES: sa.ColumnElement[int] = sa.literal_column("10000")
+ANSWERED = (
+    sa.select(_PAID.c.data_version)
+    .where(_PAID.c.data_version.is_not(None))  # of an unknown version nothing is free
+    .where(_PAID.c.study == sa.bindparam("study"), _PAID.c.number > _NUMBER_OF_LAST - _LAST_ENTRIES)
+    .where(_PAID.c.kind == _SPEND, _PAID.c.query == sa.bindparam("query"), _PAID.c.epsilon == sa.bindparam("epsilon"))
+    .where(
+        sa.exists()
+        .where(_OF_STUDY, ENTRY.c.question == _PAID.c.question, ENTRY.c.epsilon == _PAID.c.epsilon)
+        .where(ENTRY.c.kind == sa.literal_column("'answer'"), QUESTIONS)
+    )
+)
+"""The versions of the data of which a query was answered, among the last entries: a plan must not read all of them."""
+
 ERAS = sa.select(ENTRY.c.terms).where(_OF_STUDY, RESTORES)
 """The restores of a study."""
+
+_ANSWER = ENTRY.alias()
+UNANSWERED = (
+    sa.select(ENTRY.c.number, ENTRY.c.request_id, ENTRY.c.analyst, ENTRY.c.query)
+    .where(_OF_STUDY, ENTRY.c.kind == _SPEND, ENTRY.c.number > sa.bindparam("era"))
+    .where(
+        ~sa.exists().where(
+            *(_ANSWER.c[name] == ENTRY.c[name] for name in ("study", "question", "epsilon")),
+            _ANSWER.c.kind == sa.literal_column("'answer'"),
+        )
+    )
+    .order_by(ENTRY.c.number)
+)
+"""The spends since an era that have no answer."""
 
 REPEATED = (
     sa.select(ENTRY.c.number)

@@ -20,6 +20,7 @@ from discreet.release.tape import Tape, taping
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
+    from discreet.release.study import Study
 
 Found = TypeVar("Found")
 
@@ -64,6 +65,36 @@ def text_of(account: Account, name: str, parameters: Mapping[str, Any]) -> str:
         return canonical(name, parameters)
     require_text("data_name", data)
     return canonical(name, {**parameters, "data": data})
+
+
+def entry_of(request_id: str | None) -> str:
+    """The name of a request in the ledger, a new one if none is given."""
+    from discreet.ledger.questions import new_request_id
+
+    if isinstance(request_id, str) and request_id.startswith("discreet."):
+        raise InvalidParameter("request_id must not begin with 'discreet.': such names are kept for discoveries")
+    return request_id if request_id is not None else new_request_id()
+
+
+def answered(
+    study: Study,
+    entry: str,
+    text: str,
+    epsilon: Fraction,
+    work: Callable[[], bytes],
+    *,
+    analyst: str | None,
+    asked: str | None = None,
+) -> tuple[bytes, Fraction]:
+    """Spend ε of a study, then record what `work` gives, or take what was recorded before; and what is left of ε."""
+    grant = study.ledger.spend(
+        entry, text, epsilon, study=study.name, analyst=analyst, data_version=study.version, asked=asked
+    )
+    ledger = study.ledger
+    with within_memory():
+        content = ledger.record(grant, work()) if grant.answer is None else grant.answer
+        left = grant.remaining
+        return content, ledger.remaining(study.name, analyst=analyst) if left is None else left
 
 
 def charged(

@@ -8,10 +8,12 @@ released numbers is in `postprocessing`. Rows as Python objects are made when so
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections import namedtuple
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
@@ -20,9 +22,10 @@ import numpy as np
 from discreet import views
 from discreet.ask.query import Named, Query
 from discreet.errors import InvalidParameter, QueryRefused, one_line
-from discreet.files.writer import NOTHING, Kept, is_plain_file, new_file, write
-from discreet.formats import left_shown, or_null, shown, table_lines, with_interval
-from discreet.records import Record, is_packed, items_of, unpack
+from discreet.files.writer import NOTHING, Kept, has, write
+from discreet.formats import MOST_DECIMALS, interval_text, is_even, left_shown, or_null, shown, table_lines
+from discreet.parameters import quote
+from discreet.records import Record, is_packed, items_of, number_column, unpack
 from discreet.release.postprocessing import Column, Numbers, columns_of
 
 if TYPE_CHECKING:
@@ -30,8 +33,14 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+    from discreet.release.plan import Plan
+    from discreet.release.reports.plan import ReportPlan
+
 Item: TypeAlias = tuple[Any, Any, Any]
 """A value and the ends of its interval; a key is its own interval."""
+
+Decimals: TypeAlias = "int | Mapping[str, int] | None"
+"""Of all numbers, or by column; None is as many as the error gives a meaning."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,6 +56,8 @@ class Answer:
     """The request under which the ledger has it."""
     kept: Kept = NOTHING
     """What belongs to the study, and is not written over."""
+    plan: Plan | ReportPlan | None = None
+    """What it was released by; None where the study is somebody else's, on a server."""
 
     def __post_init__(self) -> None:
         if not is_packed(self.content):
@@ -93,17 +104,55 @@ class Answer:
     @property
     def cells(self) -> Sequence[list[str]]:
         """The rows as a reader sees them: keys, and numbers with what they are within."""
-        return _Cells(list(self._table.values()))
+        return self.shown()
+
+    def shown(self, decimals: Decimals = None) -> Sequence[list[str]]:
+        """The same with so many decimals, of all numbers or by column; rows are written when they are looked at."""
+        digits = decimals_by(self.columns, decimals)
+        return _Cells([(column, digits[name]) for name, column in self._table.items()])
+
+    def rounded(self, decimals: Decimals = None) -> Iterator[tuple[str, Column, Any]]:
+        """The columns as people read them: name, keys or rounded numbers, and how many decimals each number has."""
+        digits = decimals_by(self.columns, decimals)
+        for name, column in self._table.items():
+            yield (name, *column.rounded(digits[name])) if isinstance(column, Numbers) else (name, column, None)
 
     def __len__(self) -> int:
         return _length(next(iter(self._table.values())))
 
-    def __getitem__(self, name: str) -> list[Any]:
-        """The released values of a column."""
+    @overload
+    def __getitem__(self, name: str) -> list[Any]: ...
+    @overload
+    def __getitem__(self, name: int) -> tuple[Any, ...]: ...
+    @overload
+    def __getitem__(self, name: slice) -> list[tuple[Any, ...]]: ...
+    def __getitem__(self, name: str | int | slice) -> list[Any] | tuple[Any, ...]:
+        """The released values of a column, or by its number a row, as a named tuple."""
+        if hasattr(name, "__index__"):  # also one of numpy
+            at = range(len(self))[name]
+            return self._rows(slice(at, at + 1))[0]
+        if isinstance(name, slice):
+            return self._rows(name)
         if name not in self._table:
             raise InvalidParameter(f"the answer has no column {name!r}; it has {', '.join(self.columns)}")
         column = self._table[name]
         return column.items()[0] if isinstance(column, Numbers) else items_of(column)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """The rows as named tuples of keys and released values; they are made now, from the columns."""
+        return iter(self._rows(slice(None)))
+
+    def __contains__(self, item: object) -> bool:
+        """Whether there is a column of this name, or such a row."""
+        return item in self._table if isinstance(item, str) else any(item == row for row in self)
+
+    def _rows(self, some: slice) -> list[tuple[Any, ...]]:
+        columns = [
+            column.at(some).items()[0] if isinstance(column, Numbers) else items_of(column[some])
+            for column in self._table.values()
+        ]
+        row = namedtuple("Row", self.columns, rename=True)  # type: ignore[misc]
+        return list(map(row._make, zip(*columns, strict=True)))
 
     def interval(self, name: str) -> list[tuple[Any, Any]]:
         """For each row the lower and the upper end of the interval of a column."""
@@ -134,6 +183,7 @@ class Answer:
 
     def to_pandas(self) -> pandas.DataFrame:
         """The table in pandas."""
+        _require("pandas", "to_pandas")
         import pandas
 
         return pandas.DataFrame(
@@ -145,6 +195,7 @@ class Answer:
 
     def to_polars(self) -> polars.DataFrame:
         """The table in polars."""
+        _require("polars", "to_polars")
         import polars
 
         return polars.DataFrame(polars.from_arrow(self.to_arrow()))
@@ -158,24 +209,49 @@ class Answer:
             else:
                 yield name, column, None
 
-    def save(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write the table as a new .csv, .json or .parquet, and its record as `<name>.release.json` beside it."""
-        place = Path(path)
-        if place.suffix not in (".csv", ".json", ".parquet"):
-            raise InvalidParameter(f"path must end in .csv, .json or .parquet, got {place.name!r}")
-        with new_file(place, force=force, kept=self.kept) as draft:
-            self.save_record(place, force=force)
-            write_table(self, place.suffix[1:], draft)
-        return place
+    def save(
+        self,
+        path: str | Path,
+        *,
+        title: str | None = None,
+        caption: str | None = None,
+        decimals: Decimals = None,
+        bom: bool = False,
+        force: bool = False,
+    ) -> Path:
+        """Write the table as a new file, and its record as `<name>.release.json` beside it.
+
+        .csv and .xlsx are rounded as they are shown, .json and .parquet are exact; .html, .md and .txt are to be read.
+        `decimals` takes the place of the digits that the error gives, of all numbers or by column; `title` and
+        `caption` stand above what is read; `bom` marks a .csv as UTF-8, as some spreadsheets need it.
+        """
+        return views.published(self, path, title=title, caption=caption, decimals=decimals, bom=bom, force=force)
 
     def save_record(self, path: str | Path, *, force: bool = False) -> Path:
         """Write what a reader needs to judge the numbers as `<name>.release.json` beside a file, and give its place."""
         place = Path(path).with_suffix(".release.json")
         columns = {name: output.name for name, output in self.query.outputs if isinstance(output, Named)}
-        record = {**self.record, "columns": columns, "entry": self.entry}
+        record = {**self.record, "sql": self.query.sql, "columns": columns, "entry": self.entry}
+        if self.plan is not None:
+            record["card"] = self.card().content
         content = json.dumps(record, ensure_ascii=False, indent=1).encode()
-        same = is_plain_file(place) and place.read_bytes() == content
-        return place if same else write(place, content, force=force, kept=self.kept)
+        return place if has(place, content) else write(place, content, force=force, kept=self.kept)
+
+    def sign(self, *files: str | Path, key: str | Path, force: bool = False) -> list[Path]:
+        """Sign files that were saved of this answer, with their records, as `<name>.signature.json` beside them.
+
+        `key` is a private key of `discreet keys new`; `discreet verify-release` checks the signature without any data.
+        """
+        records = dict.fromkeys(Path(file).with_suffix(".release.json") for file in files)
+        return views.signed(self, [*files, *records], key=key, force=force)
+
+    def card(self) -> Any:
+        """What is claimed of this release, to be published."""
+        return views.card(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy keeps: the answer, and not the study that its plan is of."""
+        return {**self.__dict__, "plan": None}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Answer):
@@ -210,14 +286,22 @@ class Answer:
         return f" · keys of {', '.join(found['columns'])} discovered at (ε, δ) = ({epsilon}, {delta})"
 
 
+def _require(package: str, call: str) -> None:
+    try:
+        import_module(package)
+    except ImportError:
+        raise InvalidParameter(f"{call} needs {package}: pip install {package}; to_arrow and to_dict do not") from None
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class _Cells(Sequence[list[str]]):
     """Rows of texts, written when they are looked at."""
 
-    columns: list[Column]
+    columns: list[tuple[Column, int | None]]
+    """Each with its decimals, if they are given."""
 
     def __len__(self) -> int:
-        return _length(self.columns[0])
+        return _length(self.columns[0][0])
 
     @overload
     def __getitem__(self, at: int) -> list[str]: ...
@@ -227,10 +311,10 @@ class _Cells(Sequence[list[str]]):
         if not isinstance(at, slice):
             return self[range(len(self))[at] :][0]
         texts = [
-            [_written(*three) for three in zip(*column.at(at).items(), strict=True)]
+            _written(column.at(at), decimals)
             if isinstance(column, Numbers)
             else ["" if key is None else str(key) for key in items_of(column[at])]
-            for column in self.columns
+            for column, decimals in self.columns
         ]
         return [list(row) for row in zip(*texts, strict=True)]
 
@@ -243,8 +327,24 @@ class _Cells(Sequence[list[str]]):
     __hash__ = None  # type: ignore[assignment]
 
 
-def _written(value: Any, low: Any, high: Any) -> str:
-    return "" if value is None else with_interval(value, low, high)
+def _written(column: Numbers, decimals: int | None) -> list[str]:
+    near, digits = column.rounded(decimals)
+    exact, shown = zip(*column.items(), strict=True), zip(*near.items(), digits.tolist(), strict=True)
+    return [
+        "" if three[0] is None else interval_text(*four, even=is_even(*three))
+        for three, four in zip(exact, shown, strict=True)
+    ]
+
+
+def decimals_by(columns: Sequence[str], decimals: Decimals) -> dict[str, int | None]:
+    """The decimals of each column, if they are given; what is no number of decimals, or of no column, is refused."""
+    given = decimals if isinstance(decimals, Mapping) else dict.fromkeys(columns, decimals)
+    for name, digits in given.items():
+        if name not in columns:
+            raise InvalidParameter(f"decimals must be of a column ({', '.join(columns)}), got {quote(name)}")
+        if digits is not None and not (type(digits) is int and 0 <= digits <= MOST_DECIMALS):
+            raise InvalidParameter(f"decimals must be a whole number from 0 to {MOST_DECIMALS}, got {quote(digits)}")
+    return {name: given.get(name) for name in columns}
 
 
 def _length(column: Column) -> int:
@@ -264,27 +364,14 @@ def arrow(column: Any, gaps: Any = None) -> pyarrow.Array:
     import pyarrow
 
     if not isinstance(column, np.ndarray) or column.dtype != object:
+        if gaps is None:
+            return number_column(column) if isinstance(column, np.ndarray) else column
         return pyarrow.array(column, mask=gaps) if isinstance(column, np.ndarray) else column
     items = [None if gaps is not None and gaps[at] else item for at, item in enumerate(column.tolist())]
     if any(isinstance(item, str) for item in items):
         return pyarrow.array([item if item is None else str(item) for item in items])
     whole = any(isinstance(item, int) and abs(item) >= 2**63 for item in items)
     return pyarrow.array([item if item is None else float(item) for item in items] if whole else items)
-
-
-def write_table(answer: Answer, form: str, sink: Any) -> None:
-    """Write the table of an answer as csv, json or parquet to a binary file."""
-    match form:
-        case "csv":
-            from pyarrow import csv
-
-            csv.write_csv(answer.to_arrow(), sink)
-        case "json":
-            sink.write(_columns_text(answer).encode())
-        case "parquet":
-            from pyarrow import parquet
-
-            parquet.write_table(answer.to_arrow(), sink)
 
 
 def columns_json(answer: Answer) -> dict[str, list[Any]]:
@@ -296,12 +383,3 @@ def columns_json(answer: Answer) -> dict[str, list[Any]]:
         if column.dtype == object or not np.isfinite(column).all():
             columns[name] = [or_null(item) for item in columns[name]]
     return columns
-
-
-def _columns_text(answer: Answer) -> str:
-    """The same as text, a line for each column."""
-    lines = [
-        f" {json.dumps(name, ensure_ascii=False)}: {json.dumps(column, ensure_ascii=False, allow_nan=False)}"
-        for name, column in columns_json(answer).items()
-    ]
-    return "{\n" + ",\n".join(lines) + "\n}"

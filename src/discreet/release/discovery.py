@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from flint import arb
 
-from discreet.ask.expression import Column
+from discreet.ask.expression import Coalesce, Column, Expression
 from discreet.ask.kinds import refused
 from discreet.ask.normal import text as column_text
 from discreet.ask.policy import Policy
@@ -37,7 +37,8 @@ from discreet.draw.coin import Chance
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.formats import shown
 from discreet.ledger.chain import Entry
-from discreet.ledger.ledger import Grant, Ledger
+from discreet.ledger.grant import Grant
+from discreet.ledger.ledger import Ledger
 from discreet.ledger.questions import canonical
 from discreet.ledger.refusals import VoidQuestion
 from discreet.parameters import exact_epsilon, quote
@@ -106,6 +107,21 @@ class Keeping:
             return lambda: _rising(units, self.epsilon, self.delta)
         return lambda: self._above(units - self.bend)
 
+    def units_for(self, share: float) -> int:
+        """The least number of units with which a key is told in about this share of discoveries, or more often.
+
+        >>> rule = keeping(Fraction(1), Fraction(1, 10**5))
+        >>> rule.units_for(0.5), rule.units_for(0.99), rule.units_for(1)
+        (12, 16, 23)
+        """
+        low, high = 0, self.last + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            chance = self.chance(middle)
+            told = float(chance if isinstance(chance, Fraction) else chance().mid())
+            low, high = (low, middle) if told >= share else (middle, high)
+        return high
+
     def _above(self, beyond: int) -> arb:
         """π at n₁ + m."""
         limit = 1 + ball(self.delta) / ball(self.epsilon).expm1()
@@ -145,11 +161,26 @@ def keys_of_unit(policy: Policy) -> int:
     return 1 if policy.unit_column is None else policy.max_groups or policy.max_rows or 1
 
 
-def discovery(study: Study, columns: Sequence[str], epsilon: Any) -> Discovered:
-    """Spend ε and the study's δ, then read, toss and record; asked again in the same way, what was recorded, free."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscoveryPlan:
+    """A discovery with its price, before anything is spent; what it is refused for was refused."""
+
+    columns: list[Column]
+    epsilon: Fraction
+    delta: Fraction
+    rule: Keeping
+    text: str
+    """The one text of what is asked for."""
+    begun: Entry | None
+    """The spend of the study's discovery, if there is one."""
+    answered: bool
+    """Whether it is the one that was made: then it is free."""
+
+
+def discovery_plan(study: Study, columns: Sequence[str], epsilon: Any) -> DiscoveryPlan:
+    """What a discovery costs and shows. Nothing is read, nothing is spent."""
     exact, policy = exact_epsilon(epsilon), study.policy
     asked_columns, delta = _asked(study, columns), _delta(policy)
-    rule = rule_of(policy, len(asked_columns), exact, delta)
     asked = {
         "columns": list(map(column_text, asked_columns)),
         "delta": delta,
@@ -158,27 +189,55 @@ def discovery(study: Study, columns: Sequence[str], epsilon: Any) -> Discovered:
         "max_rows": policy.max_rows,
         "max_groups": policy.max_groups,
     }
-    ledger, text = study.ledger, canonical("discover", asked)
-    begun = ledger.entry(REQUEST, study=study.name)
-    if begun is None or ledger.answer(study=study.name, request_id=REQUEST) is not None:
-        grant = _granted(study, text, exact, again=begun is not None)
+    begun = study.ledger.entry(REQUEST, study=study.name)
+    plan = DiscoveryPlan(
+        columns=asked_columns,
+        epsilon=exact,
+        delta=delta,
+        rule=rule_of(policy, len(asked_columns), exact, delta),
+        text=canonical("discover", asked),
+        begun=begun,
+        answered=study.ledger.answer(study=study.name, request_id=REQUEST) is not None,
+    )
+    if begun is not None and plan.answered and (begun.query, begun.epsilon) != (plan.text, str(exact)):
+        raise _made_another()
+    return plan
+
+
+def meaning(policy: Policy, delta: Fraction) -> str:
+    """What the δ of a discovery means, in one sentence."""
+    return (
+        f"A key that only one {policy.unit} has is shown with probability at most δ = {shown(delta)}; "
+        "ε covers everything else."
+    )
+
+
+def discovery(study: Study, columns: Sequence[str], epsilon: Any, analyst: str | None = None) -> Discovered:
+    """Spend ε, of the analyst's share if one is named, and the study's δ, then read, toss and record.
+
+    Asked again in the same way, by whomever, it is what was recorded, free.
+    """
+    plan, policy, ledger = discovery_plan(study, columns, epsilon), study.policy, study.ledger
+    if plan.begun is None or plan.answered:
+        payer = analyst if plan.begun is None else plan.begun.analyst
+        grant = _granted(study, plan.text, plan.epsilon, payer, again=plan.begun is not None)
     else:
-        grant = _broken_off(study, begun, text, exact)
+        grant = _broken_off(study, plan.begun, plan.text, plan.epsilon)
     content = grant.answer
     if content is None:
         ledger._refuse_twice(REQUEST, study=study.name)  # its delta would be spent twice
         limit, keys = keys_of_unit(policy), {}
-        for column in asked_columns:
-            keys[column.name] = kept_keys(study.engine.discover(column, policy.unit_column, limit), rule.chance)
-        told = {"discovered": keys, "epsilon": str(exact), "delta": str(delta)}
+        for column in plan.columns:
+            keys[column.name] = kept_keys(study.engine.discover(column, policy.unit_column, limit), plan.rule.chance)
+        told = {"discovered": keys, "epsilon": str(plan.epsilon), "delta": str(plan.delta)}
         content = ledger.record(grant, json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode())
     return _read(content)
 
 
-def _granted(study: Study, text: str, epsilon: Fraction, *, again: bool) -> Grant:
+def _granted(study: Study, text: str, epsilon: Fraction, analyst: str | None, *, again: bool) -> Grant:
     """Leave for the one discovery of a study, or its answer."""
     try:
-        return study.ledger.spend(REQUEST, text, epsilon, study=study.name, data_version=study.version)
+        return study.ledger.spend(REQUEST, text, epsilon, study=study.name, analyst=analyst, data_version=study.version)
     except InvalidParameter:
         if not again:
             raise
@@ -191,7 +250,9 @@ def _broken_off(study: Study, begun: Entry, text: str, epsilon: Fraction) -> Gra
     if not query.startswith(_QUERY):  # somebody else has taken the request id
         raise _made_another()
     try:
-        grant = study.ledger.spend(REQUEST, query, paid, study=study.name, data_version=begun.data_version)
+        grant = study.ledger.spend(
+            REQUEST, query, paid, study=study.name, analyst=begun.analyst, data_version=begun.data_version
+        )
     except VoidQuestion:
         raise refused(
             "the delta of this study is spent, for a discovery that was never answered before the ledger was restored "
@@ -222,9 +283,16 @@ def recorded(ledger: Ledger, study: str, policy: Policy) -> Discovered | None:
     return None if content is None or "discovered" not in json.loads(content) else _read(content)
 
 
-def told_with(discovered: Discovered | None, groups: Iterable[Group]) -> dict[str, Any]:
-    """What the record of an answer with these groups says of keys that were discovered; nothing where none were."""
-    names = dict.fromkeys(group.of.name for group in groups if group.edges is None and isinstance(group.of, Column))
+def told_with(
+    discovered: Discovered | None, groups: Iterable[Group], conditions: Iterable[Expression] = ()
+) -> dict[str, Any]:
+    """What the record of an answer with these groups says of keys that were discovered; nothing where none were.
+
+    `conditions` are what cells were chosen by: they are cells of such keys, too.
+    """
+    by = [*(group.of for group in groups if group.edges is None), *conditions]
+    columns_by = [of.parts[0] if isinstance(of, Coalesce) else of for of in by]  # with a label for missing values
+    names = dict.fromkeys(of.name for of in columns_by if isinstance(of, Column))
     columns = [] if discovered is None else [name for name in names if name in discovered.keys]
     if discovered is None or not columns:
         return {}

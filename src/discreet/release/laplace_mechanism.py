@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.calibrate.grid import Grid, grid_of
 from discreet.draw.vector import add, beyond_int64, draw_one, fill
 from discreet.errors import InvalidParameter
-from discreet.parameters import exact_count, exact_epsilon, exact_sensitivity
+from discreet.parameters import Epsilon, Number, exact_count, exact_epsilon, exact_sensitivity
 from discreet.release.account import Account, charged
 from discreet.release.size import refuse_long
 from discreet.release.tape import drawn, on_tape
@@ -41,24 +42,44 @@ _LARGEST = sys.float_info.max
 
 
 def laplace_mechanism(
-    answer: Any,
+    answer: Number | ArrayLike | Sequence[Number],
     *,
-    sensitivity: Any,
-    epsilon: Any,
+    sensitivity: Number,
+    epsilon: Epsilon,
     changes: int | None = None,
-    out: Any = None,
+    out: NDArray[Any] | None = None,
     **account: Unpack[Account],
 ) -> Any:
-    """The answer plus exact Laplace noise: an int or float for a number, a list for a list, an array for an array.
+    """Add exact Laplace noise to an answer that you computed: Algorithm 1.
 
-    `sensitivity` is Δ, the most that one unit can move the answer, summed over its coordinates. `changes` is the
-    number of coordinates that one unit can move (all of them, if not given); it matters for floats only. `out`
-    receives the result of an array in place; it may be the answer itself. With `ledger` and `study` the call is charged
-    before anything is drawn, and `out` is filled after the record is on disk.
+    Parameters
+    ----------
+    answer : number, list or array
+        f(x); NaN counts as 0. Nothing in it raises.
+    sensitivity : number or text
+        Δ, the most that one person can move the answer, summed over its coordinates; you vouch for it.
+    epsilon : number or text
+        The privacy parameter: the smaller, the more noise. Calls add up.
+    changes : int, optional
+        How many coordinates one person can move; all of them, if not given. It matters for floats only.
+    out : array, optional
+        Receives the result of an array in place; it may be the answer itself.
+    **account
+        ledger= and study=: the call is charged before anything is drawn; `out` is filled after the record is on disk.
 
+    Returns
+    -------
+    int, float, list or array
+        What the answer is: whole numbers stay whole, and a list stays a list.
+
+    Examples
+    --------
     >>> noisy = laplace_mechanism([120, 80, 0], sensitivity=2, epsilon="0.1")
     >>> [type(count).__name__ for count in noisy]
     ['int', 'int', 'int']
+
+    See docs/index.md.
+
     """
     delta, exact = exact_sensitivity(sensitivity), exact_epsilon(epsilon)
     if changes is not None:

@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from importlib.metadata import version
+from functools import cached_property, lru_cache, partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast, overload
 
@@ -24,36 +23,34 @@ import numpy as np
 
 from discreet import views
 from discreet.ask import query as questions
-from discreet.ask.expression import Column
-from discreet.ask.kinds import kind_of
-from discreet.ask.normal import decimal
-from discreet.ask.query import Extreme, Moment, Named, Quantiles, Query
+from discreet.ask.notes import notes
+from discreet.ask.query import Moment, Named, Query
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Cells, Exact, Request
 from discreet.errors import InvalidParameter, one_line
 from discreet.formats import finite, left_shown, shown, table_lines
-from discreet.ledger.questions import new_request_id
-from discreet.records import Record, array_of, keys_of
+from discreet.records import Record, array_of, keys_of, software, today
+from discreet.release.account import answered, entry_of
 from discreet.release.answer import Answer
 from discreet.release.design import Line, columns, items
 from discreet.release.discovery import told_with
-from discreet.release.size import refuse_large, within_memory
+from discreet.release.size import refuse_large
 from discreet.release.split import Share, of_everybody, shared
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign, largest
 
-_installed = lru_cache(version)
 """Reading the metadata of a package takes milliseconds."""
 
 REPORTS = "discreet.report."
 """With which the request ids of reports begin, so that a ledger finds them."""
 
-_LEAST_DOUBT = Fraction(1, 10**12)
+LEAST_DOUBT = Fraction(1, 10**12)
 """Of one interval: 1 − confidence must be a float with some digits."""
 
 if TYPE_CHECKING:
     from discreet.files.answer_file import AnswerFile
+    from discreet.release.reports.plan import ReportPlan
     from discreet.release.reports.report import Report
     from discreet.release.study import Study
 
@@ -82,6 +79,11 @@ class Plan:
         if not self.simultaneous:
             return self.confidence
         return 1 - (1 - self.confidence) / (self.cells * len(self.query.aggregates))
+
+    @property
+    def asked_before(self) -> str:
+        """That the same was answered at the same ε, and is free now, in a few words; nothing if it was not."""
+        return asked_before(self.study, self.canonical, self.epsilon) if self.cost else ""
 
     @property
     def cost(self) -> Fraction:
@@ -123,11 +125,9 @@ class Plan:
             if to is not None:
                 raise InvalidParameter("to= is for answers that are released; this one is free: release() and save it")
             return self.reported["table"]
-        if isinstance(request_id, str) and request_id.startswith("discreet."):
-            raise InvalidParameter("request_id must not begin with 'discreet.': such names are kept for discoveries")
+        entry = entry_of(request_id)
         if sum((share.epsilon for share in self.shares), Fraction()) != self.cost:
             raise InvalidParameter("the shares of a plan must add up to its epsilon; plan the question again at that ε")
-        ledger, entry = study.ledger, request_id if request_id is not None else new_request_id()
         if to is not None:
             from discreet.files.answer_file import release_to
 
@@ -135,22 +135,14 @@ class Plan:
         blank = self._blank()
         refuse_large(self, blank.size)  # what cannot be written is not paid for
         if not self.cost:  # nothing but public numbers
-            return Answer(
-                content=self._answered(blank), query=self.query, remaining=study.remaining, entry=entry, kept=study.kept
-            )
-        grant = ledger.spend(
-            entry,
-            self.canonical,
-            self.epsilon,
-            study=study.name,
-            analyst=analyst,
-            data_version=study.version,
-        )
-        with within_memory():
-            content = ledger.record(grant, self._answered(blank)) if grant.answer is None else grant.answer
-            left = grant.remaining
-            remaining = ledger.remaining(study.name, analyst=analyst) if left is None else left
-        return Answer(content=content, query=self.query, remaining=remaining, entry=entry, kept=study.kept)
+            return self._answer(self._answered(blank), study.remaining, entry)
+        work = partial(self._answered, blank)
+        terms = {"analyst": analyst, "asked": self.query.sql}
+        return self._answer(*answered(study, entry, self.canonical, self.epsilon, work, **terms), entry)
+
+    def _answer(self, content: bytes, remaining: Fraction, entry: str) -> Answer:
+        kept = self.study.kept
+        return Answer(content=content, query=self.query, remaining=remaining, entry=entry, kept=kept, plan=self)
 
     def fetched(self) -> Exact[list[list[Any]]]:
         """Everything that is read: the integers of all designs."""
@@ -177,7 +169,7 @@ class Plan:
 
         Every scale and radius is computed, and a table of one empty group is released and written down.
         """
-        if 1 - self.level < _LEAST_DOUBT:
+        if 1 - self.level < LEAST_DOUBT:
             raise InvalidParameter(
                 f"confidence is too near to 1 for {self.cells * len(self.query.aggregates):,} intervals that hold all "
                 "together: lower it, or leave simultaneous out"
@@ -211,6 +203,7 @@ class Plan:
             "discreet": 1,
             "software": software(),
             "study": self.study.name,
+            "date": today(),
             "neighbors": policy.neighbors,
             "unit": policy.unit,
             "max_rows": policy.max_rows,
@@ -251,20 +244,21 @@ class Plan:
     @property
     def table(self) -> list[list[str]]:
         """What each released number costs and how near it will be, as text, below its headings."""
-        titles, percent = self.titles(), f"{float(self.confidence) * 100:g} % within"
+        titles = self.titles()
         order = {output.name: at for at, (_, output) in enumerate(self.query.outputs) if isinstance(output, Named)}
         lines = sorted(self.lines, key=lambda line: order.get(line.name, len(order)))
         rows = [[titles[line.name], shown(line.sensitivity), shown(line.scale), line.within] for line in lines]
-        return [["column", "Δ", "scale", percent + (", all together" if self.simultaneous else "")], *rows]
+        return [["column", "Δ", "scale", error_heading(self)], *rows]
 
     @property
     def summary(self) -> str:
         """The size of the answer, its price and the promise, in one line."""
         policy, left = self.study.policy, self.study.remaining
         unit = "each row a unit" if policy.unit == "row" else f"up to {policy.max_rows:,} rows a {policy.unit}"
-        after = (
-            f"left after: {left_shown(left - self.cost)}" if left >= self.cost else f"only {left_shown(left)} is left"
-        )
+        after = self.asked_before and f"{self.asked_before}, {left_shown(left)} left"
+        if not after:
+            enough = left >= self.cost
+            after = f"left after: {left_shown(left - self.cost)}" if enough else f"only {left_shown(left)} is left"
         many = "1 row" if self.cells == 1 else f"{self.cells:,} rows"
         return f"{many} · ε {shown(self.cost)} of {shown(policy.epsilon)} ({after}) · {policy.neighbors} · {unit}"
 
@@ -281,7 +275,7 @@ class Plan:
             [
                 one_line(self.summary),
                 *table_lines(headings, rows),
-                *([one_line(" · ".join(self.notes))] if self.notes else []),
+                *([one_line(" ".join(self.notes))] if self.notes else []),
                 *map(one_line, self.warnings),
                 "Nothing was read, nothing is spent.",
             ]
@@ -290,23 +284,13 @@ class Plan:
     @property
     def notes(self) -> list[str]:
         """What happens to values that are missing, out of bounds or not among the keys, and to lines of text."""
-        found: dict[str, None] = {}
+        sentences = notes(self.query)
         if self.reported is not None:
-            found[f"answered from the report {self.reported.plan.title!r}, which was released before: free"] = None
-        for _, one in self.query.aggregates:
-            if isinstance(one, Moment | Quantiles | Extreme) and kind_of(one.of) == "number":
-                what = one.of.name if isinstance(one.of, Column) else "an expression"
-                found[
-                    f"missing {what}: {'dropped' if one.missing is None else f'counts as {decimal(one.missing)}'}"
-                ] = None
-                if isinstance(one.of, Column):
-                    found[f"{what} outside {decimal(one.lower)}–{decimal(one.upper)}: clamped"] = None
-        for group in self.query.groups:
-            called = next((name for name, output in self.query.outputs if output == Named(group.name)), "group")
-            found[f"{called} not listed: {'dropped' if group.other is None else group.other}"] = None
+            title = self.reported.plan.title
+            sentences.insert(0, f"It is answered from the report {title!r}, which was released before: free.")
         if of_everybody(self.study.policy, self.query) and not self.study.engine.public_size:
-            found["number of rows: private, since a line that cannot be read is left out"] = None
-        return list(found)
+            sentences.append("The number of rows is private, since a line that cannot be read is left out.")
+        return sentences
 
     @property
     def warnings(self) -> list[str]:
@@ -322,9 +306,17 @@ class Plan:
         return found
 
 
-def software() -> str:
-    """What makes releases, with its version."""
-    return f"discreet {_installed('discreet')}"
+def asked_before(study: Study, canonical: str, epsilon: Fraction) -> str:
+    """That a question was answered before, as far as that is known without a look at the data."""
+    versions = study.ledger.answered(canonical, epsilon, study=study.name)
+    if study.policy.version is not None:
+        return "asked before: free" if study.policy.version in versions else ""
+    return "asked before: free while the data is the same" if versions else ""
+
+
+def error_heading(plan: Plan | ReportPlan) -> str:
+    """The heading of errors in a table."""
+    return f"error ({float(plan.confidence) * 100:g} %{', all together' if plan.simultaneous else ''})"
 
 
 def _json(record: dict[str, Any]) -> bytes:
@@ -351,7 +343,7 @@ def key_column(group: questions.Group) -> Any:
     """The keys of a group column as a column of a record, with the label of the rest last."""
     keys, other = group.keys, group.other
     if keys.whole and other is None:
-        return keys.column.to_numpy()
+        return np.from_dlpack(keys.column)
     if keys.kind == "text" or (keys.kind != "number" and other is None):
         return group.labels()
     return keys_of([plain_key(key) for key in (*keys, *([] if other is None else [other]))])

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.ask.expression import COMPARISONS
 from discreet.ask.query import Combined, Group, Named, Number, Output, Query, Test
 from discreet.engines.integers import near
+from discreet.formats import rounded
 from discreet.records import Array, Record, Three, array_of, items_of
 
 if TYPE_CHECKING:
@@ -26,14 +28,6 @@ if TYPE_CHECKING:
 Mask: TypeAlias = NDArray[np.bool_]
 Cells: TypeAlias = NDArray[np.int64]
 
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 _ARITHMETIC: dict[str, tuple[Callable[[Any, Any], Any], int]] = {
     "+": (operator.add, 2**62),
     "-": (operator.sub, 2**62),
@@ -69,6 +63,11 @@ class Numbers:
         return [
             [None if not_there else item for item, not_there in zip(column, gone, strict=True)] for column in columns
         ]
+
+    def rounded(self, decimals: int | None = None) -> tuple[Numbers, Cells]:
+        """The same as people read them (`formats.rounded`), and how many decimals each has."""
+        value, low, high, digits = rounded(*self.three, decimals)
+        return Numbers(value, low, high, self.missing), digits
 
     def at(self, rows: slice | Mask) -> Numbers:
         """Some of the rows."""
@@ -183,7 +182,7 @@ def _compared(sign: str, left: Array, right: Array, missing: Mask | None = None)
     mixed = left.dtype != right.dtype
     if object in (left.dtype, right.dtype) or (mixed and not all(_is_double(column) for column in (left, right))):
         left, right = left.astype(object), right.astype(object)
-    return np.asarray(_COMPARISONS[sign](left, right)).astype(bool)
+    return np.asarray(COMPARISONS[sign](left, right)).astype(bool)
 
 
 def _is_double(column: Array) -> bool:

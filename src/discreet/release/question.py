@@ -6,11 +6,12 @@ All parameters are read and checked before any row is: who is asked, within whic
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ from discreet.calibrate.sensitivity import Terms
 from discreet.engines import array as engine
 from discreet.engines.array import Column, column
 from discreet.errors import InvalidParameter
-from discreet.formats import as_finite, as_float, readable
+from discreet.formats import as_float, readable
 from discreet.parameters import (
     Bounds,
     Neighbors,
@@ -36,7 +37,8 @@ from discreet.parameters import (
     quote,
 )
 from discreet.release.design import Estimate, Released
-from discreet.release.release import Ends, Release, Spread, Vector, fields_of
+from discreet.release.intervals.spreads import Spread, constant, plain, single, vector
+from discreet.release.release import Release, Vector, fields_of
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.cumulative import TreeDesign
 from discreet.release.statistics.moments import MomentDesign
@@ -174,12 +176,7 @@ class Question:
         self, estimate: Estimate, *, sensitivity: Fraction, scale: Fraction, step: Fraction, error: str = ""
     ) -> Release:
         """A release of the one number of an estimate."""
-
-        def spread(confidence: Fraction, _: bool) -> Ends:
-            low, high = estimate.ends(confidence)
-            return _plain(low[0]), _plain(high[0])
-
-        value = _plain(estimate.values[0])
+        value, spread = plain(estimate.values[0]), partial(single, estimate.ends)
         return self.release(value, spread, sensitivity=sensitivity, scale=scale, step=step, error=error)
 
     @property
@@ -206,11 +203,6 @@ def noting_designs() -> Iterator[list[tuple[Released, Fraction]]]:
         _noted.reset(token)
 
 
-def _plain(number: Any) -> Any:
-    """A finite number of Python in place of one of numpy."""
-    return as_finite(number.item() if hasattr(number, "item") else number)
-
-
 def question(
     statistic: str,
     x: Any,
@@ -220,8 +212,9 @@ def question(
     *,
     missing: Any = None,
     method: Any = "best",
+    reader: Callable[[Any], Column] = column,
 ) -> Question:
-    """The question, or `InvalidParameter`; no value of the data is looked at."""
+    """The question, or `InvalidParameter`; `reader` makes the column, and nothing in the data raises."""
     if method not in ("best", "laplace"):
         raise InvalidParameter(f"method must be 'best' or 'laplace', got {quote(method)}")
     return Question(
@@ -231,7 +224,7 @@ def question(
         neighbors=exact_neighbors(neighbors),
         missing=None if missing is None else exact_number("missing", missing),
         textbook=method == "laplace",
-        data=column(x),
+        data=reader(x),
     )
 
 
@@ -269,7 +262,7 @@ def known_count(ask: Question) -> Release:
     """The number of values where it is public."""
     n, none = ask.n, Fraction(0)
     free = replace(ask, statistic="count", epsilon=none)
-    return free.release(n, lambda _confidence, _: (n, n), sensitivity=none, scale=none, step=Fraction(1))
+    return free.release(n, partial(single, partial(constant, [n], [n])), sensitivity=none, scale=none, step=Fraction(1))
 
 
 def public_total(ask: Question) -> int | None:
@@ -280,7 +273,7 @@ def public_total(ask: Question) -> int | None:
 def of_tree(ask: Question, design: TreeDesign, estimate: Estimate, step: Fraction) -> Vector:
     """All numbers of an estimate of a tree."""
     scale = design.tree(ask.terms, ask.epsilon).scale
-    spread = lambda confidence, _: estimate.ends(confidence)  # noqa: E731
+    spread = partial(vector, estimate.ends)
     found = ask.release(estimate.values, spread, sensitivity=scale * ask.epsilon, scale=scale, step=step)
     return Vector(**fields_of(found))
 

@@ -6,6 +6,7 @@ or not they are independent.
 
     accuracy(c)    half-width of the interval at confidence c
     interval(c)    lower and upper end; for a vector one interval for each number, or with simultaneous=True all at once
+    to_json()      everything, also what the intervals follow from; `from_json` reads it, and pickle and copy work, too
 
 Intervals cover the noise. They do not cover the sampling of people, nor values that were clamped to the bounds.
 """
@@ -13,31 +14,38 @@ Intervals cover the noise. They do not cover the sampling of people, nor values 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
+from functools import partial
+from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import views
-from discreet.errors import InvalidParameter
-from discreet.formats import rounded, shown, with_interval
+from discreet.errors import InvalidParameter, one_line
+from discreet.formats import decimal_text, rounded, shown, with_interval
 from discreet.parameters import Number, exact_confidence
+from discreet.release.intervals.spreads import OPERATIONS, Ends, Spread, combined, divided, in_order, mapped
+from discreet.release.intervals.storage import Stored
 from discreet.release.statistics.tree import project
-
-Ends: TypeAlias = tuple[Any, Any]
-Spread: TypeAlias = Callable[[Fraction, bool], Ends]
-"""The ends of the interval at a confidence, for each number or simultaneously."""
 
 _USUAL = Fraction(19, 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Release:
-    """Released numbers with their error and their cost."""
+class Release(Stored):
+    """Released numbers with their error and their cost.
+
+    A release is no number: `<`, `<=`, `>` and `>=` refuse to compare it, since its error might decide; compare its
+    `.value`, or look where a number lies in its `.interval()`. Two releases are equal if all that they hold is.
+    `float(r)`, `round(r, 1)` and `f"{r:.2f}"` are of its number alone.
+    """
+
+    __array_ufunc__ = None  # a number of numpy leaves arithmetic to the release, which keeps the interval
 
     value: float
     """A number, whole where the statistic is; in the classes below, an array of numbers."""
@@ -90,6 +98,17 @@ class Release:
     def __bool__(self) -> bool:
         return True  # a release is something, whatever its number
 
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self.value, digits)
+
+    def __format__(self, form: str) -> str:
+        return format(self.value, form) if form else str(self)
+
+    def _refuse_order(self, _other: object) -> NoReturn:
+        raise TypeError("a release has an error, so it is not compared; compare its .value, or look at its .interval()")
+
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse_order
+
     def figure(self, **options: Any) -> Any:
         """The numbers with their intervals as a chart."""
         return views.figure(self, **options)
@@ -106,73 +125,62 @@ class Release:
         if self.error:
             return f"{self.value:,.6g} ({self.error})"
         if isinstance(self.value, np.ndarray):
-            reach = float(np.max(np.maximum(self.value - low, high - self.value), initial=0))
-            some = ", ".join(rounded(number, reach) for number in self.value[:6].tolist())
-            more = f", … {len(self.value):,} numbers" if len(self.value) > 6 else ""
-            return f"[{some}{more}] ± {rounded(reach, reach)} (95 % each)"
+            value, low, high, digits = rounded(self.value, low, high)
+            most, reach = int(digits.min(initial=12)), np.max(np.maximum(value - low, high - value), initial=0).item()
+            some = ", ".join(decimal_text(number, most) for number in value[:6].tolist())
+            more = f", … {len(value):,} numbers" if len(value) > 6 else ""
+            return f"[{some}{more}] ± {decimal_text(reach, most)} (95 % each)"
         text = with_interval(self.value, low, high)
         return f"{text[:-1]}, 95 %)" if text.endswith(")") else f"{text} (95 %)"
 
-    def _mapped(self, function: Callable[[Any], Any], *, rising: bool, factor: Fraction) -> Release:
-        def spread(confidence: Fraction, simultaneous: bool) -> Ends:
-            low, high = (function(end) for end in self._spread(confidence, simultaneous))
-            return (low, high) if rising else (high, low)
-
+    def _mapped(self, sign: str, number: Any, *, factor: Fraction = Fraction(1)) -> Release:
+        number = number.item() if isinstance(number, np.number) else number
         return replace(
             self,
-            value=function(self.value),
+            value=OPERATIONS[sign](self.value, number),
             sensitivity=self.sensitivity * factor,
             scale=self.scale * factor,
             step=self.step * factor,
-            _spread=spread,
+            _spread=partial(mapped, self._spread, sign, number),
         )
 
-    def _with(self, other: Release, function: Callable[[Any, Any], Any], name: str) -> Release:
-        def spread(confidence: Fraction, simultaneous: bool) -> Ends:
-            each = (1 + confidence) / 2
-            ends = [function(a, b) for a in self._spread(each, simultaneous) for b in other._spread(each, simultaneous)]
-            return (np.minimum.reduce(ends), np.maximum.reduce(ends)) if np.ndim(ends[0]) else (min(ends), max(ends))
-
+    def _with(self, other: Release, sign: str) -> Release:
         return replace(
             self,
-            value=function(self.value, other.value),
+            value=OPERATIONS[sign](self.value, other.value),
             epsilon=self.epsilon if self is other else self.epsilon + other.epsilon,
             sensitivity=self.sensitivity + other.sensitivity,
             scale=self.scale + other.scale,
-            statistic=f"{self.statistic} {name} {other.statistic}",
+            statistic=f"{self.statistic} {sign} {other.statistic}",
             missing=self.missing if self.missing == other.missing else "",
             error="",
-            _spread=spread,
+            _spread=partial(combined, self._spread, other._spread, sign),
         )
 
     def __add__(self, other: Any) -> Release:
         if isinstance(other, Release):
-            return self._with(other, lambda a, b: a + b, "+")
-        if not _is_number(other):
-            return NotImplemented
-        return self._mapped(lambda a: a + other, rising=True, factor=Fraction(1))
+            return self._with(other, "+")
+        return self._mapped("+", other) if _is_number(other) else NotImplemented
 
     __radd__ = __add__
 
     def __neg__(self) -> Release:
-        return self._mapped(lambda a: -a, rising=False, factor=Fraction(1))
+        return self._mapped("×", -1)
 
     def __sub__(self, other: Any) -> Release:
         if isinstance(other, Release):
-            return self._with(other, lambda a, b: a - b, "−")
-        return (
-            self._mapped(lambda a: a - other, rising=True, factor=Fraction(1)) if _is_number(other) else NotImplemented
-        )
+            return self._with(other, "−")
+        return self._mapped("−", other) if _is_number(other) else NotImplemented
 
     def __rsub__(self, other: Any) -> Release:
         return -self + other if _is_number(other) else NotImplemented
 
     def __mul__(self, other: Any) -> Release:
         if isinstance(other, Release):
-            return self._with(other, lambda a, b: a * b, "×")
+            return self._with(other, "×")
         if not _is_number(other) or not np.isfinite(float(other)) or other == 0:
             return NotImplemented
-        return self._mapped(lambda a: a * other, rising=other > 0, factor=abs(_fraction(other)))
+        return self._mapped("×", other, factor=abs(_fraction(other)))
 
     __rmul__ = __mul__
 
@@ -181,22 +189,15 @@ class Release:
             return self._ratio(other)
         if not _is_number(other) or not np.isfinite(float(other)) or other == 0:
             return NotImplemented
-        return self._mapped(lambda a: a / other, rising=other > 0, factor=abs(1 / _fraction(other)))
+        return self._mapped("/", other, factor=abs(1 / _fraction(other)))
 
     def _ratio(self, other: Release) -> Release:
         if np.ndim(self.value) or np.ndim(other.value):
             raise InvalidParameter("a ratio is taken of single numbers; take it one by one")
-
-        def spread(confidence: Fraction, simultaneous: bool) -> Ends:
-            each = (1 + confidence) / 2
-            above, below = self._spread(each, simultaneous), other._spread(each, simultaneous)
-            if below[0] <= 0 <= below[1]:
-                return -math.inf, math.inf
-            ends = [a / b for a in above for b in below]
-            return min(ends), max(ends)
-
         value = self.value / other.value if other.value else math.nan
-        return replace(self._with(other, lambda a, _: a, "/"), value=value, _spread=spread)
+        statistic = f"{self.statistic} / {other.statistic}"
+        spread = partial(divided, self._spread, other._spread)
+        return replace(self._with(other, "+"), value=value, statistic=statistic, _spread=spread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -215,14 +216,48 @@ class Vector(Release):
     def __iter__(self) -> Iterator[Any]:
         return iter(self.value)
 
+    def __round__(self, digits: int | None = None) -> NDArray[Any]:
+        return np.round(self.value, digits or 0)
+
+    def __format__(self, form: str) -> str:
+        return f"[{', '.join(format(number, form) for number in self.value.tolist())}]" if form else str(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Histogram(Vector):
-    """Released counts of bins. They are unbiased and add up; `projected` is for display."""
+    """Released counts of bins or of keys. They are unbiased and add up; `projected` is for display."""
 
-    edges: tuple[float, ...]
+    edges: tuple[float, ...] = ()
+    """Of bins: one more than there are counts."""
+    keys: tuple[Any, ...] = ()
+    """Of categories: one for each count, the label of all others last if there is one."""
     total: int | None
     """The number of units, where it is public."""
+
+    @property
+    def labels(self) -> list[str]:
+        """The bins or keys as a reader sees them."""
+        edges = [f"{edge:,.6g}" for edge in self.edges]
+        return [str(key) for key in self.keys] or [f"{left} to {right}" for left, right in pairwise(edges)]
+
+    def _shown_value(self) -> str:
+        if not self.keys:
+            return Vector._shown_value(self)
+        reach = float(np.max(self.accuracy(), initial=0))
+        some = ", ".join(f"{one_line(label)} {self.value[at]:,}" for at, label in enumerate(self.labels[:6]))
+        more = f", … {len(self.value):,} keys" if len(self.value) > 6 else ""
+        return f"{some}{more} ± {reach:,.0f} (95 % each)"
+
+    def items(self) -> list[tuple[Any, int]]:
+        """Pairs of a key, or of the label of a bin, and its count."""
+        return list(zip(self.keys or self.labels, self.value.tolist(), strict=True))
+
+    def __getitem__(self, key: Any) -> Any:
+        if not self.keys or isinstance(key, slice | np.ndarray):
+            return self.value[key]
+        if key not in self.keys:
+            raise KeyError(f"there is no key {key!r}; .keys has all of them")
+        return self.value[self.keys.index(key)]
 
     def projected(self) -> NDArray[np.float64]:
         """The nearest counts that are not negative and add up to the total (or to the noisy total)."""
@@ -239,7 +274,7 @@ class Cumulative(Vector):
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Releases(Mapping[str, Release]):
+class Releases(Stored, Mapping[str, Release]):
     """Several statistics out of one joint release: `found["mean"]`, `found.mean`."""
 
     parts: Mapping[str, Release]
@@ -257,6 +292,9 @@ class Releases(Mapping[str, Release]):
 
     def __len__(self) -> int:
         return len(self.parts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Releases, (dict(self.parts), self.epsilon)
 
     def __getattr__(self, name: str) -> Release:
         try:
@@ -299,12 +337,6 @@ def _fraction(other: Any) -> Fraction:
 
 def together(parts: Sequence[Release], epsilon: Fraction, statistic: str) -> Vector:
     """Several quantiles as one vector, in rising order; sorted ends still hold rising truths."""
-
-    def spread(confidence: Fraction, simultaneous: bool) -> Ends:
-        level = 1 - (1 - confidence) / len(parts) if simultaneous else confidence
-        lows, highs = zip(*(part._spread(level, False) for part in parts), strict=True)
-        return np.sort(lows), np.sort(highs)
-
-    value = np.sort([part.value for part in parts])
+    value, spread = np.sort([part.value for part in parts]), partial(in_order, [part._spread for part in parts])
     told = {"value": value, "epsilon": epsilon, "statistic": statistic, "error": "", "_spread": spread}
     return Vector(**{**fields_of(parts[0]), **told})

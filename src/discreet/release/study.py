@@ -4,18 +4,20 @@
     plan = study.where("age >= 65").by("county").ask(people=Count(), age=Mean("age")).plan(epsilon="0.1")
     answer = plan.release()
 
-The ledger lies beside the policy (`study.ledger`) unless the caller names another place. It is made when the study is
-first opened, with the policy's total ε, and from then on that total stands: a policy that says otherwise is refused.
+The ledger lies beside the policy (`study.ledger`) unless another place is named: by the caller, the environment or the
+policy (`ledger.place`). A file is made when the study is first opened, with the policy's total ε, and from then on that
+total stands: a policy that says otherwise is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from os import PathLike
+from os import PathLike, fspath
+from os.path import lexists
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -31,38 +33,70 @@ from discreet.engines.base import Engine, Schema
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.files.writer import Kept, kept_files, kept_source
 from discreet.ledger.ledger import Ledger
-from discreet.ledger.refusals import foreign
+from discreet.ledger.place import Place, place_of
+from discreet.ledger.refusals import foreign, refuse_another_promise
 from discreet.parameters import LARGEST, UNIT, Epsilon, exact, exact_confidence, exact_count, exact_epsilon, quote
 from discreet.release.design import Line
 from discreet.release.discovery import Discovered, discovery, policy_with, recorded
 from discreet.release.mechanism import public_count
+from discreet.release.notebook.frame import Framed
+from discreet.release.notebook.throwaway import MEMORY, throwaway
 from discreet.release.plan import REPORTS, Plan, plan_of
 from discreet.release.split import by_number, of_everybody
 
 if TYPE_CHECKING:
+    from discreet.release.profiles.profile import Profile
     from discreet.release.reports.plan import ReportPlan
 
 
-class Study(Askable[Plan]):
-    """Data behind a policy and a budget."""
+class Study(Framed, Askable[Plan]):
+    """Data behind a policy and a budget.
+
+    `open` and `from_frame` make one. `ledger` is where spends are written: a path, an address, a Ledger, or "memory",
+    a throwaway that forgets them when it is closed or Python ends; `name` is what the ledger calls the study.
+
+    Examples
+    --------
+    >>> import discreet, pandas
+    >>> people = pandas.DataFrame({"town": ["Ash", "Elm"] * 500, "age": range(1000)})
+    >>> study = discreet.Study.from_frame(people, epsilon=1, bounds={"age": (0, 120)}, keys={"town": ["Ash", "Elm"]})
+    >>> plan = study.groupby("town").agg(people="count", age=("age", "mean")).plan(epsilon="0.5")
+    >>> [row.town for row in plan.release()]
+    ['Ash', 'Elm']
+
+    See docs/studies.md.
+
+    """
 
     siblings: tuple[str, ...] = ()
     """Other policies in the folder of this one over the same data: each has a budget of its own."""
+    _forget: Callable[[], object] = staticmethod(lambda: None)
 
     def __init__(
-        self, policy: Policy, *, ledger: str | PathLike[str] | Ledger, name: str = "study", file: Path | None = None
+        self,
+        policy: Policy,
+        *,
+        ledger: str | PathLike[str] | Place | Ledger,
+        name: str = "study",
+        file: Path | None = None,
     ) -> None:
         self.name, self._file = name, file
-        self.ledger = ledger if isinstance(ledger, Ledger) else _ledger(ledger, name, policy)
+        self.forgets = isinstance(ledger, str) and ledger == MEMORY
+        """Whether nothing remembers what is spent, once this is closed."""
+        if self.forgets:
+            ledger, self._forget = throwaway(self)
+        place = ledger if isinstance(ledger, Place | Ledger) else Place(where=fspath(ledger), anchor=None)
+        self.ledger = place if isinstance(place, Ledger) else _ledger(place, name, policy)
         total = self.ledger.total(name)
         if total != _total(policy.epsilon):
             raise InvalidParameter(
                 f"epsilon of the policy must be {total}, what the ledger was made with, got {policy.epsilon}; "
                 "a total stands for ever"
             )
-        _refuse_another_promise(policy, self.ledger.promise(name))
-        self.discovered = recorded(self.ledger, name, policy)
-        self.policy = policy_with(policy, self.discovered)
+        refuse_another_promise(policy.promise, self.ledger.promise(name))
+        self.policy = policy
+        self.discovered: Discovered | None = None
+        self._recall_discovery()
 
     @cached_property
     def engine(self) -> Engine:
@@ -95,6 +129,11 @@ class Study(Askable[Plan]):
         return kept_source(self.policy.source, self.policy.folder) + kept_files(files)
 
     @property
+    def file_name(self) -> str:
+        """What the policy's file is called, without its ending."""
+        return self.name if self._file is None else self._file.stem
+
+    @property
     def spent(self) -> Fraction:
         """The ε that was spent so far, exactly."""
         return self.ledger.spent(self.name)
@@ -104,11 +143,30 @@ class Study(Askable[Plan]):
         """The ε that is left of the total, exactly."""
         return self.ledger.remaining(self.name)
 
-    def discover(self, *columns: str, epsilon: Epsilon) -> Discovered:
-        """The keys of these columns that may be told, at (ε, δ); a study makes one discovery, free when asked again."""
-        self.discovered = discovery(self, columns, epsilon)
+    def discover(self, *columns: str, epsilon: Epsilon, analyst: str | None = None) -> Discovered:
+        """The keys of these columns that may be told, at (ε, δ); a study makes one discovery, free when asked again.
+
+        An `analyst` pays of their share.
+        """
+        self.discovered = discovery(self, columns, epsilon, analyst)
         self.policy = policy_with(self.policy, self.discovered)
         return self.discovered
+
+    def profile(self, columns: Sequence[str] | None = None, *, epsilon: Epsilon) -> Profile:
+        """Where the values of these columns lie, and bounds to propose, from noisy histograms; charged like a question.
+
+        Without names, of all numbers that have no bounds. The name of the unit's column asks how many rows units have.
+        The policy stays as it is. Asked again about the same data it is free.
+        """
+        from discreet.release.profiles.plan import profile_plan
+
+        return profile_plan(self, columns, epsilon).release()
+
+    def _recall_discovery(self) -> None:
+        """Take the keys of the discovery that the ledger has, which another process may have made."""
+        if self.discovered is None:
+            self.discovered = recorded(self.ledger, self.name, self.policy)
+            self.policy = policy_with(self.policy, self.discovered)
 
     def sql(self, text: str, **terms: Unpack[PlanTerms]) -> Plan:
         """The plan of a question in SQL: what it will cost and how near it will be. Nothing is read, nothing is spent.
@@ -142,9 +200,14 @@ class Study(Askable[Plan]):
         except (InvalidParameter, QueryRefused) as error:
             raise type(error)(f"{name}: {error}") from None
 
+    def card(self) -> Any:
+        """What is claimed of this study, to be published: `to_json`, `to_yaml`, `to_html`, `save`. It is free."""
+        return views.card(self)
+
     def close(self) -> None:
-        """Close the ledger."""
+        """Close the ledger; one in memory is forgotten."""
         self.ledger.close()
+        self._forget()
 
     def __enter__(self) -> Study:
         return self
@@ -163,8 +226,14 @@ class Study(Askable[Plan]):
         shared = f" · same data as {', '.join(self.siblings)}: releases add up" if self.siblings else ""
         return (
             f"Study({self.name!r}: {len(policy.columns)} columns declared · ε {float(self.remaining):.4g} of "
-            f"{float(policy.epsilon):.4g} left · {policy.neighbors} · unit {one_line(policy.unit)}{shared})"
+            f"{float(policy.epsilon):.4g} left · {policy.neighbors} · unit {one_line(policy.unit)}{shared}"
+            f"{self.forgetful})"
         )
+
+    @property
+    def forgetful(self) -> str:
+        """What is said of a ledger in memory; nothing of any other."""
+        return " · ledger in memory: it forgets what was spent" if self.forgets else ""
 
     def _plan_of(self, asked: Asked[Plan], terms: PlanTerms) -> Plan:
         query = build(self.policy, self.schema, where=asked.conditions, by=asked.columns, ask=dict(asked.questions))
@@ -198,20 +267,35 @@ class Study(Askable[Plan]):
         return _reported(plan.checked())
 
 
-def open(path: str | PathLike[str], *, ledger: str | PathLike[str] | Ledger | None = None) -> Study:
-    """The study that a policy file declares; `repr` names other studies of the same data in its folder."""
-    place = Path(path)
-    policy = Policy.load(place)
-    where = place.with_suffix(".ledger") if ledger is None else ledger
-    study = Study(policy, ledger=where, name=place.stem, file=place)
-    study.siblings = siblings(place, policy.source)
+def open(
+    path: str | PathLike[str],
+    *,
+    ledger: str | PathLike[str] | Ledger | None = None,
+    anchor: str | PathLike[str] | None = None,
+) -> Study:
+    """The study that a policy file declares; `repr` names other studies of the same data in its folder.
+
+    `ledger` is a file or a `postgresql://` address, and `anchor` its anchor. Without them the environment decides
+    (`DISCREET_LEDGER`, `DISCREET_ANCHOR`), then `ledger` and `anchor` of the policy, then the place beside it.
+    """
+    file = Path(path)
+    policy = Policy.load(file)
+    declared = {name: getattr(policy, name) for name in ("ledger", "anchor", "study")}
+    place = ledger if isinstance(ledger, Ledger) else place_of(file, declared, ledger=ledger, anchor=anchor)
+    study = Study(policy, ledger=place, name=policy.study or file.stem, file=file)
+    study.siblings = siblings(file, policy.source)
     return study
 
 
-def report(path: str | PathLike[str], *, ledger: str | PathLike[str] | Ledger | None = None) -> ReportPlan:
+def report(
+    path: str | PathLike[str],
+    *,
+    ledger: str | PathLike[str] | Ledger | None = None,
+    anchor: str | PathLike[str] | None = None,
+) -> ReportPlan:
     """The plan of the report that a file declares: its study and its tables. Nothing is read, nothing is spent."""
     file = ReportFile.load(Path(path))
-    study = open(file.study, ledger=ledger)
+    study = open(file.study, ledger=ledger, anchor=anchor)
     try:
         return study.report(file.tables, **file.terms)
     except BaseException:
@@ -220,15 +304,23 @@ def report(path: str | PathLike[str], *, ledger: str | PathLike[str] | Ledger | 
         raise
 
 
-def _ledger(where: str | PathLike[str], name: str, policy: Policy) -> Ledger:
-    """The ledger of a study, made if there was never one here; of several processes at once, one makes it."""
-    text = str(where)
-    if "://" not in text and not Path(text).exists() and not Path(f"{text}.anchor").exists():
+def create(policy: Policy, place: Place) -> None:
+    """Give a new study its total in the ledger of a place, which is made if there is none."""
+    new = place.is_new or (place.is_server and place.anchor is not None and not lexists(place.anchor))
+    with Ledger.open(place.where, anchor=place.anchor, new=new) as ledger:
+        ledger.create(place.study or "", _total(policy.epsilon), promise=policy.promise)
+
+
+def _ledger(place: Place, name: str, policy: Policy) -> Ledger:
+    """The ledger of a study; a file is made if there was never one here, by one of several processes at once."""
+    place.refuse_missing_anchor()
+    if place.is_new:
+        place.refuse_second_budget()
         with suppress(InvalidParameter):  # it is there by now
-            Ledger.open(where, new=True).close()
-    ledger = Ledger.open(where)
+            Ledger.open(place.where, anchor=place.anchor, new=True).close()
+    ledger = Ledger.open(place.where, anchor=place.anchor)
     try:
-        if not ledger.studies():
+        if not ledger.studies() and not place.is_server:
             ledger.create(name, _total(policy.epsilon), promise=policy.promise)
         elif name not in ledger.studies():
             raise foreign(name)
@@ -239,24 +331,19 @@ def _ledger(where: str | PathLike[str], name: str, policy: Policy) -> Ledger:
     return ledger
 
 
-def _refuse_another_promise(policy: Policy, promise: Mapping[str, Any] | None) -> None:
-    """Refuse a policy under which what was spent so far would mean something else."""
-    if promise is None:
-        raise InvalidParameter(
-            "the study must be created with a promise to have a policy, and this one was created for arrays alone: "
-            "use another study, of ledger.create(name, total, promise=policy.promise)"
-        )
-    changed = [f"{name} = {quote(promise[name])}" for name in promise if promise[name] != policy.promise[name]]
-    if changed:
-        raise InvalidParameter(
-            f"the policy must promise what the ledger was made with: {', '.join(changed)}; set it back, or name a new "
-            "ledger, which is a new budget: what both spend on the same people adds up"
-        )
-
-
 def _total(epsilon: Fraction) -> Fraction:
     """A total as the ledger counts it."""
     return epsilon // UNIT * UNIT  # rounds down: never more than was promised
+
+
+def _reported(plan: Plan) -> Plan:
+    """The plan, answered from a report that has its table, if there is one."""
+    if not plan.cost or not plan.study.ledger.requests(plan.study.name, REPORTS):
+        return plan
+    from discreet.release.reports.earlier import reported
+
+    found = reported(plan)
+    return plan if found is None else replace(plan, reported=found, cells=found.plan.lines[0].cells)
 
 
 def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan:
@@ -295,16 +382,6 @@ def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan
         middle = (low + high) // 2
         low, high = (low, middle) if near(middle) else (middle, high)
     return at(high)
-
-
-def _reported(plan: Plan) -> Plan:
-    """The plan, answered from a report that has its table, if there is one."""
-    if not plan.cost or not plan.study.ledger.requests(plan.study.name, REPORTS):
-        return plan
-    from discreet.release.reports.earlier import reported
-
-    found = reported(plan)
-    return plan if found is None else replace(plan, reported=found, cells=found.plan.lines[0].cells)
 
 
 def _public_size(study: Study, query: Query, names: Collection[str]) -> int | None:

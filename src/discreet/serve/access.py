@@ -3,8 +3,8 @@
 A token is `discreet_<id>_<secret>`: the id finds a line, the secret is 256 random bits of which only the SHA-256 is
 kept; it is shown once. A study is named by the identity of its ledger and its name there (`study_key`), so that a
 token for one `people.toml` opens no other `people.toml`. An analyst spends of an allotment that the ledger holds under
-the study's cap; a custodian spends of the study itself and sees every entry. A revoked token is refused at once.
-What was spent under a name stays spent: the ledger knows the name, whatever its token.
+the study's cap; a custodian spends of the study itself and sees every entry. A token that was revoked, replaced or has
+expired is refused at once. What was spent under a name stays spent: the ledger knows the name, whatever its token.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from __future__ import annotations
 import hmac
 import re
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
-from typing import Literal, TypeAlias
+from sqlite3 import Connection
+from typing import Any, Literal, TypeAlias
 
 from discreet.draw.entropy import random_digits
 from discreet.errors import InvalidParameter
+from discreet.parameters import quote
 from discreet.serve.store import Store
 
 Role: TypeAlias = Literal["analyst", "custodian"]
@@ -24,6 +27,8 @@ Role: TypeAlias = Literal["analyst", "custodian"]
 _NAME = re.compile(r"(?!discreet\.)[A-Za-z0-9][A-Za-z0-9._-]{0,39}", re.ASCII)
 _TOKEN = re.compile(r"discreet_([0-9a-f]{16})_([0-9a-f]{64})", re.ASCII)
 _NOBODY = bytes(32)
+
+_ALIVE = "revoked = 0 AND (expires IS NULL OR expires > ?)"
 
 FILE = "discreet.access"
 """Beside the studies, unless the custodian says otherwise."""
@@ -34,7 +39,9 @@ CREATE TABLE person (
     role TEXT NOT NULL CHECK (role IN ('analyst', 'custodian')),
     token_id TEXT NOT NULL UNIQUE,
     token_hash BLOB NOT NULL CHECK (length(token_hash) = 32),
-    revoked INTEGER NOT NULL DEFAULT 0 CHECK (revoked IN (0, 1))
+    revoked INTEGER NOT NULL DEFAULT 0 CHECK (revoked IN (0, 1)),
+    made TEXT NOT NULL CHECK (length(made) = 20),
+    expires TEXT CHECK (length(expires) = 20)
 ) STRICT;
 CREATE TABLE permit (
     name TEXT NOT NULL REFERENCES person,
@@ -56,55 +63,122 @@ class Person:
         return self.name if self.role == "analyst" else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A name in the file of tokens, as the custodian sees it; times are in UTC."""
+
+    name: str
+    role: Role
+    studies: tuple[str, ...]
+    made: str
+    expires: str | None
+    state: Literal["in use", "expired", "revoked"]
+
+
 class Access(Store):
     schema = _SCHEMA
 
-    def permit(self, name: str, *, role: Role, study: str) -> str | None:
-        """A new token, shown this once; None if the name has one already, which now opens this study, too."""
+    def permit(self, name: str, *, role: Role, study: str, expires: str | None = None) -> str | None:
+        """A new token, shown this once; None if the name has one already, which now opens this study, too.
+
+        `expires` (see `end_of`) is when the token ends, the new one or the one that the name has.
+        """
         require_name(name)
         with self.opened(write=True) as file:
-            person = file.execute("SELECT role, revoked FROM person WHERE name = ?", (name,)).fetchone()
-            if person is not None and person[0] != role:
-                raise InvalidParameter(
-                    f"{name!r} must stay what it is: {person[0]}; choose another name for another role"
-                )
+            _refuse_other_role(file, name, role)
             token = None
-            if person is None or person[1]:
-                identity, secret = random_digits(1), random_digits(4)
-                token = f"discreet_{identity}_{secret}"
+            if not _in_use(file, name):
+                token, identity, secret = _new_token()
                 file.execute(
-                    "INSERT INTO person (name, role, token_id, token_hash) VALUES (?, ?, ?, ?) ON CONFLICT (name) "
-                    "DO UPDATE SET token_id = excluded.token_id, token_hash = excluded.token_hash, revoked = 0",
-                    (name, role, identity, _hash(secret)),
+                    "INSERT INTO person (name, role, token_id, token_hash, made) VALUES (?, ?, ?, ?, ?) ON CONFLICT "
+                    "(name) DO UPDATE SET token_id = excluded.token_id, token_hash = excluded.token_hash, "
+                    "made = excluded.made, revoked = 0, expires = NULL",
+                    (name, role, identity, secret, _now()),
                 )
-                file.execute("DELETE FROM permit WHERE name = ?", (name,))  # a token after a revoked one starts anew
+                file.execute("DELETE FROM permit WHERE name = ?", (name,))  # a token after a dead one starts anew
+            if expires is not None:
+                file.execute("UPDATE person SET expires = ? WHERE name = ?", (expires, name))
             file.execute("INSERT OR IGNORE INTO permit (name, study) VALUES (?, ?)", (name, study))
         return token
 
-    def revoke(self, name: str) -> None:
+    def refuse_other_role(self, name: str, role: Role) -> None:
+        """Refuse a name that cannot be permitted in this role, before the ledger gives it a share."""
+        require_name(name)
+        with self.opened() as file:
+            _refuse_other_role(file, name, role)
+
+    def rotate(self, name: str, *, expires: str | None = None) -> str:
+        """Another token for a name, for the same studies; the one that it had is refused from now on."""
+        require_name(name)
+        token, identity, secret = _new_token()
+        with self.opened(write=True) as file:
+            done = file.execute(
+                "UPDATE person SET token_id = ?, token_hash = ?, made = ?, expires = ? WHERE name = ? AND revoked = 0",
+                (identity, secret, _now(), expires, name),
+            ).rowcount
+        if not done:
+            raise InvalidParameter(f"name must be one with a token that was not revoked, got {name!r}")
+        return token
+
+    def revoke(self, name: str, *, study: str | None = None) -> None:
+        """End a token, or what it may do in one study."""
         require_name(name)
         with self.opened(write=True) as file:
-            done = file.execute("UPDATE person SET revoked = 1 WHERE name = ? AND revoked = 0", (name,)).rowcount
+            if study is None:
+                done = file.execute("UPDATE person SET revoked = 1 WHERE name = ? AND revoked = 0", (name,)).rowcount
+            else:
+                done = file.execute("DELETE FROM permit WHERE name = ? AND study = ?", (name, study)).rowcount
         if not done:
-            raise InvalidParameter(f"name must be that of a token in use, got {name!r}; nothing was revoked")
+            where = "" if study is None else " that opens this study"
+            raise InvalidParameter(f"name must be that of a token in use{where}, got {name!r}; nothing was revoked")
 
     def names(self) -> list[str]:
+        """Who has a token in use."""
+        return [line.name for line in self.lines() if line.state == "in use"]
+
+    def lines(self) -> list[Line]:
+        """Everybody who has, or had, a token."""
         with self.opened() as file:
-            return [row[0] for row in file.execute("SELECT name FROM person WHERE revoked = 0 ORDER BY name")]
+            people = file.execute("SELECT name, role, revoked, made, expires FROM person ORDER BY name").fetchall()
+            permits = file.execute("SELECT name, study FROM permit ORDER BY study").fetchall()
+        lines = []
+        for name, role, revoked, made, expires in people:
+            state: Any = "revoked" if revoked else "expired" if expires is not None and expires <= _now() else "in use"
+            studies = tuple(study for whose, study in permits if whose == name)
+            lines.append(Line(name=name, role=role, studies=studies, made=made, expires=expires, state=state))
+        return lines
 
     def person(self, token: str) -> Person | None:
-        """Whose token it is; None for no token, an unknown one and a revoked one alike."""
+        """Whose token it is; None for no token, an unknown one and a dead one alike."""
         parts = _TOKEN.fullmatch(token)
         if parts is None:
             return None
         with self.opened() as file:
             row = file.execute(
-                "SELECT name, role, token_hash FROM person WHERE token_id = ? AND revoked = 0", (parts[1],)
+                f"SELECT name, role, token_hash FROM person WHERE token_id = ? AND {_ALIVE}",  # noqa: S608
+                (parts[1], _now()),
             ).fetchone()
             if not hmac.compare_digest(_hash(parts[2]), _NOBODY if row is None else row[2]) or row is None:
                 return None
             studies = file.execute("SELECT study FROM permit WHERE name = ?", (row[0],)).fetchall()
         return Person(name=row[0], role=row[1], studies=frozenset(study for (study,) in studies))
+
+
+def end_of(text: str) -> str:
+    """When a token ends that shall end after 90d or 12h, or at the end of a day such as 2027-01-31, in UTC."""
+    span = re.fullmatch(r"([1-9][0-9]{0,4})([dh])", text, re.ASCII)
+    try:
+        if span is not None:
+            end = datetime.now(UTC) + int(span[1]) * timedelta(**{{"d": "days", "h": "hours"}[span[2]]: 1})
+        else:
+            end = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC) + timedelta(days=1)
+    except (ValueError, OverflowError):
+        raise InvalidParameter(
+            f"expires must be a day such as 2027-01-31, or a time such as 90d or 12h, got {quote(text)}"
+        ) from None
+    if _text(end) <= _now():
+        raise InvalidParameter(f"expires must lie ahead, got {quote(text)}; to end a token, revoke it")
+    return _text(end)
 
 
 def require_name(name: str) -> None:
@@ -113,6 +187,32 @@ def require_name(name: str) -> None:
         raise InvalidParameter(
             "name must be 1 to 40 of the characters A–Z, a–z, 0–9, '.', '_' and '-', and not begin with 'discreet.'"
         )
+
+
+def _refuse_other_role(file: Connection, name: str, role: Role) -> None:
+    person = file.execute("SELECT role FROM person WHERE name = ?", (name,)).fetchone()
+    if person is not None and person[0] != role:
+        raise InvalidParameter(f"{name!r} must stay what it is: {person[0]}; choose another name for another role")
+
+
+def _in_use(file: Connection, name: str) -> bool:
+    found = file.execute(f"SELECT 1 FROM person WHERE name = ? AND {_ALIVE}", (name, _now())).fetchone()  # noqa: S608
+    return found is not None
+
+
+def _new_token() -> tuple[str, str, bytes]:
+    """A token, its id, and the hash of its secret."""
+    identity, secret = random_digits(1), random_digits(4)
+    return f"discreet_{identity}_{secret}", identity, _hash(secret)
+
+
+def _now() -> str:
+    return _text(datetime.now(UTC))
+
+
+def _text(moment: datetime) -> str:
+    """A time of which the order is that of its text."""
+    return f"{moment:%Y-%m-%dT%H:%M:%S}Z".rjust(20, "0")
 
 
 def _hash(secret: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Answers as they travel: as JSON and back, and as CSV, Parquet and PNG.
+"""Answers as they travel: as JSON and back, and as CSV, Parquet, XLSX and PNG.
 
 An answer is its record, which the ledger keeps, and a view: which columns, what is computed of them, HAVING, ORDER BY
 and LIMIT. A client that has both makes the same `Answer` of them as the server.
@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from fractions import Fraction
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,17 +24,26 @@ from discreet.ask.kinds import kind_of
 from discreet.ask.query import Combined, Group, Named, Number, Output, Query, Test
 from discreet.errors import EngineFailed, InvalidParameter
 from discreet.records import from_whole, items_of, unpack
-from discreet.release.answer import Answer, columns_json, write_table
+from discreet.release.answer import Answer, columns_json
 from discreet.release.reports.report import Report
 from discreet.serve import bodies
 from discreet.serve.refusals import Refusal
 from discreet.serve.schema import json_bytes
+from discreet.show.table_files import write_table
 
 _MOST_DRAWN = 300
 """Rows of a figure: it is drawn with a height for each of them, and one of 10,000 takes minutes and gigabytes."""
 
+_MOST_IN_SHEET = 20_000
+"""Rows of a spreadsheet: they are written one by one, which takes a second."""
+
 _drawing = threading.Lock()
 """The renderer draws one figure at a time."""
+
+_PLAIN = "Ask for json, csv or parquet"
+
+_NEEDED = {"png": ("altair", "vl_convert"), "xlsx": ("xlsxwriter",)}
+"""Packages of an extra that a format needs."""
 
 
 def view_json(query: Query) -> dict[str, Any]:
@@ -51,6 +61,7 @@ def view_json(query: Query) -> dict[str, Any]:
         "having": None if query.having is None else _test_json(query.having),
         "order": [[_output_json(output), descending] for output, descending in query.order],
         "limit": query.limit,
+        "sql": query.sql,
     }
 
 
@@ -64,6 +75,7 @@ def view_query(view: Mapping[str, Any], content: bytes) -> Query:
         having=None if view["having"] is None else _test(view["having"]),
         order=tuple((_output(output), descending) for output, descending in view["order"]),
         limit=view["limit"],
+        sql=view["sql"],
     )
 
 
@@ -120,29 +132,42 @@ def answer_of(body: bodies.Answer) -> Answer:
     )
 
 
+def offered_formats() -> list[str]:
+    """The formats of an answer that can be had with the extras that are installed."""
+    return [form for form in bodies.FORMATS if all(map(find_spec, _NEEDED.get(form, ())))]
+
+
 def table_bytes(answer: Answer, form: str) -> bytes:
     """The table of an answer in a format that is not JSON."""
     if form == "png":
-        return _figure_bytes(answer)
+        return _file_bytes(answer, "A figure", _MOST_DRAWN, f"{_PLAIN}, and draw some of its rows.", _save_figure)
+    if form == "xlsx":
+        return _file_bytes(answer, "A spreadsheet", _MOST_IN_SHEET, f"{_PLAIN}.", _save_sheet)
     sink = io.BytesIO()
     write_table(answer, form, sink)
     return sink.getvalue()
 
 
-def _figure_bytes(answer: Answer) -> bytes:
+def _file_bytes(answer: Answer, what: str, most: int, advice: str, save: Callable[[Answer, Path], Path]) -> bytes:
+    """What can only be made in a file, of so many rows at most."""
+    if len(answer) > most:
+        raise Refusal(406, f"{what} over HTTP has at most {most:,} rows, and this answer has {len(answer):,}.", advice)
+    try:
+        with TemporaryDirectory() as folder:
+            return save(answer, Path(folder)).read_bytes()
+    except InvalidParameter as error:
+        raise Refusal(406, str(error), f"{_PLAIN}.") from None
+
+
+def _save_figure(answer: Answer, folder: Path) -> Path:
     from discreet.show import figures
 
-    if len(answer) > _MOST_DRAWN:
-        raise Refusal(
-            406,
-            f"A figure over HTTP has at most {_MOST_DRAWN} rows, and this answer has {len(answer):,}.",
-            "Ask for json, csv or parquet, and draw some of its rows.",
-        )
-    try:
-        with _drawing, TemporaryDirectory() as folder:
-            return figures.save(figures.make("release", answer=answer), Path(folder) / "figure.png").read_bytes()
-    except InvalidParameter as error:
-        raise Refusal(406, str(error), "Ask for json, csv or parquet.") from None
+    with _drawing:
+        return figures.save(figures.make("release", answer=answer), folder / "figure.png")
+
+
+def _save_sheet(answer: Answer, folder: Path) -> Path:
+    return answer.save(folder / "answer.xlsx")
 
 
 def _group(view: Mapping[str, Any], keys: list[Any]) -> Group:

@@ -2,8 +2,10 @@
 
     GET  /studies         what may be asked about             POST /plan      what a question would cost and give; free
     GET  /ledger          what was spent                      POST /release   the answer, spent for
-    GET  /releases/{id}   an answer again: JSON, CSV, Parquet, PNG
-    GET  /openapi.json    this, for programs                  GET  /          the page          GET /health
+    GET  /releases/{id}   an answer again: JSON, CSV, Parquet, XLSX, PNG
+    POST /discover/plan, /discover                            keys that nobody can declare, if the custodian allows it
+    GET  /openapi.json    this, for programs                  GET  /          the page
+    GET  /healthz, /readyz, /metrics                          for those who operate it
 
 Work that blocks runs in threads: plans and answers in some, what is short in others. No exception leaves the
 application, so no traceback reaches a log.
@@ -11,12 +13,12 @@ application, so no traceback reaches a log.
 
 from __future__ import annotations
 
+import hmac
 import json
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, TypeVar
@@ -28,19 +30,23 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from discreet.ask.statistics import STATISTICS
 from discreet.release.answer import Answer
 from discreet.release.study import Study
 from discreet.serve import bodies
 from discreet.serve.access import Access, Person
-from discreet.serve.address import LOCAL, host_name
-from discreet.serve.answers import answer_body, report_body, table_bytes, view_json
+from discreet.serve.address import LOCAL
+from discreet.serve.answers import answer_body, offered_formats, report_body, table_bytes, view_json
 from discreet.serve.bodies import FORMATS
 from discreet.serve.desk import Desk
 from discreet.serve.limits import Limits, Rate, Turns, read_body
-from discreet.serve.refusals import FAILURE, Refusal, log, tell_operator
+from discreet.serve.operation.guard import Guarded, refusal_response
+from discreet.serve.operation.log import tell_operator
+from discreet.serve.operation.metrics import MEDIA_TYPE, MONITOR, hashed
+from discreet.serve.operation.state import Readiness, stop
+from discreet.serve.refusals import FAILURE, Refusal
 from discreet.serve.requests import Requests
 from discreet.serve.schema import document, json_bytes, read
 
@@ -51,30 +57,19 @@ PIECE = 64 * 1024
 
 _LONG = 1024 * 1024
 
-_POLICY = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; trusted-types; require-trusted-types-for 'script'"
-)
-"""What the page may load: its own files, and nothing that is written inside it; no text becomes markup."""
-
-HEADERS = [
-    (b"cache-control", b"no-store"),
-    (b"content-security-policy", _POLICY),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-content-type-options", b"nosniff"),
-]
-"""On every response."""
-
-_EXTRA = {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "1"}}
 _WORDS = {
     404: ("There is nothing here.", "GET /openapi.json lists what there is."),
     405: ("This cannot be done here.", "GET /openapi.json lists what can."),
 }
-_SINGLE = (b"authorization", b"content-length", b"content-type")
-"""Headers of which two would be read differently by a proxy in front."""
-_CLOSE = (b"connection", b"close")
 _SHORT_THREADS = 4
-Question = TypeVar("Question", bodies.Question, bodies.Request, bodies.ReportQuestion, bodies.ReportRequest)
+Question = TypeVar(
+    "Question",
+    bodies.Question,
+    bodies.Request,
+    bodies.ReportQuestion,
+    bodies.ReportRequest,
+    bodies.DiscoveryQuestion,
+)
 
 
 def application(
@@ -84,21 +79,26 @@ def application(
     *,
     limits: Limits | None = None,
     hosts: Collection[str] = LOCAL,
-) -> ASGIApp:
+    metrics_key: bytes | None = None,
+) -> Guarded:
     """The ASGI application that serves these studies, under these host names, to those who have a token."""
     limits = limits or Limits()
     document()  # reads the types of all bodies once, before the threads come
     desk = Desk(studies, requests, limits)
-    front = Front(desk, access, limits)
+    front = Front(desk, access, limits, Readiness(studies, tokens=access.names), metrics_key)
     routes = [
         Route("/", front.page),
-        Route("/health", front.health),
+        Route("/healthz", front.health),
+        Route("/readyz", front.ready),
+        Route("/metrics", front.metrics),
         Route("/openapi.json", front.openapi),
         Route("/studies", front.studies),
         Route("/plan", front.question(bodies.Question, desk.plan), methods=["POST"]),
         Route("/release", front.question(bodies.Request, desk.release, spends=True), methods=["POST"]),
         Route("/report/plan", front.question(bodies.ReportQuestion, desk.report_plan), methods=["POST"]),
         Route("/report", front.question(bodies.ReportRequest, desk.report, spends=True), methods=["POST"]),
+        Route("/discover/plan", front.question(bodies.DiscoveryQuestion, desk.discovery_plan), methods=["POST"]),
+        Route("/discover", front.question(bodies.DiscoveryQuestion, desk.discover, spends=True), methods=["POST"]),
         Route("/ledger", front.ledger),
         Route("/releases/{id}", front.released),
         Route("/reports/{id}", front.reported),
@@ -109,12 +109,13 @@ def application(
     handlers: Any = {Refusal: _on_error, HTTPException: _on_http_error, Exception: _on_error}
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False  # a redirect would go to whatever host the client names
-    return guarded(app, hosts)
+    return Guarded(app, hosts, partial(stop, studies))
 
 
 class Front:
-    def __init__(self, desk: Desk, access: Access, limits: Limits) -> None:
-        self._desk, self._access, self._limits = desk, access, limits
+    def __init__(self, desk: Desk, access: Access, limits: Limits, ready: Readiness, metrics_key: bytes | None) -> None:
+        self._desk, self._access, self._limits, self._ready = desk, access, limits, ready
+        self._metrics_key = metrics_key
         self._rate = Rate(limits.rate, limits.burst)
         self._releases = Rate(limits.releases_per_day / 86_400, limits.releases_per_day)
         self._turns = Turns(limits.at_once)
@@ -127,10 +128,29 @@ class Front:
 
     async def statistics(self, _: Request) -> Response:
         offers = [{**row.menu._asdict(), "sql": row.form} for row in STATISTICS.values() if row.menu]
-        return Response(f"export const STATISTICS = {json.dumps(offers)};\n", media_type="text/javascript")
+        values = {"STATISTICS": offers, "FORMATS": offered_formats()}
+        script = "".join(f"export const {name} = {json.dumps(value)};\n" for name, value in values.items())
+        return Response(script, media_type="text/javascript")
 
     async def health(self, _: Request) -> Response:
         return response_of(json_bytes({"status": "ok"}))
+
+    async def ready(self, request: Request) -> Response:
+        is_ready = await anyio.to_thread.run_sync(self._ready, limiter=self._short)
+        return await self.health(request) if is_ready else refusal_response(FAILURE)
+
+    async def metrics(self, request: Request) -> Response:
+        """What the server counts: of all studies for the key of the metrics, which opens nothing else."""
+        is_monitor = self._metrics_key is not None and hmac.compare_digest(hashed(_bearer(request)), self._metrics_key)
+        person = None if is_monitor else self._person(request)
+        if is_monitor:
+            self._admit(request, MONITOR)
+        _allow_parameters(request, set())
+
+        def work() -> Response:
+            return Response(self._desk.metrics(person), media_type=MEDIA_TYPE)
+
+        return await self._in_thread(request, self._short, work)
 
     async def openapi(self, _: Request) -> Response:
         return response_of(json_bytes(document()))
@@ -212,15 +232,18 @@ class Front:
 
     def _person(self, request: Request) -> Person:
         """The owner of the token; the request counts as one of theirs until its answer was sent."""
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        person = self._access.person(token.strip()) if scheme.lower() == "bearer" else None
+        person = self._access.person(_bearer(request))
         if person is None:
             raise Refusal(401, "A token is needed.", "Send the header Authorization: Bearer <your token>.")
-        request.scope["discreet.name"] = person.name
-        if not self._rate.take(person.name):
-            raise Refusal(429, "Too many requests.", "Wait a second, then ask again; nothing was spent.")
-        request.scope["discreet.exit"].enter_context(self._turns.standing(person.name))
+        self._admit(request, person.name)
         return person
+
+    def _admit(self, request: Request, name: str) -> None:
+        """Count a request as one of this name's, or refuse it."""
+        request.scope["discreet.name"] = name
+        if not self._rate.take(name):
+            raise Refusal(429, "Too many requests.", "Wait a second, then ask again; nothing was spent.")
+        request.scope["discreet.exit"].enter_context(self._turns.standing(name))
 
     def _releasing(self, request: Request) -> Person:
         """The owner of the token, if they may ask for one more release today."""
@@ -239,6 +262,12 @@ class Front:
         """The response of blocking work, run in a thread in the person's turn, which lasts until all is sent."""
         await request.scope["discreet.exit"].enter_async_context(self._turns.turn(request.scope["discreet.name"]))
         return await anyio.to_thread.run_sync(work, limiter=threads)
+
+
+def _bearer(request: Request) -> str:
+    """The token of a request; empty where there is none."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return str(token).strip() if scheme.lower() == "bearer" else ""
 
 
 async def _on_error(_: Request, error: Exception) -> Response:
@@ -306,68 +335,3 @@ class StoredResponse(Response):
 
 def response_of(body: bytes, media_type: str = "application/json") -> Response:
     return StoredResponse(body, media_type) if len(body) > _LONG else Response(body, media_type=media_type)
-
-
-def refusal_response(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(json_bytes(refusal.body), refusal.status, headers or _EXTRA.get(refusal.status), "application/json")
-
-
-def guarded(app: ASGIApp, hosts: Collection[str]) -> ASGIApp:
-    """The application with our headers on every response, one line in the log for each, and no exception out of it."""
-
-    async def guard(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await app(scope, receive, send)
-            return
-        if scope["type"] != "http":
-            return
-        refusal = _misdirection(scope, hosts)
-        headers = dict(scope["headers"])
-        has_body = b"transfer-encoding" in headers or headers.get(b"content-length", b"").strip(b"0 ")
-        status, unread = 0, refusal is not None or bool(has_body)
-
-        async def hear() -> Message:
-            nonlocal unread
-            message = await receive()
-            unread = message.get("more_body", False)
-            return message
-
-        async def answer(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                closing = [_CLOSE] if unread else []  # what is still to come of a body is not waited for
-                message = {**message, "headers": [*message["headers"], *HEADERS, *closing]}
-            await send(message)
-
-        try:
-            async with AsyncExitStack() as scope["discreet.exit"]:
-                await (app if refusal is None else refusal_response(refusal))(scope, hear, answer)
-        except Exception as error:
-            tell_operator(error, scope["path"])
-            if not status:
-                await refusal_response(FAILURE)(scope, hear, answer)
-        log.info("%s %s %r %s", scope.get("discreet.name", "-"), scope["method"], scope["path"], status)
-
-    return guard
-
-
-def _misdirection(scope: Scope, hosts: Collection[str]) -> Refusal | None:
-    """The refusal of a request for another server, or of one that a proxy in front may read differently."""
-    names = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-    counts = Counter(name for name, _ in scope["headers"])
-    if scope["http_version"] not in ("1.0", "1.1") or not scope["path"].startswith("/"):
-        return Refusal(400, "A request has a path and is in HTTP/1.1.", "GET /openapi.json lists the paths.")
-    if len(names) != 1 or host_name(names[0]) not in hosts:
-        return Refusal(
-            421,
-            "The header Host names another server than this one.",
-            "Use the address that the custodian gave; the custodian allows a name with --allowed-host.",
-        )
-    if any(counts[name] > 1 for name in _SINGLE):
-        return Refusal(
-            400, "The headers Authorization, Content-Length and Content-Type may come once.", "Send each of them once."
-        )
-    if counts[b"transfer-encoding"]:
-        return Refusal(411, "A body must come with its length.", "Send Content-Length and no Transfer-Encoding.")
-    return None

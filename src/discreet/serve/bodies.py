@@ -27,6 +27,7 @@ FORMATS = {
     "json": "application/json",
     "csv": "text/csv",
     "parquet": "application/vnd.apache.parquet",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "png": "image/png",
 }
 """The formats of an answer."""
@@ -103,6 +104,14 @@ class ReportRequest(ReportQuestion):
     request_id: Annotated[str, "a text", Words(pattern=f"^{REQUEST_ID}$")]
 
 
+class DiscoveryQuestion(TypedDict):
+    """Columns whose keys nobody can declare, and what all of them may cost; its δ is that of the study."""
+
+    study: Annotated[str, "the name of a study"]
+    columns: Annotated[list[str], "a list of columns", Words(minItems=1)]
+    epsilon: Number
+
+
 ONE_OF = {
     ("sql", "ask"): "A question is given either as sql or as ask.",
     ("epsilon", "within"): None,  # the study itself says so
@@ -149,6 +158,8 @@ class Study(TypedDict):
     max_rows: int | None
     max_groups: int | None
     neighbors: Literal["change-one", "add-remove"]
+    delta: Exact | None
+    discovers: Annotated[bool, Words(description="whether its one discovery can be made here, and was not")]
     total: Exact
     remaining: Exact
     allotment: Exact | None
@@ -157,6 +168,10 @@ class Study(TypedDict):
 
 
 class Studies(TypedDict):
+    """Who asks, and what they may ask about."""
+
+    name: str
+    role: Literal["analyst", "custodian"]
     studies: list[Study]
 
 
@@ -211,6 +226,31 @@ class Report(TypedDict):
     sha256: str
 
 
+class DiscoveryPlan(TypedDict):
+    """What a discovery would cost, what its δ means, and how many units a key needs."""
+
+    study: str
+    columns: list[str]
+    epsilon: Exact
+    cost: Exact
+    delta: Exact
+    meaning: str
+    always_from: Annotated[int, Words(description="units with which a key is always shown")]
+    half_from: Annotated[int, Words(description="units with which a key is shown every second time")]
+    asked_before: bool
+    remaining: Exact
+
+
+class Discovery(TypedDict):
+    """The keys of the one discovery of a study, by column, sorted; without their numbers."""
+
+    study: str
+    keys: dict[str, list[Any]]
+    epsilon: Exact
+    delta: Exact
+    remaining: Exact
+
+
 class Entry(TypedDict):
     id: str | None
     study: str
@@ -235,6 +275,7 @@ BODIES = (
     *(Refusal, Ask, Question, Request, Studies, Study, Column, Keys, Plan, PlanLine, Curve, Point),
     *(Answer, Entries, Entry, Health),
     *(ReportQuestion, ReportRequest, ReportPlan, ReportLineJson, MeasuredSet, Report),
+    *(DiscoveryQuestion, DiscoveryPlan, Discovery),
 )
 
 

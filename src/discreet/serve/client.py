@@ -11,11 +11,14 @@ network loses is asked for again under the same id, so it is charged once.
 from __future__ import annotations
 
 import math
+import os
 import re
+import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -33,8 +36,8 @@ from discreet.ledger.questions import new_request_id
 from discreet.parameters import quote
 from discreet.release.answer import Answer
 from discreet.release.design import Line
-from discreet.release.reports.plan import ReportLine
-from discreet.release.reports.report import report_text, table_of
+from discreet.release.discovery import Discovered
+from discreet.release.reports.report import ReportLine, report_text, table_of
 from discreet.serve import bodies
 from discreet.serve.address import is_local
 from discreet.serve.answers import answer_of, content_of
@@ -59,9 +62,13 @@ _PATIENCE = 600.0
 _TRIES = 3
 
 
-def connect(url: str, token: str, *, study: str | None = None) -> Remote:
-    """A study on a server; its name is needed where the token opens several."""
-    server = Server(url, token)
+def connect(url: str, token: str, *, study: str | None = None, verify: str | PathLike[str] | None = None) -> Remote:
+    """A study on a server; its name is needed where the token opens several.
+
+    `verify` is a file of certificates (PEM) to trust in place of those that this machine knows, for a server whose
+    certificate its custodian has made.
+    """
+    server = Server(url, token, verify)
     try:
         names = [entry["name"] for entry in server.get("/studies", bodies.Studies)["studies"]]
         if study is None and len(names) != 1:
@@ -77,8 +84,9 @@ def connect(url: str, token: str, *, study: str | None = None) -> Remote:
 class Server:
     """A connection; errors are those that a study of one's own raises."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, verify: str | PathLike[str] | None = None) -> None:
         self.address = _address(url)
+        trusted = _trusted(verify)
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
             raise InvalidParameter("token must be as the custodian gave it, ASCII without spaces: copy it again")
         try:
@@ -87,7 +95,8 @@ class Server:
             raise InvalidParameter("connect needs httpx: pip install 'discreet[serve]'") from None
         headers = {"authorization": f"Bearer {token}", "accept": "application/json"}
         with suppress(httpx.InvalidURL, ValueError):
-            self._client = httpx.Client(base_url=url, headers=headers, timeout=_PATIENCE, trust_env=False)
+            more: dict[str, Any] = {} if trusted is None else {"verify": trusted}
+            self._client = httpx.Client(base_url=url, headers=headers, timeout=_PATIENCE, trust_env=False, **more)
             return
         raise _no_address()
 
@@ -108,6 +117,7 @@ class Server:
                 response = ask()
                 break
             except httpx.TransportError as failure:
+                _refuse_untrusted(self.address, failure)
                 if attempt == _TRIES - 1:
                     name = type(failure).__name__
                     raise EngineFailed(
@@ -116,10 +126,10 @@ class Server:
         status = response.status_code
         try:
             content: Any = response.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             content = {"error": f"the server answered with status {status} and no JSON", "advice": ""}
         if status == 401:
-            raise InvalidParameter("the token is unknown or was revoked; ask the custodian for a new one")
+            raise InvalidParameter("the token is unknown, expired or was revoked; ask the custodian for a new one")
         if status == 200 and fits(kind, content):
             return content  # type: ignore[no-any-return]
         if not fits(bodies.Refusal, content):
@@ -158,6 +168,13 @@ class Remote(Askable["RemotePlan"]):
         lines = [_report_line(line) for line in body["lines"]]
         fields = _fields(body, ("title", "simultaneous", "integers"), ("epsilon", "confidence"))
         return RemoteReportPlan(server=self._server, question=question, body=body, lines=lines, **fields)
+
+    def discover(self, *columns: str, epsilon: Any) -> Discovered:
+        """The keys of these columns that may be told, as of a study of one's own, if the server allows it."""
+        question = {"study": self.name, "columns": list(columns), "epsilon": bodies.exact_json(epsilon)}
+        body = self._server.post("/discover", question, bodies.Discovery)
+        keys = {column: tuple(found) for column, found in body["keys"].items()}
+        return Discovered(keys=keys, **_fields(body, (), ("epsilon", "delta")))
 
     def entries(self) -> list[bodies.Entry]:
         """What was spent, as far as this token may see it."""
@@ -322,6 +339,31 @@ def _address(url: str) -> str:
             f"url must begin with https://, or be of this machine, got {quote(f'{parts.scheme}://{host}')}"
         )
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def _trusted(verify: object) -> ssl.SSLContext | None:
+    """The certificates to trust; there is no way to trust all: the token would go to whoever answers."""
+    if verify is None:
+        return None
+    if not isinstance(verify, str | PathLike):
+        raise InvalidParameter(f'verify must be a file of certificates, as in verify="ca.pem", got {quote(verify)}')
+    try:
+        return ssl.create_default_context(cafile=verify)
+    except (OSError, ValueError):  # ssl.SSLError is an OSError
+        name = os.path.basename(verify)
+        raise InvalidParameter(f"verify must be a file of certificates (PEM), and {quote(name)} is none") from None
+
+
+def _refuse_untrusted(address: str, failure: BaseException) -> None:
+    """Refuse a server whose certificate is not trusted, whatever the libraries between made of the error."""
+    cause: BaseException | None = failure
+    while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
+        cause = cause.__cause__ or cause.__context__
+    if cause is not None:
+        raise InvalidParameter(
+            f"the certificate of {address} is not trusted ({cause.verify_message.rstrip('.')}): nothing was sent; if "
+            'the custodian has made it, ask them for its file, and connect with verify="ca.pem"'
+        ) from None
 
 
 def _no_address() -> InvalidParameter:

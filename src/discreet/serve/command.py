@@ -1,13 +1,20 @@
-"""`discreet serve`: run the server, make tokens, revoke them."""
+"""`discreet serve`: run the server; make tokens, list, replace and revoke them."""
 
 from __future__ import annotations
 
+import json
+import signal
+from dataclasses import asdict
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from discreet.serve.access import Access
 
 
 class _Serving(TyperGroup):
@@ -35,6 +42,13 @@ app = typer.Typer(
 _Access = Annotated[
     Path | None, typer.Option(help="The file of tokens; discreet.access beside the study if not given.", dir_okay=False)
 ]
+_Ledger = Annotated[
+    str | None, typer.Option("--ledger", help="A ledger elsewhere: a file, or postgresql://…; else DISCREET_LEDGER.")
+]
+_Anchor = Annotated[str | None, typer.Option(help="The ledger's anchor: a file on this machine; else DISCREET_ANCHOR.")]
+_Tokens = Annotated[Path, typer.Option("--access", help="The file of tokens.", dir_okay=False)]
+_Expires = Annotated[str | None, typer.Option(help="When the token ends: 90d, 12h, or after a day as 2027-01-31.")]
+_ONCE = "This token is shown once; only its hash is kept:"
 
 
 def _require_extra() -> None:
@@ -52,8 +66,10 @@ def run(
     ],
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port.", min=1, max=65535)] = 8000,
-    tls_cert: Annotated[Path | None, typer.Option(help="The certificate.", exists=True, dir_okay=False)] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="Its private key.", exists=True, dir_okay=False)] = None,
+    certfile: Annotated[
+        Path | None, typer.Option(help="The certificate for TLS, with its chain (PEM).", exists=True, dir_okay=False)
+    ] = None,
+    keyfile: Annotated[Path | None, typer.Option(help="Its private key.", exists=True, dir_okay=False)] = None,
     insecure_public: Annotated[
         bool,
         typer.Option("--insecure-public", help="Listen at a public address without TLS, behind a proxy that has it."),
@@ -70,23 +86,45 @@ def run(
     patience: Annotated[
         float, typer.Option(help="Seconds in which a request must come whole, and a reader take something.")
     ] = 10.0,
+    pace: Annotated[int, typer.Option(help="Bytes a second that a reader must take on average.")] = 16 * 1024,
+    reading: Annotated[float, typer.Option(help="Seconds in which a reader must have taken a whole answer.")] = 300.0,
+    connections: Annotated[
+        int, typer.Option(help="Open connections; one more closes the one that waits longest.")
+    ] = 500,
+    per_address: Annotated[
+        int | None, typer.Option(help="Open connections of one network address; none where a proxy is in front.", min=1)
+    ] = None,
+    threads: Annotated[int, typer.Option(help="Plans and releases that are worked on at a time.")] = 8,
+    grace: Annotated[float, typer.Option(help="Seconds that what runs has to end when the server is stopped.")] = 30.0,
+    metrics_key: Annotated[
+        Path | None, typer.Option(help="A file with a secret that opens /metrics alone.", exists=True, dir_okay=False)
+    ] = None,
+    log_format: Annotated[str, typer.Option(help="text, or json: an object for each line.")] = "text",
+    discovery: Annotated[
+        bool,
+        typer.Option("--discovery", help="Let analysts make the one discovery of a study, which spends its delta."),
+    ] = False,
     access: _Access = None,
+    ledger: _Ledger = None,
+    anchor: _Anchor = None,
 ) -> None:
     """Serve studies: discreet serve study.toml."""
     _require_extra()
+    from discreet.errors import InvalidParameter
     from discreet.parameters import exact_epsilon
     from discreet.serve.access import Access
     from discreet.serve.app import application
     from discreet.serve.limits import Limits
-    from discreet.serve.refusals import configure_log
+    from discreet.serve.operation.log import configure_log, tell
+    from discreet.serve.operation.metrics import metrics_key as read_key
     from discreet.serve.requests import Requests
-    from discreet.serve.server import PER_ADDRESS, Endpoint, files_of, open_studies, server
+    from discreet.serve.server import PER_ADDRESS, Endpoint, bound, files_of, open_studies, refuse_certificate, server
 
     endpoint = Endpoint(
         host=host,
         port=port,
-        tls_cert=tls_cert,
-        tls_key=tls_key,
+        certfile=certfile,
+        keyfile=keyfile,
         insecure_public=insecure_public,
         allowed_hosts=tuple(allowed_host),
     )
@@ -99,23 +137,40 @@ def run(
         most_numbers=most_numbers,
         least_epsilon=exact_epsilon(least_epsilon),
         patience=patience,
-        per_address=None if endpoint.is_behind_proxy else PER_ADDRESS,
+        pace=pace,
+        reading=reading,
+        connections=connections,
+        per_address=per_address or (None if endpoint.is_behind_proxy else PER_ADDRESS),
+        threads=threads,
+        grace=grace,
+        discovery=discovery,
     )
-    configure_log()
+    if log_format not in ("text", "json"):
+        raise InvalidParameter(f"log-format must be text or json, got {log_format!r}")
+    refuse_certificate(endpoint)
+    monitoring, listener = read_key(metrics_key), bound(endpoint)
+    configure_log(form=log_format)  # type: ignore[arg-type]
+    say = partial(tell, "start") if log_format == "json" else partial(typer.echo, err=True)
     access_file, requests_file = files_of(studies, access)
     tokens = Access(access_file, new=True)
     if not tokens.names():
-        typer.echo(f"Nobody has a token yet: discreet serve token NAME --study {studies[0]} --allot 0.1", err=True)
-    served, requests = open_studies(studies), Requests(requests_file)
-    front = application(served, tokens, requests, limits=limits, hosts=endpoint.hosts)
-    scheme = "https" if tls_cert else "http"
-    typer.echo(f"{', '.join(served)} at {scheme}://{host}:{port} (Ctrl-C ends it)", err=True)
+        say(f"Nobody has a token yet: discreet serve token NAME --study {studies[0]} --allot 0.1")
+    served, requests = open_studies(studies, ledger, anchor), Requests(requests_file)
+    front = application(served, tokens, requests, limits=limits, hosts=endpoint.hosts, metrics_key=monitoring)
+    scheme = "https" if certfile else "http"
+    say(f"{', '.join(served)} at {scheme}://{host}:{port} (Ctrl-C ends it)")
+    signal.signal(signal.SIGTERM, _terminate)  # uvicorn hands it on when all is answered
     try:
-        server(front, endpoint=endpoint, limits=limits).run()
+        server(front, endpoint=endpoint, limits=limits).run([listener])
     finally:
+        listener.close()
         requests.close()
         for study in served.values():
             study.close()
+
+
+def _terminate(*_: object) -> None:
+    raise typer.Exit
 
 
 @app.command()
@@ -124,13 +179,16 @@ def token(
     study: Annotated[Path, typer.Option(help="The policy of the study that it opens.", exists=True, dir_okay=False)],
     allot: Annotated[str | None, typer.Option(help="The ε that an analyst may spend in all.")] = None,
     role: Annotated[str, typer.Option(help="analyst, or custodian: who spends of the study itself.")] = "analyst",
+    expires: _Expires = None,
     access: _Access = None,
+    ledger: _Ledger = None,
+    anchor: _Anchor = None,
 ) -> None:
     """Make a token, shown once; a name that has one keeps it, and gets this study, or another allotment, besides."""
     _require_extra()
     from discreet.errors import InvalidParameter
     from discreet.release.study import open as open_study
-    from discreet.serve.access import Access, require_name
+    from discreet.serve.access import Access, end_of, require_name
     from discreet.serve.desk import study_key
     from discreet.serve.server import files_of
 
@@ -139,26 +197,81 @@ def token(
     if (allot is None) != (role == "custodian"):
         raise InvalidParameter("an analyst needs --allot, the ε that they may spend; a custodian has none")
     require_name(name)
-    with open_study(study) as opened:
+    end = None if expires is None else end_of(expires)
+    with open_study(study, ledger=ledger, anchor=anchor) as opened:
+        file = files_of([study], access)[0]
+        if file.exists():
+            Access(file).refuse_other_role(name, role)  # type: ignore[arg-type]
         if allot is not None:
             opened.ledger.allot(name, allot, study=opened.name)
-        tokens = Access(files_of([study], access)[0], new=True)
-        secret = tokens.permit(name, role=role, study=study_key(opened))  # type: ignore[arg-type]
+        secret = Access(file, new=True).permit(name, role=role, study=study_key(opened), expires=end)  # type: ignore[arg-type]
     share = "the study's ε" if allot is None else f"ε {allot}"
-    typer.echo(f"{name} may ask about {opened.name} and spend {share}.", err=True)
+    until = "" if end is None else f", until {end}"
+    typer.echo(f"{name} may ask about {opened.name} and spend {share}{until}.", err=True)
     if secret is None:
         typer.echo(f"{name} has a token already; it opens this study, too.", err=True)
         return
-    typer.echo("This token is shown once; only its hash is kept:", err=True)
+    typer.echo(_ONCE, err=True)
+    typer.echo(secret)
+
+
+@app.command("tokens")
+def list_tokens(
+    access: _Tokens = Path("discreet.access"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List who has a token, for which studies, since when and until when; what they spent is in the ledger."""
+    lines = _file_of(access).lines()
+    if as_json:
+        typer.echo(json.dumps([asdict(line) for line in lines], indent=1))
+        return
+    known = {study for line in lines for study in line.studies}
+    for line in lines:
+        until = "" if line.expires is None else f" until {line.expires}"
+        opens = ", ".join(_short(study, known) for study in line.studies) or "no study"
+        typer.echo(f"{line.name}: {line.role}, {line.state}, since {line.made}{until}; opens {opens}")
+
+
+@app.command()
+def rotate(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token is replaced.")],
+    expires: _Expires = None,
+    access: _Tokens = Path("discreet.access"),
+) -> None:
+    """Replace a token by another for the same studies, shown once; the old one is refused at once."""
+    from discreet.serve.access import end_of
+
+    secret = _file_of(access).rotate(name, expires=None if expires is None else end_of(expires))
+    typer.echo(f"The old token of {name} opens nothing any more. {_ONCE}", err=True)
     typer.echo(secret)
 
 
 @app.command()
 def revoke(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token ends.")],
-    access: Annotated[Path, typer.Option(help="The file of tokens.", dir_okay=False)] = Path("discreet.access"),
+    study: Annotated[
+        Path | None, typer.Option(help="Only what it may do in this study.", exists=True, dir_okay=False)
+    ] = None,
+    access: _Tokens = Path("discreet.access"),
+    ledger: _Ledger = None,
+    anchor: _Anchor = None,
 ) -> None:
-    """End a token at once; what was spent stays spent."""
+    """End a token at once, or what it may do in one study; what was spent stays spent."""
+    tokens = _file_of(access)
+    if study is None:
+        tokens.revoke(name)
+        typer.echo(f"The token of {name} opens nothing any more.", err=True)
+        return
+    from discreet.release.study import open as open_study
+    from discreet.serve.desk import study_key
+
+    with open_study(study, ledger=ledger, anchor=anchor) as opened:
+        tokens.revoke(name, study=study_key(opened))
+    typer.echo(f"The token of {name} does not open {opened.name} any more.", err=True)
+
+
+def _file_of(access: Path) -> Access:
+    """The tokens in a file that is there."""
     from discreet.errors import InvalidParameter
     from discreet.serve.access import Access
 
@@ -166,5 +279,11 @@ def revoke(
         raise InvalidParameter(
             f"there is no file of tokens {str(access)!r} here; name it, as in --access folder/discreet.access"
         )
-    Access(access).revoke(name)
-    typer.echo(f"The token of {name} opens nothing any more.", err=True)
+    return Access(access)
+
+
+def _short(study: str, known: set[str]) -> str:
+    """The name of a study; with some digits of its ledger, where others have the same name."""
+    ledger, _, name = study.partition("/")
+    twins = [other for other in known if other.partition("/")[2] == name]
+    return name if len(twins) == 1 else f"{name} (ledger {ledger[:6]}…)"

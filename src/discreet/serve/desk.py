@@ -12,26 +12,24 @@ from __future__ import annotations
 import json
 import math
 import operator
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from fractions import Fraction
 from hashlib import sha256
 from typing import Any, cast
 
-from discreet.ask.declared import Declared
 from discreet.ask.query import Query, released
 from discreet.ask.questions import build
-from discreet.ask.scope import column_under
 from discreet.ask.sql import parse
-from discreet.errors import BudgetExceeded, DiscreetError, InvalidParameter, QueryRefused
-from discreet.formats import or_null, shown
+from discreet.errors import BudgetExceeded, DiscreetError, InvalidParameter, QueryRefused, shorter
+from discreet.formats import shown
 from discreet.ledger.chain import Entry
-from discreet.ledger.questions import question_text
-from discreet.ledger.refusals import VoidQuestion
-from discreet.parameters import UNIT
+from discreet.ledger.questions import entry_text
+from discreet.ledger.refusals import RequestTaken, VoidQuestion
 from discreet.release.answer import Answer
+from discreet.release.discovery import DiscoveryPlan, discovery_plan
 from discreet.release.plan import REPORTS, Plan
 from discreet.release.reports.earlier import restored
 from discreet.release.reports.plan import ReportPlan
@@ -41,9 +39,13 @@ from discreet.serve import bodies
 from discreet.serve.access import Person
 from discreet.serve.answers import answer_body, report_body, view_json, view_query
 from discreet.serve.limits import Limits
-from discreet.serve.refusals import FAILURE, Refusal, refusal_of, tell_operator
+from discreet.serve.operation.log import tell_operator
+from discreet.serve.operation.metrics import METRICS, Timed
+from discreet.serve.refusals import FAILURE, Refusal, refusal_of
 from discreet.serve.requests import Requests, ledger_id
 from discreet.serve.schema import json_bytes
+from discreet.serve.studies.description import curve, study_json
+from discreet.serve.studies.discovery import discovery_cost, discovery_json, discovery_plan_json
 from discreet.show.json import plan_json, report_plan_json
 
 MOST_STATISTICS = 100
@@ -59,17 +61,6 @@ MOST_ENTRIES = 1_000
 _LONGEST_QUESTION = 4_000
 """Characters of a question in the list of entries."""
 
-_FIRST_KEYS = 20
-"""Keys of a column in the list of studies."""
-
-_POINTS = 13
-_DECADES = 3
-"""A slider reaches from a thousandth of the total to all of it."""
-
-_SIZE = 1_000
-"""Rows for which a slider shows the error of a mean, if the client names none."""
-
-_DECLARED = ("bounds", "keys", "discover", "bins", "precision", "missing", "other")
 _SHOWN = ("study", "number", "kind", "analyst", "epsilon", "amount", "time")
 _NO_TERMS = ("study", "sql", "where", "by", "ask", "tables", "request_id")
 _SHOWN_REPORT = ("title", "simultaneous", "size", "integers")
@@ -80,6 +71,7 @@ class Seat(Study):
 
     def __init__(self, study: Study, person: Person) -> None:
         self.__dict__.update(study.__dict__)
+        self.ledger = cast(Any, Timed(study.ledger))
         self.person = person
 
     @property
@@ -93,16 +85,26 @@ class Desk:
     def __init__(self, studies: Mapping[str, Study], requests: Requests, limits: Limits) -> None:
         self._studies, self._requests, self._limits = dict(studies), requests, limits
         self._keys = {name: study_key(study) for name, study in studies.items()}
+        self._discovering = threading.Lock()
         for study in self._studies.values():
             study.schema  # noqa: B018 - opened before the threads come, so that they share one
 
     def studies(self, person: Person) -> bodies.Studies:
         """What the person may ask about, and what is left for it."""
-        return {"studies": [study_json(self._seat(person, name), person) for name in self._names(person)]}
+        seats = [self._seat(person, name) for name in self._names(person)]
+        described = [study_json(seat, person, discovers=self._limits.discovery) for seat in seats]
+        return {"name": person.name, "role": person.role, "studies": described}
+
+    def metrics(self, person: Person | None) -> str:
+        """What the server counts, with the budgets of a custodian's studies, or of all for the key of the metrics."""
+        if person is not None and person.role != "custodian":
+            raise Refusal(403, "The metrics are for custodians.", "GET /studies says what is left for you.")
+        names = self._studies if person is None else self._names(person)
+        return METRICS.text({name: self._studies[name] for name in names})
 
     def plan(self, person: Person, question: bodies.Question) -> bytes:
         plan = self._plan_question(person, question)
-        body: bodies.Plan = {**plan_json(plan), "curve": curve(plan)}
+        body: bodies.Plan = {**plan_json(plan), "curve": curve(plan, person)}
         return json_bytes(body)
 
     def report_plan(self, person: Person, question: bodies.ReportQuestion) -> bytes:
@@ -138,6 +140,24 @@ class Desk:
 
         return self._once(request, name, view, report_body_of)
 
+    def discovery_plan(self, person: Person, question: bodies.DiscoveryQuestion) -> bytes:
+        return json_bytes(discovery_plan_json(*self._plan_discovery(person, question)))
+
+    def discover(self, person: Person, question: bodies.DiscoveryQuestion) -> bytes:
+        """The keys of the one discovery of a study, spent for, or those that it made before."""
+        name = question["study"]
+        with self._discovering:  # who comes second finds what the first has paid for
+            seat, plan = self._plan_discovery(person, question)
+            columns = [column.name for column in plan.columns]
+            try:
+                keys = self._studies[name].discover(*columns, epsilon=plan.epsilon, analyst=person.analyst)
+            except (BudgetExceeded, QueryRefused) as error:
+                raise refusal_of(error) from None
+            except Exception as error:
+                tell_operator(error, f"the discovery of study {name!r}")
+                raise FAILURE from None
+        return json_bytes(discovery_json(seat, keys))
+
     def _once(
         self,
         request: bodies.Request | bodies.ReportRequest,
@@ -153,7 +173,7 @@ class Desk:
         new = self._requests.claim(key, name, body=body, view=view)
         try:
             return work(new)
-        except (BudgetExceeded, VoidQuestion) as error:
+        except (BudgetExceeded, VoidQuestion, RequestTaken) as error:
             if new:
                 self._requests.forget(key, name)
             raise refusal_of(error) from None
@@ -203,7 +223,9 @@ class Desk:
         """The study, if the person may ask about it; nobody learns whether another one exists."""
         if name not in self._names(person):
             raise Refusal(404, "There is no such study.", "GET /studies lists the studies that you can ask about.")
-        return Seat(self._studies[name], person)
+        study = self._studies[name]
+        study._recall_discovery()
+        return Seat(study, person)
 
     def _plan_question(self, person: Person, question: bodies.Question) -> Plan:
         """The plan of a question that is worth its cost to the server."""
@@ -217,6 +239,22 @@ class Desk:
             raise _plan_refusal(error, question) from None
         self._refuse_tiny(plan.cost)
         return plan
+
+    def _plan_discovery(self, person: Person, question: bodies.DiscoveryQuestion) -> tuple[Seat, DiscoveryPlan]:
+        """The plan of a discovery that the custodian allows, and the study as the person sees it."""
+        try:
+            seat = self._seat(person, question["study"])
+            if not self._limits.discovery:
+                raise Refusal(
+                    422,
+                    "This server makes no discoveries.",
+                    "Ask the custodian for the keys, or for a server that is started with --discovery.",
+                )
+            plan = discovery_plan(seat, question["columns"], question["epsilon"])
+        except DiscreetError as error:
+            raise _plan_refusal(error, question) from None
+        self._refuse_tiny(discovery_cost(plan))
+        return seat, plan
 
     def _plan_report(self, person: Person, question: bodies.ReportQuestion) -> ReportPlan:
         """The plan of a report that is worth its cost to the server."""
@@ -285,7 +323,9 @@ class Desk:
         return report
 
 
-def _plan_refusal(error: DiscreetError, question: bodies.Question | bodies.ReportQuestion) -> Refusal:
+def _plan_refusal(
+    error: DiscreetError, question: bodies.Question | bodies.ReportQuestion | bodies.DiscoveryQuestion
+) -> Refusal:
     """The refusal of a question that has no plan; what is unexpected goes to the operator's log."""
     refusal = refusal_of(error)
     if refusal is FAILURE:
@@ -315,64 +355,9 @@ def study_key(study: Study) -> str:
     return f"{study.ledger.id}/{study.name}"
 
 
-def study_json(study: Study, person: Person) -> bodies.Study:
-    """What may be known of a study, and what is left of it for this person."""
-    policy, ledger, analyst = study.policy, study.ledger, person.analyst
-    fields = {
-        "name": study.name,
-        **{name: getattr(policy, name) for name in ("table", "unit", "max_rows", "max_groups", "neighbors")},
-        "total": str(policy.epsilon),
-        "remaining": str(ledger.remaining(study.name)),
-        "allotment": None if analyst is None else str(ledger.total(study.name, analyst=analyst)),
-        "left": str(ledger.remaining(study.name, analyst=analyst)),
-        "columns": [_column_json(study, name, declared) for name, declared in policy.columns.items()],
-    }
-    return cast(bodies.Study, fields)
-
-
-def _column_json(study: Study, name: str, declared: Declared) -> bodies.Column:
-    keys = declared.keys
-    first = None if keys is None else {"count": len(keys), "first": _plain(keys[:_FIRST_KEYS])}
-    shown = {part: first if part == "keys" else _plain(getattr(declared, part)) for part in _DECLARED}
-    return cast(bodies.Column, {"name": name, "kind": column_under(name, declared, study.schema[name]).kind, **shown})
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case tuple():
-            return [_plain(item) for item in value]
-        case Fraction():
-            return int(value) if value.denominator == 1 else float(value)
-        case datetime():
-            return value.isoformat()
-    return value
-
-
-def curve(plan: Plan) -> bodies.Curve:
-    """The error of each released number over ε, at points in even ratios; null where there is none to show."""
-    size, total = plan.size or _SIZE, plan.study.policy.epsilon
-    ratio = 10 ** (_DECADES / (_POINTS - 1))
-    points: list[bodies.Point] = []
-    for step in range(1 - _POINTS, 1):
-        epsilon = max(UNIT, total * Fraction(f"{ratio**step:.6g}"))
-        shares = tuple(replace(share, epsilon=share.epsilon * epsilon / plan.epsilon) for share in plan.shares)
-        other = replace(plan, epsilon=epsilon, shares=shares, size=size)
-        points.append({"epsilon": float(epsilon), "reach": _reaches(other)})
-    return {"size": size, "points": points}
-
-
-def _reaches(plan: Plan) -> list[float | None] | None:
-    try:
-        return [or_null(line.reach) for line in plan.lines]
-    except DiscreetError:  # a design that cannot be made at so small an ε
-        return None
-
-
 def _entry_json(entry: Entry) -> bodies.Entry:
     """An entry without its hashes: they cover the version of the data."""
-    question = None if entry.query is None else question_text(entry.query)
-    if question is not None and len(question) > _LONGEST_QUESTION:
-        question = question[:_LONGEST_QUESTION] + "…"
+    question = shorter(entry_text(entry), _LONGEST_QUESTION) or None
     same = {name: getattr(entry, name) for name in _SHOWN}
     return cast(bodies.Entry, {"id": entry.request_id, "question": question, **same})
 

@@ -43,6 +43,10 @@ class Limits:
     """Seconds in which a request must come in whole, a reader must take something, and an idle connection ends."""
     pace: int = 16 * 1024
     """Bytes a second that a reader must take on average, after the first `patience`."""
+    reading: float = 300.0
+    """Seconds in which a reader must have taken a whole answer, however steadily."""
+    grace: float = 30.0
+    """Seconds that what runs has to end when the server is stopped; then its statements are stopped."""
     connections: int = 500
     """Open connections; one more closes the one that has waited longest for its request."""
     per_address: int | None = None
@@ -53,12 +57,14 @@ class Limits:
     """Numbers in an answer, each with its interval."""
     least_epsilon: Fraction = Fraction(1, 10_000)
     """ε of a question that is charged: a total of 1 then pays for at most 10,000 of them."""
+    discovery: bool = False
+    """Whether analysts may make the one discovery of a study, which spends its δ."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.quantum <= 60:
             raise InvalidParameter(f"quantum must lie between 0 and 60 seconds, got {self.quantum}")
-        positive = ("rate", "burst", "at_once", "releases_per_day", "patience", "pace", "connections", "threads")
-        for name in (*positive, "most_numbers"):
+        positive = ("rate", "burst", "at_once", "releases_per_day", "patience", "pace", "reading", "grace")
+        for name in (*positive, "connections", "threads", "most_numbers"):
             if not getattr(self, name) > 0:
                 raise InvalidParameter(f"{name} must be positive, got {getattr(self, name)}")
         if self.least_epsilon < 0:

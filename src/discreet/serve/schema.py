@@ -54,6 +54,8 @@ _REFUSALS = {
     "503": "The server could not answer; what was spent stays spent, and asking again costs nothing more.",
 }
 
+_WOULD_DISCOVER = "What the one discovery of a study would cost and show; free"
+_DISCOVERS = "The keys that nobody could declare, at (ε, δ), spent for once; asked again, free"
 
 Body = TypeVar("Body")
 
@@ -97,7 +99,7 @@ def fits(kind: Any, value: object) -> bool:  # noqa: PLR0911 - one line for each
     """
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return fits(parts[0], value) and not ("minProperties" in _words(kind) and not value)
+        return fits(parts[0], value) and not (_words(kind).keys() & {"minProperties", "minItems"} and not value)
     if origin in (Union, UnionType):
         return any(fits(part, value) for part in parts)
     if origin is Literal:
@@ -270,6 +272,7 @@ def _paths() -> dict[str, Any]:
     named = (*seen, "404")
     planned = (*named, "408", "411", "413", "415", "422")
     spent, report = (*planned, "403", "409"), (bodies.ReportQuestion, bodies.ReportPlan)
+    keys = bodies.DiscoveryQuestion
     entry, table = (
         {"in": "path", "name": name, "schema": {"type": "string", "minLength": 1}, "required": True}
         for name in ("id", "table")
@@ -291,7 +294,9 @@ def _paths() -> dict[str, Any]:
             "table", "A table of a report", bodies.Answer, (*named, "406"), parameters=[entry, table, form]
         ),
         "/openapi.json": _operation("openapi", "This document", dict[str, Any], ("421",), security=[]),
-        "/health": _operation("health", "Whether the server is up", bodies.Health, ("421",), security=[]),
+        "/healthz": _operation("health", "Whether the server is up", bodies.Health, ("421",), security=[]),
+        "/readyz": _operation("ready", "Whether it can answer", bodies.Health, ("421", "503"), security=[]),
+        "/metrics": _operation("metrics", "What it counts, for custodians", str, (*seen, "403")),
     }
     post = {
         path: _operation(name, words, kind, codes, requestBody={"required": True, "content": _content(body)})
@@ -300,8 +305,11 @@ def _paths() -> dict[str, Any]:
             ("/release", "release", "The answer to a question, spent for", bodies.Request, bodies.Answer, spent),
             ("/report/plan", "report_plan", "What a report would cost and give; free", *report, planned),
             ("/report", "report", "All tables of a report, spent for once", bodies.ReportRequest, bodies.Report, spent),
+            ("/discover/plan", "discovery_plan", _WOULD_DISCOVER, keys, bodies.DiscoveryPlan, planned),
+            ("/discover", "discover", _DISCOVERS, keys, bodies.Discovery, (*planned, "403")),
         )
     }
+    get["/metrics"]["responses"]["200"]["content"] = {"text/plain": {"schema": {"type": "string"}}}
     for path in ("/releases/{id}", "/reports/{id}/{table}"):
         answer = get[path]["responses"]["200"]["content"]
         answer |= {kind: {"schema": {}} for name, kind in FORMATS.items() if name != "json"}

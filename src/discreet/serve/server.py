@@ -3,7 +3,7 @@
 Nobody can hold a connection for ever:
 
     a request must be complete within `patience` of its first byte; an idle connection ends after as long
-    a client must read something every `patience`, and `pace` bytes a second on average
+    a client must read something every `patience`, `pace` bytes a second on average, and all within `reading`
 
 When all connections are in use, a new one closes the one that has waited longest for its request, so that slow senders
 push out each other and not those who ask. Connections are checked ten times a second.
@@ -13,16 +13,18 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import math
+import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL
 from pathlib import Path
-from socket import socket
+from socket import AI_PASSIVE, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, getaddrinfo, socket
 from typing import Any, ClassVar
 
 import h11
 import uvicorn
-from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from discreet.errors import InvalidParameter
@@ -30,9 +32,11 @@ from discreet.release.study import Study
 from discreet.release.study import open as open_study
 from discreet.serve.access import FILE
 from discreet.serve.address import LOCAL, host_name, is_local
-from discreet.serve.app import HEADERS
 from discreet.serve.limits import Limits
-from discreet.serve.refusals import Refusal, log
+from discreet.serve.operation.guard import HEADERS
+from discreet.serve.operation.log import tell
+from discreet.serve.operation.metrics import METRICS
+from discreet.serve.refusals import Refusal
 from discreet.serve.requests import FILE as REQUESTS
 from discreet.serve.schema import json_bytes
 
@@ -42,6 +46,8 @@ _LATE = Refusal(408, "The request did not come in time.", "Send it again; nothin
 _FULL = Refusal(503, "All connections are taken.", "Try again in a moment; nothing was spent.")
 _FOREIGN = Refusal(400, "This is not a request in HTTP/1.1.", "GET /openapi.json lists what can be asked.")
 
+_REASONS = {_LATE.status: "late", _FULL.status: "full", _FOREIGN.status: "no HTTP"}
+
 PER_ADDRESS = 100
 """Connections of one network address, where the server sees them: many people of one institute may share one."""
 
@@ -50,8 +56,8 @@ PER_ADDRESS = 100
 class Endpoint:
     host: str = "127.0.0.1"
     port: int = 8000
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
+    certfile: Path | None = None
+    keyfile: Path | None = None
     insecure_public: bool = False
     allowed_hosts: tuple[str, ...] = ()
     """Names under which clients reach the server, besides `host`."""
@@ -67,12 +73,12 @@ class Endpoint:
         return self.insecure_public or is_local(self.host)
 
     def __post_init__(self) -> None:
-        if (self.tls_cert is None) != (self.tls_key is None):
-            raise InvalidParameter("tls-cert and tls-key must be given together")
-        if not (self.tls_cert or self.insecure_public or is_local(self.host)):
+        if (self.certfile is None) != (self.keyfile is None):
+            raise InvalidParameter("certfile and keyfile must be given together")
+        if not (self.certfile or self.insecure_public or is_local(self.host)):
             raise InvalidParameter(
                 f"host must be this machine (127.0.0.1) unless the server has TLS, got {self.host!r}: tokens would "
-                "travel in the clear; give --tls-cert and --tls-key, or --insecure-public behind a proxy that has TLS"
+                "travel in the clear; give --certfile and --keyfile, or --insecure-public behind a proxy that has TLS"
             )
         if host_name(self.host) in ("0.0.0.0", "::") and not self.allowed_hosts:  # noqa: S104
             raise InvalidParameter(
@@ -81,12 +87,13 @@ class Endpoint:
             )
 
 
-def open_studies(paths: Sequence[Path]) -> dict[str, Study]:
+def open_studies(paths: Sequence[Path], ledger: str | None = None, anchor: str | None = None) -> dict[str, Study]:
     studies: dict[str, Study] = {}
     for path in paths:
-        if path.stem in studies:
-            raise InvalidParameter(f"studies must differ in name, got {path.stem!r} twice: rename one of the files")
-        studies[path.stem] = open_study(path)
+        study = open_study(path, ledger=ledger, anchor=anchor)
+        if study.name in studies:
+            raise InvalidParameter(f"studies must differ in name, got {study.name!r} twice: rename one of the files")
+        studies[study.name] = study
     return studies
 
 
@@ -121,6 +128,7 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         self.is_idle, self.since = True, time.monotonic()
         self._slow: tuple[float, int] | None = None  # since when bytes wait to be taken, and how many were before
         self._taken, self._moved = 0, self.since
+        self._answering: float | None = None  # since when an answer is being sent
         has_room = _has_room(self.limits.connections, self.live)
         if self.limits.per_address is not None:
             near = {other for other in self.live if other.network == self.network}
@@ -158,7 +166,11 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         taken = self.transport.written - waits  # type: ignore[attr-defined, unused-ignore]
         if taken > self._taken:
             self._taken, self._moved = taken, now
-        if not waits:
+        is_answering = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
+        self._answering = (self._answering or now) if is_answering or waits else None
+        if self._answering is not None and now - self._answering > self.limits.reading:
+            self._end("slow", "the reader took too long")
+        elif not waits:
             self._slow = None
             if self.is_waiting and now - self.since > patience and not self.transport.is_closing():
                 self._refuse(_LATE)
@@ -167,8 +179,12 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         else:
             began, before = self._slow
             if now - self._moved > patience or now - began > patience + (taken - before) / pace:
-                log.info("- closed: the reader was too slow")
-                self.abort()
+                self._end("slow", "the reader was too slow")
+
+    def _end(self, reason: str, words: str) -> None:
+        METRICS.add("discreet_closed_total", reason=reason)
+        tell("closed", f"- closed: {words}", reason=reason)
+        self.abort()
 
     def abort(self) -> None:
         self.live.discard(self)
@@ -189,7 +205,8 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        log.info("- refused %s", refusal.status)
+        METRICS.add("discreet_closed_total", reason=_REASONS[refusal.status])
+        tell("closed", f"- refused {refusal.status}", reason=_REASONS[refusal.status], status=refusal.status)
 
 
 def _has_room(most: int, crowd: set[Connection]) -> bool:
@@ -218,9 +235,9 @@ def _network(host: str) -> object:
 class Server(uvicorn.Server):
     """uvicorn, with limits of time for connections, also while TLS is being agreed on."""
 
-    def __init__(self, config: uvicorn.Config, limits: Limits) -> None:
+    def __init__(self, config: uvicorn.Config, limits: Limits, stop: Callable[[], None]) -> None:
         super().__init__(config)
-        self._limits = limits
+        self._limits, self._stop = limits, stop
 
     def run(self, sockets: list[socket] | None = None) -> None:
         patience = self._limits.patience
@@ -242,8 +259,63 @@ class Server(uvicorn.Server):
                 connection.look(now)
         return await super().on_tick(counter)
 
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """Let what runs end; after the grace its statements are stopped, and its clients told to ask again."""
+        running = len(self.server_state.tasks)
+        tell("ending", f"ending: {running} requests have {self._limits.grace:g} s to be answered", requests=running)
+        stopping = asyncio.ensure_future(self._stop_late())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            stopping.cancel()
+        tell("ended", "ended")
 
-def server(app: ASGIApp, *, endpoint: Endpoint, limits: Limits) -> Server:
+    async def _stop_late(self) -> None:
+        await asyncio.sleep(self._limits.grace)
+        tell("stopping", f"stopping {len(self.server_state.tasks)} requests", requests=len(self.server_state.tasks))
+        while True:  # a statement may be about to start
+            await asyncio.to_thread(self._stop)
+            await asyncio.sleep(0.1)
+
+
+def bound(endpoint: Endpoint) -> socket:
+    """A socket at the address of a server, which does not listen yet; refused in one sentence if it cannot be had."""
+    try:
+        family, kind, number, _, address = getaddrinfo(
+            endpoint.host, endpoint.port, type=SOCK_STREAM, flags=AI_PASSIVE
+        )[0]
+        listener = socket(family, kind, number)
+    except OSError:
+        raise InvalidParameter(f"host must be an address of this machine, got {endpoint.host!r}") from None
+    try:
+        listener.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)  # a server that has just ended leaves connections behind
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        why = {
+            EADDRINUSE: f"port {endpoint.port} is in use: end what listens there, or choose another with --port",
+            EACCES: f"port {endpoint.port} needs more rights: choose one above 1023, and put a proxy in front",
+            EADDRNOTAVAIL: f"host must be an address of this machine, got {endpoint.host!r}",
+        }
+        raise InvalidParameter(why.get(error.errno or 0, f"port {endpoint.port}: {error.strerror}")) from None
+    return listener
+
+
+def refuse_certificate(endpoint: Endpoint) -> None:
+    """Refuse a certificate that cannot be used, before anything is opened."""
+    if endpoint.certfile is None:
+        return
+    try:
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(endpoint.certfile, endpoint.keyfile, password=lambda: b"")
+    except (OSError, ValueError):  # ssl.SSLError is an OSError
+        raise InvalidParameter(
+            "certfile and keyfile must be a certificate and its private key, as PEM and without a password"
+        ) from None
+
+
+def server(app: Any, *, endpoint: Endpoint, limits: Limits) -> Server:
+    """uvicorn around the application, whose `stop` ends what it runs."""
     config = uvicorn.Config(
         app,
         host=endpoint.host,
@@ -251,10 +323,10 @@ def server(app: ASGIApp, *, endpoint: Endpoint, limits: Limits) -> Server:
         http=type("Limited", (Connection,), {"limits": limits, "live": set()}),
         ws="none",
         lifespan="off",
-        ssl_certfile=endpoint.tls_cert,
-        ssl_keyfile=endpoint.tls_key,
+        ssl_certfile=endpoint.certfile,
+        ssl_keyfile=endpoint.keyfile,
         timeout_keep_alive=int(max(1, limits.patience)),
-        timeout_graceful_shutdown=30,
+        timeout_graceful_shutdown=math.ceil(limits.grace + limits.patience),
         h11_max_incomplete_event_size=_HEADER_BYTES,
         log_config=None,
         log_level="error",
@@ -263,4 +335,4 @@ def server(app: ASGIApp, *, endpoint: Endpoint, limits: Limits) -> Server:
         date_header=False,
         proxy_headers=False,
     )
-    return Server(config, limits)
+    return Server(config, limits, getattr(app, "stop", lambda: None))

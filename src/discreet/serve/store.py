@@ -18,7 +18,7 @@ from typing import ClassVar
 from discreet.errors import EngineFailed, InvalidParameter
 from discreet.ledger.anchor import building_name, private_file
 
-_VERSION = 1
+_VERSION = 2
 _PATIENCE = 10.0
 """Seconds to wait for another process."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from html import escape
-from itertools import pairwise
 from typing import Any
 
-from discreet.ask.declared import Declared
-from discreet.ask.query import Named
+import numpy as np
+
+from discreet.ask.declared import Declared, day
 from discreet.errors import InvalidParameter, one_line
-from discreet.formats import MOST_ROWS, rounded, shortened, shown
+from discreet.formats import MOST_ROWS, decimal_text, rounded, shortened, shown
 from discreet.ledger.ledger import Ledger
 from discreet.parameters import quote
 from discreet.release.answer import Answer
@@ -26,6 +26,7 @@ from discreet.release.reports.report import Report
 from discreet.release.study import Study
 from discreet.show.figures.released_table import triples
 from discreet.show.json import measured_text
+from discreet.show.publication import keys_of
 
 _BOX = "font-family:system-ui,sans-serif;font-size:13px;line-height:1.5;color:inherit"
 _TABLE = "border-collapse:collapse;margin:4px 0;color:inherit;background:transparent"
@@ -76,14 +77,8 @@ def line(text: str, *, quiet: bool = True) -> str:
     return f'<div style="{_QUIET if quiet else "font-weight:600"}">{escape(one_line(text))}</div>' if text else ""
 
 
-def keys_of(answer: Answer) -> list[int]:
-    names = {group.name for group in answer.query.groups}
-    outputs = [output for _, output in answer.query.outputs]
-    return [index for index, output in enumerate(outputs) if isinstance(output, Named) and output.name in names]
-
-
 def _plan(plan: Plan) -> Iterator[str]:
-    return _plan_parts(plan, " · ".join(plan.notes), *plan.warnings, "Nothing was read, nothing is spent.")
+    return _plan_parts(plan, (0, 3), " ".join(plan.notes), *plan.warnings, "Nothing was read, nothing is spent.")
 
 
 def _answer(answer: Answer) -> Iterator[str]:
@@ -92,13 +87,13 @@ def _answer(answer: Answer) -> Iterator[str]:
 
 
 def _report_plan(plan: ReportPlan) -> Iterator[str]:
-    return _plan_parts(plan, measured_text(plan), f"{plan.agreement} Nothing was read, nothing is spent.")
+    return _plan_parts(plan, (0,), measured_text(plan), f"{plan.agreement} Nothing was read, nothing is spent.")
 
 
-def _plan_parts(plan: Plan | ReportPlan, *notes: str) -> Iterator[str]:
+def _plan_parts(plan: Plan | ReportPlan, texts: Collection[int], *notes: str) -> Iterator[str]:
     headings, *rows = plan.table
     yield line(plan.summary, quiet=False)
-    yield table(headings, rows, most=None)
+    yield table(headings, rows, texts=texts, most=None)
     yield from map(line, notes)
 
 
@@ -114,7 +109,7 @@ def _release(release: Release) -> Iterator[str]:
     if isinstance(release, Vector):
         kind, names = _labels(release)
         rows = [[name, *_number_cells(*triple)] for name, triple in zip(names, triples(release), strict=True)]
-        yield table([kind, release.statistic, "95 % interval"], rows)
+        yield table([kind, "count" if isinstance(release, Histogram) else release.statistic, "95 % interval"], rows)
     else:
         yield _statistics({release.statistic: release})
     yield line(release.note)
@@ -138,9 +133,10 @@ def _statistics(releases: Mapping[str, Release]) -> str:
 
 def _study(study: Study) -> Iterator[str]:
     policy = study.policy
-    yield line(f"study {study.name} · ε {shown(study.remaining)} of {shown(policy.epsilon)} left", quiet=False)
+    title = study.name if study.name.startswith("study") else f"study {study.name}"
+    yield line(f"{title} · ε {shown(study.remaining)} of {shown(policy.epsilon)} left", quiet=False)
     rows = f", up to {policy.max_rows:,} rows each" if policy.unit != "row" and policy.max_rows else ""
-    yield line(f"{policy.neighbors} · unit {policy.unit}{rows}")
+    yield line(f"{policy.neighbors} · unit {policy.unit}{rows}{study.forgetful}")
     columns = [[name, _declaration(column)] for name, column in policy.columns.items()]
     yield table(["column", "declared"], columns, texts=(0, 1))
 
@@ -149,7 +145,7 @@ def _declaration(column: Declared) -> str:
     """What a policy says about a column, in a few words."""
     words = []
     if column.bounds is not None:
-        words.append(" to ".join(shown(end) if isinstance(end, Fraction) else str(end) for end in column.bounds))
+        words.append(" to ".join(shown(end) if isinstance(end, Fraction) else day(end) for end in column.bounds))
     if column.bins is not None:
         words.append(f"{len(column.bins) - 1} bins")
     if column.keys is not None:
@@ -167,16 +163,16 @@ def _ledger(ledger: Ledger) -> Iterator[str]:
 
 def _number_cells(value: Any, low: Any, high: Any) -> list[str]:
     """A number with as many digits as its error has meaning, and its interval."""
-    reach = float(max(value - low, high - value))
-    return [rounded(value, reach), f"{rounded(low, reach)} to {rounded(high, reach)}"]
+    *three, digits = rounded(np.array([value]), np.array([low]), np.array([high]))
+    number, lower, upper = (decimal_text(column.item(), digits.item()) for column in three)
+    return [number, f"{lower} to {upper}"]
 
 
 def _labels(release: Vector) -> tuple[str, list[str]]:
     """The heading of the numbers of a vector, and the label of each."""
     match release:
         case Histogram():
-            edges = [f"{edge:,.6g}" for edge in release.edges]
-            return "bin", [f"{left} to {right}" for left, right in pairwise(edges)]
+            return "key" if release.keys else "bin", release.labels
         case Cumulative():
             return "value", [f"≤ {point:,.6g}" for point in release.points.tolist()]
     return "number", [str(index) for index in range(len(release))]

@@ -54,6 +54,7 @@ class PlanJson(TypedDict):
     simultaneous: bool
     size: int | None
     cells: int
+    asked_before: Annotated[bool, Words(description="answered at this ε before: free while the data is the same")]
     columns: list[str]
     lines: list[PlanLine]
     notes: list[str]
@@ -72,6 +73,7 @@ def plan_json(plan: Plan) -> PlanJson:
         "simultaneous": plan.simultaneous,
         "size": plan.size,
         "cells": plan.cells,
+        "asked_before": bool(plan.asked_before),
         "columns": [name for name, _ in plan.query.outputs],
         "lines": [
             {
@@ -124,6 +126,7 @@ class ReportPlanJson(TypedDict):
     confidence: Exact
     simultaneous: bool
     integers: bool
+    asked_before: Annotated[bool, Words(description="answered at this ε before: free while the data is the same")]
     lines: list[ReportLineJson]
     measured: list[MeasuredSet]
     remaining: Exact
@@ -138,6 +141,7 @@ def report_plan_json(plan: ReportPlan) -> ReportPlanJson:
         "confidence": str(plan.confidence),
         "simultaneous": plan.simultaneous,
         "integers": plan.integers,
+        "asked_before": bool(plan.asked_before),
         "lines": [
             {
                 "table": line.table,

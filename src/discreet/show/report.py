@@ -1,4 +1,4 @@
-"""A released answer as one HTML file to hand on: table, figure, what it cost, what ± means, and the record.
+"""A released answer as one HTML file to hand on: what it is, figure, table, how it was made, and the record.
 
 The file needs no network and no script. It follows the reader's choice of light or dark, and prints. Everything in it
 was released: it is made of the answer, which is made of the bytes that the ledger keeps.
@@ -7,38 +7,37 @@ was released: it is made of the answer, which is made of the bytes that the ledg
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping
-from fractions import Fraction
 from html import escape
-from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from discreet.errors import InvalidParameter, one_line, printable
-from discreet.files import writer
-from discreet.formats import left_shown, shown
-from discreet.parameters import quote
-from discreet.release.answer import Answer
+from discreet.errors import one_line, printable
+from discreet.release.answer import Answer, Decimals
 from discreet.show.figures import make, svg, theme
-from discreet.show.html import keys_of, table
-
-if TYPE_CHECKING:
-    from discreet.release.reports.report import Report
+from discreet.show.html import table
+from discreet.show.publication import METHOD, Method, Opening, keys_of
 
 
-def report(answer: Answer, *, title: str = "Released by discreet") -> str:
+def page_of(answer: Answer, above: Opening, how: Method, decimals: Decimals = None) -> str:
+    """The page of an answer: what it is, its figure, its numbers, and how they were made."""
     record = printable(json.dumps(answer.record, ensure_ascii=False, indent=1))
-    asked = answer.record.get("question", "")
-    numbers = table(answer.columns, answer.cells, texts=keys_of(answer), most=None, attributes=classes)
+    numbers = table(answer.columns, answer.shown(decimals), texts=keys_of(answer), most=None, attributes=classes)
     return page(
-        title,
-        f"<p><code>{escape(printable(asked))}</code></p>"
-        f"<figure>{svg(make('release', answer=answer))}</figure>"
-        f"<h2>What it cost, and how near it is</h2>{paragraphs(*cost(answer), meaning(answer.record))}"
-        f"<h2>The numbers</h2><div class='wide'>{numbers}</div>"
-        f"<details><summary>The record, as the ledger keeps it</summary><pre>{escape(record)}</pre></details>",
+        above.title,
+        f"{opened(above)}<figure>{svg(make('release', answer=answer))}</figure><div class='wide'>{numbers}</div>"
+        f'<section id="method"><h2>{METHOD}</h2>{sections(how)}'
+        f"<details><summary>The record, as the ledger keeps it</summary><pre>{escape(record)}</pre></details>"
+        "</section>",
     )
+
+
+def opened(above: Opening) -> str:
+    """What stands between a title and its table."""
+    sql = f"<pre><code>{escape(printable(above.sql.strip()))}</code></pre>" if above.sql else ""
+    source = f'<p class="source">{escape(above.source)}</p>' if above.source else ""
+    return f"{paragraphs(*filter(None, [above.caption]))}{source}{paragraphs(*filter(None, [above.words]))}{sql}"
+
+
+def sections(how: Method) -> str:
+    return "".join(f"<h3>{escape(heading)}</h3>{paragraphs(*said)}" for heading, said in how.items())
 
 
 def page(title: str, body: str) -> str:
@@ -56,48 +55,6 @@ def paragraphs(*sentences: str) -> str:
     return "".join(f"<p>{escape(one_line(sentence))}</p>" for sentence in sentences)
 
 
-def write(
-    answer: Answer, path: str | PathLike[str], *, title: str = "Released by discreet", force: bool = False
-) -> Path:
-    """Write the report as a new .html; the place comes back."""
-    place = Path(path)
-    if place.suffix.lower() not in (".html", ".htm"):
-        raise InvalidParameter(f"path of a report must end in .html, got {quote(place.name)}")
-    return writer.write(place, report(answer, title=title), force=force, kept=answer.kept)
-
-
-def cost(answer: Answer | Report) -> list[str]:
-    """What was spent, and what that promises."""
-    record = answer.record
-    unit = "row" if record.get("unit", "row") == "row" else record["unit"]
-    neighbors = {
-        "change-one": f"with one {unit} replaced by any other",
-        "add-remove": f"with one {unit} more or less",
-    }.get(record["neighbors"], record["neighbors"])
-    if not answer.epsilon:
-        return ["It cost nothing: all of these numbers are public."]
-    sentences = [
-        f"ε = {shown(answer.epsilon)} was spent; {left_shown(answer.remaining)} was left of the study's total. "
-        f"{neighbors[0].upper()}{neighbors[1:]}, every outcome is equally likely up to a factor e^ε"
-        + (f" = {math.exp(float(answer.epsilon)):.4g}." if answer.epsilon <= 20 else ".")
-    ]
-    keys = record.get("discovered")
-    if keys is not None:
-        epsilon, delta = (shown(Fraction(keys[name])) for name in ("epsilon", "delta"))
-        columns = ", ".join(keys["columns"])
-        sentences.append(f"The keys of {columns} were discovered before, at (ε, δ) = ({epsilon}, {delta}).")
-    return sentences
-
-
-def meaning(record: Mapping[str, Any], of: str = "the table") -> str:
-    """What ± means."""
-    percent = f"{float(Fraction(record['confidence'])) * 100:g} %"
-    what = f"Each true number lies within its ± in {percent} of releases."
-    if record.get("simultaneous"):
-        what = f"In {percent} of releases all true numbers of {of} lie within their ± at once."
-    return f"{what} ± covers the noise that was added, not the choice of people nor values clamped to the bounds."
-
-
 def classes(tag: str, text: bool) -> str:
     return "" if tag == "table" else f"class={'key' if text else 'number'}"
 
@@ -109,7 +66,8 @@ def _style() -> str:
         f":root{{color-scheme:light dark;{day}}}@media screen and (prefers-color-scheme: dark){{:root{{{night}}}}}"
         "body{margin:0;background:var(--card);color:var(--text);font:16px/1.5 system-ui,sans-serif}"
         "main{max-width:46rem;margin:0 auto;padding:2rem 1rem}h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}"
-        "h3{font-size:1rem;margin-bottom:0}h2,h3{break-after:avoid}h3+p{margin-top:.25rem}a{color:var(--link)}"
+        ".source{color:var(--quiet)}a{color:var(--link)}"
+        "h3{font-size:1rem;margin-bottom:0}h2,h3{break-after:avoid}h3+p{margin-top:.25rem}"
         "code,pre{font-size:.85rem;color:var(--quiet);white-space:pre-wrap;overflow-wrap:anywhere}"
         "figure{margin:1rem 0;overflow-x:auto;break-inside:avoid}figure svg{max-width:100%;height:auto}"
         ".wide{overflow-x:auto}"

@@ -1,19 +1,23 @@
 """A released report as a folder to publish: every table as CSV and Parquet, a page to read, and the record.
 
-    NAME.csv, NAME.parquet   each table; a number `x` has its interval in `x_low` and `x_high`
+    NAME.csv, NAME.parquet   each table; a number `x` has its interval in `x_low` and `x_high`; CSV is rounded
     index.html               all tables with figures, and how they were made; it needs no network and no script
-    TITLE.release.json       the record: the noisy cells, from which all tables follow
+    TITLE.release.json       the record: the noisy cells, from which all tables follow, and the card
     rows.parquet             synthetic rows, if they were asked for
 
-What cannot be written is refused before anything is written, and, for a plan, before ε is spent.
+Or as one file, by its suffix, with the record and the rows beside it: .xlsx (a sheet for each table, and one on the
+method), .html, .md or .txt. What cannot be written is refused before anything is written, and, for a plan, before ε is
+spent.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
 from os import PathLike
@@ -23,73 +27,168 @@ from urllib.parse import quote as in_address
 
 from discreet.ask.expression import Column
 from discreet.ask.normal import decimal, text
-from discreet.errors import InvalidParameter, printable
-from discreet.files.writer import free, new_file, refuse_kept, write
+from discreet.errors import InvalidParameter, one_line
+from discreet.files.writer import Kept, free, has, new_file, refuse_kept, write
 from discreet.formats import MOST_ROWS, shown
-from discreet.release.answer import Answer, write_table
+from discreet.parameters import quote
+from discreet.release.answer import Decimals, decimals_by
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.reports.report import Report
+from discreet.release.reports.rows import parts
+from discreet.show import plain, spreadsheet
 from discreet.show.figures import make, svg, theme
-from discreet.show.html import keys_of, table
+from discreet.show.html import table
 from discreet.show.json import measured_sets, set_text
-from discreet.show.report import classes, cost, meaning, page, paragraphs
+from discreet.show.publication import (
+    METHOD,
+    Method,
+    Opening,
+    cost,
+    keys_of,
+    many,
+    meaning,
+    promise,
+    public,
+    rounding,
+    source_of,
+    words_of,
+)
+from discreet.show.publish import facts_of
+from discreet.show.report import classes, opened, page, sections
+from discreet.show.table_files import refuse_bom, write_table
 
 _FORMS = ("csv", "parquet")
 _PAGE = "index.html"
+_FILES = (".xlsx", ".html", ".md", ".txt")
 
 _MOST_DRAWN, _MOST_FIGURES = 2_000, 60
 """Rows of a table up to which it is drawn, and figures of a page: a browser must open it."""
 
-_LONGEST = 2_000
-"""Characters of a question that a page shows; the record has all."""
+_SETS = "What was measured"
+"""The heading below which a page lists the measured sets."""
 
 
-def save(report: Report, folder: str | PathLike[str], *, force: bool = False) -> list[Path]:
+def save(
+    report: Report,
+    folder: str | PathLike[str],
+    *,
+    title: str | None = None,
+    caption: str | None = None,
+    decimals: int | None = None,
+    bom: bool = False,
+    force: bool = False,
+) -> list[Path]:
     """Write all files into a folder, which is made if it is not there; their paths come back, the page first."""
-    target, kept = Path(folder), report.plan.study.kept
-    refuse_taken(report.plan, target, force=force)
+    plan, target, kept, look = report.plan, Path(folder), report.plan.study.kept, report.plan.presentation
+    known = {**report.record, "entry": report.entry, "card": report.card().content}
+    record = json.dumps(known, ensure_ascii=False, indent=1).encode()
+    recorded = has(record_file(plan, target), record)  # beside another form of the same report
+    refuse_taken(plan, target, bom=bom, decimals=decimals, recorded=recorded, force=force)
+    above = Opening(
+        title=one_line(title or plan.title),
+        caption=one_line(caption or look.caption or ""),
+        source=source_of(report.record),
+        words=f"{many(len(report.tables), 'table')}. {plan.agreement}",
+    )
+    shown_tables = _Tables(report, above, {name: _decimals(plan, name, decimals) for name in report.tables})
+    if _is_file(target):
+        _write_rows(report, target.parent, force, kept)
+        if not recorded:
+            write(record_file(plan, target), record, force=force, kept=kept)
+        write(target, _content(shown_tables, target.suffix), force=force, kept=kept)
+        return targets(plan, target)
     target.mkdir(exist_ok=True)
     for name, answer in report.tables.items():
         for form in _FORMS:
             with new_file(target / f"{name}.{form}", force=force, kept=kept) as draft:
-                write_table(answer, form, draft)
-    if report.plan.rows is not None:
-        from pyarrow import parquet
+                digits = shown_tables.decimals[name]
+                write_table(answer, form, draft, decimals=digits, bom=bom and form == "csv")
+    _write_rows(report, target, force, kept)
+    if not recorded:
+        write(record_file(plan, target), record, force=force, kept=kept)
+    write(target / _PAGE, html(shown_tables), force=force, kept=kept)  # last: what it leads to is there
+    return targets(plan, target)
 
-        rows = report.rows()
-        metadata = {**(rows.schema.metadata or {}), "discreet": " ".join(_of_rows(report))}
-        with new_file(target / report.plan.rows, force=force, kept=kept) as draft:
-            parquet.write_table(rows.replace_schema_metadata(metadata), draft)
-    record = json.dumps({**report.record, "entry": report.entry}, ensure_ascii=False, indent=1)
-    write(target / record_name(report.plan), record, force=force, kept=kept)
-    write(target / _PAGE, html(report), force=force, kept=kept)  # last: what it leads to is there
-    return targets(report.plan, target)
+
+def _write_rows(report: Report, folder: Path, force: bool, kept: Kept) -> None:
+    if report.plan.rows is None:
+        return
+    from pyarrow import parquet
+
+    schema, batches = parts(report)
+    schema = schema.with_metadata({"discreet": " ".join(_of_rows(report))})
+    with (
+        new_file(folder / report.plan.rows, force=force, kept=kept) as draft,
+        parquet.ParquetWriter(draft, schema) as file,
+    ):
+        for batch in batches:
+            file.write_batch(batch)
+
+
+def _is_file(target: Path) -> bool:
+    return target.suffix in _FILES and not target.is_dir()
 
 
 def targets(plan: ReportPlan, folder: Path) -> list[Path]:
     """The files of a report: its page, its tables, its record, its rows."""
-    tables = [f"{table.name}.{form}" for table in plan.layout.tables for form in _FORMS]
     rows = [plan.rows] if plan.rows is not None else []
+    if _is_file(folder):
+        return [folder, record_file(plan, folder), *(folder.parent / name for name in rows)]
+    tables = [f"{table.name}.{form}" for table in plan.layout.tables for form in _FORMS]
     return [folder / name for name in (_PAGE, *tables, record_name(plan), *rows)]
 
 
-def refuse_taken(plan: ReportPlan, folder: str | PathLike[str], *, force: bool = False) -> None:
-    """Refuse a folder that does not take the files of a report; nothing is spent before this is known."""
-    theme.converter()
-    theme.altair()
+def record_file(plan: ReportPlan, target: Path) -> Path:
+    return target.with_suffix(".release.json") if _is_file(target) else target / record_name(plan)
+
+
+def refuse_taken(
+    plan: ReportPlan,
+    folder: str | PathLike[str],
+    *,
+    bom: bool = False,
+    decimals: int | None = None,
+    recorded: bool = False,
+    force: bool = False,
+) -> None:
+    """Refuse a folder that does not take the files of a report; nothing is spent before this is known.
+
+    With `recorded` its record is there already.
+    """
     target, kept = Path(folder), plan.study.kept
+    refuse_bom(bom, target.suffix[1:] if _is_file(target) else "csv")
+    if isinstance(decimals, dict):
+        raise InvalidParameter(f"decimals of a report must be one number for all of it, got {quote(decimals)}")
+    for shown_table in plan.layout.tables:
+        decimals_by([name for name, _ in shown_table.query.outputs], _decimals(plan, shown_table.name, decimals))
+    if target.suffix == ".xlsx" and _is_file(target):
+        spreadsheet.writer()
+        for shown_table in plan.layout.tables:
+            spreadsheet.refuse_long(shown_table.name, math.prod(map(len, shown_table.rows(plan.axes).values())))
+    elif target.suffix not in (".md", ".txt"):
+        theme.converter()
+        theme.altair()
     files = targets(plan, target)
     if len({file.name.casefold() for file in files}) < len(files):
         raise InvalidParameter(f"rows must have a file of their own, and {plan.rows} is that of a table: name another")
-    if os.path.lexists(target) and not target.is_dir():
+    if not _is_file(target) and os.path.lexists(target) and not target.is_dir():
         raise InvalidParameter(f"a report needs a folder, and {target.name} is none: name another")
-    if target.is_dir():
+    if _is_file(target) or target.is_dir():
         for file in files:
-            free(file, force=force, kept=kept)
+            if not (recorded and file == record_file(plan, target)):
+                free(file, force=force, kept=kept)
         return
     free(target, kept=kept)
     for file in files:
         refuse_kept(file, kept)
+
+
+def _decimals(plan: ReportPlan, name: str, decimals: int | None) -> Decimals:
+    """Those of a table: what is asked for now, or what the file says of it, or of all tables."""
+    if decimals is not None:
+        return decimals
+    own: int | None = plan.presentation.of(name).decimals
+    return plan.presentation.decimals if own is None else own
 
 
 def record_name(plan: ReportPlan) -> str:
@@ -97,59 +196,108 @@ def record_name(plan: ReportPlan) -> str:
     return f"{slug or 'report'}.release.json"
 
 
-def html(report: Report) -> str:
-    plan, tables = report.plan, report.tables
-    summary = f"{_many(len(tables), 'table')}, released together with ε = {shown(report.epsilon)}. {plan.agreement}"
-    drawn = [name for name, answer in tables.items() if len(answer) <= _MOST_DRAWN][:_MOST_FIGURES]
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """A report as it is shown: what stands above it, and the decimals of each table."""
+
+    report: Report
+    above: Opening
+    decimals: Mapping[str, Decimals]
+
+    def opening(self, name: str) -> Opening:
+        """What stands above a table."""
+        answer, look = self.report.tables[name], self.report.plan.presentation.of(name)
+        return Opening(
+            title=one_line(look.title or name.replace("_", " ")),
+            caption=one_line(look.caption or ""),
+            words=words_of(answer.query, answer.record["unit"]),
+            sql=answer.query.sql or "",
+        )
+
+
+def _content(tables: _Tables, suffix: str) -> str | bytes:
+    """A report as one file."""
+    answers, how = tables.report.tables, _method(tables)
+    openings = {name: tables.opening(name) for name in answers}
+    match suffix:
+        case ".html":
+            return html(tables, files=False)
+        case ".xlsx":
+            sheets = {name: (openings[name], answer, tables.decimals[name]) for name, answer in answers.items()}
+            facts = facts_of({**tables.report.record, "confidence": str(tables.report.plan.confidence)})
+            return spreadsheet.workbook(tables.above, sheets, facts, how)
+    parts = [
+        (openings[name], answer.columns, answer.shown(tables.decimals[name]), keys_of(answer))
+        for name, answer in answers.items()
+    ]
+    return (plain.markdown if suffix == ".md" else plain.text)(tables.above, parts, how)
+
+
+def html(tables: _Tables, *, files: bool = True) -> str:
+    """The page of a report; with `files` it leads to those of its tables, and of long tables shows some rows."""
+    report = tables.report
+    drawn = [name for name, answer in report.tables.items() if len(answer) <= _MOST_DRAWN][:_MOST_FIGURES]
     contents = "".join(
-        f'<li><a href="#{_address(name)}">{escape(_titled(name))}</a> · {_many(len(answer), "row")} · '
-        f"{_files(name)}</li>"
-        for name, answer in tables.items()
+        f'<li><a href="#{_address(name)}">{escape(tables.opening(name).title)}</a> · {many(len(answer), "row")}'
+        f"{f' · {_files(name)}' if files else ''}</li>"
+        for name, answer in report.tables.items()
     )
     return page(
-        plan.title,
-        f"{paragraphs(summary)}<nav><ul>{contents}"
-        f'<li><a href="#method">How these numbers were made</a></li></ul></nav>'
-        + "".join(_section(name, answer, name in drawn) for name, answer in tables.items())
-        + _method(report),
+        tables.above.title,
+        f"{opened(tables.above)}<nav><ul>{contents}"
+        f'<li><a href="#method">{METHOD}</a></li></ul></nav>'
+        + "".join(_section(tables, name, name in drawn, files) for name in report.tables)
+        + _method_section(tables, files),
     )
 
 
-def _section(name: str, answer: Answer, drawn: bool) -> str:
-    """One table: what was asked, its figure, its numbers."""
-    numbers = table(answer.columns, answer.cells, texts=keys_of(answer), most=MOST_ROWS, attributes=classes)
-    whole = f"<p>All {len(answer):,} rows: {_files(name)}</p>" if len(answer) > MOST_ROWS else ""
+def _section(tables: _Tables, name: str, drawn: bool, files: bool) -> str:
+    """One table: what it is, its figure, its numbers."""
+    answer, above = tables.report.tables[name], tables.opening(name)
+    most, cells = MOST_ROWS if files else None, answer.shown(tables.decimals[name])
+    numbers = table(answer.columns, cells, texts=keys_of(answer), most=most, attributes=classes)
+    whole = f"<p>All {len(answer):,} rows: {_files(name)}</p>" if files and len(answer) > MOST_ROWS else ""
     figure = f"<figure>{svg(make('release', answer=answer))}</figure>" if drawn else ""
-    question = printable(answer.record["question"])
-    question = question if len(question) <= _LONGEST else f"{question[:_LONGEST]}…"  # it names all keys
-    where = paragraphs(f"Rows where {text(answer.query.where)}") if answer.query.where is not None else ""
     return (
-        f'<section id="{escape(name)}"><h2>{escape(_titled(name))}</h2>{where}{figure}'
-        f'<div class="wide">{numbers}</div>{whole}'
-        f"<details><summary>The question</summary><code>{escape(question)}</code></details></section>"
+        f'<section id="{escape(name)}"><h2>{escape(above.title)}</h2>{opened(above)}{figure}'
+        f'<div class="wide">{numbers}</div>{whole}</section>'
     )
 
 
-def _method(report: Report) -> str:
+def _method_section(tables: _Tables, files: bool) -> str:
+    plan, parts = tables.report.plan, []
+    for heading, said in _method(tables).items():
+        parts.append(sections({heading: said}) + (_sets(tables.report) if heading == _SETS else ""))
+    if files:
+        links = [record_name(plan), *([] if plan.rows is None else [plan.rows])]
+        parts.append(f"<p>Files: {', '.join(map(_link, links))}</p>")
+    return f'<section id="method"><h2>{METHOD}</h2>{"".join(parts)}</section>'
+
+
+def _method(tables: _Tables) -> Method:
+    report = tables.report
     plan, record = report.plan, report.record
-    of = f"{_many(len(plan.layout.tables), 'table')} of this report"
+    of = f"all {many(len(plan.layout.tables), 'table')} of this report"
     terms = {"confidence": str(plan.confidence), "simultaneous": plan.simultaneous}
+    known = [sentence for shown_table in plan.layout.tables for sentence in public(shown_table.query)]
+    last = known[-1]
+    chosen = next((digits for digits in tables.decimals.values() if digits is not None), None)
     parts = {
-        "What is promised": paragraphs(*cost(report), *_promise(record)),
-        "What was measured": paragraphs(*_measurement(plan)) + _sets(report),
-        "How the tables follow": paragraphs(*_following(plan)),
-        "What ± means": paragraphs(meaning(terms, f"all {of}")),
-        "The record": f"<p>{_link(record_name(plan))} holds the noisy cells, from which all tables follow.</p>",
+        "What is protected": [*cost(report), *_promise(record)],
+        "What the intervals cover": [meaning(terms, of)],
+        _SETS: [*_measurement(plan)],
+        "How the tables follow": [*_following(plan)],
+        "What is public": [*dict.fromkeys(sentence for sentence in known if sentence != last), last],
+        "How numbers are rounded": [f"{rounding(chosen)} Sums of rounded numbers may differ in their last digit."],
+        "The record": ["The record holds the noisy cells, from which all tables follow."],
     }
     if plan.rows is not None:
-        parts["Synthetic rows"] = f"<p>{_link(plan.rows)}</p>{paragraphs(' '.join(_of_rows(report)))}"
-    body = "".join(f"<h3>{escape(heading)}</h3>{content}" for heading, content in parts.items())
-    return f'<section id="method"><h2>How these numbers were made</h2>{body}</section>'
+        parts["Synthetic rows"] = [" ".join(_of_rows(report))]
+    return parts
 
 
 def _promise(record: dict[str, Any]) -> Iterable[str]:
-    if record["unit"] != "row":
-        yield f"At most {_many(record['max_rows'], 'row')} of each {record['unit']} counts; further ones are left out."
+    yield from promise(record)
     delta = "no δ but that of the discovered keys" if "discovered" in record else "no δ"
     yield f"This holds whatever else anybody knows, for all tables together, and there is {delta}."
 
@@ -221,16 +369,3 @@ def _link(file: str, label: str | None = None) -> str:
 
 def _address(name: str) -> str:
     return escape(in_address(name))
-
-
-def _titled(name: str) -> str:
-    """The name of a table as a heading.
-
-    >>> _titled("by_county")
-    'by county'
-    """
-    return name.replace("_", " ")
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -3,11 +3,13 @@
     certify, check        an exact upper bound on the privacy loss of a plan or statistic, and its file checked again
     audit, controls       a lower bound on the loss of any mechanism from its outputs; mechanisms that it must catch
     replay                a study's question with and without a unit: same flow, same charge, integers at most Δ apart
+    verify_release        who released files, and that no byte of them was changed since
     search_sensitivity    neighbours that break the sensitivity which you claim for your own function
 
 No module is called like a function: importing it would hide the function.
 """
 
+from discreet.files.signature import Signed, verify_release
 from discreet.verify import attacks, report
 from discreet.verify.auditor import Audit, audit
 from discreet.verify.broken import Control, controls
@@ -21,6 +23,7 @@ __all__ = [
     "Control",
     "Replay",
     "Search",
+    "Signed",
     "attacks",
     "audit",
     "certify",
@@ -29,6 +32,7 @@ __all__ = [
     "replay",
     "report",
     "search_sensitivity",
+    "verify_release",
 ]
 
 

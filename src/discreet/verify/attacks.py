@@ -80,10 +80,11 @@ _MOST_ASKS = 50
 _NEARBY = 6
 """How far around the likeliest U to look: the rounding of exp, log and the sum moves it by fewer places."""
 
-_COLUMNS = "{:<18} {:>7} {:>9} {:>9} {:>9}  {}"
+_COLUMNS = "{:<18} {:>7} {:>9} {:>9} {:>9} {:>12}  {}"
 _WHY = (
-    "naive, discreet: how often the attacker is right. allowed: what theory grants anyone at this ε, e^ε/(1+e^ε),",
-    "or 0 % where the attacker claims to be certain. A rate above it by chance is told apart at 1 in 10⁹.",
+    "naive, discreet: how often the attacker is right. theory: how often anyone can be right at this ε, e^ε/(1+e^ε),",
+    "or 0 % where the attacker claims to be certain. alarm above: a rate that chance passes once in 10⁹.",
+    "discreet holds if its rate is not above that.",
 )
 
 
@@ -136,11 +137,12 @@ def every() -> Iterator[Attack]:
 def run(show: Callable[[str], None], *, as_json: bool = False) -> bool:
     """Whether discreet held off every attack, each of which breaks its naive twin; shown as a table or as JSON."""
     tell: Callable[[str], None] = (lambda _: None) if as_json else show
-    tell(_COLUMNS.format("attack", "trials", "naive", "discreet", "allowed", "verdict"))
+    tell(_COLUMNS.format("attack", "trials", "naive", "discreet", "theory", "alarm above", "verdict"))
     attacks = []
     for attack in every():
         attacks.append(attack)
-        shares = [f"{share:.1%}".replace("%", " %") for share in (attack.naive, attack.discreet, attack.allowed)]
+        rates = (attack.naive, attack.discreet, attack.allowed, attack.limit)
+        shares = [f"{rate:.1%}".replace("%", " %") for rate in rates]
         tell(_COLUMNS.format(attack.name, f"{attack.trials:,}", *shares, attack.verdict))
         for line in (attack.what, *attack.faults):
             tell(f"    {line}")

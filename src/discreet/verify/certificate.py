@@ -30,10 +30,11 @@ from discreet.errors import InvalidParameter
 from discreet.files.writer import write
 from discreet.formats import shown
 from discreet.release.plan import Plan
+from discreet.release.profiles.plan import ProfilePlan
 from discreet.release.release import Release
 from discreet.release.reports.plan import ReportPlan
 from discreet.verify.loss import Part, fields_of, part_from
-from discreet.verify.parts import NAMES, certified_twin, parts_of_plan, parts_of_report
+from discreet.verify.parts import NAMES, certified_twin, parts_of_plan, parts_of_profile, parts_of_report
 
 _FORMAT = 1
 _BITS = 192
@@ -112,18 +113,18 @@ class Certificate:
         return "\n".join([head, *lines, f"  covers {COVERS}"])
 
 
-def certify(subject: Plan | ReportPlan | Release | str, **given: Any) -> Certificate:
-    """The certificate of a plan or a report's plan, of a release of an array, or of a statistic by name and parameters.
+def certify(subject: Plan | ReportPlan | ProfilePlan | Release | str, **given: Any) -> Certificate:
+    """The certificate of a plan of a question, report or profile, of a release, or of a statistic by its parameters.
 
     >>> certify("count", epsilon="0.1").holds
     True
     """
     if isinstance(subject, Release):
         return _of_release(subject, **given)
-    if isinstance(subject, Plan | ReportPlan):
+    if isinstance(subject, Plan | ReportPlan | ProfilePlan):
         policy, query = subject.study.policy, subject.canonical
-        parts = parts_of_report(subject) if isinstance(subject, ReportPlan) else parts_of_plan(subject)
-        epsilon, neighbors = subject.epsilon if isinstance(subject, ReportPlan) else subject.cost, str(policy.neighbors)
+        parts = _parts_of(subject)
+        epsilon, neighbors = subject.cost if isinstance(subject, Plan) else subject.epsilon, str(policy.neighbors)
         unit, rows = policy.unit, policy.max_rows or 1
     elif isinstance(subject, str):
         _, parts = certified_twin(subject, **given)
@@ -143,6 +144,16 @@ def certify(subject: Plan | ReportPlan | Release | str, **given: Any) -> Certifi
         query=query,
         version=version("discreet"),
     )
+
+
+def _parts_of(plan: Plan | ReportPlan | ProfilePlan) -> list[Part]:
+    match plan:
+        case Plan():
+            return parts_of_plan(plan)
+        case ReportPlan():
+            return parts_of_report(plan)
+        case ProfilePlan():
+            return parts_of_profile(plan)
 
 
 def check(path: str | PathLike[str]) -> Certificate:

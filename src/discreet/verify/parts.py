@@ -30,6 +30,8 @@ from discreet.parameters import exact_count, exact_epsilon, exact_neighbors, exa
 from discreet.release.design import Released
 from discreet.release.laplace_mechanism import laplace_mechanism
 from discreet.release.plan import Plan
+from discreet.release.profiles.octaves import OctaveDesign
+from discreet.release.profiles.plan import LEAST, ProfilePlan
 from discreet.release.question import noting_designs
 from discreet.release.reports.design import ReportDesign
 from discreet.release.reports.plan import ReportPlan
@@ -44,7 +46,10 @@ from discreet.verify.joint import joint_law, report_law, require_report_totals, 
 from discreet.verify.loss import Part
 from discreet.verify.recorded import Draw, recorded, recording
 
-NAMES = (*(row.name for row in STATISTICS.values() if row.examples), "randomized_response", "laplace_mechanism")
+NAMES = (
+    *(row.name for row in STATISTICS.values() if row.examples),
+    *("bounds", "randomized_response", "laplace_mechanism"),
+)
 """Whatever has a certificate, by the name of its function."""
 
 About = dict[str, Any]
@@ -75,6 +80,18 @@ def parts_of_report(plan: ReportPlan) -> list[Part]:
     _nothing_more(draws, about)
     require_report_totals(design, part, sizes)
     return [part]
+
+
+def parts_of_profile(plan: ProfilePlan) -> list[Part]:
+    """One part for each column, and one for the rows of units; a unit is in one bin of each, whatever its rows."""
+    parts = []
+    for design in plan.designs:
+        about = _about(plan.study.policy, design.name, plan.share, design.cells)
+        with recording() as draws:
+            plan.drawn(design, Exact([[0] * design.cells]))
+        parts += _parts(design, draws, about, {}, everybody=False, each=plan.study.policy.unit_column is None)
+        _nothing_more(draws, about)
+    return parts
 
 
 def _cells_of(design: ReportDesign) -> list[int]:
@@ -134,6 +151,12 @@ def _parts(  # noqa: PLR0911 - one for each design
             if not is_public and cells != design.bins.number:
                 raise InvalidParameter(f"{about['statistic']} must have noise on each bin")
             return [Part(**{**about, "cells": cells}, law="rows", facts={}, scales=(scale,), steps=(Fraction(1),))]
+        case OctaveDesign():
+            [scale], cells = _next(draws, "counts", about).scales(1)
+            if cells != design.cells:
+                raise InvalidParameter(f"{about['statistic']} must have noise on each bin")
+            fields = {**about, "spread": 1, "cells": cells}
+            return [Part(**fields, law="units", facts={}, scales=(scale,), steps=(Fraction(1),))]
         case MomentDesign():
             _require_measures(design, (Present, Total, Squares)[: 3 if design.squares else 2], about)
             meets = about["neighbors"] == "change-one" and about.get("cells", 1) == 1
@@ -269,12 +292,14 @@ def certified_twin(statistic: str, *, epsilon: Any, **given: Any) -> tuple[Any, 
     of_arrays = getattr(arrays, statistic, partial(arrays.moment, statistic))
     call = randomized_response if statistic == "randomized_response" else of_arrays
     accepted = set(inspect.signature(call).parameters) - {"x", "bits", "epsilon", "account", "method"}
+    if statistic == "bounds":  # fewer are refused
+        given = {"n": math.ceil(LEAST / exact), **given}
     data = _zeros(**{name: given.pop(name) for name in _SHAPE & set(given)})
-    given = {"bounds": (0, 1), **given} if statistic == "histogram" else given
+    given = {"bounds": (0, 1), **given} if statistic == "histogram" and "keys" not in given else given
     if unknown := set(given) - accepted:
         names = ", ".join(sorted({*accepted, *_SHAPE}))
         raise InvalidParameter(f"a {statistic} is described by {names}, got {quote(unknown.pop())}")
-    if "bounds" in accepted and given.get("bounds") is None:
+    if "bounds" in accepted and given.get("bounds") is None and "keys" not in given:
         raise InvalidParameter(f"the certificate of a {statistic} needs bounds=, the declared ones")
     with noting_designs() as designs:
         release, draws = recorded(lambda: call(data, epsilon=exact, **given))
@@ -284,6 +309,8 @@ def certified_twin(statistic: str, *, epsilon: Any, **given: Any) -> tuple[Any, 
         parts = [_coin(_next(draws, "loose", about), about)]
     else:
         dropped = given.get("missing") is None and (isinstance(data, np.ma.MaskedArray) or data.dtype.kind == "f")
+        if "keys" in given:  # where all others have a place, too, nobody is left out
+            dropped = given.get("other") is None
         parts = list(_parts_of_column(designs, draws, about, everybody=neighbors == "change-one" and not dropped))
     _nothing_more(draws, about)
     return release, parts

@@ -1,6 +1,6 @@
 """What `discreet verify` shows: certificates, replays, audits and caught controls, made on the reader's own machine.
 
-    certificates   a plan for each statistic and relation, joint questions and reports, and each statistic of an array:
+    certificates   a plan for each statistic and relation, joint questions, reports, profiles, and statistics of arrays:
                    an exact upper bound on the loss of the noise and the designs, from what the code that releases draws
     replays        questions about columns that are missing throughout, run again with one row changed: no integer that
                    the engine hands over moves by more than Δ
@@ -22,10 +22,12 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from discreet.ask.expression import Column
 from discreet.ask.policy import Policy
 from discreet.ask.statistics import STATISTICS
 from discreet.errors import InvalidParameter
 from discreet.release.plan import Plan
+from discreet.release.profiles.plan import ProfilePlan
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.study import Study
 from discreet.verify.auditor import Audit, audit
@@ -90,8 +92,8 @@ def run(show: Callable[[str], None], *, as_json: bool = False) -> bool:
 
 def certificate_line(name: str, certificate: Certificate) -> str:
     """What a certificate proves, in one line."""
-    slack = "exactly ε" if certificate.slack == 0 else f"ε − {float(certificate.slack):.1e}"
-    return f"{name:<42} {certificate.neighbors:<11} loss ≤ {slack:<11} {certificate.log_ratio}"
+    loss = "ε" if certificate.slack == 0 else f"ε − {float(certificate.slack):.1e}"
+    return f"{name:<42} {certificate.neighbors:<11} the loss is at most {loss}"
 
 
 def _proofs() -> Iterator[Line]:
@@ -160,16 +162,22 @@ def _certificates() -> Iterator[tuple[str, str, Callable[[], Certificate]]]:
             for title, whole in (("integers", True), ("floats", False)):
                 terms = {**given, "whole": whole, "neighbors": neighbors, "epsilon": EPSILON}
                 yield f"{name} of {title}", neighbors, partial(certify, name, **terms)
+    for neighbors in RELATIONS:
+        for title, whole in (("integers", True), ("floats", False)):
+            terms = {"whole": whole, "neighbors": neighbors, "epsilon": EPSILON}
+            yield f"bounds of {title}", neighbors, partial(certify, "bounds", **terms)
     for name, given in _OTHERS:
         yield name, "change-one", partial(certify, name, epsilon=EPSILON, **given)
 
 
-def _together(study: Study) -> Iterator[tuple[str, Plan | ReportPlan]]:
-    """Questions and a report whose numbers are measured together."""
+def _together(study: Study) -> Iterator[tuple[str, Plan | ReportPlan | ProfilePlan]]:
+    """Questions, a report and a profile whose numbers are measured together."""
     asked = "SELECT count(*), avg(age), avg(pay), stddev(pay) FROM data"
     yield "joint question of 4 numbers", study.sql(asked, epsilon=EPSILON)
     yield "joint question of 4 numbers GROUP BY place", study.sql(f"{asked} GROUP BY place", epsilon=EPSILON)
     yield "report of 3 tables", study.report(_TABLES, epsilon=EPSILON)
+    columns, units = (Column("age", "number"), Column("pay", "number")), study.policy.unit_column is not None
+    yield "profile of 2 columns", ProfilePlan(study=study, columns=columns, rows=units, epsilon=EPSILON, units=None)
 
 
 def _replays() -> Iterator[tuple[str, str, Callable[[], Replay]]]:

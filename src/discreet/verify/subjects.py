@@ -25,6 +25,7 @@ from discreet.engines.base import Exact, OnGrid, Product, Total
 from discreet.engines.integers import Integers
 from discreet.release.design import Released, items
 from discreet.release.laplace_mechanism import laplace_mechanism
+from discreet.release.profiles.octaves import OctaveDesign
 from discreet.release.reports.axes import Axis
 from discreet.release.reports.design import ReportDesign
 from discreet.release.reports.tables import Attribute
@@ -76,6 +77,8 @@ def subjects() -> list[Subject]:
         ),
         Subject("report", remove, small_report(remove), cells, [*cells, (1, 1)], 50_000, 2**14, least=0.6),
         Subject("report", change, small_report(change), cells, [*cells[1:], (1, 1)], 50_000, 2**14, least=0.5),
+        Subject("profile", change, _octaves(change), [5, 3], [4, 4], 100_000, least=0.8),
+        Subject("profile", remove, _octaves(remove), [5, 3], [5, 4], 100_000, least=0.8),
         Subject("randomized_response", change, _response, 0, 1, many, least=0.9),
         Subject("laplace_mechanism", change, _algorithm, 0, 1, many, least=0.9),
         Subject("laplace_mechanism on floats", change, _algorithm, 0.0, 1.0, many, least=0.9),
@@ -96,6 +99,19 @@ def _counts(neighbors: str, cells: int) -> Callable[..., Any]:
     """Counts of one group, or of several at once."""
     design = CountDesign(name="n", of=Count())
     return lambda x, size: _release(design, [x * size], neighbors, cells).reshape(size, cells)
+
+
+def _octaves(neighbors: str) -> Callable[..., Any]:
+    """The last bins of the octaves of a column of whole numbers; x is how many units are in each, all others empty."""
+    design = OctaveDesign(name="n", whole=True)
+    terms = Terms(rows=3, spread=3, replaced=neighbors == "change-one", public=False, cells=design.cells)
+
+    def release(x: list[int], size: int) -> NDArray[np.int64]:
+        exact: Exact[list[Any]] = Exact([np.tile([0] * (design.cells - len(x)) + x, size)])
+        noisy: NDArray[np.int64] = design.estimate(exact, terms, EPSILON, _LEVEL)["n"].values
+        return noisy.reshape(size, -1)[:, -len(x) :]
+
+    return release
 
 
 def _moments(asked: Literal["sum", "mean", "variance", "std"], neighbors: str, top: int = 10) -> Callable[..., Any]:

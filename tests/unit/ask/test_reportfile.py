@@ -35,7 +35,9 @@ def test_a_file_says_what_is_asked_and_at_what_price(tmp_path: Path) -> None:
     assert file.study == tmp_path / "studies" / "study.toml"
     assert list(file.tables) == ["by_county", "by-ward"]
     assert file.tables["by-ward"] == "SELECT ward, count(*) FROM visits GROUP BY ward"
-    assert file.terms == {
+    look = file.terms["presentation"]
+    assert (look.title, look.caption, look.decimals) == ("Visits 2026", None, None)
+    assert {name: value for name, value in file.terms.items() if name != "presentation"} == {
         "title": "Visits 2026",
         "epsilon": "1/2",
         "confidence": 0.9,

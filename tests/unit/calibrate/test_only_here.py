@@ -38,12 +38,13 @@ LAWS = {
     **dict.fromkeys(
         ("columns", "column", "shared_rows"), f"{FAMILIES}::test_a_row_in_another_s_place_costs_at_most_epsilon"
     ),
+    "profile": "laws/test_profiles_are_private.py::test_some_pair_of_tables_loses_all_of_epsilon",
     "tree": "laws/test_tree_is_private.py::test_designed_trees_lose_exactly_epsilon",
 }
 """For each line of the table of designs, and for each Δ that `Terms` give, the law that tries to exceed it."""
 
 FACTS = {"rows", "spread", "replaced", "factor"}
-DELTAS = ["sum", "mean", "variance", "family", "shared_rows", "ranks", "tree"]
+DELTAS = ["sum", "mean", "variance", "family", "shared_rows", "ranks", "tree", "profile"]
 
 
 @cache
@@ -92,6 +93,7 @@ def test_a_delta_is_divided_by_epsilon_and_nothing_else_is_done_to_it() -> None:
     assert changed == []
 
 
+@pytest.mark.slow
 def test_noise_is_as_large_as_the_table_says() -> None:
     """With three times the Δ every scale is three times as large, and every rate a third, but for the rounding."""
     some = [row for row in report._certificates() if "GROUP" not in row[0] and "laplace_mechanism" not in row[0]]

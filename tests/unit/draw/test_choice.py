@@ -140,6 +140,7 @@ def test_the_twins_choose_alike_on_any_int64(exponents, unit, seed):
     assert fast == choose_reference(cells, unit, entropy=Scripted(words, extra))
 
 
+@pytest.mark.slow
 def test_the_twins_choose_alike_across_blocks():
     generator = np.random.default_rng(5)
     cells = np.abs(np.arange(70_000) - 33_000)
@@ -153,6 +154,7 @@ def test_the_twins_choose_alike_across_blocks():
         assert fast.asked == slow.asked == asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [Fraction(1, 50), Fraction(1, 3), Fraction(1), Fraction(22, 7)])
 def test_many_rows_choose_as_each_of_them_alone(unit):
     """The twins read the same bits: first those of all cells, row after row, then those of ties, then the picks."""
@@ -163,7 +165,8 @@ def test_many_rows_choose_as_each_of_them_alone(unit):
         words[:: max(1, cells.size // 5)] = [0] * len(words[:: max(1, cells.size // 5)])  # ties in far cells
         extra = generator.integers(0, WORD, 1000, np.uint64).tolist()
         fast, slow = Scripted(words, extra), Scripted(words, extra)
-        alive = [[flip(exponential(unit * (exponent - min(row))), slow) for exponent in row] for row in cells.tolist()]
+        gaps = (cells - cells.min(axis=1, keepdims=True)).tolist()
+        alive = [[flip(exponential(unit * gap), slow) for gap in row] for row in gaps]
         survived = [[index for index, lives in enumerate(row) if lives] for row in alive]
         expected = [indices[below(len(indices), slow)] for indices in survived]
         assert choice.choose(cells, unit, entropy=fast).tolist() == expected

@@ -13,12 +13,12 @@ from discreet.draw import digits as module
 from discreet.draw import vector
 from discreet.draw.digits import digits
 
-ALONE, TABLES = vector._ALONE, vector._TABLES
+BITS = vector._BITS
 SCALES = [
     Fraction(text) for text in ("1/40", "1/7", "1/2", "1", "7/3", "10/3", "10", "16", "50/3", "100", "12345/67", "5000")
 ]
 SCALES += [Fraction(2**20 + 1, 3), Fraction(2**30), Fraction(2**49)]
-BOTH = [(scale, *bits) for scale in SCALES for bits in (ALONE, TABLES)]
+BOTH = [(scale, *bits) for scale in SCALES for bits in ((4, 6), BITS)]
 WORD = 2**64
 
 
@@ -67,9 +67,9 @@ def test_every_edge_is_that_of_an_independent_computation(scale, top_bits, middl
 
 
 def test_edges_that_the_recurrence_leaves_in_doubt_come_from_balls(monkeypatch):
-    expected = digits(Fraction(1000), *ALONE)
+    expected = digits(Fraction(1000), *BITS)
     monkeypatch.setattr(module, "_SLACK", WORD)
-    in_balls = digits.__wrapped__(Fraction(1000), *ALONE)
+    in_balls = digits.__wrapped__(Fraction(1000), *BITS)
     assert in_balls.top.edges == expected.top.edges
     assert in_balls.middle.edges == expected.middle.edges
 
@@ -89,7 +89,7 @@ def test_the_recurrences_stay_within_their_slack(scale, top_bits, middle_bits, m
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 def test_every_cell_of_every_table_holds_its_one_value_or_is_open(scale):
-    whole = digits(scale, *TABLES)
+    whole = digits(scale, *BITS)
     tables = vector._tables(scale)
     with mpmath.workdps(120):
         for table, (digit, edges) in zip(tables, edges_of(whole), strict=True):
@@ -138,7 +138,7 @@ def test_the_coins_of_the_excess_have_its_chances(scale, low):
             assert [coin.edge for coin in module._halves(scale, bits)] == [floor(chance, 64) for chance in expected]
 
 
-LAWS = [(scale, *bits) for scale in SCALES if scale < 10**4 for bits in (ALONE, TABLES, (0, 2), (1, 1))]
+LAWS = [(scale, *bits) for scale in SCALES if scale < 10**4 for bits in ((4, 6), BITS, (0, 2), (1, 1))]
 
 
 @pytest.mark.parametrize(("scale", "top_bits", "middle_bits"), LAWS)
@@ -207,7 +207,7 @@ def test_every_edge_flips_exactly_where_it_must(scale, top_bits, middle_bits):
 
 
 def test_the_ends_of_a_top_go_on_by_coins():
-    whole = digits(Fraction(2), *ALONE)
+    whole = digits(Fraction(2), *BITS)
     (going_on,) = whole._coins(0)
     with mpmath.workdps(60):
         assert going_on.edge == floor(power(Fraction(1, 2)), 64)

@@ -39,6 +39,7 @@ def test_probabilities_are_correctly_rounded(scale, k):
         assert correctly_rounded(law.sf(k), above)
 
 
+@pytest.mark.slow
 @given(scales, st.floats(min_value=1e-300, max_value=1 - 2**-53))
 @settings(max_examples=300)
 def test_the_quantile_is_the_smallest_integer_that_reaches_p(scale, p):
@@ -49,6 +50,7 @@ def test_the_quantile_is_the_smallest_integer_that_reaches_p(scale, p):
         assert formula(scale, k - 1)[1] < mpmath.mpf(p)
 
 
+@pytest.mark.slow
 @given(st.fractions(min_value=Fraction(1, 100), max_value=1000), st.floats(-1e4, 1e4))
 def test_the_continuous_law_is_correctly_rounded(scale, x):
     law = Laplace(scale)

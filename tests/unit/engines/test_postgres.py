@@ -205,3 +205,31 @@ def test_a_column_of_any_name_hides_no_change_from_the_version(made, postgres, n
     with psycopg.connect(postgres) as connection:
         connection.execute(f"UPDATE {source.partition('#')[2]} SET n = 10 WHERE n = 9")
     assert PostgreSQL(source).version() != before
+
+
+@pytest.mark.parametrize(("version", "encoding"), [(150_018, "UTF8"), (160_000, "LATIN1")])
+def test_a_server_that_is_too_old_or_of_another_encoding_is_refused_by_name(monkeypatch, version, encoding):
+    """What a connection knows of its server is gone once it is closed."""
+
+    class Old:
+        closed = False
+
+        @property
+        def info(self):
+            return self if not self.closed else None
+
+        @property
+        def server_version(self):
+            if self.closed:
+                raise psycopg.OperationalError("the connection is closed")
+            return version
+
+        def parameter_status(self, _name):
+            return encoding
+
+        def close(self):
+            self.closed = True
+
+    monkeypatch.setattr(psycopg, "connect", lambda *_, **__: Old())
+    with pytest.raises(InvalidParameter, match=f"got version {version // 10_000} and {encoding}"):
+        PostgreSQL("postgresql://nowhere/data#t")

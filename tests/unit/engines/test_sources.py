@@ -91,3 +91,11 @@ def test_an_encoding_is_of_csv_and_another_one_is_another_version(tmp_path):
     (tmp_path / "b.csv").write_bytes(b"n\xe4me\n1\n")
     with pytest.raises(InvalidParameter, match='write encoding = "windows-1252"'):
         engine_of(str(tmp_path / "b.csv"))
+
+
+@pytest.mark.parametrize("encoding", [None, "latin-1", "windows-1252"])
+@pytest.mark.parametrize(("text", "rows"), [("k\na\n\n\n", 3), ("k\n\n", 1), ("k\n", 0), ("k,x\na,1\n\n", 1)])
+def test_an_empty_line_is_a_row_of_one_column_in_every_encoding(tmp_path, encoding, text, rows):
+    (tmp_path / "a.csv").write_bytes(text.encode())
+    engine = engine_of(str(tmp_path / "a.csv"), Layout(encoding=encoding))
+    assert engine.units(None).reveal() == rows

@@ -85,7 +85,8 @@ def test_the_ledger_keeps_the_hash_and_the_record_without_numbers(study, tmp_pat
     assert kept["sha256"] == hashlib.sha256(answer.path.read_bytes()).hexdigest()
     assert "numbers" not in kept
     assert kept["statistics"][0]["asked"] == "count(*)"
-    assert json.loads((tmp_path / "cells.release.json").read_text()) == {**kept, "entry": "one"}
+    told = {**kept, "entry": "one", "card": answer.card().content}
+    assert json.loads((tmp_path / "cells.release.json").read_text()) == told
     assert (answer.epsilon, answer.remaining) == (1, 99)
     assert repr(answer) == "90 rows in cells.parquet · intervals at 95 % · ε 1 spent, 99 left"
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from discreet import BudgetExceeded, InvalidParameter, Ledger, LedgerDamaged
+from discreet.ledger.questions import entry_text
 
 
 @pytest.fixture
@@ -152,6 +153,17 @@ def test_the_same_question_is_free_for_everybody(ledger):
         ledger.spend("r2", "q", "0.3", study="s", data_version="1", analyst="ann")
 
 
+def test_what_was_answered_is_known_by_its_versions(ledger):
+    tenth = Fraction(1, 10)
+    for request, version in {"a": "1", "b": "2", "c": None}.items():
+        ledger.record(ledger.spend(request, "q", "0.1", study="s", data_version=version), b"{}")
+    ledger.spend("d", "unanswered", "0.1", study="s", data_version="1")
+    assert sorted(ledger.answered("q", tenth, study="s")) == ["1", "2"]  # of an unknown version nothing is free
+    assert ledger.answered("q", 2 * tenth, study="s") == ledger.answered("unanswered", tenth, study="s") == []
+    ledger.create("t", 1)
+    assert ledger.answered("q", tenth, study="t") == []
+
+
 def test_a_stored_answer_is_free_after_exhaustion(ledger):
     """TRUST 28."""
     ledger.record(ledger.spend("r1", "q", 1, study="s", data_version="1"), b"answer")
@@ -283,7 +295,7 @@ def test_the_schema_holds_the_cap_and_the_uniqueness(ledger, place):
     ledger.spend("r", "q", "0.1", study="s", data_version="1")
     copy = (
         "INSERT INTO discreet_entry SELECT study, {number}, kind, {request}, analyst, query, data_version, {question},"
-        " epsilon, amount, {spent}, total, answer, terms, time, nonce, before, hash"
+        " epsilon, amount, {spent}, total, answer, terms, asked, time, nonce, before, hash"
         " FROM discreet_entry WHERE number = 2"
     )
     good = {"number": "3", "request": "'new'", "question": "'new'", "spent": "spent"}
@@ -291,6 +303,23 @@ def test_the_schema_holds_the_cap_and_the_uniqueness(ledger, place):
         with pytest.raises(Exception, match=r"(?i)constraint"):
             place.execute(copy.format(**{**good, **change}))
     assert ledger.verify() == 2
+
+
+def test_an_entry_keeps_what_was_typed(ledger):
+    """The spend and each repeat have their own spelling, in printable text; the question is one."""
+    for request, typed in (("r1", "SELECT  count(*)\n"), ("r2", "select count(*) -- \x1b\ud800"), ("r3", None)):
+        ledger.spend(request, "q", "0.1", study="s", data_version="1", asked=typed)
+    ledger.spend("r4", "q2", "0.1", study="s", data_version="1", asked="x" * 30_000)
+    entries = {entry.request_id: entry for entry in ledger.entries("s") if entry.kind in ("spend", "repeat")}
+    asked = [entries[request].asked for request in ("r1", "r2", "r3")]
+    assert asked == ["SELECT  count(*)\n", "select count(*) -- \\x1b\\ud800", None]
+    assert [entries[request].kind for request in ("r1", "r2", "r3")] == ["spend", "repeat", "repeat"]
+    assert entry_text(entries["r1"]) == "SELECT count(*)"
+    assert len(entries["r4"].asked) == 20_000
+    ledger.spend("r5", "q2", "0.1", study="s", data_version="1", asked="x" * 30_000)
+    assert len(ledger.entry("r5", study="s").asked) == 1_000  # it is free, and stays small
+    assert ledger.spent("s") == Fraction(1, 5)
+    assert ledger.verify() == 6
 
 
 def test_a_new_ledger_is_made_only_where_there_is_none(ledger, place):

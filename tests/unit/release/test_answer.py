@@ -43,7 +43,7 @@ def test_an_answer_is_shown_with_the_error_of_every_number():
     assert repr(answer()).splitlines() == [
         "place  people        age",
         "north  41,207 ± 120  4.731 ± 0.021",
-        "south  -3 ± 120      5.0 ± 5.0",
+        "south  -3 ± 120      5 ± 5",
         "west   500 ± 120     2.5 (2.0 to 3.5)",
         "± at 95 % · ε 0.2 spent, 0.8 left · change-one",
     ]
@@ -182,14 +182,15 @@ def test_what_is_saved_has_its_record_beside_it(tmp_path):
         assert read(place).to_pydict() == found.to_dict()
         assert json.loads((tmp_path / "ages.release.json").read_text(encoding="utf-8")) == {
             **{name: value for name, value in RECORD.items() if name not in ("keys", "numbers")},
+            "sql": None,
             "columns": {"place": "g1", "people": "a1", "age": "a2"},
             "entry": found.entry,
         }
     place = found.save(str(tmp_path / "more.json"))
     assert json.loads(place.read_text(encoding="utf-8")) == found.to_dict()
     assert (tmp_path / "more.release.json").exists()
-    with pytest.raises(InvalidParameter, match=r"must end in \.csv, \.json or \.parquet"):
-        found.save(tmp_path / "ages.xlsx")
+    with pytest.raises(InvalidParameter, match=r"must end in \.csv, \.json, \.parquet, \.xlsx, \.html, \.md, \.txt"):
+        found.save(tmp_path / "ages.xls")
 
 
 def test_an_end_that_is_not_there_is_null_in_json(tmp_path):

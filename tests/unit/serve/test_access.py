@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from discreet.errors import DiscreetError, InvalidParameter
-from discreet.serve.access import Access, Person
+from discreet.serve import access as module
+from discreet.serve.access import Access, Person, end_of
 
 
 @pytest.fixture
@@ -112,3 +113,70 @@ def test_many_at_once_each_get_one(tmp_path):
         tokens = list(pool.map(permit, range(24)))
     access = Access(tmp_path / "discreet.access")
     assert [access.person(token).name for token in tokens] == [f"a{index}" for index in range(24)]
+
+
+def test_a_rotated_token_opens_the_same_and_the_old_one_nothing(access):
+    old = access.permit("ann", role="analyst", study="people")
+    access.permit("ann", role="analyst", study="visits")
+    new = access.rotate("ann")
+    assert access.person(old) is None
+    assert access.person(new).studies == {"people", "visits"}
+    access.revoke("ann")
+    for name in ("ann", "eve"):
+        with pytest.raises(InvalidParameter, match="not revoked"):
+            access.rotate(name)
+    assert access.person(new) is None
+
+
+def test_a_token_ends_with_its_time(access, monkeypatch):
+    def at(moment):
+        monkeypatch.setattr(module, "_now", lambda: moment)
+
+    at("2026-11-18T00:00:00Z")
+    token = access.permit("ann", role="analyst", study="people", expires="2026-11-20T00:00:00Z")
+    at("2026-11-19T23:59:59Z")
+    assert access.person(token).name == "ann"
+    at("2026-11-20T00:00:00Z")
+    assert access.person(token) is None
+    assert access.names() == []
+    assert [(line.state, line.expires) for line in access.lines()] == [("expired", "2026-11-20T00:00:00Z")]
+    renewed = access.rotate("ann", expires="2026-12-01T00:00:00Z")
+    assert access.person(token) is None
+    assert access.person(renewed).studies == {"people"}
+    at("2026-12-02T00:00:00Z")
+    again = access.permit("ann", role="analyst", study="visits")  # a token after a dead one starts anew
+    assert access.person(renewed) is None
+    assert access.person(again).studies == {"visits"}
+    assert access.permit("ann", role="analyst", study="visits", expires="2026-12-03T00:00:00Z") is None
+    at("2026-12-03T00:00:00Z")
+    assert access.person(again) is None
+
+
+def test_the_end_of_a_token_is_a_day_or_a_span():
+    assert end_of("9998-12-31") == "9999-01-01T00:00:00Z"
+    assert end_of("12h") < end_of("1d") < end_of("99999d") < end_of("9998-12-31")
+    for wrong in ("", "0d", "-1d", "1w", "2020-01-01", "9999-12-31", "tomorrow", "1.5d", "2027-1-1", "١d"):
+        with pytest.raises(InvalidParameter, match="expires must"):
+            end_of(wrong)
+
+
+def test_a_token_may_lose_one_study(access):
+    token = access.permit("ann", role="analyst", study="people")
+    access.permit("ann", role="analyst", study="visits")
+    access.revoke("ann", study="people")
+    assert access.person(token).studies == {"visits"}
+    with pytest.raises(InvalidParameter, match="nothing was revoked"):
+        access.revoke("ann", study="people")
+
+
+def test_the_list_shows_everybody_and_no_secret(access):
+    token = access.permit("ann", role="analyst", study="people")
+    access.permit("cleo", role="custodian", study="people", expires=end_of("1d"))
+    access.permit("bob", role="analyst", study="people")
+    access.revoke("bob")
+    assert [(line.name, line.role, line.state) for line in access.lines()] == [
+        ("ann", "analyst", "in use"),
+        ("bob", "analyst", "revoked"),
+        ("cleo", "custodian", "in use"),
+    ]
+    assert not any(part in repr(access.lines()) for part in token.split("_")[1:])

@@ -2,6 +2,7 @@ import io
 import json
 from dataclasses import replace
 
+import openpyxl
 import pytest
 from pyarrow import csv, parquet
 
@@ -53,7 +54,7 @@ def test_the_curve_is_the_error_at_other_epsilons(site):
     assert curve["size"] == 100
     epsilons = [point["epsilon"] for point in curve["points"]]
     assert epsilons == sorted(epsilons)
-    assert (epsilons[0], epsilons[-1], len(epsilons)) == (0.1, 100.0, 13)
+    assert (epsilons[0], epsilons[-1], len(epsilons)) == (0.06, 60.0, 13)  # of the share
     for point in (curve["points"][0], curve["points"][5], curve["points"][-1]):
         plan = site.study.sql(BY_COUNTY, epsilon=point["epsilon"], size=100)
         assert point["reach"] == pytest.approx([line.reach for line in plan.lines])
@@ -126,7 +127,7 @@ def test_the_same_question_of_another_is_free(site):
     assert site.study.spent == before
 
 
-def test_an_answer_can_be_fetched_again_in_four_formats(site):
+def test_an_answer_can_be_fetched_again_in_five_formats(site):
     client = site.client()
     release = client.post("/release", json=body(epsilon="0.08")).json()
     where = f"/releases/{release['id']}"
@@ -139,6 +140,9 @@ def test_an_answer_can_be_fetched_again_in_four_formats(site):
     assert csv.read_csv(io.BytesIO(by_accept.content)).column_names == table.column_names
     picture = client.get(where, headers={"accept": "image/png"})
     assert picture.content.startswith(b"\x89PNG")
+    book = openpyxl.load_workbook(io.BytesIO(client.get(f"{where}?format=xlsx").content))
+    [first, *rows] = book.worksheets[0].iter_rows(values_only=True)
+    assert (list(first), len(rows)) == (table.column_names, table.num_rows)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +190,7 @@ def test_a_ledger_shows_an_analyst_their_own(site):
     assert {entry["analyst"] for entry in cleo} == {None, "ann", "bob"}
     assert [entry["number"] for entry in cleo] == [entry.number for entry in site.study.ledger.entries("people")]
     [spend] = [entry for entry in ann if entry["kind"] == "spend" and entry["epsilon"] == "11/100"]
-    assert spend["question"].startswith("SELECT count(*)")
+    assert spend["question"] == BY_COUNTY  # as it was typed
 
 
 def test_nothing_covers_the_version_of_the_data(site):
@@ -240,7 +244,7 @@ def test_a_token_asks_only_so_often(tmp_path):
 
 def test_what_needs_no_token(site):
     client = site.client(None)
-    assert client.get("/health").json() == {"status": "ok"}
+    assert client.get("/healthz").json() == {"status": "ok"}
     assert client.get("/openapi.json").json()["openapi"] == "3.1.0"
     for path in ("/studies", "/ledger", "/releases/x"):
         refused = client.get(path)
@@ -250,7 +254,7 @@ def test_what_needs_no_token(site):
 
 
 def test_every_response_says_how_it_may_be_used(site):
-    for path in ("/health", "/nothing", "/studies"):
+    for path in ("/healthz", "/nothing", "/studies"):
         headers = site.client().get(path).headers
         assert headers["cache-control"] == "no-store"
         assert headers["x-content-type-options"] == "nosniff"
@@ -258,7 +262,7 @@ def test_every_response_says_how_it_may_be_used(site):
 
 
 def test_a_failure_says_nothing(site, monkeypatch, caplog):
-    def broken(*_):
+    def broken(*_, **__):
         raise RuntimeError("row 7319 is too much")
 
     monkeypatch.setattr("discreet.serve.desk.study_json", broken)

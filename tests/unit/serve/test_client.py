@@ -76,7 +76,9 @@ def test_a_study_is_found_by_its_name(site, url):
 
 
 def test_a_wrong_token_is_refused(url):
-    with pytest.raises(InvalidParameter, match="the token is unknown or was revoked; ask the custodian for a new one"):
+    with pytest.raises(
+        InvalidParameter, match="the token is unknown, expired or was revoked; ask the custodian for a new one"
+    ):
         discreet.connect(url, "discreet_no")
 
 
@@ -127,7 +129,8 @@ def test_an_answer_that_the_network_lost_is_charged_once(site, url):
         (200, {"studies": [{"name": "people"}]}, "is none of discreet's, or of another version"),
         (200, [], "is none of discreet's, or of another version"),
         (502, {"message": "bad gateway"}, "is none of discreet's, or of another version"),
-        (502, None, "answered with status 502 and no JSON"),
+        (502, "<html>", "answered with status 502 and no JSON"),
+        (502, "[" * 100_000, "answered with status 502 and no JSON"),
         (503, {"error": "Down.", "advice": "Wait."}, "Down. Wait."),
     ],
 )
@@ -135,7 +138,7 @@ def test_a_reply_that_is_not_described_is_an_error(status, reply, words):
     import httpx
 
     def answer(_: httpx.Request) -> httpx.Response:
-        return httpx.Response(status, text="<html>") if reply is None else httpx.Response(status, json=reply)
+        return httpx.Response(status, **{"text" if isinstance(reply, str) else "json": reply})
 
     server = Server("https://example.org", "token")
     server._client.close()

@@ -1,3 +1,4 @@
+import json
 import shutil
 import signal
 import subprocess
@@ -7,7 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 import discreet
+from discreet import Ledger
 from discreet.errors import DiscreetError, InvalidParameter
+from discreet.serve.access import Access
 from discreet.serve.command import app
 from serving import BY_COUNTY, process, written
 
@@ -33,7 +36,7 @@ def test_a_study_is_served_as_the_custodian_types_it(tmp_path):
             assert len(answer) == 3
             assert float(remote.remaining) == 0.4
             said("revoke", "ann", "--access", tmp_path / "discreet.access")
-            with pytest.raises(InvalidParameter, match="unknown or was revoked; ask the custodian"):
+            with pytest.raises(InvalidParameter, match="unknown, expired or was revoked; ask the custodian"):
                 remote.described  # noqa: B018
         again = said("token", "ann", "--study", policy, "--allot", "0.5").stdout.strip().splitlines()[-1]
         assert again != token
@@ -56,9 +59,42 @@ def test_a_second_study_needs_no_second_token(tmp_path):
     assert "discreet_" not in more.stdout
 
 
+def test_tokens_are_listed_replaced_and_changed_by_study(tmp_path):
+    (tmp_path / "2024").mkdir()
+    policy, twin, access = written(tmp_path), written(tmp_path / "2024"), tmp_path / "discreet.access"
+    said("token", "ann", "--study", policy, "--allot", "0.5", "--expires", "90d")
+    assert [line.partition(";")[2] for line in said("tokens", "--access", access).output.splitlines()] == [
+        " opens people"
+    ]
+    said("token", "ann", "--study", twin, "--allot", "0.25", "--access", access)
+    (line,) = json.loads(said("tokens", "--access", access, "--json").output)
+    assert (line["name"], line["state"], len(line["studies"])) == ("ann", "in use", 2)
+    assert said("tokens", "--access", access).output.count("people (ledger ") == 2
+    said("revoke", "ann", "--study", policy, "--access", access)
+    (line,) = json.loads(said("tokens", "--access", access, "--json").output)
+    with discreet.open(twin) as study:
+        assert line["studies"] == [f"{study.ledger.id}/people"]
+        study.ledger.spend("r", "q", "0.2", study="people", analyst="ann")
+    new = said("rotate", "ann", "--access", access, "--expires", "2999-12-31").stdout.strip()
+    assert Access(access).person(new).name == "ann"
+    with pytest.raises(InvalidParameter, match=r"what 'ann' has spent \(0\.2\)"):
+        said("token", "ann", "--study", twin, "--allot", "0.1", "--access", access)
+    said("token", "ann", "--study", twin, "--allot", "0.2", "--access", access)
+    assert Access(access).person(new).name == "ann"
+    elsewhere = ("--ledger", tmp_path / "elsewhere.ledger", "--anchor", tmp_path / "far.anchor")
+    said("token", "bob", "--study", twin, "--allot", "0.1", "--access", access, *elsewhere)
+    with Ledger.open(elsewhere[1], anchor=elsewhere[3]) as ledger:
+        assert [line.studies for line in Access(access).lines() if line.name == "bob"] == [(f"{ledger.id}/people",)]
+        assert float(ledger.total("people", analyst="bob")) == 0.1
+    for command in ("tokens", "rotate ann"):
+        with pytest.raises(InvalidParameter, match="no file of tokens"):
+            said(*command.split(), "--access", tmp_path / "gone")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
+        ["token", "ann", "--allot", "0.5", "--expires", "yesterday"],
         ["token", "ann"],
         ["token", "ann", "--allot", "0.5", "--role", "custodian"],
         ["token", "ann", "--allot", "0.5", "--role", "root"],
@@ -78,6 +114,20 @@ def test_a_token_that_makes_no_sense_is_refused(tmp_path, arguments):
 def test_a_custodian_has_no_allotment(tmp_path):
     output = said("token", "cleo", "--study", written(tmp_path), "--role", "custodian")
     assert "the study's ε" in output.output
+
+
+def test_a_refused_token_leaves_the_shares_as_they_were(tmp_path):
+    policy = written(tmp_path)
+    said("token", "cleo", "--study", policy, "--role", "custodian")
+    said("token", "ann", "--study", policy, "--allot", "0.1")
+    with pytest.raises(InvalidParameter, match="must stay what it is"):
+        said("token", "cleo", "--study", policy, "--allot", "0.3")
+    (tmp_path / "discreet.access").write_text("no tokens", "utf-8")
+    with pytest.raises(InvalidParameter, match="the file that discreet serve made"):
+        said("token", "ann", "--study", policy, "--allot", "0.9")
+    with Ledger.open(tmp_path / "people.ledger") as ledger:
+        assert [(entry.kind, entry.analyst) for entry in ledger.entries()] == [("create", None), ("allot", "ann")]
+        assert float(ledger.total("people", analyst="ann")) == 0.1
 
 
 def test_what_is_missing_is_named(tmp_path):

@@ -17,13 +17,13 @@ def test_a_public_address_needs_tls_or_a_word(host, tmp_path):
     assert not is_local(host)
     with pytest.raises(InvalidParameter, match="--insecure-public"):
         Endpoint(host=host)
-    for more in ({"insecure_public": True}, {"tls_cert": tmp_path, "tls_key": tmp_path}):
+    for more in ({"insecure_public": True}, {"certfile": tmp_path, "keyfile": tmp_path}):
         assert Endpoint(host=host, allowed_hosts=("data.example.org",), **more).hosts == {host, "data.example.org"}
 
 
 def test_a_certificate_needs_its_key(tmp_path):
     with pytest.raises(InvalidParameter, match="together"):
-        Endpoint(tls_cert=tmp_path)
+        Endpoint(certfile=tmp_path)
 
 
 def test_two_studies_of_one_name_are_refused(tmp_path):
@@ -50,7 +50,7 @@ def closed_after(connection: socket.socket) -> float:
     return time.monotonic() - began
 
 
-@pytest.mark.parametrize("sent", [b"", b"POST /plan HT", b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: "])
+@pytest.mark.parametrize("sent", [b"", b"POST /plan HT", b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: "])
 def test_headers_that_do_not_come_are_not_waited_for(place, sent):
     with socket.create_connection(place[1]) as connection:
         connection.sendall(sent)
@@ -59,12 +59,12 @@ def test_headers_that_do_not_come_are_not_waited_for(place, sent):
 
 def test_a_slow_second_request_is_not_waited_for(place):
     with socket.create_connection(place[1]) as connection:
-        connection.sendall(b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
         began = time.monotonic()
         connection.settimeout(5)
         try:
-            for letter in b"GET /health HTTP/1.1\r\nx-dribble: " + b"x" * 100:
+            for letter in b"GET /healthz HTTP/1.1\r\nx-dribble: " + b"x" * 100:
                 connection.sendall(bytes([letter]))
                 time.sleep(0.05)
             dropped = False
@@ -76,7 +76,7 @@ def test_a_slow_second_request_is_not_waited_for(place):
 
 def test_a_request_in_time_is_answered_however_long_it_takes(place):
     with socket.create_connection(place[1]) as connection:
-        connection.sendall(b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n")
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n")
         time.sleep(0.2)
         connection.sendall(b"\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")

@@ -67,14 +67,14 @@ def test_a_long_answer_shows_its_beginning_and_its_end():
 def test_missing_and_endless_numbers_do_not_fail():
     ends = {"value": [3.5, None, -2.0], "low": [1.0, None, -math.inf], "high": [6.0, None, math.inf]}
     rows = Cells(answer_of([group(1, "k", list("abc"))], {"x": ("mean(x)", ends)})._repr_html_()).rows
-    assert rows[1:] == [["a", "3.5 ± 2.5"], ["b", ""], ["c", "-2 ± inf"]]
+    assert rows[1:] == [["a", "3.5 ± 2.5"], ["b", ""], ["c", "-2 (-inf to inf)"]]
 
 
 def test_plans_studies_and_ledgers_are_tables(tmp_path):
     with study_of([{"age": 3}], tmp_path / "study.ledger", epsilon=2) as study:
         plan = study.sql(select("place, count(*) AS people", "GROUP BY place"), epsilon="0.2")
         assert Cells(plan._repr_html_()).rows == [
-            ["column", "Δ", "scale", "95 % within"],
+            ["column", "Δ", "scale", "error (95 %)"],
             ["people", "2", "10", "± 30"],
         ]
         assert "Nothing was read, nothing is spent." in plan._repr_html_()

@@ -5,6 +5,7 @@ import json
 import re
 from fractions import Fraction
 
+import openpyxl
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
@@ -30,9 +31,11 @@ def test_a_report_becomes_a_folder(saved):
     for name, answer in report.tables.items():
         columns = pyarrow.parquet.read_table(folder / f"{name}.parquet").to_pydict()
         assert columns == answer.to_dict()
-        assert pyarrow.csv.read_csv(folder / f"{name}.csv").to_pydict() == columns
+        near = pyarrow.csv.read_csv(folder / f"{name}.csv").to_pydict()
+        assert near["people"] == columns["people"]  # whole
+        assert near.keys() == columns.keys()
     record = json.loads((folder / "people-more.release.json").read_text("utf-8"))
-    assert record == {**report.record, "entry": report.entry}
+    assert record == {**report.record, "entry": report.entry, "card": report.card().content}
 
 
 def test_rows_are_labelled_and_reproduce_the_counts(saved):
@@ -52,7 +55,13 @@ def test_the_page_says_how_the_numbers_were_made(saved):
     text = html.unescape((folder / "index.html").read_text("utf-8"))
     assert text.startswith("<!doctype html>")
     assert "<title>People & <more></title>" in text
-    assert "3 tables, released together with ε = 1. All tables agree: every row counts in all of them alike." in text
+    opening, _, method = text.partition("How these numbers were made</h2>")
+    assert "Source: study, version 1 · Released on 2" in opening
+    assert "3 tables. All tables agree: every row counts in all of them alike." in opening
+    assert "For each county, people is the number of rows and age is the mean of age." in opening
+    assert all(sql in opening for sql in TABLES.values())
+    assert "ε" not in opening.partition("<figure>")[0]
+    assert "ε = 1 was spent" in method
     assert "ε = 1 was spent; 2 was left of the study's total. With one row more or less" in text
     for cells in tables.measured_sets(report.plan):
         assert tables.set_text(cells) in text
@@ -60,6 +69,7 @@ def test_the_page_says_how_the_numbers_were_made(saved):
     assert "age is measured by two cells: a row adds its place between 0 and 120" in text
     assert "Counts are whole and not negative: they are those of one set of rows" in text
     assert "Each true number lies within its ± in 95 % of releases." in text
+    assert "It does not cover sampling error or values cut off at the bounds." in text
     assert text.count("<svg") == 3
 
 
@@ -86,10 +96,35 @@ def test_decimals_together_and_no_rows_are_said(tmp_path):
     report = plan_in(tmp_path, simultaneous=True, title="…").release()
     files = report.save(tmp_path / "out")
     text = html.unescape(files[0].read_text("utf-8"))
-    assert "In 95 % of releases all true numbers of all 3 tables of this report lie within their ± at once." in text
+    assert (
+        "In at least 95 % of releases all true numbers of all 3 tables of this report lie within their ± at once."
+        in text
+    )
+    assert "an equal part of the chance to miss (Bonferroni)" in text
     assert "Counts may be negative or not whole. They are left as they are" in text
     assert "synthetic" not in text
     assert files[-1].name == "report.release.json"
+
+
+def test_a_report_is_one_file_where_that_is_asked_for(saved, tmp_path):
+    report, _, _ = saved
+    names = {}
+    for suffix in (".html", ".txt", ".xlsx"):
+        path = tmp_path / f"all{suffix}"
+        first, record, rows = report.save(path, force=suffix != ".html", caption="Mine.")
+        assert (first, record.name, rows.name) == (path, "all.release.json", "rows.parquet")
+        names[suffix] = path
+    page = names[".html"].read_text("utf-8")
+    assert set(re.findall(r'href="([^"]+)"', page)) == {f"#{name}" for name in (*TABLES, "method")}
+    assert page.count("<tr>") > 27  # all rows: there are no other files
+    text = names[".txt"].read_text("utf-8")
+    assert text.startswith("People & <more>\n===============\n\nMine.\n\nSource: study, version 1 · Released on 2")
+    assert text.index("both\n----") < text.index("How these numbers were made") < text.index("ε = 1")
+    book = openpyxl.load_workbook(names[".xlsx"])
+    assert book.sheetnames == [*TABLES, "Method"]
+    assert len(list(book["both"].iter_rows())) == 28
+    with pytest.raises(InvalidParameter, match=r"the target must not exist, and all\.html does"):
+        report.save(names[".html"])
 
 
 def test_nothing_is_overwritten_without_force(saved):
@@ -148,14 +183,14 @@ def test_rows_have_a_file_of_their_own_and_groups(tmp_path):
 def test_a_report_may_have_a_total_alone(tmp_path):
     whole = study_in(tmp_path).report({"all": "SELECT count(*) AS n FROM data"}, epsilon=1, integers=True).release()
     assert isinstance(whole["all"]["n"][0], int)
-    assert "1 table, released together" in whole.save(tmp_path / "out")[0].read_text("utf-8")
+    assert "<p>1 table. " in whole.save(tmp_path / "out")[0].read_text("utf-8")
 
 
 def test_a_condition_is_said_with_its_table(tmp_path):
     few = TABLES["by_county"].replace(" GROUP", " WHERE level = 3 GROUP")
     tables_asked = {"few": few, "both": TABLES["both"]}
     page = study_in(tmp_path).report(tables_asked, epsilon=1).release().save(tmp_path / "out")[0].read_text("utf-8")
-    assert html.unescape(page).count('Rows where ("level" = 3)') == 1
+    assert html.unescape(page).count("Only rows count where level = 3.") == 1
 
 
 def test_a_question_that_is_refused_says_of_which_table(tmp_path):

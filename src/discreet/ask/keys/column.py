@@ -16,7 +16,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, time  # noqa: F401 - of an example
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, overload
@@ -131,6 +131,14 @@ class Keys(Sequence[Key]):
         return self.kind == "number" and bool(pa.types.is_int64(self.column.type))
 
     @cached_property
+    def near(self) -> bool:
+        """Whether they are whole numbers below 2⁵³ in size, which floats of 64 bits tell apart."""
+        if not self.whole:
+            return False
+        ends = compute.min_max(self.column)
+        return bool(ends["min"].as_py() > -(2**53) and ends["max"].as_py() < 2**53)
+
+    @cached_property
     def digest(self) -> str:
         """The SHA-256 of the list, in hexadecimal."""
         column = self.column
@@ -140,9 +148,9 @@ class Keys(Sequence[Key]):
             hashed.update(np.diff(_offsets(column)).astype("<i4").data)
             hashed.update(_bytes(column))
         elif self.kind == "truth":
-            hashed.update(column.cast(pa.int8()).to_numpy().data)
+            hashed.update(np.from_dlpack(column.cast(pa.int8())).data)
         else:
-            hashed.update(column.view(pa.int64()).to_numpy().astype("<i8").data)
+            hashed.update(np.from_dlpack(column.view(pa.int64())).astype("<i8").data)
         return hashed.hexdigest()
 
     @cached_property
@@ -175,6 +183,10 @@ class Keys(Sequence[Key]):
                 texts = self.shown.cast(pa.string())
         return pa.concat_arrays([texts, pa.array([other])])
 
+    def has_label(self, label: str) -> bool:
+        """Whether a key is shown as this label where it is that of all other values."""
+        return bool(compute.index(self.labels(label), label).as_py() < len(self))
+
     def declarable(self) -> Keys:
         """The keys themselves, if a policy may declare them: they are distinct, and no text holds NUL."""
         if self.kind == "text" and b"\0" in bytes(_bytes(self.column)):
@@ -200,8 +212,12 @@ class Keys(Sequence[Key]):
 
     def places(self, among: Keys) -> list[int] | None:
         """The place of each key in another column of the same kind; None if one is not there."""
-        places = compute.index_in(self.column, value_set=among.column)
+        places = self.indices(among)
         return None if places.null_count else list(places.to_pylist())
+
+    def indices(self, among: Keys) -> pa.Array:
+        """The place of each key in another column of the same kind, NULL where it is not there."""
+        return compute.index_in(self.column, value_set=among.column)
 
     @cached_property
     def _in_kinds(self) -> dict[Kind, Keys]:
@@ -211,10 +227,13 @@ class Keys(Sequence[Key]):
         """The keys in the kind of their column, no two of them alike; texts may write numbers, dates or truths."""
         known = self._in_kinds
         if kind not in known:
-            known[kind] = self._read(kind).distinct()
+            known[kind] = self.read_as(kind).distinct()
         return known[kind]
 
-    def _read(self, kind: Kind) -> Keys:
+    def read_as(self, kind: Kind) -> Keys:
+        """The keys in a kind, each for itself: several may be alike."""
+        if kind == self.kind:
+            return self
         if self.whole and kind == "text":
             return Keys(self.column.cast(pa.string()), "text")
         if self.kind == "text" and kind == "number":
@@ -226,6 +245,20 @@ class Keys(Sequence[Key]):
     def _key(self, value: Any) -> Key:
         key: Key = Fraction(value) if self.kind == "number" else value
         return key
+
+
+def key_labels(keys: Keys) -> tuple[Any, ...]:
+    """The keys as Python has them: texts, whole numbers or floats, truths, dates, or times if one is no whole day.
+
+    >>> key_labels(Keys.of([1, Fraction(1, 2)])), key_labels(Keys.of([date(2020, 1, 31)]))
+    ((1, 0.5), (datetime.date(2020, 1, 31),))
+    """
+    match keys.kind:
+        case "number":
+            return tuple(int(key) if key == int(key) else float(key) for key in keys)  # type: ignore[arg-type]
+        case "date" if all(key.time() == time() for key in keys):  # type: ignore[union-attr]
+            return tuple(key.date() for key in keys)  # type: ignore[union-attr]
+    return tuple(keys)
 
 
 def _fits(number: Any) -> bool:
@@ -274,8 +307,13 @@ def _rising(column: pa.Array) -> bool:
 
 
 def _date_texts(column: pa.Array) -> pa.Array:
-    """Moments as Python writes them: 2020-01-31 12:00:00, with six more digits where there are microseconds."""
-    micros = column.view(pa.int64()).to_numpy() % 1_000_000
-    if micros.any():
+    """Moments as Python writes them: 2020-01-31 12:00:00, with six more digits where there are microseconds.
+
+    Where all of them are the beginnings of days, these are dates: 2020-01-31.
+    """
+    micros = np.from_dlpack(column.view(pa.int64()))
+    if not (micros % 86_400_000_000).any():
+        return column.cast(pa.date32()).cast(pa.string())
+    if (micros % 1_000_000).any():
         return pa.array([str(moment) for moment in column.to_pylist()], pa.string())
     return column.cast(pa.timestamp("s")).cast(pa.string())

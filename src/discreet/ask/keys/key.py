@@ -6,7 +6,7 @@ import re
 from contextlib import suppress
 from datetime import date, datetime
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from discreet.ask.expression import Kind
 from discreet.ask.normal import decimal
@@ -27,16 +27,39 @@ def read_key(value: object) -> Key:
         raise InvalidParameter("a key must not hold NUL characters")
     if isinstance(value, bool | str):
         return value
-    return moment(value) if isinstance(value, date) else exact_number("a key", value)
+    if type(value).__name__ == "bool_":  # numpy's
+        return bool(value)
+    return moment(value) if is_date(value) else exact_number("a key", value)
 
 
-def moment(value: date) -> datetime:
-    """The beginning of a day, or a time, without zone."""
+def is_date(value: object) -> bool:
+    """Whether it is a date or a time: of Python, of pandas, or of numpy."""
+    return isinstance(value, date) or type(value).__name__ == "datetime64"
+
+
+def moment(value: Any) -> datetime:
+    """The beginning of a day, or a time, without zone, as Python's own.
+
+    >>> moment(date(2020, 1, 31))
+    datetime.datetime(2020, 1, 31, 0, 0)
+    """
+    if value != value:  # noqa: PLR0124 - NaT
+        raise InvalidParameter("a date must be there, such as 2020-01-31, got NaT")
+    if type(value).__name__ == "datetime64":
+        value = value.astype("datetime64[us]").item()
     if not isinstance(value, datetime):
         return datetime(value.year, value.month, value.day)  # noqa: DTZ001 - dates here have no zone
     if value.tzinfo is not None:
         raise InvalidParameter("a date must be without a time zone, such as 2020-01-31")
-    return value
+    if type(value) is datetime:
+        return value
+    parts = (value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond)
+    return datetime(*parts)  # noqa: DTZ001 - pandas' own subclass
+
+
+def is_written_date(value: object) -> bool:
+    """Whether it is a text that writes a date or a time as ISO does."""
+    return isinstance(value, str) and bool(_DATE.fullmatch(value))
 
 
 def read_date(text: str) -> datetime:

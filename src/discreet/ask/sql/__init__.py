@@ -13,6 +13,7 @@ read (`words.LONGEST_QUESTION`, `parser.DEEPEST`, `parser.DEEPEST_SYNTAX`), a va
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from discreet.ask.expression import Expression
 from discreet.ask.kinds import refused
@@ -35,7 +36,7 @@ def parse(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Query:
     name, table = select.table.name, policy.table
     if name != table and (select.table.exact or name.lower() != table.lower()):
         raise refused(f"there is no table {quote(name)}; the study has one: FROM {name_in_sql(table)}")
-    return Selection(_reader(policy, schema, select.alias or name), select).query()
+    return replace(Selection(_reader(policy, schema, select.alias or name), select).query(), sql=text)
 
 
 def parse_condition(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Expression:

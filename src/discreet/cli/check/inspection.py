@@ -28,6 +28,7 @@ from discreet.ask.keys.key import Key
 from discreet.ask.policy import Policy
 from discreet.ask.query import Group
 from discreet.ask.scope import Scope, check_schema, column_under
+from discreet.cli.check.encoding import USUAL, undecoded_lines
 from discreet.cli.check.proposals import MARKS, MISSING_WORDS, TWINS, formats_of, nearest
 from discreet.engines.base import Request, Rows
 from discreet.engines.choose import engine_under
@@ -58,11 +59,13 @@ class Finding:
     """Rows that the proposal does not help."""
     rest: Mapping[str, int] = field(default_factory=dict)
     """Examples of them, as they are read so far."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The options that are proposed."""
 
     @property
     def is_open(self) -> bool:
         """Whether somebody has to decide something."""
-        return self.problem in ("unreadable", "no key", "spelling")
+        return self.problem in ("unreadable", "no key", "spelling", "encoding")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +104,9 @@ class _Inspector:
     def inspection(self) -> Inspection:
         findings = [one for name, declared in self.policy.columns.items() for one in self.column(name, declared)]
         left_out, units = self.left_out(findings), None
+        if self.policy.encoding is None and (lines := undecoded_lines(self.policy.source)):
+            text, proposal = f"{lines:,} lines are no UTF-8, and may be left out", f'encoding = "{USUAL}"'
+            findings.insert(0, Finding(column="source", problem="encoding", rows=lines, text=text, proposal=proposal))
         if self.policy.unit_column is not None:
             units, of_units = self.units(self.policy.unit_column)
             findings += of_units
@@ -115,17 +121,19 @@ class _Inspector:
         absent, unread = self.counts(Missing(cell), unreadable)
         if unread:
             examples = self.frequent(source, unreadable)
-            proposal, left, rest = self.readable(name, declared, examples)
+            options, note, left, rest = self.readable(name, declared, examples)
+            proposal = _lines(options) if options else "the type may be another, or map = { … } names what they are"
             told = f"{unread:,} are no {_WORDS[column.kind]}{_formats(declared)} ({shown(examples)})"
             yield Finding(
                 column=name,
                 problem="unreadable",
                 rows=unread,
                 text=told,
-                proposal=proposal,
+                proposal=proposal + note,
                 examples=examples,
                 left=left,
                 rest=rest,
+                options=options,
             )
         yield from self.outside(name, column, declared)
         if declared.keys is not None and declared.bins is None:
@@ -150,8 +158,10 @@ class _Inspector:
             conditions.append(Every((Negation(Missing(self.cell(name, declared))), Missing(column))))
         return self.counts(*conditions)
 
-    def readable(self, name: str, declared: Declared, examples: Mapping[str, int]) -> tuple[str, int, dict[str, int]]:
-        """Options under which more cells are read, as lines for the policy; how many are not read then, and which."""
+    def readable(
+        self, name: str, declared: Declared, examples: Mapping[str, int]
+    ) -> tuple[dict[str, Any], str, int, dict[str, int]]:
+        """Options under which more cells are read, with a note; how many are not read then, and which."""
         words = [text for text in examples if text.strip().lower() in MISSING_WORDS]
         options: dict[str, Any] = {}
         if words:
@@ -171,9 +181,7 @@ class _Inspector:
         cell = self.cell(name, candidate)
         others = Every((Negation(Missing(cell)), Missing(column_under(name, candidate, self.schema[name]))))
         rest = self.frequent(cell, others) if left and options else {}
-        if not options:
-            return "the type may be another, or map = { … } names what they are", left, rest
-        return _lines(options) + note, left, rest
+        return options, note, left, rest
 
     def best(self, name: str, declared: Declared, choices: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """The first of the choices that leave the fewest cells unread."""
@@ -254,6 +262,7 @@ class _Inspector:
             examples=examples,
             left=left,
             rest=rest,
+            options=options,
         )
 
     def lost(self, name: str, candidates: Sequence[Declared]) -> list[int]:

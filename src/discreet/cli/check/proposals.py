@@ -24,6 +24,10 @@ MARKS: tuple[dict[str, str], ...] = (
     ),
 )
 
+_NUMBER = re.compile(r"[-+]?\d{1,3}(?:[ ,.'’\u00a0\u202f]?\d{3})*(?:[.,]\d+)?", re.ASCII)
+_MOST = 0.9
+"""The share of cells that must be numbers or dates for a column to be guessed so."""
+
 DATE_FORMATS = (
     "%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d",
     "%d %b %Y", "%d-%b-%Y", "%d%b%Y", "%b %d, %Y",
@@ -52,6 +56,20 @@ def formats_of(texts: Iterable[str]) -> list[str]:
     stripped = [text.strip().lower() for text in texts]
     shapes = {written: re.compile(date_shape(written).pattern, re.IGNORECASE) for written in DATE_FORMATS}
     return [written for written, shape in shapes.items() if any(map(shape.fullmatch, stripped))]
+
+
+def kind_of_texts(texts: Iterable[str]) -> str:
+    """What most of some texts are: number, date or text.
+
+    >>> kind_of_texts(["1,234.50", "n/a", "17"]), kind_of_texts(["13/05/2025", "2025-05-13"]), kind_of_texts(["A", "1"])
+    ('number', 'date', 'text')
+    """
+    cells = [cell for text in texts if (cell := text.strip().lower()) not in MISSING_WORDS]
+    shapes = [re.compile(date_shape(written).pattern, re.IGNORECASE) for written in DATE_FORMATS]
+    numbers = sum(_NUMBER.fullmatch(cell) is not None for cell in cells)
+    dates = sum(any(shape.fullmatch(cell) for shape in shapes) for cell in cells)
+    enough = _MOST * len(cells)
+    return "number" if cells and numbers >= enough else "date" if cells and dates >= enough else "text"
 
 
 def nearest(texts: Mapping[str, int], keys: Iterable[str]) -> dict[str, str]:

@@ -21,7 +21,20 @@ from sqlglot import exp
 from discreet.ask.expression import DatePart
 from discreet.ask.reading import CAPITALS, SMALL
 from discreet.engines.base import ColumnType
-from discreet.engines.sql.trees import Tree, between, call, cast, negated, paren, present, quoted, table, when, whole
+from discreet.engines.sql.trees import (
+    Tree,
+    between,
+    call,
+    cast,
+    joined,
+    negated,
+    paren,
+    present,
+    quoted,
+    table,
+    when,
+    whole,
+)
 
 SOURCE, KEYS, STORED = "discreet_rows", "discreet_keys", "discreet_stored"
 """The names that the source, the table of declared keys and rows that are read more than once have in a statement."""
@@ -197,3 +210,14 @@ class Dialect(Protocol):
     def text_keys(self, keys: pa.Array) -> pa.Array:
         """Declared keys as they can be given to the engine; NULL if no text there can be equal to one."""
         return keys
+
+
+def is_whole(here: Tree, dialect: Dialect) -> Tree:
+    """Whether a double is a whole number below 2⁵³ in size: from there on it is no longer one."""
+    small = exp.LT(this=call("abs", here), expression=dialect.real(2.0**53))
+    return joined(exp.And, [small, exp.EQ(this=here, expression=dialect.floor(here))])
+
+
+def digits(here: Tree, dialect: Dialect) -> Tree:
+    """A whole number of 64 bits as its digits."""
+    return dialect.cast(dialect.cast(here, "long"), "text")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any, ClassVar, TypeVar
@@ -21,7 +21,7 @@ from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
 from discreet.engines.sql.dialect import Dialect
 from discreet.engines.sql.frequent import frequent_values, rows_of_units
 from discreet.engines.sql.statement import Statement, statement
-from discreet.engines.sql.units import units_of, units_of_keys
+from discreet.engines.sql.units import units_by_rows, units_of, units_of_keys
 from discreet.errors import one_line
 
 Result = TypeVar("Result")
@@ -61,6 +61,11 @@ class SQLEngine(ABC):
     def rows_of_units(self, unit: str, limit: int) -> Exact[list[int]]:
         """Rows, units, units above a limit of rows, rows beyond it, units by cleaned names; for custodians."""
         return Exact(self._run("units", rows_of_units(unit, limit, self._schema, self.dialect), _first_row))
+
+    def units_by_rows(self, unit: str, limits: Sequence[int]) -> Exact[list[int]]:
+        sql = units_by_rows(unit, limits, self._schema, self.dialect)
+        units = self._run("units", sql, self._units_of_keys)
+        return Exact([int(units.get(level, 0)) for level in range(len(limits) + 1)])
 
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:
         wanted = _statement(request, self._schema, self.dialect)

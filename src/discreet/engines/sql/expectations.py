@@ -82,7 +82,7 @@ _SUMS: Expectations = [
     ("NaN in a sum that replaces it", Total(OnGrid(_column("nan"), _FIVE, 2)), [42]),
     ("NULL in a count", Present(OnGrid(_column("empty"), _FIVE, None)), [0]),
     ("NaN in a count", Present(OnGrid(_column("nan"), _FIVE, None)), [0]),
-    ("NULL, NaN and infinities in LEAST, GREATEST and FLOOR", Total(OnGrid(_REAL, _FIVE, None)), [21]),
+    ("NULL, NaN and infinities in a clamp", Total(OnGrid(_REAL, _FIVE, None)), [21]),
     ("doubles in halves", Squares(OnGrid(_REAL, _HALVES, None)), [650]),
     ("integers beyond 32 bits in a sum", Total(OnGrid(_WHOLE, _WIDE, None)), [2**43 + 14]),
     ("integers beyond 64 bits in a sum", Squares(OnGrid(_WHOLE, _WIDE, None)), [2**85 + 98]),

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from functools import partial
-from typing import assert_never
+from typing import Any, TypeAlias, assert_never
 
 from sqlglot import exp
 
@@ -29,18 +29,26 @@ from discreet.ask.expression import Expression, Kind, Reading
 from discreet.ask.reading import BLANKS
 from discreet.engines.base import Schema, without_zone
 from discreet.engines.sql import trees as sql
-from discreet.engines.sql.dialect import Dialect, Word
+from discreet.engines.sql.dialect import Dialect, Word, digits, is_whole
 from discreet.engines.sql.duckdb import DUCKDB
-from discreet.engines.sql.patterns import DATE_PATTERN, MONTHS, NUMBER_PATTERN, PADDING, date_shape, marked_number
+from discreet.engines.sql.patterns import (
+    DATE_PATTERN,
+    FALSE_WORDS,
+    MONTHS,
+    NUMBER_PATTERN,
+    PADDING,
+    TRUE_WORDS,
+    date_shape,
+    marked_number,
+)
 from discreet.engines.sql.trees import Tree, alias, call, joined, paren, present, quoted, when
 from discreet.errors import InvalidParameter
 
 LARGEST, SMALLEST = Fraction(10**100), Fraction(1, 10**100)
 """What numbers are limited to, so that no product, quotient or sum leaves the doubles."""
 
+_Write: TypeAlias = Callable[[Any], Tree]
 TYPES: dict[Kind, Word] = {"number": "double", "text": "text", "date": "moment", "truth": "truth"}
-
-TRUE_WORDS, FALSE_WORDS = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 
 FIRST, LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001
 _LONGEST = 10.0**6
@@ -109,7 +117,7 @@ class Translator:
 
     def column_of_numbers(self, expression: Expression) -> tuple[Tree, str] | None:
         """The column behind an expression that is one of numbers, with its type: for shorter ways to the same value."""
-        if not isinstance(expression, ask.Column) or expression.kind != "number":
+        if not isinstance(expression, ask.Column) or expression.kind != "number" or expression.children is not None:
             return None
         if expression.name not in self.schema or self.schema[expression.name].kind != "number":
             return None
@@ -118,6 +126,8 @@ class Translator:
     def _translate(self, expression: Expression) -> Term:  # noqa: PLR0911, PLR0912 - one case for each class
         dialect = self.dialect
         match expression:
+            case ask.Column(_, kind, children=ask.Children() as children):
+                return self._parent(children, kind)
             case ask.Column(name, kind, reading):
                 here = self._column(name)
                 return here if here.kind == kind and reading is None else self._read(here, kind, reading or Reading())
@@ -224,18 +234,27 @@ class Translator:
                 term, "text", lambda a: when([(exp.In(this=dialect.by_bytes(a), expressions=texts), absent)], a)
             )
         if reading.map:  # strings of Python are in the order of their bytes but for halves of characters
-            pairs = sorted(reading.map, key=lambda pair: pair[0].encode())
-            term = self._of_named(term, "text", lambda a: self._mapped(a, pairs))
+            text, pairs = dialect.text, sorted(reading.map, key=lambda pair: pair[0].encode())
+            term = self._of_named(term, "text", lambda a: self._mapped(dialect.by_bytes(a), pairs, text, text, a))
         return term
 
-    def _mapped(self, here: Tree, pairs: Sequence[tuple[str, str]]) -> Tree:
-        """What a text is read as, by halving: it compares by its bytes, and so are the pairs sorted."""
-        text, comparable = self.dialect.text, self.dialect.by_bytes(here)
+    def _parent(self, children: ask.Children, kind: Kind) -> Term:
+        """The parent of a key, by halving; of what is no key it is missing."""
+        own, comparable = children.keys.kind, self._comparable(children.of)
+        pairs: list[tuple[Any, Any]] = list(zip(children.keys, children.parents, strict=True))
+        pairs.sort(key=lambda pair: pair[0].encode() if own == "text" else pair[0])
+        key, parent = (partial(constant, kind=one, dialect=self.dialect) for one in (own, kind))
+        here = self.named(self.term(children.of))
+        return Term(self._mapped(comparable(here.tree), pairs, key, parent, parent(None)), kind, here.level)
+
+    def _mapped(self, here: Tree, pairs: Sequence[Any], key: _Write, value: _Write, otherwise: Tree) -> Tree:
+        """What stands for a value, by halving: texts compare by their bytes, and so are the pairs sorted."""
         if len(pairs) <= _FEW_PAIRS:
-            return when([(exp.EQ(this=comparable, expression=text(old)), text(new)) for old, new in pairs], here)
+            return when([(exp.EQ(this=here, expression=key(old)), value(new)) for old, new in pairs], otherwise)
         middle = len(pairs) // 2
-        below = exp.LT(this=comparable, expression=text(pairs[middle][0]))
-        return when([(below, self._mapped(here, pairs[:middle]))], self._mapped(here, pairs[middle:]))
+        below = exp.LT(this=here, expression=key(pairs[middle][0]))
+        lower, upper = (self._mapped(here, some, key, value, otherwise) for some in (pairs[:middle], pairs[middle:]))
+        return when([(below, lower)], upper)
 
     def _plain_number(self, reading: Reading, here: Tree) -> Tree:
         """A number without its marks: 1234.5 of 1,234.50."""
@@ -375,14 +394,3 @@ def constant(value: Fraction | str | datetime | bool | None, kind: Kind, dialect
             return dialect.cast(quoted(without_zone(value).isoformat(" ")), "moment")
         case _:
             return dialect.real(limited(Fraction(value)))
-
-
-def is_whole(here: Tree, dialect: Dialect) -> Tree:
-    """Whether a double is a whole number below 2⁵³ in size: from there on it is no longer one."""
-    small = exp.LT(this=call("abs", here), expression=dialect.real(2.0**53))
-    return joined(exp.And, [small, exp.EQ(this=here, expression=dialect.floor(here))])
-
-
-def digits(here: Tree, dialect: Dialect) -> Tree:
-    """A whole number of 64 bits as its digits."""
-    return dialect.cast(dialect.cast(here, "long"), "text")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from discreet.ask.keys.column import Keys
 from discreet.engines.sql.expressions import limited
+from discreet.records import number_column
 
 
 def key_values(keys: Keys, *, integers: bool) -> pa.Array | None:
@@ -21,13 +22,13 @@ def key_values(keys: Keys, *, integers: bool) -> pa.Array | None:
     """
     if keys.kind != "number":
         return None if keys.repeated is not None else keys.column
-    doubles = keys.column.to_numpy().astype(np.float64) if keys.whole else _doubles(keys)
+    doubles = np.from_dlpack(keys.column).astype(np.float64) if keys.whole else _doubles(keys)
     small = bool((np.abs(doubles) < 2.0**53).all())
     exact = keys.whole and small
     if keys.repeated is not None if exact else np.unique(doubles).size < doubles.size:
         return None
     if not (integers and small):
-        return pa.array(doubles)
+        return number_column(doubles)
     return keys.column if exact else pa.array(doubles.astype(np.int64), mask=doubles != np.floor(doubles))
 
 

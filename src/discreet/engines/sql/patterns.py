@@ -15,6 +15,9 @@ NUMBER_PATTERN = " *[+-]?([0-9]{1,40}([.][0-9]{0,40})?|[.][0-9]{1,40})([eE][+-]?
 
 DATE_PATTERN = " *[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?)? *"
 
+TRUE_WORDS, FALSE_WORDS = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
+"""What writes a truth, in small letters and without blanks around it."""
+
 PADDING = ("([-T:])0([0-9]{2})", r"\1\2")
 """Takes a zero away that stands before two digits."""
 

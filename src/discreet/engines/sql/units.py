@@ -21,8 +21,8 @@ from sqlglot import exp
 from discreet.ask.expression import Column
 from discreet.engines.base import ColumnType, Request, Schema
 from discreet.engines.sql import trees as sql
-from discreet.engines.sql.dialect import SOURCE, STORED, Dialect
-from discreet.engines.sql.expressions import FIRST, LAST, Translator, constant, digits, is_whole
+from discreet.engines.sql.dialect import SOURCE, STORED, Dialect, digits, is_whole
+from discreet.engines.sql.expressions import FIRST, LAST, Translator, constant
 from discreet.engines.sql.trees import Tree, call, column, quoted, select, subquery, table, whole
 
 _MOST_ARGUMENTS = 90
@@ -138,6 +138,18 @@ def units_of(unit: str | None, schema: Schema, dialect: Dialect) -> str:
     rows = subquery(translator.rows(SOURCE), "source")
     values = select([sql.alias(value, "unit")], rows, where=[there], distinct=True)
     return select([sql.count()], subquery(values, "units")).sql(dialect.name, copy=False)
+
+
+def units_by_rows(unit: str, limits: Sequence[int], schema: Schema, dialect: Dialect) -> str:
+    """The SELECT of how many units there are whose rows are within each limit first, by the limit's number."""
+    translator = Translator(schema, dialect)
+    value, there = unit_value(translator.source(unit), schema[unit], dialect)
+    rows = select([sql.alias(value, "unit")], subquery(translator.rows(SOURCE), "source"), where=[there])
+    counted = select(["unit", sql.alias(sql.count(), "size")], subquery(rows, "facts"), by=["unit"])
+    within = [(exp.LTE(this=column("size"), expression=whole(limit)), whole(at)) for at, limit in enumerate(limits)]
+    levels = select([sql.alias(sql.when(within, whole(len(limits))), "level")], subquery(counted, "units"))
+    units = select(["level", sql.alias(sql.count(), "units")], subquery(levels, "levels"), by=["level"])
+    return units.sql(dialect.name, copy=False)
 
 
 def stored_before(rows: exp.Select | None, dialect: Dialect) -> str | None:

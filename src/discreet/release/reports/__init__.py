@@ -7,6 +7,7 @@ noise        how far the noise of a table can reach
 design       the integers of a report, and their noise
 tables       what is asked, as combinations of cells
 conditions   which cells a WHERE admits
+hierarchies  columns that belong to each other, as counties to states
 reader       from questions to tables
 planner      from tables to a plan: at ε, or within an error
 plan         what a report costs and how near it will be; its release

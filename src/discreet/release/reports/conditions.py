@@ -8,14 +8,13 @@ fulfil and others do not says nothing of cells.
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from discreet.ask.expression import (
+    COMPARISONS,
     Coalesce,
     Comparison,
     Constant,
@@ -30,14 +29,6 @@ from discreet.ask.kinds import kind_of
 from discreet.ask.query import Group
 from discreet.release.reports.axes import Floats
 
-_SIGNS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -140,7 +131,7 @@ class _Cell:
             if self.only_missing or (sign == "=" and value in self.group.keys):
                 return None
             raise _Undecided
-        holds = _SIGNS[sign](self.key, value)
+        holds = bool(COMPARISONS[sign](self.key, value))
         if self.maybe_missing:
             if holds:
                 raise _Undecided

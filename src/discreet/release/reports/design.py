@@ -156,6 +156,15 @@ class ReportDesign:
         """The scale of each column, in its own units."""
         return [terms.family(unit, part) / epsilon for levels, part in self.measured for unit in self.units(levels)]
 
+    def mean_noise(self, terms: Terms, epsilon: Fraction) -> float:
+        """What the sizes of the noise of all cells of a set add up to on average, in rows; of the set with most."""
+        scales, noise = iter(self.scales(terms, epsilon)), 0.0
+        for levels, _ in self.measured:
+            units = self.units(levels)
+            columns = cells_of(self.axes, levels) / len(units)
+            noise = max(noise, columns * sum(float(next(scales) / unit) for unit in units))
+        return noise
+
     def noisy(self, exact: Secret, terms: Terms, epsilon: Fraction) -> list[NoisyColumn]:
         """The columns of all sets with their noise."""
         return noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, self.totals)

@@ -57,9 +57,11 @@ class Noise:
         for index, (levels, _) in enumerate(self.measured):
             many: Floats = np.ones(1)
             by_part: dict[tuple[int, ...], Floats] = {(): np.ones((1, 1))}
-            for (level, query), axis, measured in zip(question, self.axes, levels, strict=True):
-                count, own = axis.weights(level, query, measured)
-                own = own.reshape(*own.shape[:2], -1)
+            for at, ((level, query), measured) in enumerate(zip(question, levels, strict=True)):
+                if level == measured == 0 and query.size == 1:  # all rows, on both sides
+                    by_part = {(*part, 0): before * query for part, before in by_part.items()}
+                    continue
+                count, own = self._weights(at, level, query, measured)
                 many = np.outer(many, count).ravel()
                 by_part = {
                     (*part, step): (before[:, None] * own[:, step]).reshape(len(many), -1)
@@ -76,6 +78,18 @@ class Noise:
         if not times:
             return np.zeros(0), np.zeros((0, combinations)), np.zeros(combinations)
         return np.concatenate(times), np.concatenate(weights), np.max(slacks, axis=0)
+
+    def _weights(self, at: int, level: int, query: Floats, measured: int) -> tuple[Floats, Floats]:
+        """The weights of a combination on an axis: tables of one report share most of them."""
+        key = at, level, measured, query.shape, query.tobytes()
+        if key not in self._known_weights:
+            count, own = self.axes[at].weights(level, query, measured)
+            self._known_weights[key] = count, own.reshape(*own.shape[:2], -1)
+        return self._known_weights[key]
+
+    @cached_property
+    def _known_weights(self) -> dict[object, tuple[Floats, Floats]]:
+        return {}
 
     def _measured_parts(self, parts: dict[tuple[int, ...], Floats]) -> list[tuple[tuple[int, ...], Floats]]:
         """The parts of which the sets tell, rather than the number of rows."""

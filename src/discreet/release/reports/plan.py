@@ -16,31 +16,34 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from discreet import views
 from discreet.ask import normal
 from discreet.ask.query import Named, canonical, texts
+from discreet.ask.reportfile import PLAIN, Presentation
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Exact, Request
-from discreet.errors import InvalidParameter, QueryRefused, one_line
-from discreet.formats import left_shown, readable, shown, table_lines
+from discreet.errors import InvalidParameter, QueryRefused, one_line, shorter
+from discreet.formats import left_shown, shown, table_lines
 from discreet.ledger.questions import new_request_id
 from discreet.parameters import UNIT
+from discreet.records import software, today
+from discreet.release.account import answered
 from discreet.release.design import Line, Secret
 from discreet.release.discovery import told_with
 from discreet.release.mechanism import NoisyColumn, public_count
-from discreet.release.plan import REPORTS, plan_of, software
+from discreet.release.plan import LEAST_DOUBT, REPORTS, asked_before, error_heading, plan_of
 from discreet.release.reports.allocation import MOST_CELLS, Measured
 from discreet.release.reports.axes import Axis
 from discreet.release.reports.design import ReportDesign
 from discreet.release.reports.noise import Noise
-from discreet.release.reports.report import Report, kinds, mean_reaches, reaches
-from discreet.release.reports.rows import refuse_large
+from discreet.release.reports.report import Report, ReportLine, kinds, mean_reaches, reaches
+from discreet.release.reports.rows import refuse_large, refuse_many
 from discreet.release.reports.tables import Layout, Number, Table
-from discreet.release.size import MOST_NUMBERS, within_memory
+from discreet.release.size import MOST_NUMBERS
 from discreet.release.split import terms_of
 from discreet.release.statistics.grouped import mean_error
 
@@ -49,36 +52,6 @@ if TYPE_CHECKING:
 
 _MOST_GROUPED = 60
 """Group columns and conditions of all tables: an engine tells sets of them apart by the bits of an integer."""
-_LEAST_DOUBT = Fraction(1, 10**12)
-"""Of one interval: 1 − confidence must be a float with some digits."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReportLine:
-    """What a plan says of one number of a table."""
-
-    table: str
-    column: str
-    cells: int
-    reach: float
-    """The half-width of its intervals; of a mean, in groups of `rows` rows."""
-    alone: float
-    """The same if each table were asked alone, with its share of ε."""
-    rows: int | None
-
-    @property
-    def within(self) -> str:
-        """The error as a reader sees it."""
-        return self._text(self.reach)
-
-    @property
-    def one_by_one(self) -> str:
-        """The error if each table were asked alone."""
-        return self._text(self.alone)
-
-    def _text(self, reach: float) -> str:
-        at = "" if self.rows is None else f" at {self.rows:,} rows"
-        return f"± {readable(reach, 3)}{at}"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -98,6 +71,8 @@ class ReportPlan:
     """Whether counts are those of rows that reproduce the tables."""
     rows: str | None = None
     """The file of such rows that is saved with the tables."""
+    presentation: Presentation = PLAIN
+    """What its file says of captions and decimals."""
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -128,7 +103,7 @@ class ReportPlan:
 
     @cached_property
     def level(self) -> Fraction:
-        """The confidence of each single interval."""
+        """The confidence of each single interval; together they hold by Bonferroni's inequality."""
         if not self.simultaneous:
             return self.confidence
         return 1 - (1 - self.confidence) / max(1, sum(line.cells for line in self._sizes))
@@ -190,6 +165,16 @@ class ReportPlan:
 
     def reach(self, table: Table, number: Number) -> float:
         """The half-width of the intervals of a number, where it is largest."""
+        known = self._reaches
+        if (table.name, number.name) not in known:
+            known[table.name, number.name] = self._reach(table, number)
+        return known[table.name, number.name]
+
+    @cached_property
+    def _reaches(self) -> dict[tuple[str, str], float]:
+        return {}
+
+    def _reach(self, table: Table, number: Number) -> float:
         level, noise = float(self.level), self._noise
         if number.statistic != "mean" or number.of is None:
             return float(reaches(table, self.axes, number, noise, level).max(initial=0.0))
@@ -213,24 +198,25 @@ class ReportPlan:
         questions = sorted({canonical(table.query) for table in self.layout.tables})
         sets = [[list(levels), str(part * self.epsilon)] for levels, part in self.measured]
         axes = [[*filter(None, one.names), *map(_digest, one.axis.parents)] for one in self.layout.attributes]
-        head = f"REPORT of {len(questions)} tables: {'; '.join(questions)}"
-        head = head if len(head) <= _HEAD else f"{head[: _HEAD - 1]}…"
+        head = shorter(f"REPORT of {len(questions)} tables: {'; '.join(questions)}", _HEAD)
         return json.dumps([head, questions, promise, axes, sets], ensure_ascii=False, separators=(",", ":"))
+
+    @property
+    def asked(self) -> str:
+        """The report as it was asked for: its title, and each table as it was typed."""
+        tables = (f"{table.name}: {table.query.sql or canonical(table.query)}" for table in self.layout.tables)
+        return f"report {self.title!r} of {'; '.join(tables)}"
 
     def release(self, *, request_id: str | None = None, analyst: str | None = None) -> Report:
         """Spend ε, then read once, draw and record; asked again, what was recorded, free."""
-        study, ledger = self.study, self.study.ledger
         if not self._whole():
             raise InvalidParameter("the parts of a report must add up to its epsilon; plan it again")
         entry = REPORTS + (request_id if request_id is not None else new_request_id())
         rest = self._rest()
-        grant = ledger.spend(
-            entry, self.canonical, self.epsilon, study=study.name, analyst=analyst, data_version=study.version
-        )
-        with within_memory():
-            content = ledger.record(grant, self._answered(rest)) if grant.answer is None else grant.answer
-            remaining = ledger.remaining(study.name, analyst=analyst)
-            return Report(content, self, remaining, entry)
+        work = partial(self._answered, rest)
+        terms = {"analyst": analyst, "asked": self.asked}
+        content, remaining = answered(self.study, entry, self.canonical, self.epsilon, work, **terms)
+        return Report(content, self, remaining, entry)
 
     def fetched(self) -> Exact[list[list[Any]]]:
         """Everything that is read: the integers of all sets."""
@@ -270,6 +256,7 @@ class ReportPlan:
             "discreet": 1,
             "software": software(),
             "study": self.study.name,
+            "date": today(),
             "neighbors": policy.neighbors,
             "unit": policy.unit,
             "max_rows": policy.max_rows,
@@ -298,12 +285,12 @@ class ReportPlan:
             "simultaneous": self.simultaneous,
             "question": canonical(table.query),
             "statistics": statistics,
-            **told_with(self.study.discovered, table.query.groups),
+            **told_with(self.study.discovered, table.query.groups, table.chosen_by),
         }
 
     def checked(self) -> ReportPlan:
         """The plan itself, if it can be released: what would fail after the spend is refused here."""
-        if 1 - self.level < _LEAST_DOUBT:
+        if 1 - self.level < LEAST_DOUBT:
             raise InvalidParameter("confidence is too near to 1 for so many intervals that hold all together: lower it")
         if self.design.cells > min(MOST_CELLS, MOST_NUMBERS):
             raise QueryRefused(
@@ -327,6 +314,7 @@ class ReportPlan:
             raise InvalidParameter("these weights or errors are too far apart for one report: make two of it")
         if self.integers or self.rows is not None:
             refuse_large(grouped)
+            refuse_many(self.design.mean_noise(self.terms, self.epsilon), written=self.rows is not None)
         if self.rows is not None and not grouped:
             raise InvalidParameter("rows have the group columns of the tables, and there are none: leave rows out")
         with suppress(ArithmeticError, ValueError):
@@ -337,7 +325,6 @@ class ReportPlan:
     @property
     def table(self) -> list[list[str]]:
         """The errors as text, below their headings."""
-        percent = f"{float(self.confidence) * 100:g} %{', all together' if self.simultaneous else ''}"
         many = {table.name: len(table.numbers) for table in self.layout.tables}
         rows = [
             [
@@ -348,17 +335,21 @@ class ReportPlan:
             ]
             for line in self.lines
         ]
-        return [["table", "rows", f"error ({percent})", "one by one"], *rows]
+        return [["table", "rows", error_heading(self), "one by one"], *rows]
+
+    @property
+    def asked_before(self) -> str:
+        """That the same was answered at the same ε, and is free now, in a few words; nothing if it was not."""
+        return asked_before(self.study, self.canonical, self.epsilon)
 
     @property
     def summary(self) -> str:
         """The size of the report, its price, and what is measured, in one line."""
         policy, left = self.study.policy, self.study.remaining
-        after = (
-            f"{left_shown(left - self.epsilon)} left after"
-            if left >= self.epsilon
-            else f"only {left_shown(left)} is left"
-        )
+        after = self.asked_before and f"{self.asked_before}, {left_shown(left)} left"
+        if not after:
+            enough = left >= self.epsilon
+            after = f"{left_shown(left - self.epsilon)} left after" if enough else f"only {left_shown(left)} is left"
         many, sets = len(self.layout.tables), len(self.measured)
         tables = f"{many} {'table' if many == 1 else 'tables'}"
         price = f"ε {shown(self.epsilon)} of {shown(policy.epsilon)} for all together ({after})"

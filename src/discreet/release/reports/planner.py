@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.ask.query import Query, canonical
-from discreet.ask.reportfile import rows_file
+from discreet.ask.reportfile import PLAIN, Presentation, rows_file
 from discreet.ask.scope import Scope
 from discreet.errors import InvalidParameter, one_line
 from discreet.parameters import LARGEST, UNIT, exact, exact_confidence, exact_count, exact_epsilon, quote
@@ -39,6 +39,7 @@ def report_plan(
     size: Any = 1000,
     integers: bool = False,
     rows: Any = None,
+    presentation: Presentation = PLAIN,
 ) -> ReportPlan:
     """The plan of a report: at ε, or with the least ε whose errors are all within what is asked."""
     if (epsilon is None) == (within is None):
@@ -62,6 +63,7 @@ def report_plan(
         size=exact_count("size", size),
         integers=integers,
         rows=None if rows is None else rows_file(rows),
+        presentation=presentation,
     )
     if epsilon is not None:
         amount = exact_epsilon(epsilon)

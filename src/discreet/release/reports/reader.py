@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.ask.expression import Case, Coalesce, Column, Constant, Every, Expression, Missing, Negation
+from discreet.ask.expression import Case, Coalesce, Constant, Every, Expression, Missing, Negation
 from discreet.ask.keys.column import Keys
 from discreet.ask.kinds import kind_of, refused
 from discreet.ask.normal import canonical, text
@@ -23,6 +23,7 @@ from discreet.ask.scope import Scope
 from discreet.errors import QueryRefused
 from discreet.release.reports.axes import Axis, Floats
 from discreet.release.reports.conditions import admitted, operands
+from discreet.release.reports.hierarchies import Hierarchies
 from discreet.release.reports.tables import Attribute, Layout, Number, Table
 from discreet.release.split import subject
 from discreet.release.statistics.moments import MomentDesign
@@ -36,7 +37,7 @@ def layout_of(queries: Mapping[str, Query], weights: Mapping[str, Fraction], sco
     conditions = {query.where for query in queries.values()}
     common = next(iter(conditions)) if len(conditions) == 1 else None
     ordered = sorted(queries.items(), key=lambda named: question_text(named[1]))  # in whatever order they are asked
-    reader = _Reader(scope, [query for _, query in ordered])
+    reader = _Reader(scope, [query if len(conditions) > 1 else replace(query, where=None) for _, query in ordered])
     by_name = {
         name: reader.table(name, query, weights.get(name, Fraction(1)), None if len(conditions) == 1 else query.where)
         for name, query in ordered
@@ -71,18 +72,14 @@ class _Reader:
     """Collects the attributes of all tables."""
 
     def __init__(self, scope: Scope, queries: Collection[Query]) -> None:
-        groups = [group for query in queries for group in query.groups]
         moments = [one for query in queries for _, one in query.aggregates if isinstance(one, Moment)]
         self.scope = scope
         self.attributes: dict[str, Attribute] = {}
         self.halves = {one.of: subject(one) for one in moments if one.missing is None and kind_of(one.of) != "truth"}
         """Numbers that are halved, and may be missing."""
-        self.parents = {
-            declared.parent: group
-            for group in groups
-            if isinstance(group.of, Column) and (declared := scope.declared(group.of)).parent is not None
-        }
-        """Group columns that other group columns are the parents of."""
+        groups = [group for query in queries for group in query.groups]
+        conditions = [group for query in queries for group in self._condition_groups(query.where)]
+        self.hierarchies = Hierarchies([*groups, *conditions])
         for group in groups:
             self._group(group)
 
@@ -130,30 +127,22 @@ class _Reader:
 
     def _group(self, group: Group) -> tuple[int, int]:
         """The axis of a group column and its level, 0 for the finest."""
-        if isinstance(group.of, Column) and group.of.name in self.parents and self.parents[group.of.name] != group:
-            return self._parent(group, self.parents[group.of.name])
+        below = self.hierarchies.below(group)
+        if below is not None:
+            return self._group(below)[0], 1 + [one.of for one in self.hierarchies.above(below)].index(group.of)
         complete = is_complete(group.of)
         whole = replace(group, name="", other=None if complete else REST)
-        axis, name = Axis((1, len(group.keys) + (not complete))), group_text(whole)
-        return self._index(name, Attribute(axis, ("", name), group=whole)), 0
+        names = [group_text(replace(one, name="", other=REST)) for one in self.hierarchies.above(group)]
+        axis, name = self.hierarchies.axis(group) if names else Axis((1, whole.size)), group_text(whole)
+        return self._index(name, Attribute(axis, ("", *names, name), group=whole)), 0
 
-    def _parent(self, group: Group, child: Group) -> tuple[int, int]:
-        """The axis of the children of a group column, with a level for it."""
-        index, _ = self._group(child)
-        name, attribute = list(self.attributes.items())[index]
-        keys = Keys.of(map(str, group.keys))
-        parents = self.scope.declared(child.of).parents  # type: ignore[arg-type]
-        places = None if parents is None else parents.places(keys)
-        if places is None or len(set(places)) < len(keys):
-            raise refused(
-                f"the keys of {group.of.name} must be those that the file of keys of {child.of.name} names "  # type: ignore[union-attr]
-                "as parents, so that tables of both agree; correct the policy"
-            )
-        if attribute.axis.levels == 1:
-            axis = Axis((1, len(keys) + 1, len(places) + 1), ((*places, len(keys)),))
-            own = group_text(replace(group, name="", other=REST))
-            self.attributes[name] = replace(attribute, axis=axis, names=("", own, name))
-        return index, 1
+    def _condition_groups(self, where: Expression | None) -> Iterator[Group]:
+        """The group columns that parts of a condition are about, each of one."""
+        for part in _conjuncts(where):
+            columns = operands(part)
+            if len(columns) == 1:
+                with suppress(QueryRefused):  # without keys
+                    yield self.scope.group(next(iter(columns)))
 
     def _truth(self, of: Expression) -> int:
         return self._group(Group("", of, Keys.of([False, True])))[0]
@@ -169,12 +158,8 @@ class _Reader:
 
     def _mask(self, columns: frozenset[Expression], condition: Every, table: str) -> tuple[int, Floats]:
         """The axis of a condition on these columns, and which of its finest cells it admits."""
-        declared = None
-        if len(columns) == 1:
+        for declared in self._condition_groups(condition):
             [of] = columns
-            with suppress(QueryRefused):  # without keys
-                declared = self.scope.group(of)
-        if declared is not None:
             index, level = self._group(declared)
             attribute = list(self.attributes.values())[index]
             group = attribute.group if level == 0 else replace(declared, other=REST)
@@ -214,7 +199,7 @@ def _conjuncts(where: Expression | None) -> Iterator[Expression]:
 def among(query: Query, scope: Scope, attributes: tuple[Attribute, ...], where: str | None) -> Table | None:
     """A question as a table of a report that has these attributes; None if it asks for others."""
     common = query.where is not None and canonical(query.where) == where
-    reader = _Reader(scope, [query])
+    reader = _Reader(scope, [query if not common else replace(query, where=None)])
     levels = {name: (i, level) for i, one in enumerate(attributes) for level, name in enumerate(one.names) if name}
     reader.halves |= dict(_halves(query, scope, levels))
     table = reader.table("", query, Fraction(1), None if common else query.where)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from discreet import views
 from discreet.errors import InvalidParameter, one_line
-from discreet.formats import finite, left_shown, shown
+from discreet.formats import finite, left_shown, readable, shown
 from discreet.parameters import quote
 from discreet.records import Record, array_of, keys_of
 from discreet.release.answer import Answer
@@ -42,6 +42,34 @@ POINTS = 65
 
 WIDER = 1 + 1e-3
 """Linear between the points, a reach is too small by less than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportLine:
+    """What a plan says of one number of a table."""
+
+    table: str
+    column: str
+    cells: int
+    reach: float
+    """The half-width of its intervals; of a mean, in groups of `rows` rows."""
+    alone: float
+    """The same if each table were asked alone, with its share of ε."""
+    rows: int | None
+
+    @property
+    def within(self) -> str:
+        """The error as a reader sees it."""
+        return self._text(self.reach)
+
+    @property
+    def one_by_one(self) -> str:
+        """The error if each table were asked alone."""
+        return self._text(self.alone)
+
+    def _text(self, reach: float) -> str:
+        at = "" if self.rows is None else f" at {self.rows:,} rows"
+        return f"± {readable(reach, 3)}{at}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,6 +155,7 @@ class Report:
             remaining=self.remaining,
             entry=self.entry,
             kept=self.plan.study.kept,
+            plan=self.plan,
         )
 
     def _record_of(self, table: Table) -> dict[str, Any]:
@@ -179,9 +208,34 @@ class Report:
         sizes = [cells.shape[grouped.index(i)] if i in grouped else 1 for i in range(len(self.plan.axes))]
         return reduced(cells.reshape(sizes), table, self.plan.axes, number, number.weights)
 
-    def save(self, folder: Any, *, force: bool = False) -> list[Any]:
-        """Write all tables as CSV and Parquet, one HTML page and the record into a folder; their paths come back."""
-        return views.saved(self, folder, force=force)
+    def save(
+        self,
+        folder: Any,
+        *,
+        title: str | None = None,
+        caption: str | None = None,
+        decimals: int | None = None,
+        bom: bool = False,
+        force: bool = False,
+    ) -> list[Any]:
+        """Write all tables as CSV and Parquet, one HTML page and the record into a folder; their paths come back.
+
+        A path that ends in .xlsx, .html, .md or .txt is one file with all tables, and the record beside it. `title`,
+        `caption`, `decimals` and `bom` are those of `Answer.save`, and take the place of what the plan says.
+        """
+        look: dict[str, Any] = {"title": title, "caption": caption, "decimals": decimals, "bom": bom}
+        return views.saved(self, folder, force=force, **look)
+
+    def sign(self, *files: Any, key: Any, force: bool = False) -> list[Any]:
+        """Sign the files that `save` wrote, as `<title>.signature.json` beside the record.
+
+        `key` is a private key of `discreet keys new`; `discreet verify-release` checks the signature without any data.
+        """
+        return views.signed(self, files, key=key, force=force)
+
+    def card(self) -> Any:
+        """What is claimed of this release, to be published."""
+        return views.card(self)
 
     def _repr_html_(self) -> str:
         return views.html(self)

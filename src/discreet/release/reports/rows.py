@@ -12,7 +12,7 @@ post-processing of released numbers: floats may be.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,15 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 2_000_000
 """Of the full table, which is in memory several times."""
+
+MOST_ROWS = 10**8
+"""That noise alone may make, on average, of a file that is written in parts, or that `rows()` holds in memory."""
+
+_MOST_COUNTED = 2**50
+"""Of counts that are whole: floats follow them exactly, a thousand times as far."""
+
+_PART = 2**20
+"""Rows of a part of a file."""
 
 _STEPS = 3000
 _TURNS = 400
@@ -69,19 +78,45 @@ def refuse_large(axes: list[Axis]) -> None:
         )
 
 
+def refuse_many(noise: float, *, written: bool) -> None:
+    """Refuse whole counts, or rows that are written, where the noise of all cells alone makes too many on average."""
+    most = MOST_ROWS if written else _MOST_COUNTED
+    if noise > most:
+        raise InvalidParameter(
+            f"at this epsilon the noise alone makes some {noise:.1e} rows, and there may be {most:.1e}: "
+            f"give a larger epsilon, or leave {'rows' if written else 'integers'} out"
+        )
+
+
 def synthetic(report: Report) -> Any:
     """The rows as a table of Arrow: a column for each group column, missing where a row has none of its keys."""
     import pyarrow as pa
 
+    schema, batches = parts(report)
+    many = int(report.whole_cells[0].sum())
+    if many > 2 * MOST_ROWS:
+        raise InvalidParameter(f"{many:,} rows do not fit into a table; name a file by rows= and save the report")
+    return pa.Table.from_batches(batches, schema)
+
+
+def parts(report: Report) -> tuple[Any, Iterator[Any]]:
+    """The schema of the rows, and the rows in parts that fit into memory, however many there are."""
+    import pyarrow as pa
+
     cells, grouped = report.whole_cells
-    filled = np.flatnonzero(cells.ravel())
-    repeated = np.repeat(filled, cells.ravel()[filled])
-    places = np.unravel_index(repeated, cells.shape)
-    columns = {}
-    for index, cell in zip(grouped, places, strict=True):
-        name, labels = report.plan.layout.labels(index)
-        columns[name] = pa.array([None if key is None else plain_key(key) for key in labels]).take(pa.array(cell))
-    return pa.table(columns)
+    named = [report.plan.layout.labels(index) for index in grouped]
+    labels = [pa.array([None if key is None else plain_key(key) for key in keys]) for _, keys in named]
+    schema = pa.schema([(name, label.type) for (name, _), label in zip(named, labels, strict=True)])
+    ends = np.cumsum(cells.ravel())
+
+    def batches() -> Iterator[Any]:
+        for first in range(0, int(ends[-1]), _PART):
+            rows = np.arange(first, min(first + _PART, int(ends[-1])))
+            places = np.unravel_index(np.searchsorted(ends, rows, "right"), cells.shape)
+            columns = [label.take(pa.array(cell)) for label, cell in zip(labels, places, strict=True)]
+            yield pa.record_batch(columns, schema)
+
+    return schema, batches()
 
 
 def _fitted(axes: list[Axis], sets: dict[Levels, tuple[Floats, float]]) -> Floats:

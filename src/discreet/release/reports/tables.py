@@ -22,6 +22,7 @@ from discreet.ask.normal import text
 from discreet.ask.query import Group, Moment, Named, Query
 from discreet.release.reports.allocation import Target
 from discreet.release.reports.axes import Axis, Floats, Levels
+from discreet.release.reports.conditions import operands
 from discreet.release.reports.noise import Question
 from discreet.release.statistics.moments import MomentDesign
 
@@ -86,6 +87,11 @@ class Table:
     numbers: tuple[Number, ...]
     complete: Mapping[int, bool]
     """For each axis with groups whether every row has one of its keys."""
+
+    @property
+    def chosen_by(self) -> set[Expression]:
+        """What WHERE chooses cells by."""
+        return operands(self.query.where) if self.masks and self.query.where is not None else set()
 
     @property
     def in_order(self) -> list[Number]:

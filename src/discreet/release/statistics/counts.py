@@ -9,14 +9,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.ask.query import Count, CountUnits
 from discreet.calibrate.grid import public_step
 from discreet.calibrate.sensitivity import Terms
-from discreet.engines.array import Bins
+from discreet.engines.array import Bins, Listed
 from discreet.engines.base import Measure, Rows, Units
 from discreet.release.design import Estimate, Line, Secret
+from discreet.release.intervals.spreads import constant, counted
 from discreet.release.mechanism import NoisyColumn, noisy_columns, noisy_counts, public_count
 from discreet.release.statistics.spread import around, half_width, radius
 
@@ -56,10 +56,11 @@ class CountDesign:
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
         [noisy] = noisy_columns(exact, [self.scale(terms, epsilon)], epsilon, terms.touched)
-        return {self.name: Estimate(around(noisy.values, 0, 1)[0], partial(_ends, noisy))}
+        return {self.name: Estimate(around(noisy.values, 0, 1)[0], partial(count_ends, noisy))}
 
 
-def _ends(noisy: NoisyColumn, confidence: Fraction) -> tuple[Any, Any]:
+def count_ends(noisy: NoisyColumn, confidence: Fraction) -> tuple[Any, Any]:
+    """The ends of the intervals of noisy counts."""
     _, low, high = around(noisy.values, radius(noisy[0], confidence), 1)
     return low, high
 
@@ -87,15 +88,15 @@ class KnownCount:
         self, exact: Secret, _terms: Terms, _epsilon: Fraction, _confidence: Fraction
     ) -> Mapping[str, Estimate]:
         known = [public_count(exact.map(lambda found: int(found[0][0])))]
-        return {self.name: Estimate(known, lambda _: (known, known))}
+        return {self.name: Estimate(known, partial(constant, known, known))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HistogramDesign:
-    """Counts of bins of a column; of two bins of a public number of values, one count and the rest."""
+    """Counts of the bins or keys of a column; of two of a public number of values, one count and the rest."""
 
     name: str
-    bins: Bins
+    bins: Bins | Listed
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -119,10 +120,5 @@ class HistogramDesign:
             noisy = np.array([first, public_count(counts.map(lambda found: int(found.sum()))) - first])
         else:
             noisy = noisy_counts(counts, scale)
-        return {self.name: Estimate(noisy, partial(self.ends, noisy, scale))}
-
-    @staticmethod
-    def ends(noisy: NDArray[np.int64], scale: Fraction, confidence: Fraction, together: int = 1) -> tuple[Any, Any]:
-        """The ends of the intervals, each for itself or of so many numbers that hold together."""
-        reach = half_width(scale, confidence, d=together)
-        return noisy - reach, noisy + reach
+        together = 1 if self.halves(terms) else self.bins.number
+        return {self.name: Estimate(noisy, partial(counted, noisy, scale, together, simultaneous=False))}

@@ -46,21 +46,24 @@ class TreeDesign:
         below = tree.cumulative(nodes, total)
         points = (self.grid.lower + np.asarray(quantiles_from(below, self.of.shares, total))) * float(self.grid.step)
         return {
-            "below": Estimate(below, partial(self._band, below, tree)),
-            "quantiles": Estimate(points, partial(self._ends, below, tree, total)),
+            "below": Estimate(below, partial(band_ends, below, tree)),
+            "quantiles": Estimate(points, partial(quantile_ends, self.grid, self.of.shares, below, tree, total)),
         }
 
-    @staticmethod
-    def _band(below: Floats, tree: Tree, confidence: Fraction) -> tuple[Any, Any]:
-        """It holds at all points at once."""
-        reach = tree.band(confidence)
-        return np.maximum(below - reach, 0), below + reach
 
-    def _ends(self, below: Floats, tree: Tree, total: int | None, confidence: Fraction) -> tuple[Any, Any]:
-        grid = self.grid
-        step, lower, half = float(grid.step), grid.lower, 0.0 if grid.exact else 0.5
-        reach = tree.band(confidence, () if total is not None else self.of.shares)
-        found = [quantile_interval(below, share, total, reach) for share in self.of.shares]
-        low = np.array([(lower + first - half) * step for first, _ in found])
-        high = np.array([(lower + last + half) * step for _, last in found])
-        return np.maximum(low, lower * step), np.minimum(high, grid.upper * step)
+def band_ends(below: Floats, tree: Tree, confidence: Fraction) -> tuple[Any, Any]:
+    """The band of cumulative counts; it holds at all points at once."""
+    reach = tree.band(confidence)
+    return np.maximum(below - reach, 0), below + reach
+
+
+def quantile_ends(
+    grid: ValueGrid, shares: tuple[Fraction, ...], below: Floats, tree: Tree, total: int | None, confidence: Fraction
+) -> tuple[Any, Any]:
+    """The ends of quantiles that follow from cumulative counts."""
+    step, lower, half = float(grid.step), grid.lower, 0.0 if grid.exact else 0.5
+    reach = tree.band(confidence, () if total is not None else shares)
+    found = [quantile_interval(below, share, total, reach) for share in shares]
+    low = np.array([(lower + first - half) * step for first, _ in found])
+    high = np.array([(lower + last + half) * step for _, last in found])
+    return np.maximum(low, lower * step), np.minimum(high, grid.upper * step)

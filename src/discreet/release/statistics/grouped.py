@@ -54,7 +54,7 @@ _WIDER = 1 + 2e-4
 _FLOATS = 2.0**-46
 """More than what sums and quotients of floats are off, as a share of the largest."""
 
-_CLOSE = 1e-9
+_CLOSE = 1e-6
 """An error that is planned is found to that share of it."""
 
 _BLOCK = 512

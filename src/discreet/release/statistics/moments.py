@@ -211,14 +211,18 @@ def estimate_of(sums: Lone | Known | Private, statistic: str) -> Estimate:
     if shape is None:
         return Estimate(sums.value(base), partial(sums.ends, base))
 
-    def shaped(numbers: Any) -> Any:
-        return shape(numbers) if isinstance(numbers, np.ndarray) else [float(shape(number)) for number in numbers]
+    return Estimate(_shaped(statistic, sums.value(base)), partial(shaped_ends, statistic, partial(sums.ends, base)))
 
-    def ends(confidence: Fraction) -> tuple[Any, Any]:
-        low, high = sums.ends(base, confidence)
-        return shaped(low), shaped(high)
 
-    return Estimate(shaped(sums.value(base)), ends)
+def shaped_ends(statistic: str, ends: Callable[[Fraction], tuple[Any, Any]], confidence: Fraction) -> tuple[Any, Any]:
+    """The ends of what a statistic follows from, shaped."""
+    low, high = ends(confidence)
+    return _shaped(statistic, low), _shaped(statistic, high)
+
+
+def _shaped(statistic: str, numbers: Any) -> Any:
+    shape: Any = moment(statistic).shape
+    return shape(numbers) if isinstance(numbers, np.ndarray) else [float(shape(number)) for number in numbers]
 
 
 def moment_line(

@@ -28,7 +28,9 @@ from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.calibrate.sensitivity import Terms
 from discreet.engines.base import Cells, Exact, Measure
 from discreet.errors import InvalidParameter
+from discreet.formats import readable
 from discreet.release.design import Estimate, Line, Secret, on_grid
+from discreet.release.intervals.spreads import constant
 from discreet.release.mechanism import choose_cells
 from discreet.release.statistics.points import WORST_WEIGHT, Points, spread_points
 
@@ -118,21 +120,30 @@ class QuantileDesign:
         return spread_points(grid.lower, grid.width + 1, spacing, closer=True)
 
     def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
-        """Known in ranks; how far that is in values, only the data knows."""
+        """Known in ranks; how far that is in values, only the data knows: shown as if they were spread evenly."""
         found = []
         for name, share in zip(self.names, self.of.shares, strict=True):
-            rate, of = self.rate(share, terms, epsilon), f" of {size:,}" if size else ""
-            within = f"within {self.rank_error(rate, 1 - confidence):,.0f} ranks{of}; its interval is released with it"
+            rate = self.rate(share, terms, epsilon)
             line = Line(
                 name=name,
                 sensitivity=Fraction(terms.steps),
                 scale=1 / rate,
-                within=within,
+                within=self._within(rate, confidence, [size] if size else [1_000, 10_000]),
                 reach=None,
                 step=self.grid.step,
             )
             found.append(line)
         return found
+
+    def _within(self, rate: Fraction, confidence: Fraction, sizes: Sequence[int]) -> str:
+        """Half the width of a bracket: its ends lie T ranks beside the quantile, and n ranks fill evenly spread bounds.
+
+        What is told is at most half of the bounds; a bracket ends there.
+        """
+        ranks = _bracket_reach(_coarse(self.grid)[0], rate * END_RATE, confidence)
+        widths = [min(ranks / size, Fraction(1, 2)) * (self.of.upper - self.of.lower) for size in sizes]
+        errors = [f"± {readable(float(width), 3)} at {size:,} rows" for width, size in zip(widths, sizes, strict=True)]
+        return f"about {', '.join(errors)} (± {math.ceil(ranks):,} ranks)"
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> Mapping[str, Estimate]:
         """For every group and share a choice, and two for its bracket."""
@@ -140,7 +151,7 @@ class QuantileDesign:
         for name, share in zip(self.names, self.of.shares, strict=True):
             rate = self.rate(share, terms, epsilon)
             values, lows, highs = self._chosen(counts, terms.cells, share, rate, confidence)
-            found[name] = Estimate(values, partial(self._ends, lows, highs, confidence))
+            found[name] = Estimate(values, partial(bracket_ends, self._bounds(), lows, highs, confidence))
         return found
 
     def _chosen(
@@ -169,14 +180,18 @@ class QuantileDesign:
     def _bounds(self) -> tuple[Fraction, Fraction]:
         return self.grid.lower * self.grid.step, self.grid.upper * self.grid.step
 
-    def _ends(
-        self, lows: list[float], highs: list[float], released: Fraction, confidence: Fraction
-    ) -> tuple[list[float], list[float]]:
-        """The brackets, up to the confidence that they were released for; beyond it only the bounds are certain."""
-        if confidence <= released:
-            return lows, highs
-        low, high = self._bounds()
-        return [float(low)] * len(lows), [float(high)] * len(highs)
+
+def bracket_ends(
+    bounds: tuple[Fraction, Fraction],
+    lows: list[float],
+    highs: list[float],
+    released: Fraction,
+    confidence: Fraction,
+) -> tuple[list[float], list[float]]:
+    """The brackets, up to the confidence that they were released for; beyond it only the bounds are certain."""
+    if confidence <= released:
+        return lows, highs
+    return [float(bounds[0])] * len(lows), [float(bounds[1])] * len(highs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +237,7 @@ class ExtremeDesign:
         """A choice in every group."""
         points = find_extremes(_counts(exact, terms), self.grid, self.of.side, epsilon / terms.steps)
         ends = [float(self.of.lower)] * terms.cells, [float(self.of.upper)] * terms.cells
-        return {self.name: Estimate([self._value(point) for point in points], lambda _: ends)}
+        return {self.name: Estimate([self._value(point) for point in points], partial(constant, *ends))}
 
     def _value(self, point: int) -> int | float:
         if self.grid.exact:

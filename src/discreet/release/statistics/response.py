@@ -12,6 +12,7 @@ missing values do. The number of people is public. What it does not do: hide who
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,13 +20,13 @@ from typing import Any
 
 import numpy as np
 from flint import arb
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.calibrate.ball import ball, nearest
 from discreet.draw.coin import flips, logistic
 from discreet.draw.entropy import Entropy, keystream
 from discreet.errors import InvalidParameter
-from discreet.parameters import exact_confidence, exact_count, exact_epsilon, quote
+from discreet.parameters import Epsilon, Number, exact_confidence, exact_count, exact_epsilon, quote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -56,7 +57,7 @@ class Response:
         """The standard deviation of the estimate, 1/(2·√n·sinh(ε/2)); it does not depend on the data."""
         return _response_error(self.count, self.epsilon)
 
-    def accuracy(self, confidence: Any = "0.95") -> float:
+    def accuracy(self, confidence: Number = "0.95") -> float:
         """A distance that the estimate keeps from the true proportion with at least this confidence.
 
         The smaller of Hoeffding's and Bernstein's bound, so it holds for every n and all bits; it is wider than a
@@ -78,7 +79,7 @@ class Response:
 
         return min(nearest(hoeffding), nearest(bernstein))
 
-    def interval(self, confidence: Any = "0.95") -> tuple[float, float]:
+    def interval(self, confidence: Number = "0.95") -> tuple[float, float]:
         """Two numbers with the true proportion between them, with at least this confidence."""
         distance = self.accuracy(confidence)
         return self.proportion - distance, self.proportion + distance
@@ -100,19 +101,34 @@ class Comparison:
     """√(n/2), for every ε."""
 
 
-def randomized_response(bits: Any, *, epsilon: Any) -> Response:
-    """Every bit kept with probability e^ε/(1+e^ε) and turned over otherwise, with exact coins.
+def randomized_response(bits: ArrayLike | Sequence[object], *, epsilon: Epsilon) -> Response:
+    """Let everyone turn over their own bit with an exact coin: it is kept with probability e^ε/(1+e^ε).
 
-    `bits` is a list, an array or a column with one person's 0 or 1 each; anything else in it counts as 0.
+    Parameters
+    ----------
+    bits : array_like
+        One person's 0 or 1 each; anything else counts as 0.
+    epsilon : number or text
+        The privacy parameter of each person: the smaller, the more bits are turned over.
 
+    Returns
+    -------
+    Response
+        The noisy `bits`, and the `proportion` of ones that they tell, with its interval.
+
+    Examples
+    --------
     >>> response = randomized_response([1, 0, 1, 1], epsilon=2)
     >>> response.count, response.bits.dtype.name, round(response.std, 3)
     (4, 'bool', 0.213)
+
+    See docs/index.md.
+
     """
     return _respond(bits, exact_epsilon(epsilon), keystream())
 
 
-def compared_with_laplace(n: int, *, epsilon: Any) -> Comparison:
+def compared_with_laplace(n: int, *, epsilon: Epsilon) -> Comparison:
     """The errors of a proportion of n people by randomized response and by DLap(1/ε)/n.
 
     >>> compared_with_laplace(200, epsilon="0.1").ratio

@@ -12,7 +12,7 @@ step of the grid; they do not cover sampling error or what clamping removed. Thi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -27,7 +27,6 @@ from discreet.engines.integers import Integers, roomy
 from discreet.release.mechanism import NoisyColumn, NoisySum
 
 _APART = 1.001
-_POINTS = 65
 
 _STEPS, _CLOSE = 50, 1e-6
 """Newton's steps end when they move by less than this share: what is left is of the order of its square."""
@@ -47,6 +46,9 @@ _LEAST_OF_MANY = 1e-4
 _DIGITS = 14.0
 """Integrals are cut, and their nodes near enough, where what is left out is e^(−this)."""
 
+_HALVINGS = 8
+"""Of the interval in which a tilt is sought: any tilt gives the integral, a near one with few nodes."""
+
 _RARE = 2**-10
 """A draw that is 0 but for this share of the error allowed counts as 0."""
 
@@ -56,12 +58,6 @@ _ROWS = 64
 _LATTICE = 0.65
 """A combination of discrete draws reaches so much of its largest weight further than one of continuous draws with the
 same variances: 0.64 at most in a search among weights of one to seven draws, scales from 1 and confidences to 0.999."""
-
-_ROUNDS, _PARTS = 9, 16
-"""The edges of a set between two of its points are found to 2⁻³⁶ of their distance."""
-
-_FLOATS = 2.0**-50
-"""More than what a product and a difference of floats are off, as a share of the numerator."""
 
 Floats = NDArray[np.float64]
 
@@ -175,7 +171,7 @@ def _some_radii(sizes: Floats, confidence: float, times: Floats) -> Floats:
 def _tilt(squares: Floats, reach: Floats, times: Floats) -> Floats:
     """The c between 0 and 1 with (ln M)′(c) = t, or nearly."""
     low, high = np.zeros_like(reach), np.ones_like(reach)
-    for _ in range(20):
+    for _ in range(_HALVINGS):
         middle = (low + high) / 2
         beyond = (2 * squares * middle[:, None] / (1 - squares * (middle**2)[:, None])) @ times > reach
         low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
@@ -190,7 +186,7 @@ def _last(squares: Floats, tilt: Floats, times: Floats) -> Floats:
         small = there > _DIGITS + first
         if small.all():
             return last
-        last = np.where(small, last, last * 1.3)
+        last = np.where(small, last, last * 1.5)
 
 
 def discrete_radius(weights: Floats, scale: float, confidence: float) -> Floats:
@@ -207,49 +203,6 @@ def discrete_radius(weights: Floats, scale: float, confidence: float) -> Floats:
     reached = np.cumsum(np.outer(chances, chances).ravel()[order], axis=-1) >= confidence
     found = np.take_along_axis(order, reached.argmax(axis=-1)[..., None], axis=-1)
     return np.take_along_axis(sums, found, axis=-1)[..., 0] * (1 + _CLOSE)
-
-
-def solutions(
-    numerators: Floats, denominator: float, threshold: Callable[[Floats], Floats], low: float, high: float
-) -> tuple[Floats, Floats]:
-    """For each numerator the smallest and the largest z in [low, high] with |numerator − z·denominator| ≤ threshold(z).
-
-    At the true z the left side is noise alone, so the set covers it whatever the denominator is (Fieller). The
-    threshold takes a row of z for each numerator.
-    """
-    rows = numerators[:, None]
-
-    def holds(z: Floats) -> NDArray[np.bool_]:
-        # the left side is a difference of floats: without noise it would not be 0 at the true z
-        accepted: NDArray[np.bool_] = np.abs(rows - z * denominator) <= threshold(z) + _FLOATS * np.abs(rows)
-        return accepted
-
-    points = np.broadcast_to(np.linspace(low, high, _POINTS), (numerators.size, _POINTS))
-    if denominator > 0:
-        points = np.sort(np.hstack([points, np.clip(rows / denominator, low, high)]), axis=1)
-    accepted = holds(points)
-    # where the noise has left none, it was larger than the confidence allows for: all is possible
-    accepted[~accepted.any(axis=1)] = True
-    first = accepted.argmax(axis=1)[:, None]
-    last = accepted.shape[1] - 1 - accepted[:, ::-1].argmax(axis=1)[:, None]
-    inside = np.hstack([np.take_along_axis(points, index, axis=1) for index in (first, last)])
-    before, after = np.maximum(first - 1, 0), np.minimum(last + 1, accepted.shape[1] - 1)
-    outside = np.hstack([np.take_along_axis(points, index, axis=1) for index in (before, after)])
-    for _ in range(_ROUNDS):
-        outside, inside = _closer(holds, outside, inside)
-    return outside[:, 0], outside[:, 1]  # the last points outside: a little too wide, never too narrow
-
-
-def _closer(holds: Callable[[Floats], NDArray[np.bool_]], outside: Floats, inside: Floats) -> tuple[Floats, Floats]:
-    """Both edges of every row, each to a sixteenth of where they can lie."""
-    parts = np.linspace(0.0, 1.0, _PARTS + 1)
-    points = outside[..., None] + (inside - outside)[..., None] * parts
-    accepted = holds(points.reshape(len(points), -1)).reshape(points.shape)
-    accepted[..., 0] &= outside == inside  # at an end of the interval there is nothing outside
-    accepted[..., -1] = True
-    index = accepted.argmax(axis=-1)[..., None]
-    ends = [np.take_along_axis(points, at, axis=-1)[..., 0] for at in (np.maximum(index - 1, 0), index)]
-    return ends[0], ends[1]
 
 
 def _distinct(sizes: Floats) -> Floats:

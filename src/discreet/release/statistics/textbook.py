@@ -10,19 +10,19 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 from discreet.calibrate import sensitivity
 from discreet.calibrate.grid import ValueGrid
-from discreet.calibrate.lemma import half_width
 from discreet.engines import array as engine
 from discreet.engines.base import Exact
 from discreet.errors import InvalidParameter
 from discreet.formats import as_float
 from discreet.release import mechanism
+from discreet.release.intervals.spreads import by_algorithm, summed
 from discreet.release.question import Question
-from discreet.release.release import Ends, Release
+from discreet.release.release import Release
 from discreet.release.statistics.moments import SUM_BITS
-from discreet.release.statistics.spread import radius
 
 Floor = Callable[[Fraction], int]
 
@@ -42,14 +42,9 @@ def mean(ask: Question) -> Release:
 def _of_sum(ask: Question, exact: Exact[int], delta: Fraction, epsilon: Fraction, unit: Fraction) -> Release:
     """A total of so many units, plus noise."""
     [noisy] = mechanism.noisy_sums(exact.map(lambda total: [total]), [delta / epsilon], epsilon)
-
-    def spread(confidence: Fraction, _: bool) -> Ends:
-        reach = radius(noisy, confidence)
-        return as_float((noisy.value - reach) * unit), as_float((noisy.value + reach) * unit)
-
     return replace(ask, epsilon=epsilon).release(
         as_float(noisy.value * unit),
-        spread,
+        partial(summed, noisy, unit),
         sensitivity=delta * unit,
         scale=noisy.spread * unit,
         step=noisy.step * unit,
@@ -121,11 +116,7 @@ def extreme(ask: Question, grid: ValueGrid, last: bool) -> Release:
 
 def _release(ask: Question, exact: Exact[Floor], delta: Fraction) -> Release:
     value, grid = mechanism.textbook(exact, delta, ask.epsilon)
-
-    def spread(confidence: Fraction, _: bool) -> Ends:
-        reach = (half_width(grid.scale, confidence) + 1) * grid.step  # one step for rounding down
-        return as_float(value - reach), as_float(value + reach)
-
+    spread = partial(by_algorithm, value, grid.scale, grid.step)
     return ask.release(as_float(value), spread, sensitivity=delta, scale=grid.scale * grid.step, step=grid.step)
 
 

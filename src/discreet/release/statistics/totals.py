@@ -75,6 +75,7 @@ def totals(answer: Answer, by: tuple[str, ...]) -> Answer:
             having=None,
             order=(),
             limit=None,
+            sql=None,  # nobody has typed this table
         ),
     )
 

@@ -1,12 +1,15 @@
 // An answer: its numbers with their intervals, drawn and in a table. Sorting and finding cost nothing.
 
 import { draw, fill, icon, make } from "./dom.js";
-import { decimals, digitsFor, epsilonText, exact, many, short, toNumber } from "./exact.js";
+import { decimals, digitsFor, epsilonText, exact, many, rounding, short, toNumber } from "./exact.js";
 import * as server from "./server.js";
+import { FORMATS } from "./statistics.js"; // made by the server
 
 const PAGE = 50; // rows at first
 const MOST_BARS = 30; // a chart of more says less than the table
-const FORMATS = { csv: "CSV", json: "JSON", parquet: "Parquet" };
+const MOST_PANELS = 12; // of two group columns, one chart for each key of the one
+const MOST_DRAWN = 300; // rows of a picture, which the server draws
+const NAMES = { png: "Chart (PNG)", csv: "CSV", xlsx: "XLSX", json: "JSON", parquet: "Parquet" };
 
 // Columns of an answer: the keys of its groups, and its numbers with their ends.
 function columnsOf(answer) {
@@ -34,22 +37,32 @@ export function showReport(place, report, { said, failed }) {
 
 let count = 0; // of answers that were shown, so that each field has an id of its own
 
-export function show(place, answer, { said, failed, table = null }) {
+export function show(place, answer, { said, failed, edit = null, table = null }) {
   count += 1;
   const columns = columnsOf(answer);
   const numbers = columns.filter(({ isKey }) => !isKey);
   const rows = columns[0]?.value.length ?? 0;
   const level = Number((toNumber(exact(answer.record.confidence)) * 100).toPrecision(4));
   const told = said === null ? null : make("p", { className: "summary" }, said);
-  const savers = Object.entries(FORMATS).map(([format, words]) => saver(answer, table, format, words, failed));
+  const isDrawn = numbers.length > 0 && rows <= MOST_DRAWN;
+  const formats = Object.entries(NAMES).filter(([format]) => FORMATS.includes(format) && (format !== "png" || isDrawn));
+  const savers = formats.map(([format, words]) => saver(answer, table, format, words, failed));
   const of = table === null ? "" : ` ${table}`;
   const save = make("div", { className: "buttons", role: "group", "aria-label": `Download${of}` }, ...savers);
+  const asked = answer.view.sql ? typed(answer.view.sql, edit) : null;
   if (rows === 1 && columns.every(({ isKey }) => !isKey)) {
-    fill(place, told, make("dl", { className: "tiles" }, ...numbers.map((column) => tile(column, level))), save);
+    fill(place, told, asked, make("dl", { className: "tiles" }, ...numbers.map((column) => tile(column, level))), save);
     return;
   }
-  const chart = rows > 1 && rows <= MOST_BARS && numbers.length ? figure(columns, numbers, level) : null;
-  fill(place, told, chart, new Table(columns, rows, level, of).element, save);
+  const chart = rows > 1 && numbers.length ? figure(columns, numbers, rows, level) : null;
+  fill(place, told, asked, chart, new Table(columns, rows, level, of).element, save);
+}
+
+// The question as it was typed, where the server keeps it.
+function typed(sql, edit) {
+  const told = { type: "button", className: "quiet", on: { click: () => edit(sql) } };
+  const change = edit === null ? null : make("button", told, "Edit this question");
+  return make("div", { className: "typed" }, make("pre", {}, make("code", {}, sql)), change);
 }
 
 function saver(answer, table, format, words, failed) {
@@ -75,12 +88,14 @@ function saver(answer, table, format, words, failed) {
 function parts(value, low, high) {
   if (value === null || value === undefined) return { text: "—", error: "" };
   if (low === null || high === null || low === undefined) return { text: short(value), error: "" };
-  const digits = Number.isInteger(value) && Number.isInteger(low) && Number.isInteger(high) ? 0 : digitsFor((high - low) / 2);
+  const isWhole = Number.isInteger(value) && Number.isInteger(low) && Number.isInteger(high);
+  const digits = isWhole ? 0 : digitsFor(Math.max(value - low, high - value));
   const say = (number) => (Math.abs(number) >= 1e12 ? short(number) : decimals(number, digits));
   if (high === low) return { text: Number.isInteger(value) ? say(value) : short(value), error: "exact" };
   const [below, above] = [value - low, high - value];
-  const even = Math.abs(above - below) <= 0.02 * (above + below);
-  return { text: say(value), error: even ? `± ${say((high - low) / 2)}` : `${say(low)} to ${say(high)}` };
+  const [near, from, to] = [rounding(value, digits), rounding(low, digits, -1), rounding(high, digits, 1)];
+  const even = Math.min(below, above) >= 0.92 * Math.max(below, above);
+  return { text: say(near), error: even ? `± ${say(Math.max(near - from, to - near))}` : `${say(from)} to ${say(to)}` };
 }
 
 function tile(column, level) {
@@ -108,34 +123,60 @@ function span(column) {
   return { from, to: to === from ? from + 1 : to };
 }
 
-function figure(columns, numbers, level) {
-  const keys = columns.filter(({ isKey }) => isKey);
-  const canvas = make("div", { className: "chart" });
+function figure(columns, numbers, rows, level) {
+  const panels = panelsOf(columns.filter(({ isKey }) => isKey), rows);
+  if (panels === null) return null;
+  const canvas = make("div", { className: panels.length > 1 ? "chart panels" : "chart" });
   const options = numbers.map(({ name }, at) => make("option", { value: at }, name));
   const id = `chart-of-${count}`;
   const choose = make("select", { id, on: { input: () => paint() } }, ...options);
-  const paint = () => fill(canvas, bars(keys, numbers[choose.value || 0], level));
+  const paint = () => {
+    const column = numbers[choose.value || 0];
+    fill(canvas, ...panels.map((panel) => painted(panel, column, level)));
+  };
   paint();
   const words = `Bars: released numbers. Whiskers: where the true numbers lie, each at ${level} %.`;
   const caption = make("figcaption", { className: "hint" }, words);
-  const chooser = make("div", { className: "price" }, make("div", {}, make("label", { htmlFor: id }, "Draw"), choose));
+  const chooser = make("div", { className: "chooser" }, make("label", { htmlFor: id }, "Draw"), choose);
   return make("figure", {}, numbers.length > 1 ? chooser : null, canvas, caption);
 }
 
-function bars(keys, column, level) {
-  const wide = Math.min(680, Math.max(280, document.documentElement.clientWidth - 66));
+// What is drawn: one chart, or of two group columns one for each key of that with fewer, all with the same bars in one
+// order. Nothing if there would be too many.
+function panelsOf(keys, rows) {
+  const all = Array.from({ length: rows }, (_, row) => row);
+  if (keys.length === 2) {
+    const different = keys.map((key) => [...new Set(all.map((row) => label([key], row)))]);
+    const [facet, axis] = different[0].length <= different[1].length ? [0, 1] : [1, 0];
+    if (different[facet].length <= MOST_PANELS && different[axis].length <= MOST_BARS) {
+      return different[facet].map((name) => {
+        const own = new Map(all.filter((row) => label([keys[facet]], row) === name).map((row) => [label([keys[axis]], row), row]));
+        return { name: `${keys[facet].name}: ${name}`, bars: different[axis].map((words) => [words, own.get(words)]) };
+      });
+    }
+  }
+  return rows > MOST_BARS ? null : [{ name: null, bars: all.map((row) => [label(keys, row), row]) }];
+}
+
+function painted(panel, column, level) {
+  if (panel.name === null) return bars(panel, column, level, 680);
+  return make("div", {}, make("p", { className: "panel-name" }, panel.name), bars(panel, column, level, 350));
+}
+
+function bars(panel, column, level, most) {
+  const wide = Math.min(most, Math.max(280, document.documentElement.clientWidth - 66));
   const [high, start, end] = [26, wide < 500 ? 96 : 150, 22];
   const { from, to } = span(column);
   const x = (value) => start + ((wide - start - end) * (value - from)) / (to - from);
-  const rows = column.value.map((value, row) => {
-    const name = draw("text", { x: start - 10, y: row * high + 17, class: "bar-name", "text-anchor": "end" });
-    const words = label(keys, row);
+  const rows = panel.bars.map(([words, row], at) => {
+    const name = draw("text", { x: start - 10, y: at * high + 17, class: "bar-name", "text-anchor": "end" });
     const room = Math.floor(start / 8.5);
     name.textContent = words.length > room ? `${words.slice(0, room - 1)}…` : words;
+    const value = row === undefined ? null : column.value[row];
     if (value === null) return draw("g", {}, name);
-    const middle = row * high + 13;
+    const middle = at * high + 13;
     const bar = { x: Math.min(x(0), x(value)), width: Math.abs(x(value) - x(0)) };
-    const drawn = [name, draw("rect", { ...bar, y: row * high + 4, height: high - 8, class: "bar-fill" })];
+    const drawn = [name, draw("rect", { ...bar, y: at * high + 4, height: high - 8, class: "bar-fill" })];
     if (column.low[row] !== null && column.high[row] !== null) {
       const [a, b] = [x(column.low[row]), x(column.high[row])];
       drawn.push(draw("path", { d: `M${a} ${middle}H${b}M${a} ${middle - 5}v10M${b} ${middle - 5}v10`, class: "whisker" }));
@@ -145,13 +186,14 @@ function bars(keys, column, level) {
     tip.textContent = `${words}: ${text} ${error}`;
     return draw("g", {}, tip, ...drawn);
   });
-  const height = column.value.length * high;
-  const axis = even(from, to).map((value) => {
+  const height = panel.bars.length * high;
+  const axis = even(from, to, wide - start - end < 240 ? 3 : 5).map((value) => {
     const words = draw("text", { x: x(value), y: height + 18, class: "tick", "text-anchor": "middle" });
     words.textContent = short(value);
     return draw("g", {}, draw("path", { d: `M${x(value)} 0V${height}`, class: "grid" }), words);
   });
-  const title = `${column.name} with ${level} % intervals; the table below has the numbers`;
+  const of = panel.name === null ? "" : `, ${panel.name},`;
+  const title = `${column.name}${of} with ${level} % intervals; the table below has the numbers`;
   return draw("svg", { viewBox: `0 0 ${wide} ${height + 24}`, role: "img", "aria-label": title }, ...axis, ...rows);
 }
 
@@ -160,10 +202,10 @@ function compare(a, b) {
   return String(a ?? "").localeCompare(String(b ?? ""), "en");
 }
 
-// Some four numbers that can be said, between two ends.
-function even(from, to) {
-  const power = 10 ** Math.floor(Math.log10((to - from) / 4));
-  const step = power * ([1, 2, 5].find((factor) => (to - from) / (factor * power) <= 5) ?? 10);
+// Some numbers that can be said, between two ends, so many steps at most.
+function even(from, to, most) {
+  const power = 10 ** Math.floor(Math.log10((to - from) / most));
+  const step = power * ([1, 2, 5].find((factor) => (to - from) / (factor * power) <= most) ?? 10);
   const first = Math.ceil(from / step);
   return Array.from({ length: Math.floor(to / step) - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(6)));
 }

@@ -1,9 +1,10 @@
 // The page: a token opens studies; a question has a plan; a plan becomes an answer; answers stay in the history.
 
 import * as answers from "./answer.js";
+import * as discoveries from "./discovery.js";
 import { fill, find, icon, make, say } from "./dom.js";
 import { epsilonText, exact, isLess, isZero, minus } from "./exact.js";
-import { Plan } from "./plan.js";
+import { Plan, REPEATED } from "./plan.js";
 import { named, Question } from "./question.js";
 import { Report } from "./report.js";
 import * as server from "./server.js";
@@ -16,8 +17,10 @@ const state = { studies: [], study: null, entries: [], all: false };
 const changed = () => state.study && plan.soon();
 const question = new Question(changed);
 const report = new Report(changed);
-const isReport = () => find("modes").querySelector("input:checked").value === "report";
-const plan = new Plan(() => (isReport() ? report : question), () => showBudget(), () => leave(UNKNOWN));
+const discovery = new discoveries.Discovery(changed);
+const forms = { question, report, discovery };
+const mode = () => find("modes").querySelector("input:checked").value;
+const plan = new Plan(() => forms[mode()], () => showBudget(), () => leave(UNKNOWN));
 
 const alertIn = (place, error) => {
   if (!(error instanceof server.Refusal)) throw error;
@@ -44,7 +47,7 @@ find("skip").addEventListener("click", (event) => {
 find("leave").addEventListener("click", () => leave(""));
 find("release").addEventListener("click", () => confirmed());
 find("modes").addEventListener("input", () => {
-  if (isReport()) report.begin(question.fields().sql);
+  if (mode() === "report") report.begin(question.fields().sql);
   showForm();
   plan.soon();
 });
@@ -57,7 +60,9 @@ addEventListener("hashchange", () => server.hasToken() && choose());
 
 async function enter() {
   try {
-    state.studies = await server.studies();
+    const { name, role, studies: opened } = await server.studies();
+    state.studies = opened;
+    find("who").textContent = role === "custodian" ? `${name}, custodian` : name;
   } catch (error) {
     find("login").hidden = false;
     alertIn(find("login-alert"), error);
@@ -65,7 +70,7 @@ async function enter() {
   }
   find("token").value = "";
   find("login").hidden = true;
-  find("leave").hidden = false;
+  find("leave").hidden = find("who").hidden = false;
   if (!state.studies.length) {
     say(find("alert"), "This token opens no study that is served here. Ask the custodian.");
     return;
@@ -105,17 +110,17 @@ async function open(study) {
   find("modes").querySelector("input").checked = true;
   showForm();
   report.open(study, named);
+  discovery.open(study);
   plan.open(study);
   question.open(study);
   showBudget();
-  find("study-name").focus();
+  question.focus();
   await refreshHistory();
   offerUnanswered();
 }
 
 function showForm() {
-  find("question").hidden = isReport();
-  find("report").hidden = !isReport();
+  for (const name of Object.keys(forms)) find(name).hidden = name !== mode();
 }
 
 function showBudget() {
@@ -139,14 +144,25 @@ async function refreshHistory() {
 }
 
 async function refresh() {
-  const found = await server.studies();
-  const study = found.find(({ name }) => name === state.study?.name);
+  const { studies: opened } = await server.studies();
+  const study = opened.find(({ name }) => name === state.study?.name);
   if (study === undefined) return;
-  Object.assign(state, { studies: found, study });
+  const hasNewKeys = state.study.discovers && !study.discovers;
+  Object.assign(state, { studies: opened, study });
   plan.study = study;
+  if (hasNewKeys) renew(study);
   plan.soon();
   showBudget();
   await refreshHistory();
+}
+
+// The forms again, with the keys that were discovered.
+function renew(study) {
+  find("modes").querySelector("input").checked = true;
+  showForm();
+  studies.columns(find("column-list"), study);
+  discovery.open(study);
+  question.open(study);
 }
 
 // What will be spent and what stays, before it is.
@@ -161,17 +177,20 @@ async function confirmed() {
   const after = minus(left, cost);
   const price = epsilonText(cost);
   const whose = state.study.allotment === null ? "of the study" : "of yours";
-  const short = isLess(left, cost);
-  find("confirm-title").textContent = short ? "Too little is left" : `Spend ε ${price}?`;
-  find("confirm-yes").textContent = short ? "Ask all the same" : `Spend ε ${price}`;
+  const [again, short] = [plan.plan.asked_before, isLess(left, cost)];
+  find("confirm-title").textContent = again ? "Ask again?" : short ? "Too little is left" : `Spend ε ${price}?`;
+  find("confirm-yes").textContent = again ? "Ask again" : short ? "Ask all the same" : `Spend ε ${price}`;
   const strong = (value) => make("strong", {}, epsilonText(value));
-  const words = short
-    ? [`This costs ε ${price}, and only `, strong(left), ` is left ${whose}. ${REFUSED}`]
-    : ["Of the ε ", strong(left), ` that is left ${whose}, `, strong(after), " will stay."];
+  const words = again
+    ? [`This was ${REPEATED}. If the data has changed, it costs ε ${price}.`]
+    : short
+      ? [`This costs ε ${price}, and only `, strong(left), ` is left ${whose}. ${REFUSED}`]
+      : ["Of the ε ", strong(left), ` that is left ${whose}, `, strong(after), " will stay."];
   fill(
     find("confirm-words"),
     make("p", {}, ...words),
-    make("pre", {}, make("code", {}, body.sql ?? written(body.tables))),
+    ...(body.columns ? [make("p", {}, plan.plan.meaning)] : []),
+    make("pre", {}, make("code", {}, body.sql ?? (body.columns ? `Keys of ${body.columns.join(", ")}` : written(body.tables)))),
     make("p", { className: "hint" }, "What is spent stays spent. The same question, asked again, gives the same answer, free."),
   );
   const dialog = find("confirm");
@@ -193,6 +212,11 @@ async function release(body) {
     const answer = await server.release(body);
     await refresh().catch(failed);
     if (state.study?.name !== body.study) return; // it waits in the history of its study
+    if (answer.keys) {
+      const isOwn = state.entries.some(({ id, kind }) => id === discoveries.REQUEST && kind === "spend");
+      presentKeys(answer, `${isOwn ? `${answers.spent(answer)} spent` : "Free"}; ${epsilonText(exact(answer.remaining))} left.`);
+      return;
+    }
     const free = state.entries.some(({ id, kind }) => id === answer.id && kind === "repeat");
     const cost = state.entries.some(({ id, kind }) => id === answer.id && kind === "spend");
     const first = free ? "Asked before: the same answer, free" : cost ? `${answers.spent(answer)} spent` : "Free";
@@ -209,15 +233,35 @@ async function release(body) {
 function present(answer, said) {
   find("result").hidden = false;
   const show = answer.tables ? answers.showReport : answers.show;
-  show(find("answer"), answer, { said, failed: (error) => alertIn(find("alert"), error) });
+  show(find("answer"), answer, { said, edit, failed: (error) => alertIn(find("alert"), error) });
+  head(answer.tables ? answer.title : "Answer");
+}
+
+function edit(sql) {
+  find("modes").querySelector("input").checked = true;
+  showForm();
+  question.edit(sql);
+}
+
+function presentKeys(answer, said) {
+  find("result").hidden = false;
+  discoveries.showKeys(find("answer"), answer, { said });
+  head("Discovered keys");
+}
+
+function head(words) {
   const title = find("result-title");
-  title.textContent = answer.tables ? answer.title : "Answer";
+  title.textContent = words;
   title.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   title.focus({ preventScroll: true });
 }
 
 async function openAgain(entry) {
   try {
+    if (entry.id === discoveries.REQUEST) {
+      presentKeys(await server.release(discoveries.made(state.study, entry.epsilon)), "Opened again, free.");
+      return;
+    }
     const answer = await server.released(entry.id);
     present(answer, `Opened again, free: ${studies.brief(entry.question ?? "")}`);
   } catch (error) {

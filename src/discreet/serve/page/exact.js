@@ -66,4 +66,11 @@ export function digitsFor(size, wanted = 2) {
   return Math.min(8, Math.max(0, wanted - 1 - Math.floor(Math.log10(size))));
 }
 
+// A number with so many digits after the point: the nearest, or on a side, so that an interval holds no less often.
+export function rounding(number, digits, side = 0) {
+  const unit = 10 ** digits;
+  const steps = Math.round(number * unit);
+  return (side * (steps / unit) < side * number ? steps + side : steps) / unit + 0; // and no minus before zero
+}
+
 export const many = (count, word) => `${count.toLocaleString("en")} ${word}${BigInt(count) === 1n ? "" : "s"}`;

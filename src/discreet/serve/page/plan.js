@@ -1,5 +1,6 @@
 // A plan, live: what the question costs and gives, and the error that another price would buy.
 
+import * as discovery from "./discovery.js";
 import { draw, fill, find, icon, make, say } from "./dom.js";
 import { digitsFor, decimals, epsilonText, exact, isLess, isZero } from "./exact.js";
 import { many, minus, plain, rounded, short, toNumber } from "./exact.js";
@@ -7,65 +8,94 @@ import * as server from "./server.js";
 
 const PATIENCE = { question: 350, report: 900 }; // milliseconds without a keystroke; the plan of a report takes longer
 const STOPS = 300;
-const DECADES = 3; // the slider reaches from a thousandth of the total to all of it
-const [HEIGHT, TOP, SIDE] = [150, 24, 8]; // SIDE is half the thumb of the slider, so that the point stands above it
+const DECADES = 3; // the slider reaches from a thousandth of the share, or of the total, to all of it
+const [HEIGHT, TOP, SIDE] = [150, 24, 8]; // SIDE is half the thumb of a slider, so that the point stands where both are
+
+const ENDS = {
+  question: ["less ε, larger error", "more ε, smaller error"],
+  discovery: ["less ε, fewer keys", "more ε, more keys"],
+};
+
+// What was asked before is free, unless the data is another one.
+export const REPEATED = "asked before: free while the data is the same";
 
 export class Plan {
   // `asked` is the form that is in use.
   constructor(asked, shown, revoked) {
     Object.assign(this, { form: asked, shown, revoked, timer: 0, sent: null, plan: null });
-    this.price = find("epsilon");
-    this.slider = find("slider");
-    this.slider.addEventListener("input", () => {
-      this.price.value = plain(rounded(this.at(Number(this.slider.value))));
-      this.mark();
-      this.soon();
+    [this.price, this.error] = [find("epsilon"), find("error")];
+    [this.slider, this.errorSlider] = [find("slider"), find("error-slider")];
+    const on = (field, work) => field.addEventListener("input", work);
+    on(this.slider, () => this.turn("epsilon", plain(rounded(this.at(Number(this.slider.value))))));
+    on(this.errorSlider, () => this.turn("within", plain(rounded(this.reachAt(Number(this.errorSlider.value))))));
+    on(this.price, () => this.turn("epsilon", this.price.value));
+    on(this.error, () => this.turn("within", this.error.value));
+    on(find("size"), () => this.soon());
+    on(find("curve-of"), () => {
+      this.drawn = null;
+      this.turn("epsilon", this.price.value);
     });
-    this.price.addEventListener("input", () => {
-      this.follow();
-      this.soon();
-    });
-    find("size").addEventListener("input", () => this.soon());
     addEventListener("resize", () => {
       this.drawn = null;
       if (this.plan) this.mark();
-    });
-    find("curve-of").addEventListener("input", () => {
-      this.drawn = null;
-      this.mark();
     });
   }
 
   open(study) {
     this.study = study;
     this.plan = this.drawn = null;
-    this.total = toNumber(exact(study.total));
+    this.given = "epsilon";
+    this.total = toNumber(exact(study.allotment ?? study.total)) || toNumber(exact(study.total));
     const left = toNumber(exact(study.left));
     this.price.value = plain(Number((Math.min(this.total, left || this.total) / 10).toPrecision(1)));
-    find("size").value = "";
+    find("size").value = this.error.value = "";
     fill(find("curve"));
-    this.follow();
+    this.mark();
+  }
+
+  // What is given decides: the price, or the error of one number. The other one follows.
+  turn(given, text) {
+    this.given = given;
+    const field = given === "epsilon" ? this.price : this.error;
+    if (field.value !== text) field.value = text;
+    this.mark();
+    this.soon();
   }
 
   at(stop) {
     return this.total * 10 ** (DECADES * (stop / STOPS - 1));
   }
 
-  // The slider goes where the number is.
-  follow() {
-    const number = Number(this.price.value);
-    if (number > 0) this.slider.value = Math.round(STOPS * (1 + Math.log10(number / this.total) / DECADES));
-    this.mark();
+  stop(epsilon) {
+    return Math.round(STOPS * (1 + Math.log10(epsilon / this.total) / DECADES));
+  }
+
+  // The error slider reaches over the errors of the curve.
+  reachAt(stop) {
+    const { low, high } = this.drawn;
+    return 10 ** (low + ((high - low) * stop) / STOPS);
+  }
+
+  reachStop(reach) {
+    const { low, high } = this.drawn;
+    return between(0, Math.round((STOPS * (Math.log10(reach) - low)) / Math.max(1e-9, high - low)), STOPS);
+  }
+
+  get line() {
+    return this.plan?.lines[find("curve-of").value];
   }
 
   body() {
+    const fields = this.form().fields();
     const size = find("size").value.replaceAll(/[ ,]/g, "");
-    return {
-      study: this.study.name,
-      ...this.form().fields(),
-      epsilon: this.price.value.trim(),
-      ...(/^[1-9]\d{0,17}$/.test(size) && !find("size-part").hidden ? { size: Number(size) } : {}),
-    };
+    const sized = /^[1-9]\d{0,17}$/.test(size) && !find("size-part").hidden ? { size: Number(size) } : {};
+    const asked = { study: this.study.name, ...fields };
+    if (this.given === "within" && this.line && fields.sql?.includes(this.line.title)) {
+      const within = { [this.line.title]: this.error.value.trim() };
+      return { ...asked, within, ...(this.line.sized ? { size: this.plan.curve.size, ...sized } : sized) };
+    }
+    this.given = "epsilon";
+    return { ...asked, epsilon: this.price.value.trim(), ...(fields.columns ? {} : sized) };
   }
 
   soon() {
@@ -93,19 +123,27 @@ export class Plan {
         this.revoked();
         return;
       }
-      this.plan = this.drawn = null;
+      if (!this.isTry(error)) this.plan = this.drawn = null;
       this.refuse(error);
     }
     find("plan").removeAttribute("aria-busy");
     this.shown(this.plan);
   }
 
+  // Whether only the error that is wanted cannot be had: then another one can be tried.
+  isTry(refusal) {
+    return this.given === "within" && this.plan !== null && /^(within|epsilon) /.test(refusal.message);
+  }
+
   refuse(error) {
-    say(find("plan-error"), error.words);
+    const here = this.study.discovers ? "choose “Discover keys”" : "ask the custodian to discover them";
+    say(find("plan-error"), error.words.replace(/discover its keys first: study\.discover\(.*?…\)/, here));
     say(find("plan-said"), "");
     fill(find("plan-lines"));
-    fill(find("curve"));
-    find("size-part").hidden = find("curve-part").hidden = true;
+    if (!this.isTry(error)) {
+      this.unscale();
+      find("size-part").hidden = find("curve-part").hidden = true;
+    }
     find("release").disabled = true;
     find("release").textContent = "Release";
   }
@@ -116,11 +154,15 @@ export class Plan {
     say(find("plan-error"), "");
     find("size-part").hidden = !plan.lines.some((line) => line.sized || line.size);
     this.offer();
-    fill(find("plan-lines"), this.summary(cost), this.table(), ...this.remarks());
-    const heard = plan.lines.map((line) => `${line.title ?? `${line.table}, ${line.column}`}: ${line.within}`).join(". ");
-    say(find("plan-said"), `Plan: costs ε ${epsilonText(cost)}. ${heard}.`);
+    [find("cheap").textContent, find("dear").textContent] = ENDS[this.isDiscovery ? "discovery" : "question"];
+    fill(find("plan-lines"), this.summary(cost), this.isDiscovery ? null : this.table(), ...this.remarks());
+    const lines = plan.lines.map((line) => `${line.title ?? `${line.table}, ${line.column}`}: ${line.within}.`);
+    const heard = [`Plan: costs ε ${epsilonText(cost)}.`, ...(plan.asked_before ? [`${REPEATED}.`] : []), ...lines];
+    say(find("plan-said"), [...heard, ...(this.isDiscovery ? discovery.notes(plan, this.study.unit) : [])].join(" "));
+    const word = this.isDiscovery ? "Discover" : "Release";
+    const price = isZero(cost) ? ", free" : plan.asked_before ? " again" : ` for ε ${epsilonText(cost)}`;
     find("release").disabled = false;
-    find("release").textContent = isZero(cost) ? "Release, free" : `Release for ε ${epsilonText(cost)}`;
+    find("release").textContent = word + price;
     this.drawn = null;
     this.mark();
   }
@@ -129,20 +171,26 @@ export class Plan {
     return Boolean(this.plan?.measured);
   }
 
+  get isDiscovery() {
+    return Boolean(this.plan?.meaning);
+  }
+
   summary(cost) {
     const left = exact(this.plan.remaining);
     const after = minus(left, cost);
     const tables = new Set(this.plan.lines.map(({ table }) => table)).size;
-    const size = this.isReport ? many(tables, "table") : many(this.plan.cells, "row");
-    const words = [size, isZero(cost) ? "free" : `ε ${epsilonText(cost)}`];
-    if (isLess(left, cost)) words.push(`only ${epsilonText(left)} is left`);
+    const size = this.isReport ? many(tables, "table") : many(this.plan.cells ?? 0, "row");
+    const words = [...(this.isDiscovery ? [] : [size]), isZero(cost) ? "free" : `ε ${epsilonText(cost)}`];
+    if (this.isDiscovery) words.push("all of δ");
+    if (this.plan.asked_before) words.push(REPEATED);
+    else if (isLess(left, cost)) words.push(`only ${epsilonText(left)} is left`);
     else words.push(`leaves ${epsilonText(after)}`);
     return make("p", { className: "summary" }, words.join(" · "));
   }
 
   table() {
     const level = Number((toNumber(exact(this.plan.confidence)) * 100).toPrecision(4));
-    const together = this.isReport ? ["Table", `${level} % within`, "Asked one by one"] : ["Column", `${level} % within`];
+    const together = this.isReport ? ["Table", `Error (${level} %)`, "Asked one by one"] : ["Column", `Error (${level} %)`];
     const heads = together.map((words) => make("th", { scope: "col" }, words));
     const error = (words) => make("td", {}, words.replaceAll("± ", "±\u00a0"));
     const noise = (line) => `Δ ${short(toNumber(exact(line.sensitivity)))} · scale ${short(toNumber(exact(line.scale)))}`;
@@ -160,8 +208,9 @@ export class Plan {
 
   remarks() {
     const { warnings, notes } = this.plan;
+    if (this.isDiscovery) return discovery.notes(this.plan, this.study.unit).map((words) => make("p", { className: "note" }, words));
     const warned = warnings.map((words) => make("p", { className: "warning" }, icon("warning"), words));
-    return [...warned, notes.length ? make("p", { className: "hint" }, notes.join(" · ")) : null];
+    return [...warned, notes.length ? make("p", { className: "hint" }, notes.join(" ")) : null];
   }
 
   // The lines that have an error to draw.
@@ -181,77 +230,105 @@ export class Plan {
     return this.plan.curve.points.map(({ epsilon, reach }) => [epsilon, reach?.[at]]).filter(([, reach]) => reach > 0);
   }
 
-  // The error at any price, between the points in even ratios.
-  reach(points, epsilon) {
-    const after = points.findIndex(([at]) => at >= epsilon);
-    if (points.length < 2) return null;
-    const [from, to] = after < 1 ? (after === 0 ? [0, 1] : [points.length - 2, points.length - 1]) : [after - 1, after];
-    const [[x0, y0], [x1, y1]] = [points[from], points[to]];
-    return y0 * (y1 / y0) ** (Math.log(epsilon / x0) / Math.log(x1 / x0));
+  // The other coordinate of a point on the curve, which is straight between its points in even ratios.
+  onCurve(points, value, at, other) {
+    if (points.length < 2 || !(value > 0)) return null;
+    const beyond = points.findIndex((point) => (at === 0 ? point[0] >= value : point[1] <= value));
+    const to = beyond < 0 ? points.length - 1 : Math.max(1, beyond);
+    const [from, next] = [points[to - 1], points[to]];
+    if (from[at] === next[at]) return from[other];
+    return from[other] * (next[other] / from[other]) ** (Math.log(value / from[at]) / Math.log(next[at] / from[at]));
   }
 
-  // Move the point to the price; draw the curve first if it is not there.
+  // The price and the error that are chosen now: those of the plan, or of the curve until it comes.
+  point(points) {
+    const { line } = this;
+    if (this.given === "within") {
+      const reach = Number(this.error.value);
+      const isPlanned = this.asked?.within?.[line?.title] === this.error.value.trim();
+      return [isPlanned ? toNumber(exact(this.plan.epsilon)) : this.onCurve(points, reach, 1, 0), reach];
+    }
+    const epsilon = Number(this.price.value);
+    const isPlanned = this.asked?.epsilon === this.price.value.trim();
+    return [epsilon, (isPlanned ? line?.reach : null) ?? this.onCurve(points, epsilon, 0, 1)];
+  }
+
+  // Move the point, both sliders and the field that follows; draw the curve first if it is not there.
   mark() {
     const points = this.points();
-    const epsilon = Number(this.price.value);
     if (this.drawn === null || this.drawn === undefined) this.drawCurve(points);
-    const line = this.plan?.lines[find("curve-of").value];
-    const isPlanned = this.asked?.epsilon === this.price.value.trim(); // then the plan's own error, not the curve's
-    const reach = epsilon > 0 ? ((isPlanned ? line?.reach : null) ?? this.reach(points, epsilon)) : null;
-    const error = reach === null || !line ? "" : `${line.title} ± ${short(reach)}`;
-    this.slider.setAttribute("aria-valuetext", error ? `ε ${this.price.value}: ${error}` : `ε ${this.price.value}`);
-    if (!this.drawn?.scale || reach === null) return;
-    const { x, y, width, dot, drop, label } = this.drawn;
-    const [px, py] = [Math.min(width - SIDE, Math.max(SIDE, x(epsilon))), Math.max(TOP, y(reach))];
+    const { line } = this;
+    const [epsilon, reach] = this.point(points);
+    if (this.given === "within" && epsilon > 0) this.price.value = plain(Number(epsilon.toPrecision(6)));
+    if (epsilon > 0) this.slider.value = this.stop(epsilon);
+    const hasError = Boolean(line) && reach !== null && reach >= 0; // at a high price it may be 0
+    const price = `ε ${this.price.value}`;
+    this.slider.setAttribute("aria-valuetext", hasError ? `${price}: ${line.title} ± ${short(reach)}` : price);
+    if (!this.drawn.scale || !hasError || !(epsilon > 0)) return;
+    if (this.given === "epsilon") this.error.value = plain(reach < 100 ? Number(reach.toPrecision(3)) : Math.round(reach));
+    this.errorSlider.value = this.reachStop(reach);
+    this.errorSlider.setAttribute("aria-valuetext", `${line.title} ± ${short(reach)}: ${price}`);
+    const { x, y, width, marks, dot, drop, label } = this.drawn;
+    const [px, py] = [between(SIDE, x(epsilon), width - SIDE), between(TOP, y(reach), HEIGHT - SIDE)];
+    marks.setAttribute("visibility", "visible");
     dot.setAttribute("cx", px);
     dot.setAttribute("cy", py);
-    drop.setAttribute("d", `M${px} ${py}V${HEIGHT}`);
+    drop.setAttribute("d", `M0 ${py}H${px}V${HEIGHT}`);
     const right = px > width * 0.6;
-    label.setAttribute("x", px + (right ? 6 : 12));
-    label.setAttribute("y", Math.max(18, py - (right ? 22 : 8))); // off the line, which falls
+    label.setAttribute("x", right ? Math.min(px + 6, width - 6) : px + 12);
+    label.setAttribute("y", Math.max(22, py - (right ? 22 : 8))); // off the line, which falls
     label.setAttribute("text-anchor", right ? "end" : "start");
     label.textContent = `± ${short(reach)}`;
   }
 
+  // Without a curve there is no error to choose.
+  unscale(words = null) {
+    this.drawn = { scale: false };
+    for (const id of ["error-part", "error-slider", "curve-title"]) find(id).hidden = true;
+    fill(find("curve"), words === null ? null : make("p", { className: "hint" }, words));
+  }
+
   drawCurve(points) {
     const place = find("curve");
-    this.drawn = { scale: false };
-    if (points.length < 2) {
+    const isFree = this.plan !== null && isZero(exact(this.plan.cost));
+    if (points.length < 2 || isFree) {
       const ranked = "How near it will be depends on the data; the interval is released with the answer.";
-      const free = "What is public is exact at any price, and free.";
-      const why = () => make("p", { className: "hint" }, isZero(exact(this.plan.cost)) ? free : ranked);
-      fill(place, this.plan === null || this.isReport ? null : why());
+      const free = points.length < 2 ? "What is public is exact at any price, and free." : "This is free, whatever the price.";
+      this.unscale(this.plan === null || this.isReport || this.isDiscovery ? null : isFree ? free : ranked);
       return;
     }
+    const { line } = this;
+    for (const id of ["error-part", "error-slider"]) find(id).hidden = !this.plan.columns.includes(line.title);
+    find("curve-title").hidden = false;
     const reaches = points.map(([, reach]) => Math.log10(reach));
     const [low, high] = [Math.min(...reaches), Math.max(...reaches)];
     const width = place.clientWidth || 400;
     const x = (epsilon) => SIDE + (width - 2 * SIDE) * (1 + Math.log10(epsilon / this.total) / DECADES);
-    const y = (reach) => TOP + (HEIGHT - TOP - 8) * (1 - (Math.log10(reach) - low) / Math.max(0.1, high - low));
-    const line = this.plan.lines[find("curve-of").value];
+    const y = (reach) => TOP + (HEIGHT - TOP - SIDE) * (1 - (Math.log10(reach) - low) / Math.max(0.1, high - low));
     const left = toNumber(exact(this.study.left));
     const sized = line.sized ? ` at ${many(this.plan.curve.size, "row")}` : "";
-    const title = `Error of ${line.title}${sized} over ε${left < this.total ? "; gray: more than is left" : ""}`;
+    const words = `of ${line.title}${sized} over ε${left < this.total ? "; gray: more than is left" : ""}`;
     const path = `M${points.map(([epsilon, reach]) => `${x(epsilon).toFixed(1)} ${y(reach).toFixed(1)}`).join("L")}`;
     const beyond = left < this.total ? Math.max(SIDE, x(Math.max(left, this.total / 1000))) : null;
     const dot = draw("circle", { r: 7, class: "dot" });
     const drop = draw("path", { class: "drop" });
     const label = draw("text", { class: "dot-label" });
+    const marks = draw("g", { visibility: "hidden" }, drop, dot, label); // until there is a price and an error
     const drawing = draw(
       "svg",
-      { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": title },
+      { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": `Error ${words}` },
       ...ticks(low, high, y, width),
       ...(beyond === null ? [] : [shade(beyond, width - SIDE)]),
       draw("path", { d: path, class: "line" }),
-      drop,
-      dot,
-      label,
+      marks,
     );
-    this.drawn = { scale: true, x, y, width, dot, drop, label };
-    fill(place, make("p", { className: "hint curve-title" }, title), drawing);
+    this.drawn = { scale: true, x, y, low, high, width, marks, dot, drop, label };
+    find("curve-words").textContent = words;
+    fill(place, drawing);
   }
 }
 
+const between = (least, value, most) => Math.min(most, Math.max(least, value));
 const shade = (x, end) => draw("rect", { x, y: 0, width: end - x, height: HEIGHT, class: "beyond" });
 
 // A line for each power of ten that the error passes.

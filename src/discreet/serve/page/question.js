@@ -47,9 +47,13 @@ export class Question {
     this.write();
   }
 
+  focus() {
+    find("statistics").querySelector("select").focus({ preventScroll: true });
+  }
+
   showGroups() {
     const offered = this.study.columns.flatMap((column) => {
-      if (column.keys || column.bins || column.discover || column.kind === "truth") return [[column.name, named(column.name)]];
+      if (column.keys || column.bins || column.kind === "truth") return [[column.name, named(column.name)]];
       return column.kind === "date" ? [[`month of ${column.name}`, `month(${named(column.name)})`]] : [];
     });
     const chips = offered.map(([words, sql]) =>
@@ -158,6 +162,12 @@ export class Question {
     this.hold(true);
     this.grow();
     this.changed();
+  }
+
+  edit(text) {
+    this.hold(true);
+    this.set(text);
+    this.sql.focus();
   }
 
   // What was written by hand is not overwritten by a touch of the form.

@@ -2,7 +2,7 @@
 
 import { fill, find, icon, make } from "./dom.js";
 
-const isGroup = (column) => column.keys || column.bins || column.discover || column.kind === "truth";
+const isGroup = (column) => column.keys || column.bins || column.kind === "truth";
 
 export class Report {
   constructor(changed) {

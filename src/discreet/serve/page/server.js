@@ -59,7 +59,7 @@ async function send(path, told = {}) {
 const json = async (path, told) => (await send(path, told)).json();
 const post = (path, body, signal) => json(path, { method: "POST", body: JSON.stringify(body), signal });
 
-export const studies = async () => (await json("studies")).studies;
+export const studies = () => json("studies");
 export const ledger = async (study) => (await json(`ledger?study=${encodeURIComponent(study)}`)).entries;
 export const released = (id) => json(address(id), { headers: { accept: "application/json" } });
 export const file = async (id, table, format) => (await send(`${address(id, table)}?format=${format}`)).blob();
@@ -71,8 +71,10 @@ function address(id, table = null) {
 }
 
 export async function plan(body, signal) {
-  const plan = await post(body.tables ? "report/plan" : "plan", body, signal);
-  return { cost: plan.epsilon, warnings: [], notes: [], curve: { points: [] }, ...plan }; // a report has none of them
+  const path = body.columns ? "discover/plan" : body.tables ? "report/plan" : "plan";
+  const plan = await post(path, body, signal);
+  // a report and a discovery have none of them
+  return { cost: plan.epsilon, lines: [], warnings: [], notes: [], curve: { points: [] }, ...plan };
 }
 
 const pending = () => JSON.parse(sessionStorage.getItem(PENDING) ?? "{}");
@@ -89,6 +91,7 @@ export function unanswered(study) {
 
 // An answer; whoever asks again after a failure asks under the same id, which is charged once.
 export async function release(body) {
+  if (body.columns) return post("discover", body); // a study has one discovery, which needs no id to be charged once
   const mark = JSON.stringify(body);
   const all = pending();
   all[mark] ??= identity();

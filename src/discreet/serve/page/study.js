@@ -1,5 +1,6 @@
 // What a study is: its promise, its columns, its budget, and what was asked of it.
 
+import { REQUEST } from "./discovery.js";
 import { draw, fill, find, make } from "./dom.js";
 import { epsilonText, exact, isLess, isZero, many, minus, share, short, times } from "./exact.js";
 
@@ -17,7 +18,7 @@ function said(column) {
   const facts = [];
   if (column.bounds) facts.push(`${edge(column.bounds[0])} to ${edge(column.bounds[1])}`);
   if (column.bins) facts.push(`bins at ${column.bins.map(edge).join(", ")}`);
-  if (column.discover) facts.push("keys are discovered");
+  if (column.discover) facts.push(column.keys === null ? "keys are not discovered yet" : "keys were discovered");
   if (column.missing !== null) facts.push(`missing counts as ${edge(column.missing)}`);
   if (column.other !== null) facts.push(`others as “${column.other}”`);
   if (!facts.length && !column.keys && column.kind !== "truth") facts.push("for conditions");
@@ -44,7 +45,7 @@ export function columns(place, study) {
 // Bars of what was spent and what a plan would spend.
 export function budget(place, study, plan) {
   const [total, remaining, left] = [exact(study.total), exact(study.remaining), exact(study.left)];
-  const cost = plan === null ? exact("0") : exact(plan.cost);
+  const cost = plan === null || plan.asked_before ? exact("0") : exact(plan.cost);
   const used = minus(total, remaining);
   const parts = [];
   if (study.allotment !== null) {
@@ -63,9 +64,11 @@ export function budget(place, study, plan) {
 function like(left, cost, plan) {
   if (isZero(left)) return "Nothing is left. What was asked before can be opened again, free.";
   if (plan === null) return "";
+  if (plan.asked_before) return "This question was asked before: free while the data is the same.";
   const count = times(left, cost);
   if (count === null) return "This question is free.";
   if (count === 0n) return "Too little is left for this question at this price.";
+  if (plan.meaning) return "Enough for this discovery.";
   const word = plan.measured ? "report" : "question";
   return `Enough for ${count > 9999n ? `thousands of ${word}s` : many(count, word)} like this one.`;
 }
@@ -113,7 +116,8 @@ export function history(entries, { all, names, open }) {
     const price = entry.kind === "repeat" ? "free, asked before" : `ε ${epsilonText(exact(entry.epsilon))}`;
     const state = answered.has(entry.id) ? "" : " · no answer was kept";
     const words = `${price} · ${WHEN.format(new Date(entry.time))}${names ? ` · ${entry.analyst ?? "custodian"}` : ""}${state}`;
-    const question = make("code", {}, brief(entry.question ?? "the same question as before"));
+    const asked = entry.id === REQUEST ? "Discovered keys" : brief(entry.question ?? "the same question as before");
+    const question = make("code", {}, asked);
     const told = { type: "button", className: "entry", on: { click: () => open(entry) } };
     return make("li", {}, make("button", told, question, make("span", { className: "hint" }, words)));
   });

@@ -27,6 +27,8 @@ NAMES: MappingProxyType[str, Callable[..., theme.Figure]] = MappingProxyType(
         "slide": laws.slide,
         "release": release.release,
         "error": accuracy.error,
+        "largest": accuracy.largest,
+        "sensitivity": accuracy.moves,
         "budget": budget.budget,
         "response": accuracy.response,
         "attacker": laws.attacker,
@@ -34,7 +36,7 @@ NAMES: MappingProxyType[str, Callable[..., theme.Figure]] = MappingProxyType(
     }
 )
 
-_SHARPNESS = 2
+SHARPNESS = 2
 """Pixels of a PNG for one of the figure's: sharp on screens and in print."""
 
 
@@ -59,7 +61,7 @@ def save(chart: theme.Figure, path: str | PathLike[str], *, force: bool = False,
     content: str | bytes
     match file.suffix.lower():
         case ".png":
-            content = theme.converter().vegalite_to_png(chart.to_dict(), scale=_SHARPNESS)
+            content = theme.converter().vegalite_to_png(chart.to_dict(), scale=SHARPNESS)
         case ".svg":
             content = svg(chart)
         case ".html":

@@ -3,6 +3,8 @@
     mean of n values in [L, H]     ± ln(20)·(H − L)/nε at 95 %
     a fraction, root mean square   1/(√2·n·sinh(ε/2)) by discrete Laplace noise
                                    1/(2·√n·sinh(ε/2)) by randomized response
+    the largest of d errors        λ(ln d + 1) at most, on average; λ(1 + 1/2 + … + 1/d) exactly
+    one person of n, in [0, 1]     moves a mean by 1/n, a standard deviation by about 1/√n, a maximum by 1
 
 All axes are logarithmic. An interval as wide as the bounds says nothing: the bounds are public.
 """
@@ -10,14 +12,23 @@ All axes are logarithmic. An interval as wide as the bounds says nothing: the bo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.calibrate import lemma, sensitivity
 from discreet.draw.laplace import Laplace
 from discreet.errors import InvalidParameter
-from discreet.parameters import LARGEST, MOST_UNITS, UNIT, exact_bounds, exact_confidence, exact_count, exact_epsilon
+from discreet.parameters import (
+    LARGEST,
+    MOST_UNITS,
+    UNIT,
+    Range,
+    exact_bounds,
+    exact_confidence,
+    exact_count,
+    exact_epsilon,
+)
 from discreet.show.figures import theme
 from discreet.show.figures.theme import alt
 
@@ -37,7 +48,7 @@ def error(
     *,
     n: object = 1000,
     epsilon: object = "0.1",
-    bounds: object = (0, 1),
+    bounds: Range = (0, 1),
     confidence: object = "0.95",
     width: object = theme.WIDTH,
 ) -> theme.Figure:
@@ -48,7 +59,7 @@ def error(
     ends, wide = exact_bounds(bounds), exact_count("width", width)
 
     def reach(units: int, cost: Fraction) -> float:
-        return float(Laplace(sensitivity.mean(n=units, bounds=ends) / cost).quantile((1 + level) / 2))
+        return mean_reach(units, cost, ends, level)
 
     own, percent = reach(people, budget), f"{float(level) * 100:g} %"
     budgets = [cost for cost in (budget / 10, budget, budget * 10) if UNIT <= cost <= LARGEST]
@@ -73,6 +84,11 @@ def error(
     return theme.framed(chart, "The error of a mean", f"{within} (the dot); {span}", width=wide)
 
 
+def mean_reach(people: int, epsilon: Fraction, bounds: Range, level: Fraction) -> float:
+    """The half-width of the interval of a mean by the textbook's mechanism."""
+    return float(Laplace(sensitivity.mean(n=people, bounds=bounds) / epsilon).quantile((1 + level) / 2))
+
+
 def response(*, epsilon: object = 1, largest: object = 1_000_000, width: object = theme.WIDTH) -> theme.Figure:
     """The root mean square error of a fraction against n, by Laplace noise and by randomized response."""
     budget, most, wide = exact_epsilon(epsilon), exact_count("largest", largest, least=10), exact_count("width", width)
@@ -87,6 +103,51 @@ def response(*, epsilon: object = 1, largest: object = 1_000_000, width: object 
     apart = f"at n = {most:,} the Laplace mechanism is √(n/2) = {(most / 2) ** 0.5:,.0f} times nearer"
     title = f"A fraction of n people under ε = {float(budget):.4g}"
     return theme.framed(chart, title, apart, width=wide, height=280)
+
+
+def largest(
+    *, epsilon: object = "0.1", most: object = 1_000_000, confidence: object = "0.95", width: object = theme.WIDTH
+) -> theme.Figure:
+    """The error of the worst of d counts of a histogram against d, beside that of one count."""
+    budget, level = exact_epsilon(epsilon), exact_confidence(confidence)
+    cells, wide = exact_count("most", most, least=10), exact_count("width", width)
+    scale = sensitivity.histogram(bins=2) / budget
+    percent = f"{float(level) * 100:g} %"
+    curves: dict[str, Callable[[int], float]] = {
+        f"all within, {percent}": lambda d: float(lemma.half_width(scale, level, d=d)),
+        "the worst: at most λ(ln d + 1)": lambda d: lemma.expected_max(scale, d),
+        "the worst: exactly": lambda d: lemma.expected_max(scale, d, law="continuous"),
+        "one count: λ": lambda _: lemma.expected_error(scale),
+    }
+    values = [{"x": d, "error": error(d), "series": name} for name, error in curves.items() for d in _steps(1, cells)]
+    span = alt.Scale(type="log", nice=False, domain=[1, cells])
+    across = alt.Axis(format="~s", values=_powers([1, cells]))
+    x = alt.X("x:Q", title="number of counts d", scale=span, axis=across)
+    y = alt.Y("error:Q", title="error of a count")
+    legend = alt.Legend(title=None, orient="bottom", columns=2)
+    paint = theme.series("series", list(curves), "strokeDash", legend=legend)
+    chart = theme.chart(values).mark_line().encode(x=x, y=y, **paint)
+    title = f"The largest error of a histogram under ε = {float(budget):.4g}"
+    note = f"Δ = 2 however many counts there are, so λ = 2/ε = {float(scale):.4g}; only the largest error grows"
+    return theme.framed(chart, title, note, width=wide, height=280)
+
+
+def moves(*, most: object = 10_000, width: object = theme.WIDTH) -> theme.Figure:
+    """The sensitivity of each example of the texts against n, for values in [0, 1]."""
+    people, wide, unit = exact_count("most", most, least=10), exact_count("width", width), (0, 1)
+    curves: dict[str, Callable[[int], Fraction]] = {
+        "histogram": lambda n: sensitivity.histogram(bins=n),
+        "maximum, median of an odd n": lambda _: sensitivity.max(bounds=unit),
+        "standard deviation": lambda n: sensitivity.std(n=n, bounds=unit),
+        "mean, proportion": lambda n: sensitivity.mean(n=n, bounds=unit),
+    }
+    values = [
+        {"x": n, "error": float(delta(n)), "series": name} for name, delta in curves.items() for n in _steps(2, people)
+    ]
+    paints = [theme.BLACK[0], theme.VERMILION[0], theme.GREEN[0], theme.BLUE[0]]
+    chart = _lines(values, "number of people n", "Δ", list(curves), colors=paints)
+    note = "values in [0, 1]; the noise has the scale Δ/ε, so it vanishes where Δ falls with n"
+    return theme.framed(chart, "How far one of n people moves a statistic", note, width=wide, height=280)
 
 
 def planned(plan: Plan, *, width: object = theme.WIDTH) -> theme.Figure:

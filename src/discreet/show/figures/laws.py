@@ -17,7 +17,7 @@ from typing import Any
 
 from discreet.draw.laplace import DiscreteLaplace, Laplace
 from discreet.errors import InvalidParameter
-from discreet.parameters import exact, exact_count, exact_epsilon, exact_number, quote
+from discreet.parameters import Number, exact, exact_count, exact_epsilon, exact_number, quote
 from discreet.show.figures import theme
 from discreet.show.figures.theme import alt
 
@@ -28,7 +28,7 @@ _MOST_INTEGERS = 400
 """Dots of a discrete law: beyond that they run together, and the continuous law is the same picture."""
 
 
-def densities(*, scales: Iterable[object] = (1, 2, 4, 7), width: object = theme.WIDTH) -> theme.Figure:
+def densities(*, scales: Iterable[Number] = (1, 2, 4, 7), width: object = theme.WIDTH) -> theme.Figure:
     """The densities of Lap(λ) for up to five scales λ."""
     wide = exact_count("width", width)
     if isinstance(scales, str):

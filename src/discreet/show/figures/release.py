@@ -47,7 +47,7 @@ def release(
     match answer:
         case Answer():
             return _draw(released_table.of_answer(answer), column, wide)
-        case Histogram():
+        case Histogram(edges=(_, *_)):
             return _histogram(answer, wide)
         case Cumulative():
             return _cumulative(answer, wide)

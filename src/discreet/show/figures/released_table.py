@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
@@ -15,7 +16,7 @@ from discreet.ask.query import Group, Named
 from discreet.errors import one_line
 from discreet.formats import as_float, shown
 from discreet.release.answer import Answer
-from discreet.release.release import Release, Releases, Vector
+from discreet.release.release import Histogram, Release, Releases, Vector
 
 Kind: TypeAlias = Literal["text", "bins", "number", "date"]
 
@@ -98,9 +99,22 @@ def of_release(release: Release) -> Table:
     note = f"intervals at 95 % · ε {shown(release.epsilon)} · {release.neighbors}"
     items = triples(release)
     labels = Keys(name="number", kind="text", labels=[str(row) for row in range(len(items))])
+    name, from_zero = release.statistic, release.statistic in ("count", "sum")
+    if isinstance(release, Histogram) and release.keys:
+        labels, name, from_zero = _of_keys(release.keys), "count", True
     keys = (labels,) if isinstance(release, Vector) else ()
-    column = Numbers(name=release.statistic, from_zero=release.statistic in ("count", "sum"), items=items)
+    column = Numbers(name=name, from_zero=from_zero, items=items)
     return Table(keys=keys, columns=(column,), note=f"{note} · {release.note}" if release.note else note, sorted=False)
+
+
+def _of_keys(keys: tuple[Any, ...]) -> Keys:
+    """Numbers and dates have a place on an axis, if all keys are such."""
+    if all(isinstance(key, date) for key in keys):
+        written = [datetime(key.year, key.month, key.day) if type(key) is date else key for key in keys]  # noqa: DTZ001
+        return Keys(name="key", kind="date", labels=[f"{moment.isoformat()}Z" for moment in written])
+    if all(isinstance(key, int | float) and not isinstance(key, bool) for key in keys):
+        return Keys(name="key", kind="number", labels=[plain(key) for key in keys])
+    return Keys(name="key", kind="text", labels=[one_line(str(key)) for key in keys])
 
 
 def of_releases(releases: Releases) -> Table:
@@ -143,4 +157,7 @@ def _label(key: Any, kind: Kind) -> Any:
     """A key on its axis; a date as an instant of UTC, so that no machine's zone moves it."""
     if kind == "number":
         return plain(key)
-    return f"{str(key).replace(' ', 'T')}Z" if kind == "date" else one_line(str(key))
+    if kind != "date":
+        return one_line(str(key))
+    day, _, time = str(key).partition(" ")
+    return f"{day}T{time or '00:00:00'}Z"

@@ -142,3 +142,15 @@ def repaint() -> str:
     """The style sheet that turns a picture on the light card into one on the dark card; paper stays white."""
     rules = "".join(f'[{paint}="{light}"]{{{paint}:{dark}}}' for light, dark in PAIRS for paint in ("fill", "stroke"))
     return f"@media screen and (prefers-color-scheme: dark){{{rules}}}"
+
+
+def dark(spec: Any) -> Any:
+    """The same spec on the dark card."""
+    match spec:
+        case dict():
+            return {key: dark(value) for key, value in spec.items()}
+        case list():
+            return [dark(value) for value in spec]
+        case str():
+            return dict(PAIRS).get(spec, spec)
+    return spec

@@ -82,7 +82,7 @@ def test_groups_come_in_declared_order_with_zeros_and_the_other_one_last():
     assert run(Request((Rows(),), groups), data) == [[1, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0]]
 
 
-@pytest.mark.parametrize("bins", [4, 40])
+@pytest.mark.parametrize("bins", [4, 40, 400])
 def test_bins_are_closed_below_and_the_last_one_above(bins):
     edges = tuple(Fraction(index) for index in range(bins + 1))
     data = table(age=[-0.5, 0.0, 0.999, 1.0, bins - 1, bins, bins + 0.001, float("nan"), None, float("inf")])
@@ -90,7 +90,7 @@ def test_bins_are_closed_below_and_the_last_one_above(bins):
     assert run(Request((Rows(),), (group,)), data) == [[2, 1, *[0] * (bins - 3), 2, 5]]
 
 
-@pytest.mark.parametrize("bins", [3, 40])
+@pytest.mark.parametrize("bins", [3, 40, 400])
 def test_of_equal_edges_the_last_opens_the_bin(bins):
     edges = (Fraction(0), Fraction(1), Fraction(1), *(Fraction(index) for index in range(2, bins)))
     group = Group("age", AGE.of, tuple(map(str, range(bins))), None, edges)

@@ -8,8 +8,11 @@ import pyarrow as pa
 import pytest
 
 from discreet import Policy, Study
+from discreet.ask.expression import Coalesce, Column, Constant, Missing
+from discreet.ask.keys.column import Keys
+from discreet.ask.query import Group
 from discreet.errors import InvalidParameter, QueryRefused
-from discreet.show.tables import html
+from discreet.release.discovery import Discovered, told_with
 from reports import TABLES, study_in
 
 
@@ -35,6 +38,7 @@ def test_a_weight_that_leaves_nothing_for_others_is_refused(tmp_path, weight):
         study.report(TABLES, epsilon=1, weights={"by_county": weight})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "terms", [{"weights": {"by_county": 10**6, "both": "1e-6"}}, {"within": {"by_county": "0.01"}}]
 )
@@ -95,6 +99,7 @@ def test_other_parents_are_another_report(tmp_path):
             assert study.spent == spent
 
 
+@pytest.mark.slow
 def test_many_columns_are_planned_in_time_and_too_many_are_refused(tmp_path):
     columns = {f"c{at}": {"keys": ["a"]} for at in range(61)}
     with study_of(tmp_path, {name: ["a"] * 3 for name in columns}, columns) as study:
@@ -125,6 +130,7 @@ def test_a_report_over_discovered_keys_tells_their_delta(tmp_path):
     tables = {
         "towns": "SELECT town, count(*) AS n FROM data GROUP BY town",
         "sexes": "SELECT sex, count(*) AS n FROM data GROUP BY sex",
+        "in_a": "SELECT sex, count(*) AS n FROM data WHERE town = 'a' GROUP BY sex",
     }
     with study_of(tmp_path, data, columns, delta="1e-6") as study:
         study.discover("town", epsilon=5)
@@ -137,7 +143,10 @@ def test_a_report_over_discovered_keys_tells_their_delta(tmp_path):
             == study.sql(tables["towns"], epsilon=9).release().record["discovered"]
         )
         assert "discovered" not in report["sexes"].record
-        assert "no δ but that of the discovered keys" in html(report)
+        assert report["in_a"].record["discovered"] == told  # its cells are those of discovered keys
+        assert study.sql(tables["in_a"], epsilon=5).release().record["discovered"] == told  # from the report
+        assert "discovered" not in study.sql(tables["in_a"], epsilon=6).release().record  # it rests on rows alone
+        assert "no δ but that of the discovered keys" in report.save(tmp_path / "it.md")[0].read_text("utf-8")
         alone = study.sql(tables["towns"], epsilon=5)
         assert alone.cost == 0
         assert alone.release().record["discovered"] == told
@@ -157,3 +166,15 @@ def test_a_condition_that_no_key_fulfils_counts_nobody(tmp_path):
         assert report["nobody"].interval("m") == [(0, 9)]
         assert report["sexes"]["n"] == pytest.approx([25, 25], abs=0.5)
         assert len(report["none"]) == 0
+
+
+def test_a_discovered_column_is_named_also_where_missing_values_have_a_label():
+    """A policy refuses the two together; where a group has both, the record still names the column."""
+    with pytest.raises(InvalidParameter, match="it would be a key beside those that are discovered"):
+        Policy(source="x.csv", epsilon=1, delta="1e-6", columns={"town": {"keys": "discover", "missing": "a"}})
+    town = Column("town", "text")
+    groups = [Group("g", Coalesce((town, Constant("a", "text"))), Keys.of(["a", "b"]))]
+    found = Discovered(keys={"town": ("a", "b")}, epsilon=Fraction(1), delta=Fraction(1, 10**6))
+    for told in (told_with(found, groups), told_with(found, (), [town])):
+        assert told["discovered"]["columns"] == ["town"]
+    assert told_with(found, [replace(groups[0], of=Missing(town))]) == {}

@@ -216,6 +216,7 @@ def test_parents_that_are_no_keys_are_refused(tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_a_report_is_one_entry_and_free_when_asked_again(tmp_path):
     with study(tmp_path, epsilon=1) as opened:
         plan = opened.report(TABLES, epsilon="0.75")
@@ -232,6 +233,7 @@ def test_a_report_is_one_entry_and_free_when_asked_again(tmp_path):
         assert widths[1] < widths[0]
 
 
+@pytest.mark.slow
 def test_a_table_of_a_report_is_free_when_it_is_asked_alone(tmp_path):
     with study(tmp_path, hierarchy(tmp_path), epsilon=10) as opened:
         tables = {
@@ -291,6 +293,7 @@ def test_the_least_epsilon_for_what_is_asked(tmp_path):
         assert max(near) > 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("within", ["1/1000", 50, {"costs": "1/1000", "all": 10**6}])
 def test_targets_that_are_far_apart_leave_no_table_unmeasured(tmp_path, within):
     """A sum of values up to 8 has a target that is eight times as near as that of a count."""

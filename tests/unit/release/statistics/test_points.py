@@ -50,6 +50,7 @@ def mean_error(spread):
     return np.mean(np.abs(np.array(choose_cells(counts, points=every if spread else None, **half)) - 512) / 32)
 
 
+@pytest.mark.slow
 def test_points_a_noise_scale_apart_err_less_than_all_cells():
     found = mean_error(True), mean_error(False)
     assert found[0] < 0.94 < found[1]

@@ -9,7 +9,8 @@ from scipy import integrate, stats
 
 from discreet.draw.laplace import DiscreteLaplace
 from discreet.release.mechanism import NoisySum
-from discreet.release.statistics.spread import combined_radius, discrete_radius, radius, slack_of, solutions
+from discreet.release.statistics.spread import combined_radius, discrete_radius, radius, slack_of
+from one_group import solutions
 
 LEVELS = [0.5, 0.8, 0.95, 0.999, 1 - 1e-9]
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from discreet import InvalidParameter, accuracy
-from discreet.show.figures.accuracy import error, planned, response
+from discreet.show.figures.accuracy import error, largest, moves, planned, response
 from discreet.show.figures.laws import attacker
 from released import data_in
 from studies import Paper, select, study_of
@@ -70,3 +70,21 @@ def test_a_plan_whose_errors_are_not_known_says_so():
     study = study_of([{"age": 3}], Paper())
     with pytest.raises(InvalidParameter, match="depend on the data"):
         planned(study.sql(select("median(age)"), epsilon=1))
+
+
+def test_the_largest_error_has_the_numbers_of_the_counties():
+    """Exercise 1.5: 20 for one county, at most 181.06 for the worst of 3,143, and all within ± 220."""
+    rows = {(row["series"], row["x"]): row["error"] for row in data_in(largest(epsilon="0.1", most=3143))}
+    at = {name.split(":")[0].split(",")[0]: value for (name, d), value in rows.items() if d == 3143}
+    assert at["one count"] == 20
+    assert at["all within"] == 220
+    assert rows["the worst: at most λ(ln d + 1)", 3143] == pytest.approx(181.06, abs=0.005)
+    assert rows["the worst: exactly", 3143] == pytest.approx(172.61, abs=0.005)
+
+
+def test_moves_are_the_sensitivities_of_the_texts():
+    rows = {(row["series"], row["x"]): row["error"] for row in data_in(moves(most=100))}
+    assert rows["histogram", 100] == 2
+    assert rows["maximum, median of an odd n", 100] == 1
+    assert rows["standard deviation", 100] == pytest.approx(math.sqrt(99) / 100, rel=1e-12)
+    assert rows["mean, proportion", 100] == 0.01

@@ -1,7 +1,8 @@
 """A first study.toml, from the schema and the custodian's answers, with everything else as comments to fill in.
 
-Only names and types of columns are read. What the options leave open is asked, if there is a terminal; a total ε, the
-rows of a unit and the public facts of the columns have no default, since each is a promise.
+Names and types of columns are read, and of CSV some rows. What the options leave open is asked, if there is a terminal
+(`interview`); a total ε, the rows of a unit and the public facts of the columns have no default, since each is a
+promise.
 """
 
 from __future__ import annotations
@@ -10,23 +11,18 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from discreet.ask.declared import Declared
-from discreet.ask.policy import Policy
+from discreet.ask.policy import Policy, toml
 from discreet.ask.scope import check_schema
-from discreet.ask.siblings import budgets, siblings
-from discreet.engines.base import ColumnType, Schema
+from discreet.engines.base import Schema
 from discreet.engines.sniffing import as_cells
-from discreet.errors import DiscreetError, InvalidParameter
-from discreet.parameters import did_you_mean, exact_count, exact_epsilon, exact_neighbors, quote
-
-Asker = Callable[[str, str | None, Callable[[str], Any]], Any]
-"""Asks a question with a default until a function accepts the answer, and returns what that makes of it."""
+from discreet.errors import InvalidParameter
+from discreet.parameters import did_you_mean, exact_chance, exact_count, exact_epsilon, exact_neighbors, quote
 
 _PUBLIC_FILE = re.compile(r"[^,]*\.(csv|tsv|txt|parquet)(#[^,]*)?", re.IGNORECASE)
 _FIELD = re.compile(r'\s*+(?:"((?:[^"]|"")*)"|((?!")[^,]*?))\s*(,|$)')
@@ -34,18 +30,14 @@ _FIELD = re.compile(r'\s*+(?:"((?:[^"]|"")*)"|((?!")[^,]*?))\s*(,|$)')
 
 _RANGE = re.compile(r"-?\d+\.\.-?\d+", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DECIMAL = re.compile(r"-?\d{1,15}\.\d{1,15}", re.ASCII)
+_SHOWN_KEYS = 5
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _EXAMPLES = {
     "number": {"bounds": "[lower, upper]"},
     "text": {"keys": '["…", "…"]'},
     "date": {"bounds": "[2000-01-01, 2030-12-31]"},
     "truth": {},
-}
-_QUESTIONS = {
-    "number": "the smallest and the largest value that count, such as 0:120",
-    "text": "its public values, such as A,B,C or a file counties.csv",
-    "date": "the first and the last day, such as 2000-01-01:2030-12-31",
-    "truth": "yes, if it may be asked about",
 }
 
 
@@ -59,48 +51,40 @@ class Draft:
     max_groups: str | None = None
     neighbors: str | None = None
     epsilon: str | None = None
+    delta: str | None = None
+    table: str | None = None
+    encoding: str | None = None
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
     formats: dict[str, str] = field(default_factory=dict)
     """Formats of dates that were guessed, by column."""
+    guesses: dict[str, str] = field(default_factory=dict)
+    """What columns of text seem to be, for those that are left to be filled in."""
+
+    @property
+    def discovers(self) -> bool:
+        """Whether the keys of a column are left to a discovery, which needs a δ."""
+        return any(options.get("keys") == '"discover"' for options in self.columns.values())
 
     def declare(self, option: str, texts: Iterable[str], schema: Schema, folder: Path) -> None:
         for text in texts:
             name, equals, value = text.partition("=")
             if not equals or not value:
                 raise InvalidParameter(f"--{option} must be written as column=…, got {quote(text)}")
-            self.columns.setdefault(_column(name, schema), {})[option] = _value(option, value, folder)
+            self.columns.setdefault(_column(name, schema), {})[option] = value_of(option, value, folder)
 
 
 def description(source: str, schema: Schema) -> str:
     """The columns of the data, in a sentence.
 
+    >>> from discreet.engines.base import ColumnType
     >>> description("people.parquet", {"age": ColumnType("number", False, "DOUBLE")})
-    'people.parquet: 1 column (age double). No values were read.'
+    'people.parquet: 1 column (age number). No values were read.'
     """
-    columns = ", ".join(f"{name} {column.described.lower()}" for name, column in schema.items())
+    kinds = {name: "integer" if column.whole else column.kind for name, column in schema.items()}
+    columns = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
     many = "1 column" if len(schema) == 1 else f"{len(schema):,} columns"
     seen = "No values were read." if _typed(schema) else "Types are guessed from some rows; no values were kept."
     return f"{source}: {many} ({columns}). {seen}"
-
-
-def interview(draft: Draft, schema: Schema, ask: Asker, folder: Path) -> None:
-    if draft.unit is None:
-        whose = "Whose rows are they? A column, or row if each row is a person"
-        draft.unit = ask(whose, "row", lambda text: unit_of(text, schema))
-    if draft.unit != "row" and draft.max_rows is None:
-        draft.max_rows = ask(f"How many rows of one {draft.unit} may count?", None, partial(_count, "max-rows"))
-    if draft.neighbors is None:
-        whose = "rows" if draft.unit == "row" else f"values of {draft.unit}"
-        public = ask(f"Is the number of {whose} public?", "yes", _yes)
-        draft.neighbors = "change-one" if public else "add-remove"
-    if draft.epsilon is None:
-        draft.epsilon = ask("The total ε for this data, for ever?", "1", _epsilon)
-    for name, column in schema.items():
-        if name != draft.unit and name not in draft.columns:
-            question = f"{name}: {_QUESTIONS[column.kind]} (- to leave it out)"
-            options = ask(question, "-", partial(_options, column, folder))
-            if options is not None:
-                draft.columns[name] = options
 
 
 def policy_text(draft: Draft, schema: Schema, folder: Path) -> str:
@@ -111,6 +95,8 @@ def policy_text(draft: Draft, schema: Schema, folder: Path) -> str:
     if not draft.columns:
         names = ", ".join(name for name in schema if name != draft.unit)
         missing.append(f"--bounds, --keys or --bins for at least one column of {names}")
+    if draft.discovers and draft.delta is None:
+        missing.append("--delta, the chance that a discovery may fail, such as 1e-6")
     if missing:
         raise InvalidParameter(f"a study needs {'; and '.join(missing)}")
     text = _text(draft, schema)
@@ -122,11 +108,20 @@ def policy_text(draft: Draft, schema: Schema, folder: Path) -> str:
     return text
 
 
+def columns_of(text: str) -> dict[str, dict[str, Any]]:
+    """The columns that the text of a policy declares."""
+    columns: dict[str, dict[str, Any]] = tomllib.loads(text)["columns"]
+    return columns
+
+
 def key_counts(text: str, folder: Path) -> list[str]:
-    """How many keys each column of a policy has, a line each, so that a list that was split wrongly shows."""
-    columns = Policy(**tomllib.loads(text), folder=folder).columns
-    many = {name: len(declared.keys) for name, declared in columns.items() if declared.keys is not None}
-    return [f"{name}: {count:,} {'key' if count == 1 else 'keys'}" for name, count in many.items()]
+    """How many keys each column of a policy has, with the first ones, so that a list that was split wrongly shows."""
+    lines = []
+    for name, declared in Policy(**tomllib.loads(text), folder=folder).columns.items():
+        if declared.keys is not None:
+            many, first = len(declared.keys), ", ".join(map(toml, declared.keys[:_SHOWN_KEYS]))
+            lines.append(f"{name}: {many:,} {'key' if many == 1 else 'keys'}: {first}{', …' * (many > _SHOWN_KEYS)}")
+    return lines
 
 
 def unit_of(text: str, schema: Schema) -> str:
@@ -150,28 +145,37 @@ def _text(draft: Draft, schema: Schema) -> str:
         ("source", _quoted(draft.source), ""),
         ("unit", _quoted(unit), "whom we protect: " + ("each row" if unit == "row" else f"all rows of one {whose}")),
     ]
+    if draft.table is not None:
+        lines.insert(1, ("table", _quoted(draft.table), "what questions call the data"))
+    if draft.encoding is not None:
+        lines.insert(1, ("encoding", _quoted(draft.encoding), "how bytes of the file are letters"))
     if draft.max_rows is not None:
-        lines.append(("max_rows", _count("max-rows", draft.max_rows), f"rows of one {whose} that may count"))
+        lines.append(("max_rows", count_of("max-rows", draft.max_rows), f"rows of one {whose} that may count"))
     if draft.max_groups is not None:
-        lines.append(("max_groups", _count("max-groups", draft.max_groups), f"groups in which one {whose} may count"))
+        lines.append(("max_groups", count_of("max-groups", draft.max_groups), f"groups in which one {whose} may count"))
     replaced = neighbors == "change-one"
     if replaced and not _typed(schema):
         promise = f"{rows} are replaced; how many a file of text has is private, since a bad line is left out"
     else:
         promise = f"the number of {rows} is {'public' if replaced else 'private'}"
     lines.append(("neighbors", _quoted(neighbors), promise))
-    lines.append(("epsilon", _quoted(_epsilon(str(draft.epsilon))), "for this data, for ever"))
+    lines.append(("epsilon", _quoted(epsilon_of(str(draft.epsilon))), "for this data, for ever"))
+    if draft.delta is not None:
+        exact_chance("delta", draft.delta)
+        lines.append(("delta", _quoted(draft.delta), "the chance that a discovery of keys may fail"))
     width = max(len(value) for _, value, _ in lines)
     text = [f"{name:<10} = {value:<{width}}  # {why}" if why else f"{name:<10} = {value}" for name, value, why in lines]
     text += ["", "# What anyone may know beforehand; nothing here is taken from the data.", "[columns]"]
     if not _typed(schema):
-        text.append("# The type says how text is read. It was guessed from some rows: please check it.")
+        text.append("# How text is read (type, format, trim …) was guessed from some rows: please check it.")
     text += [_line(name, {**_reading(draft, schema, name), **options}) for name, options in draft.columns.items()]
     others = {name: column for name, column in schema.items() if name not in draft.columns and name != draft.unit}
     if others:
         text.append("# Not declared, so nobody can ask about them:")
     for name, column in others.items():
-        text.append(f"# {_line(name, {**_reading(draft, schema, name), **_EXAMPLES[column.kind]})}")
+        kind = draft.guesses.get(name, column.kind)
+        reading = _reading(draft, schema, name) if kind == column.kind else {"type": _quoted(kind)}
+        text.append(f"# {_line(name, {**reading, **_EXAMPLES[kind]})}")
     return "\n".join(text) + "\n"
 
 
@@ -184,9 +188,11 @@ def _line(name: str, options: Mapping[str, str]) -> str:
 def _reading(draft: Draft, schema: Schema, name: str) -> dict[str, str]:
     """The type of a column of text, as options: what was guessed, unless its bounds or keys are of another kind."""
     column, options = schema[name], draft.columns.get(name, {})
-    if column.typed:
+    if column.typed or "type" in options:
         return {}
-    kind = Declared(**_read({option: value for option, value in options.items() if option != "keys"})).kind
+    kind = Declared(
+        **read_options({option: value for option, value in options.items() if option not in ("keys", "other")})
+    ).kind
     if kind is not None and kind != column.kind:
         return {"type": _quoted(kind)}
     formats = {"format": _quoted(draft.formats[name])} if name in draft.formats else {}
@@ -197,25 +203,14 @@ def _typed(schema: Schema) -> bool:
     return all(column.typed for column in schema.values())
 
 
-def _options(column: ColumnType, folder: Path, text: str) -> dict[str, str] | None:
-    """What was said of a column, as options, after the policy's own checks; None leaves it out."""
-    if text == "-":
-        return None
-    if column.kind == "truth":
-        return {} if _yes(text) else None
-    listed = column.kind == "text" or (column.kind == "number" and ":" not in text)
-    option = "keys" if listed else "bounds"
-    options = {option: _value(option, text, folder)}
-    Declared(**_read(options), folder=folder)
-    return options
-
-
-def _read(options: Mapping[str, str]) -> dict[str, Any]:
+def read_options(options: Mapping[str, str]) -> dict[str, Any]:
     return tomllib.loads("\n".join(f"{option} = {value}" for option, value in options.items()))
 
 
-def _value(option: str, text: str, folder: Path) -> str:
+def value_of(option: str, text: str, folder: Path) -> str:
     """What was said of an option, as TOML has it."""
+    if option == "missing":
+        return text if _DECIMAL.fullmatch(text) else _scalar(text)
     if option == "bins":
         return f"[{', '.join(map(_scalar, text.split(',')))}]"
     if option == "bounds":
@@ -223,7 +218,7 @@ def _value(option: str, text: str, folder: Path) -> str:
         if not colon:
             raise InvalidParameter(f"bounds must be written as lower:upper, such as 0:120, got {quote(text)}")
         return f"[{_scalar(lower)}, {_scalar(upper)}]"
-    if text == "discover" or _RANGE.fullmatch(text):
+    if option == "other" or text == "discover" or _RANGE.fullmatch(text):
         return _quoted(text)
     if _PUBLIC_FILE.fullmatch(text):
         return _quoted(relative(text, folder))
@@ -262,45 +257,16 @@ def _column(name: str, schema: Schema) -> str:
     return name if name in schema else alike[0]
 
 
-def _count(name: str, text: str) -> str:
+def count_of(name: str, text: str) -> str:
     if not re.fullmatch(r"\d{1,18}", text, re.ASCII):
         raise InvalidParameter(f"--{name} must be a whole number from 1, got {quote(text)}")
     return str(exact_count(name, int(text)))
 
 
-def _epsilon(text: str) -> str:
+def epsilon_of(text: str) -> str:
     exact_epsilon(text)
     return text
 
 
-def _yes(text: str) -> bool:
-    if text.lower() not in ("y", "yes", "n", "no"):
-        raise InvalidParameter(f"it must be yes or no, got {quote(text)}")
-    return text.lower() in ("y", "yes")
-
-
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def refuse_second_budget(policy: Path, source: str, *, agreed: bool, ask: Asker | None) -> None:
-    """Refuse a study of data that another one in the folder has, unless the custodian agrees."""
-    others = siblings(policy, source)
-    if not others or agreed:
-        return
-    beside = budgets(policy.stem, others)
-    if ask is None or not ask(f"{beside} Is another budget wanted?", "no", _yes):
-        raise InvalidParameter(f"{beside} If that is meant, say --another-budget; else ask the study that there is")
-
-
-def asker(read: Callable[[str, str | None], str], complain: Callable[[str], None]) -> Asker:
-    """An asker that says what is wrong with an answer, and asks again."""
-
-    def ask(question: str, default: str | None, take: Callable[[str], Any]) -> Any:
-        while True:
-            try:
-                return take(read(question, default).strip())
-            except (DiscreetError, tomllib.TOMLDecodeError) as error:
-                complain(str(error))
-
-    return ask

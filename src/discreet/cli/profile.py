@@ -1,0 +1,145 @@
+"""`discreet profile`: private bounds as lines for study.toml, which the custodian accepts with --write.
+
+A line is changed in place, and nothing else: comments, order and spelling stay. What the file says afterwards is read
+again and compared with what it should say before it takes the place of the old one; else it is left as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from discreet.ask.policy import LARGEST_FILE, Policy, toml
+from discreet.cli import outputs, terminal
+from discreet.cli.progress import open_study, released, spending_nothing, watched
+from discreet.errors import InvalidParameter
+from discreet.files.writer import free
+from discreet.files.writer import write as write_file
+from discreet.ledger.place import without_secrets
+from discreet.release.profiles.plan import profile_plan
+from discreet.release.profiles.profile import Profile
+
+Bounds = tuple[Fraction, Fraction]
+
+_ONE = (Fraction(0), Fraction(1))
+"""Bounds that any number may have."""
+
+
+def run(
+    study: str,
+    terms: Mapping[str, Any],
+    *,
+    write: bool,
+    analyst: str | None,
+    ledger: str | None,
+    anchor: str | None,
+    as_json: bool,
+) -> None:
+    file = Path(study)
+    with spending_nothing():
+        opened = open_study(study, ledger, anchor)
+        plan = watched(lambda: profile_plan(opened, **terms), "planning")
+        if write:  # what cannot be written is not paid for
+            with_bounds(_text(file), {column.name: _ONE for column in plan.columns})
+            free(file, force=True)
+    profile: Profile = released(opened, plan.release, request_id=None, analyst=analyst)
+    written = write_bounds(file, profile.proposals) if write else []
+    if as_json:
+        terminal.say_json({**profile.to_dict(), "entry": profile.entry, "written": written})
+        return
+    headings, *rows = profile.table
+    terminal.say(outputs.receipt(profile, opened, known=False))
+    terminal.show_table(headings, rows)
+    if profile.unit is not None and profile.unit.max_rows not in (None, opened.policy.max_rows):
+        terminal.say(
+            "max_rows belongs to the promise that the ledger was made with: it is for a new study.", style="dim"
+        )
+    if write:
+        terminal.say(f"Wrote the bounds of {', '.join(written)} to {file.name}." if written else "Nothing was changed.")
+    elif profile.proposals:
+        names = ",".join([*profile.columns, *([] if profile.unit is None else [profile.unit.name])])
+        options = {"columns": names, "epsilon": terms["epsilon"], "write": True, "analyst": analyst}
+        places = {"ledger": without_secrets(ledger), "anchor": anchor}
+        terminal.say("Nothing was changed. Accept the bounds, free, with:", style="dim")
+        terminal.say_command(["profile", study], {**options, **places})
+
+
+def write_bounds(file: Path, proposals: Mapping[str, Bounds]) -> list[str]:
+    """Put bounds into a policy, at once or not at all; the names of the columns that were changed."""
+    text = _text(file)
+    changed = with_bounds(text, proposals)
+    try:
+        Policy(**_read(changed), folder=file.parent)
+    except InvalidParameter as error:
+        raise InvalidParameter(
+            f"{error}. {file.name} was not changed; the profile itself is free without --write"
+        ) from None
+    if changed != text:
+        mode = stat.S_IMODE(os.stat(file).st_mode)
+        write_file(file, changed, force=True)
+        os.chmod(file, mode)
+    return list(proposals)
+
+
+def _text(file: Path) -> str:
+    try:
+        if file.stat().st_size > LARGEST_FILE:
+            raise InvalidParameter(f"{file.name} must be at most 10 MB")
+        return file.read_bytes().decode()
+    except (OSError, UnicodeDecodeError):
+        raise InvalidParameter(f"{file.name} must be a file of UTF-8 text that can be read") from None
+
+
+def with_bounds(text: str, proposals: Mapping[str, Bounds]) -> str:
+    """The text of a policy with other bounds, and all else as it was."""
+    for name, bounds in proposals.items():
+        wanted = _read(text)
+        wanted.setdefault("columns", {}).setdefault(name, {})["bounds"] = _plain(bounds)
+        candidates = (candidate for candidate in _changed(text, name, toml(bounds)) if _read(candidate) == wanted)
+        changed = next(candidates, None)
+        if changed is None:
+            raise InvalidParameter(
+                f"the line of {name} cannot be changed by itself; write bounds = {toml(bounds)} into it yourself"
+            )
+        text = changed
+    return text
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff"))
+    except tomllib.TOMLDecodeError:
+        return {}
+
+
+def _plain(bounds: Bounds) -> Any:
+    return tomllib.loads(f"x = {toml(bounds)}")["x"]
+
+
+def _changed(text: str, name: str, bounds: str) -> Iterator[str]:
+    """Texts that may have the bounds where they belong: for old ones, in a column's braces, below its heading."""
+    key = "|".join(re.escape(spelled) for spelled in (name, toml(name), f"'{name}'"))
+    old = re.compile(r"\bbounds\s*=\s*\[[^\]]*\]")
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        if re.match(rf"\s*(?:columns\s*\.\s*)?(?:{key})\s*=", line):
+            places = [(match.start(), match.end(), f"bounds = {bounds}") for match in old.finditer(line)]
+            for brace in (match.start() for match in re.finditer("}", line)):
+                inside = line[:brace].rstrip()
+                comma = "" if inside.endswith(("{", ",")) else ","
+                places.append((len(inside), brace, f"{comma} bounds = {bounds} "))
+            for start, end, new in places:
+                yield "".join([*lines[:number], line[:start] + new + line[end:], *lines[number + 1 :]])
+        elif re.match(rf"\s*\[\s*columns\s*\.\s*(?:{key})\s*\]", line):
+            ending = line[len(line.rstrip("\r\n")) :] or "\n"
+            first = line if line.endswith("\n") else line + ending
+            yield "".join([*lines[:number], first, f"bounds = {bounds}{ending}", *lines[number + 1 :]])
+            for below, other in enumerate(lines[number + 1 :], number + 1):
+                if old.search(other):
+                    yield "".join([*lines[:below], old.sub(f"bounds = {bounds}", other, count=1), *lines[below + 1 :]])

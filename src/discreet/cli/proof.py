@@ -1,0 +1,119 @@
+"""Releases that prove themselves: keys, the check of a signature, and the card of a study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.cli.options import TYPER, Anchor, AsJson, Force, LedgerPlace, Output, StudyFile
+from discreet.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from discreet.release.answer import Answer
+    from discreet.release.plan import Plan
+    from discreet.release.reports.plan import ReportPlan
+    from discreet.release.reports.report import Report
+
+keys = typer.Typer(help="Keys with which a custodian signs releases.", **TYPER)
+
+
+@keys.callback()
+def _group() -> None:
+    """Keep `new` a command of its own, though there is no other."""
+
+
+@keys.command("new")
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the files: NAME.key and NAME.pub.")] = "custodian",
+) -> None:
+    """Make a pair of keys: NAME.key, which only you can read, and NAME.pub, to be published."""
+    from discreet.cli.terminal import say
+    from discreet.files.signature import new_keys
+
+    private, public = new_keys(name)
+    say(f"{private.name} signs: discreet release … --sign {private.name}. Keep it, and show it to nobody.")
+    say(f"{public.name} checks: discreet verify-release FILE --key {public.name}. Publish it where readers trust it.")
+
+
+def verify_release(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A signature, a file beside it, or a report's folder.")],
+    key: Annotated[str, typer.Option(help="The custodian's public key, such as custodian.pub.")],
+    as_json: AsJson = False,
+) -> None:
+    """Check who released files and that no byte was changed since. It needs no data; what was changed is named."""
+    from dataclasses import asdict
+
+    from discreet.cli.terminal import say, say_json
+    from discreet.files.signature import ENDING
+    from discreet.files.signature import verify_release as verified
+    from discreet.parameters import quote
+
+    signed = verified(file, key=key)
+    if as_json:
+        say_json(asdict(signed))
+        return
+    for name in signed.files:
+        say(f"✓ {name} is as it was signed")
+    if Path(file).is_dir():
+        others = sorted({path.name for path in Path(file).iterdir()} - {*signed.files})
+        for name in (name for name in others if not name.endswith(ENDING)):
+            say(f"✗ {quote(name)} is not signed")
+    cost = f", ε {signed.record['epsilon']}" if "epsilon" in signed.record else ""
+    say(f"Released from study {signed.study}{cost}, with {signed.ledger['entries']:,} entries in its ledger.")
+
+
+def card(
+    study: StudyFile,
+    output: Output = None,
+    as_yaml: Annotated[bool, typer.Option("--yaml", help="Print YAML, for a registry.")] = False,
+    force: Force = False,
+    ledger: LedgerPlace = None,
+    anchor: Anchor = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what is claimed of a study, to be published: unit, ε, what is public, mechanisms, spent of total. Free.
+
+    It has no row count, no hash of the data and no path. -o writes .json, .yaml or a page, .html.
+    """
+    from discreet.cli.progress import open_study, spending_nothing, watched
+    from discreet.cli.terminal import say, show_table
+    from discreet.errors import printable
+
+    if as_json and as_yaml:
+        raise InvalidParameter("a card is printed as --json or as --yaml, not both")
+    with spending_nothing():
+        opened = open_study(study, ledger, anchor)
+        made = watched(opened.card, "proving")
+        if output is not None:
+            say(f"wrote {made.save(output, force=force).name}")
+        elif as_json or as_yaml:
+            typer.echo(printable(made.to_json() if as_json else made.to_yaml()), nl=False)
+        else:
+            for heading, rows in made.sections:
+                show_table([heading, ""], rows)
+
+
+def refuse_unsigned(
+    plan: Plan | ReportPlan, records: Sequence[Path], key: str | None, force: bool, files: Sequence[str] = ()
+) -> None:
+    """Refuse what could not be signed afterwards, if it is to be signed."""
+    if key is None:
+        return
+    from discreet.show import signing
+
+    if not records:
+        raise InvalidParameter("--sign needs files to sign: name them with -o")
+    signing.refuse_unsigned(plan, records, map(Path, files), key=key, force=force, kept=plan.study.kept)
+
+
+def signed(release: Answer | Report, files: Sequence[Path], key: str | None, force: bool) -> list[Path]:
+    """The signatures of the files of a release; none without a key."""
+    if key is None:
+        return []
+    from discreet.show import signing
+
+    return signing.sign(release, files, key=key, force=force)

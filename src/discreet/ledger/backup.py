@@ -1,0 +1,248 @@
+"""Backups: a ledger in one file, made while others spend, and how it is put back.
+
+A backup is a file of SQLite, whatever the ledger is kept in: its tables, each study as it was at one moment, and one
+table more, which says when it was made and what the anchor knew then. So a backup is no ledger: it is not opened, and
+copied over a ledger it is refused. Only `restore` makes a ledger of it, by its rules: what the anchor saw and the
+backup lacks is charged, and spends without an answer are void.
+
+The anchor's key is left out. Whoever has a backup cannot test guesses at the data with it.
+
+An anchor whose head the backup has left behind is not the newest one; then, as without any, nobody knows what was
+spent since the backup, and the custodian says what to charge for it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import URL, Column, Connection, LargeBinary, MetaData, Table, Text, create_engine, insert, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from discreet.errors import EngineFailed, InvalidParameter, LedgerDamaged
+from discreet.ledger import restore as restores
+from discreet.ledger.anchor import Anchor, AnchorFile, Head, content_of, sync_folder
+from discreet.ledger.book import Book, entries_of
+from discreet.ledger.restore import Restoration, building_file
+from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, STUDY, TABLES, VERSION
+from discreet.parameters import LARGEST, quote, read
+from discreet.parameters import charge as charge_of
+
+BACKUP = Table("discreet_backup", MetaData(), Column("time", Text), Column("anchor", LargeBinary))
+
+_BATCH = 250
+"""Entries that are read at a time: a writer waits for no more than that."""
+
+_REST = 0.025
+"""Seconds between two pieces of a file: longer than any nap of those who wait for their turn."""
+
+_FEW = 25
+"""Entries that are in memory at a time: an answer may be large."""
+
+
+class Backup(NamedTuple):
+    """A ledger made of a backup, with what the backup knew of the anchor, and when it was made."""
+
+    book: Book
+    state: Anchor
+    made: str
+
+
+def write(book: Book, target: Path) -> int:
+    """Write a backup of the ledger to a new file, and return how many entries it has; it was verified."""
+    if os.path.lexists(target):
+        raise InvalidParameter(f"a backup must be a new file, and {target.name} is there: choose another name")
+    state = replace(book.anchor.read(), key="")
+    with _failing(), building_file(target) as building:
+        copy = Book(building, book.anchor.path)
+        with closing(copy):
+            with copy.database.transaction() as connection:
+                TABLES.create_all(connection, checkfirst=False)
+                connection.execute(insert(LEDGER).values(id=book.id, version=VERSION))
+                for study in _studies(book):
+                    head = _copy_study(book, study, state, connection)
+                    state = state.advanced(head) if state.heads.get(study) != head else state
+                BACKUP.create(connection)
+                made = datetime.now(UTC).isoformat(timespec="seconds")
+                connection.execute(insert(BACKUP).values(time=made, anchor=content_of(state)))
+            heads = copy.verify(against_anchor=False)
+        for head in heads.values():
+            book.anchor.advance(head)  # on the disk: an anchor that is behind a backup is an old one
+        _publish(building, target)
+    return sum(head.count for head in heads.values())
+
+
+def restore(where: Path | URL, anchor: Path, accept: str, backup: str | PathLike[str] | None, charge: Any) -> None:
+    """Go on with the ledger as it is, or make that of a backup again where there is none; see `Ledger.restore`."""
+    extra = None if charge is None else _extra(charge)
+    if backup is not None:
+        _put_back(Path(backup).absolute(), where, anchor, accept, extra)
+        return
+    restores.refuse_unusable(where, anchor)
+    with closing(Book(where, anchor)) as book:
+        restores.restore(book, accept, extra or 0)
+
+
+def restoration(where: Path | URL, anchor: Path, backup: str | PathLike[str] | None, charge: Any) -> Restoration:
+    """What a restore would do; nothing is changed."""
+    extra = 0 if charge is None else _extra(charge)
+    if backup is not None:
+        _refuse_taken(where)
+        with _opened(Path(backup).absolute(), where, anchor) as (book, state, made):
+            return restores.restoration(book, state=state, made=made, charge=extra)
+    restores.refuse_unusable(where, anchor)
+    with closing(Book(where, anchor)) as book:
+        return restores.restoration(book, charge=extra)
+
+
+def _extra(value: object) -> int:
+    """What the custodian charges each study for what nobody knows, in units of 10⁻⁹ ε; "all" is all that is left."""
+    amount = LARGEST if value == "all" else read("charge", value)
+    if not 0 <= amount <= LARGEST:
+        raise InvalidParameter(f"charge must be an ε, 0 or more, or all, got {quote(value)}")
+    return charge_of(amount)
+
+
+def _put_back(backup: Path, where: Path | URL, anchor: Path, accept: str, charge: int | None) -> None:
+    _refuse_taken(where)
+    with _opened(backup, where, anchor) as (book, state, made):
+        preview = restores.restoration(book, state=state, made=made, charge=charge or 0)
+        restores.refuse_other_mark(accept, preview.mark)
+        if preview.is_anchor_lost and charge is None:
+            raise InvalidParameter(
+                "charge must say what may have been spent after the backup was made: its newest anchor is lost, and "
+                "nobody else knows; all closes the study"
+            )
+        older = restores.anchor_of(book)
+        if isinstance(where, Path):
+            with book.database.transaction() as connection:
+                new = restores.begin_eras(connection, book, older, charge or 0)
+            book.close()
+            _publish(book.files[0], where)
+        else:
+            with closing(Book(where, anchor)) as server, server.database.transaction() as target:
+                server.id = book.id
+                TABLES.create_all(target, checkfirst=False)
+                with book.database.reading() as source:
+                    _copy_tables(source, target, book.id)
+                new = restores.begin_eras(target, server, older, charge or 0)
+        restores.write_anchor(book, new)
+
+
+@contextmanager
+def _opened(backup: Path, where: Path | URL, anchor: Path) -> Iterator[Backup]:
+    """The ledger in a backup, in a file that is removed at the end; the backup itself is only read, row by row."""
+    address = f"{backup.as_uri()}?mode=ro&immutable=1"
+    source = create_engine("sqlite://", creator=lambda: sqlite3.connect(address, uri=True))
+    with _failing(), building_file(where if isinstance(where, Path) else anchor) as building:
+        backup.stat()
+        with closing(Book(building, anchor)) as book:
+            try:
+                with source.connect() as rows, book.database.transaction() as target:
+                    book.id = rows.execute(select(LEDGER.c.id)).scalar_one()
+                    made, content = rows.execute(select(BACKUP)).one()
+                    TABLES.create_all(target, checkfirst=False)
+                    _copy_tables(rows, target, book.id)
+                state = AnchorFile(backup).parse(content)
+                whole = book.verify(against_anchor=False) == state.heads and state.ledger == book.id
+            except (SQLAlchemyError, LedgerDamaged, TypeError, ValueError):
+                whole = False
+            finally:
+                source.dispose()
+            if not whole:
+                raise LedgerDamaged(
+                    f"{backup.name} is no whole backup of a ledger: name another that discreet ledger backup has made"
+                )
+            yield Backup(book, state, str(made))
+
+
+def _refuse_taken(where: Path | URL) -> None:
+    """Refuse a place that has a ledger, or what one has left."""
+    if isinstance(where, URL):
+        if restores.has_tables(where):
+            raise InvalidParameter(
+                "the database has a ledger: a backup is put back where there is none; move its tables to another "
+                "schema, or restore what is there without a backup"
+            )
+        return
+    journal = where.with_name(f"{where.name}-journal")
+    for file in (where, journal):
+        if os.path.lexists(file) and not (file is journal and journal.is_file() and not journal.stat().st_size):
+            raise InvalidParameter(
+                f"{file.name} is there: a backup is put back where no ledger is; move it away, but leave the anchor "
+                "where it is, or restore what is there without a backup"
+            )
+
+
+def _studies(book: Book) -> list[str]:
+    with book.database.reading() as connection:
+        return list(connection.execute(select(STUDY.c.name).order_by(STUDY.c.name)).scalars())
+
+
+def _copy_study(book: Book, study: str, anchor: Anchor, target: Connection) -> Head:
+    """Copy a study as it is at one moment: old entries in pieces, the last ones and the shares under its lock."""
+    target.execute(insert(STUDY).values(name=study))
+    count, copied = 0, _BATCH
+    while copied == _BATCH:
+        with book.database.reading() as connection:
+            copied = _copy_entries(book, connection, target, study, count, count + _BATCH)
+        count += copied
+        if book.database.is_file:
+            time.sleep(_REST)
+    with book.database.transaction(study) as connection:
+        _copy_entries(book, connection, target, study, count, 2**62)
+        _copy(target, ANALYST, connection.execute(select(ANALYST).where(ANALYST.c.study == study)).mappings())
+        return book.find(connection, study, anchor).head
+
+
+def _copy_entries(book: Book, source: Connection, target: Connection, study: str, after: int, last: int) -> int:
+    wanted = ENTRY.c.study == study, ENTRY.c.number > after, ENTRY.c.number <= last
+    return _copy(target, ENTRY, map(asdict, entries_of(source, book.id, *wanted)))
+
+
+def _copy_tables(source: Connection, target: Connection, ledger: str) -> None:
+    for table in (LEDGER, STUDY, ANALYST):
+        _copy(target, table, source.execute(select(table)).mappings())
+    _copy(target, ENTRY, map(asdict, entries_of(source, ledger)))
+
+
+def _copy(target: Connection, table: Table, rows: Any) -> int:
+    """Insert rows, a few at a time, and return how many there were."""
+    count, few = 0, []
+    for row in rows:
+        few.append(dict(row))
+        if len(few) == _FEW:
+            target.execute(insert(table), few)
+            count, few = count + len(few), []
+    if few:
+        target.execute(insert(table), few)
+    return count + len(few)
+
+
+def _publish(building: Path, target: Path) -> None:
+    """Give a file its name, which nobody may have taken meanwhile."""
+    try:
+        os.link(building, target, follow_symlinks=False)
+    except FileExistsError:
+        raise InvalidParameter(f"{target.name} was made by another meanwhile: choose another name") from None
+    except OSError:  # a disk without links
+        os.rename(building, target)
+    sync_folder(target.parent)
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise InvalidParameter("the backup, or the folder for it, must be there: name one that is") from None
+    except OSError as failure:
+        raise EngineFailed(f"the backup failed ({failure.strerror}): mend the disk, then try again") from None

@@ -1,0 +1,167 @@
+"""Where a ledger is, and its anchor.
+
+    1   --ledger, --anchor, or ledger= and anchor= in Python
+    2   DISCREET_LEDGER, DISCREET_ANCHOR in the environment
+    3   ledger and anchor in study.toml, relative to it
+    4   beside study.toml: study.ledger and study.ledger.anchor
+
+The first line that names a ledger decides. Its anchor is the one of that line or of a line above: an anchor that was
+written for another ledger does not count. Without one, a file has its anchor beside it, and a ledger on PostgreSQL has
+`discreet.anchor` beside study.toml, one for all studies of the folder.
+
+A ledger that others use, too, cannot tell two files called study.toml apart: on a server, and where the environment or
+the policy names the ledger, the policy says what the study is called there.
+
+An address may hold a password: a place shows none.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from discreet.ask.policy import LARGEST_FILE
+from discreet.errors import InvalidParameter, LedgerDamaged
+
+LEDGER, ANCHOR = "DISCREET_LEDGER", "DISCREET_ANCHOR"
+
+FILE = "discreet.anchor"
+"""The anchor of a ledger on PostgreSQL, beside study.toml."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Place:
+    """A ledger's path or address, and its anchor."""
+
+    where: str
+    anchor: str | None
+    study: str | None = None
+    """What the ledger calls the study."""
+    ordinary: Path | None = None
+    """The ledger that the study would have if neither the environment nor its policy had named this one."""
+
+    @property
+    def is_server(self) -> bool:
+        return is_address(self.where)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether neither a ledger's file nor an anchor of it is here."""
+        files = self.where, f"{self.where}.anchor", self.anchor or self.where
+        return not self.is_server and not any(map(os.path.lexists, files))
+
+    def refuse_missing_anchor(self) -> None:
+        """Refuse a server whose ledger this machine has not seen yet, and say how it comes to know it."""
+        if self.is_server and self.anchor is not None and not os.path.lexists(self.anchor):
+            raise LedgerDamaged(
+                f"there is no anchor {Path(self.anchor).name} here for the ledger on PostgreSQL: if there is no ledger "
+                "yet, make it with discreet ledger create; if another machine has it, use discreet ledger join; "
+                "or put the anchor back"
+            )
+
+    def refuse_second_budget(self) -> None:
+        """Refuse to make a ledger while the study has one in its ordinary place."""
+        beside = self.ordinary
+        if beside is None or beside.absolute() == Path(self.where).absolute():
+            return
+        if os.path.lexists(beside) or os.path.lexists(f"{beside}.anchor"):
+            raise InvalidParameter(
+                f"{beside.name} is there, and another ledger is a new budget: what both spend on the same people adds "
+                "up; move it away, or say so with discreet ledger create --another-budget"
+            )
+
+    def __repr__(self) -> str:
+        return f"Place({without_secrets(self.where)!r}, anchor={self.anchor!r})"
+
+
+def place_of(
+    policy: Path,
+    declared: Mapping[str, Any] | None = None,
+    *,
+    ledger: str | os.PathLike[str] | None = None,
+    anchor: str | os.PathLike[str] | None = None,
+) -> Place:
+    """The ledger of a study: what is given counts more than the environment, and that more than the policy."""
+    declared = ledger_keys(policy) if declared is None else declared
+    levels = [
+        (ledger, anchor),
+        (os.environ.get(LEDGER) or None, os.environ.get(ANCHOR) or None),
+        tuple(_relative(declared.get(name), policy.parent) for name in ("ledger", "anchor")),
+        (policy.with_suffix(".ledger"), None),
+    ]
+    number = next(number for number, level in enumerate(levels) if level[0] is not None)
+    where = os.fspath(levels[number][0] or "")
+    named = next((level[1] for level in levels[: number + 1] if level[1] is not None), None)
+    if named is None and is_address(where):
+        named = policy.with_name(FILE)
+    study = declared.get("study")
+    if study is None and (is_address(where) or number in (1, 2)):
+        raise InvalidParameter(
+            f'study is missing in {policy.name}: write study = "people-2024", a name that no other study in the ledger '
+            "has; others may use the ledger, too, and file names may be the same"
+        )
+    ordinary = policy.with_suffix(".ledger") if number in (1, 2) else None
+    anchor = None if named is None else os.fspath(named)
+    return Place(where=where, anchor=anchor, study=study or policy.stem, ordinary=ordinary)
+
+
+def ledger_keys(policy: Path) -> dict[str, Any]:
+    """What a policy says of its ledger, though the rest of it may be wrong; nothing if it cannot be read."""
+    try:
+        if not policy.is_file() or policy.stat().st_size > LARGEST_FILE:
+            return {}
+        table = tomllib.loads(policy.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        raise InvalidParameter(f"{policy.name} must be a policy in TOML, which says where its ledger is") from None
+    named: dict[str, Any] = {name: table[name] for name in ("ledger", "anchor", "study") if name in table}
+    if not all(isinstance(value, str) and value for value in named.values()):
+        raise InvalidParameter(f"{policy.name}: ledger, anchor and study must be texts")
+    return named
+
+
+def places(where: str | os.PathLike[str], anchor: str | os.PathLike[str] | None) -> tuple[Path | URL, Path]:
+    """The file or the address of a ledger, and the file of its anchor."""
+    if "password=" in os.fspath(where) and not is_address(where):  # libpq's other form, which may not become a file
+        raise InvalidParameter("where must be a file or an address that begins with postgresql://")
+    if isinstance(where, str) and is_address(where):
+        try:
+            url = make_url(where)
+        except (ArgumentError, ValueError):
+            url = URL.create("unknown")
+        if url.get_backend_name() != "postgresql":
+            raise InvalidParameter("where must be a file or an address that begins with postgresql://")
+        if anchor is None:
+            raise InvalidParameter("anchor must be given for a PostgreSQL ledger: a file on this machine")
+        return url, Path(anchor).absolute()
+    path = Path(where).absolute()
+    return path, path.with_name(path.name + ".anchor") if anchor is None else Path(anchor).absolute()
+
+
+def is_address(where: object) -> bool:
+    """Whether it is no path; one that was mistyped is none either, and names no file after its password."""
+    return isinstance(where, str) and ("://" in where or where.lower().startswith(("postgresql:", "postgres:")))
+
+
+def without_secrets(where: str | None) -> str | None:
+    """The path or address of a ledger without what may be a password.
+
+    >>> without_secrets("a.ledger"), without_secrets("postgresql://me@h/x"), without_secrets("postgresql://me:no@h/x")
+    ('a.ledger', 'postgresql://me@h/x', 'postgresql://…')
+    """
+    if where is None or not is_address(where):
+        return where
+    scheme, _, address = where.partition(":")  # one that was mistyped may have it anywhere
+    secret = not address.startswith("//") or "?" in address or ":" in address.rpartition("@")[0]
+    return f"{scheme}://…" if secret else where
+
+
+def _relative(name: str | None, folder: Path) -> str | None:
+    """A path of a policy, which is relative to it; an address as it is."""
+    return name if name is None or is_address(name) else os.fspath(folder / name)

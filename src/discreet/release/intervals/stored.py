@@ -1,0 +1,126 @@
+"""What a release keeps for its intervals, as JSON and back: calls of functions by name, from a closed list.
+
+    {"call": "single", "with": [{"call": "ends", "of": {"kind": "Known", "n": 1000, …}, "with": ["mean"]}]}
+
+Fractions are texts such as "1/10" beside their name, so they stay exact; a text is never read as anything else.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from functools import partial
+from importlib import import_module
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidParameter
+
+_FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")
+_SPREADS = "release.intervals.spreads"
+_FUNCTIONS = {
+    **dict.fromkeys(("constant", "single", "vector", "counted", "summed", "by_algorithm"), _SPREADS),
+    **dict.fromkeys(("mapped", "combined", "divided", "in_order"), _SPREADS),
+    "count_ends": "release.statistics.counts",
+    "shaped_ends": "release.statistics.moments",
+    "band_ends": "release.statistics.cumulative",
+    "quantile_ends": "release.statistics.cumulative",
+    "bracket_ends": "release.statistics.ranks",
+}
+_KINDS = {
+    "NoisySum": "release.mechanism",
+    "NoisyColumn": "release.mechanism",
+    "Lone": "release.statistics.spread",
+    "Known": "release.statistics.moments",
+    "Private": "release.statistics.grouped",
+    "Partition": "release.statistics.grouped",
+    "Tree": "release.statistics.tree",
+    "ValueGrid": "calibrate.grid",
+}
+"""Where the functions and values are that a release may keep; nothing else is written or read."""
+
+
+def written(value: Any) -> Any:  # noqa: PLR0911 - one for each type
+    """A value in JSON's types."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if np.isfinite(value) else {"float": str(value)}
+        case Fraction():
+            return {"fraction": str(value)}
+        case date():
+            return {"time" if isinstance(value, datetime) else "day": value.isoformat()}
+        case list():
+            return [written(item) for item in value]
+        case tuple():
+            return {"tuple": [written(item) for item in value]}
+        case np.ndarray():
+            return {"array": written(value.tolist())}
+        case np.generic():
+            return written(value.item())
+        case partial():
+            call = _call(value.func)
+            return {**call, "with": [*call.get("with", []), *map(written, value.args)]}
+        case MethodType():
+            return _call(value)
+    if is_dataclass(value) and type(value).__name__ in _KINDS:
+        return {"kind": type(value).__name__} | {
+            field.name: written(getattr(value, field.name)) for field in fields(value)
+        }
+    raise InvalidParameter(f"a release does not keep a {type(value).__name__}")
+
+
+def _call(function: Any) -> dict[str, Any]:
+    if isinstance(function, MethodType) and function.__name__ == "ends":
+        return {"call": "ends", "of": written(function.__self__)}
+    if isinstance(function, partial):
+        return dict(written(function))
+    if function.__name__ not in _FUNCTIONS:
+        raise InvalidParameter(f"a release does not keep the function {function.__name__}")
+    return {"call": function.__name__}
+
+
+def read(value: Any) -> Any:  # noqa: PLR0911 - one for each type
+    """What `written` wrote; anything else raises `InvalidParameter`, or an error that its caller turns into one."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case list():
+            return [read(item) for item in value]
+        case {"float": str(text)}:
+            return float(text)
+        case {"fraction": str(text)}:
+            return fraction(text)
+        case {"day": str(text)}:
+            return date.fromisoformat(text)
+        case {"time": str(text)}:
+            return datetime.fromisoformat(text)
+        case {"tuple": list(items)}:
+            return tuple(read(item) for item in items)
+        case {"array": list(items)}:
+            return np.array(read(items))
+        case {"call": "ends", "of": of, **more}:
+            return partial(read(of).ends, *read(more.get("with", [])))
+        case {"call": str(name), "with": list(kept)}:
+            return partial(_named(name, _FUNCTIONS), *read(kept))
+        case {"kind": str(name), **given}:
+            return _named(name, _KINDS)(**{field: read(item) for field, item in given.items()})  # type: ignore[arg-type]
+    raise InvalidParameter("this is no release that discreet has written")
+
+
+def fraction(text: str) -> Fraction:
+    """The fraction that `str` wrote; an exponent, which could stand for gigabytes of digits, is none."""
+    if not _FRACTION.fullmatch(text):
+        raise InvalidParameter("a fraction must be written as 1 or 1/10")
+    return Fraction(text)
+
+
+def _named(name: str, homes: dict[str, str]) -> Any:
+    if name not in homes:
+        raise InvalidParameter(f"a release does not keep {name[:60]!r}")
+    return getattr(import_module(f"discreet.{homes[name]}"), name)

@@ -1,0 +1,1 @@
+"""Studies of frames, and ledgers that forget: what a notebook needs."""

@@ -1,0 +1,106 @@
+"""A study of a frame in memory, declared in one call: one dictionary for each declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from os import PathLike
+from typing import Any, Self, TypeAlias
+
+from discreet.ask.policy import InMemory, Policy
+from discreet.ask.scope import check_schema
+from discreet.errors import InvalidParameter
+from discreet.ledger.ledger import Ledger
+from discreet.parameters import Epsilon, Neighbors, Number, did_you_mean, quote
+
+Key: TypeAlias = str | bool | Number | date
+"""A declared value of a group column."""
+
+_EXAMPLES = {"bounds": '{"age": (0, 120)}', "keys": '{"county": ["Ash", "Elm"]}'}
+
+
+class Framed:
+    """What a study of a frame is made by."""
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        epsilon: Epsilon,
+        unit: str = "row",
+        bounds: Mapping[str, Sequence[Number | date]] | None = None,
+        keys: Mapping[str, Sequence[Key] | str] | None = None,
+        bins: Mapping[str, Sequence[Number]] | None = None,
+        missing: Mapping[str, Key] | None = None,
+        other: Mapping[str, str] | None = None,
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+        neighbors: Neighbors = "change-one",
+        ledger: str | PathLike[str] | Ledger = "memory",
+        name: str = "study",
+    ) -> Self:
+        """A study of a frame of pandas or polars, or of a table of Arrow, as it is now; questions call it `data`.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame, polars.DataFrame, polars.LazyFrame or pyarrow.Table
+            One row or several for each person.
+        epsilon : number or text
+            The total for this data, for ever.
+        unit : text
+            Whom we protect: "row", or the column whose value names the person; then `max_rows` of theirs count.
+        bounds, keys, bins, missing, other : dict by column
+            What is declared of columns, without a look at the data; any other column can be used in conditions.
+        max_rows, max_groups : int, optional
+            Rows of one person that may count, and groups in which they may.
+        neighbors : "change-one" or "add-remove"
+            Whether the number of people is public.
+        ledger : path, address, Ledger or "memory"
+            Where spends are written. "memory" is for a notebook: it forgets, and a new run is a new budget.
+        name : text
+            What the ledger calls the study.
+
+        """
+        from discreet.engines.choose import engine_of
+
+        engine = engine_of(InMemory(frame))
+        declared = {"bounds": bounds, "keys": keys, "bins": bins, "missing": missing, "other": other}
+        policy = Policy(
+            source=frame,
+            epsilon=epsilon,
+            unit=unit,
+            columns=columns_of(engine.schema(), unit, declared),
+            max_rows=max_rows,
+            max_groups=max_groups,
+            neighbors=neighbors,
+        )
+        check_schema(policy, engine.schema())
+        study = cls(policy, ledger=ledger, name=name)  # type: ignore[call-arg]
+        vars(study)["engine"] = engine  # which has the rows already
+        return study
+
+
+def columns_of(
+    names: Iterable[str], unit: str, declared: Mapping[str, Mapping[str, object] | None]
+) -> dict[str, dict[str, Any]]:
+    """For each column what is declared of it; one without a declaration can be used in conditions.
+
+    >>> columns_of(["patient", "age", "county"], "patient", {"bounds": {"age": (0, 120)}, "keys": None})
+    {'age': {'bounds': (0, 120)}, 'county': {}}
+    """
+    columns: dict[str, dict[str, Any]] = {name: {} for name in names if name != unit}
+    for option, by_column in declared.items():
+        if not isinstance(by_column or {}, Mapping):
+            example = _EXAMPLES.get(option, '{"age": …}')
+            raise InvalidParameter(f"{option} must be by column, as in {option}={example}, got {quote(by_column)}")
+        for name, value in (by_column or {}).items():
+            if name == unit:
+                raise InvalidParameter(
+                    f"{option}: {quote(name)} is the unit, which cannot be asked about; leave it out"
+                )
+            if name not in columns:
+                hint = did_you_mean(str(name), columns) or f"it has {', '.join(list(columns)[:12])}"
+                raise InvalidParameter(f"{option}: the frame has no column {quote(name)}; {hint}")
+            columns[name][option] = value
+    return columns

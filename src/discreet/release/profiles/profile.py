@@ -1,0 +1,298 @@
+"""What a profile tells: where values lie, how many are missing, zero or negative, and lines for the policy.
+
+All of it follows from noisy counts, and costs nothing more. Nothing is taken over by itself: whoever keeps the data
+reads the lines, and writes them into study.toml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from discreet.ask.declared import Declared
+from discreet.ask.policy import Policy, declared_toml, toml
+from discreet.errors import InvalidParameter, one_line
+from discreet.formats import readable, shown, table_lines, with_interval
+from discreet.parameters import quote
+from discreet.release.profiles.octaves import (
+    ROW_LIMITS,
+    Limits,
+    bins_between,
+    ends,
+    limits_of,
+    octave_edges,
+    other_side,
+    rounded_bounds,
+    span,
+)
+from discreet.release.statistics.spread import combined_radius, half_width
+
+_LEVEL = Fraction(19, 20)
+_UNKNOWN = "too few to say: ask at a larger epsilon"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share of the units, and how far it is from the exact one at most, at 95 %."""
+
+    value: float
+    within: float
+
+    @property
+    def text(self) -> str:
+        """In percent; what the noise alone could be was not seen."""
+        if self.value <= self.within:
+            return "none seen"
+        value, within = 100 * self.value, 100 * self.within
+        if within < 0.001:  # of a large ε
+            return f"{readable(value, 3)} %"
+        return f"{with_interval(value, value - within, value + within)} %"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    name: str
+    counts: tuple[int, ...]
+    """The noisy number of units in each bin."""
+    scale: Fraction
+    """Of the noise on each of them."""
+    epsilon: Fraction
+    """Its part of the cost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ColumnProfile(_Counted):
+    """The octaves of a column."""
+
+    whole: bool
+    units: int | None
+    """How many units there are, where that is public."""
+
+    @property
+    def edges(self) -> tuple[Fraction, ...]:
+        """The edges of the bins; those that are missing have one bin more, the last."""
+        return octave_edges(self.whole)
+
+    @property
+    def _limits(self) -> Limits:
+        return limits_of(self.scale, len(self.counts))
+
+    @property
+    def between(self) -> tuple[float, float] | None:
+        """The powers of two, or 0, between which the values lie; None where too little is known."""
+        return _plain_pair(self._ends)
+
+    @property
+    def _ends(self) -> tuple[Fraction, Fraction] | None:
+        return ends(self.counts, self.whole, self._limits)
+
+    @property
+    def exact_bounds(self) -> tuple[Fraction, Fraction] | None:
+        """The bounds as fractions."""
+        values = self._ends
+        return None if values is None else rounded_bounds(*values)
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Bounds to propose; None where too little is known, or where there is nothing but zeros."""
+        return _plain_pair(self.exact_bounds)
+
+    @property
+    def missing(self) -> Share | None:
+        """The share of units whose value is missing; None where too little is known."""
+        return self._share([len(self.counts) - 1])
+
+    @property
+    def zero(self) -> Share | None:
+        """The share of those whose value is 0."""
+        return self._share([self.edges.index(Fraction(0))])
+
+    @property
+    def negative(self) -> Share | None:
+        """The share of those whose value is negative, and in an octave of which something can be said."""
+        values = self._ends
+        if values is None:
+            return None
+        lower, upper = values
+        low, high = (lower, min(upper, Fraction(0))) if lower < 0 else other_side(lower, upper)
+        return self._share(bins_between(self.whole, low, high))
+
+    @property
+    def beyond(self) -> Share | None:
+        """The share of those whose value is larger in size than the last power of two, or infinite."""
+        return self._share([0, len(self.counts) - 2])
+
+    def _share(self, bins: Collection[int]) -> Share | None:
+        """The share of the units in these bins; where their number is private, of those in all bins that are full."""
+        values = self._ends
+        total, doubt = self.units, 0.0
+        if total is None:
+            if values is None:
+                return None
+            last = len(self.counts) - 1
+            counted = {*bins_between(self.whole, *values), self.edges.index(Fraction(0)), 0, last - 1, last}
+            total, doubt = self._sum(counted)
+        count, within = self._sum(bins)
+        if total <= doubt:
+            return None
+        value = min(max(0.0, count / total), 1.0)
+        return Share(value, (within + value * doubt) / (total - doubt))
+
+    def _sum(self, bins: Collection[int]) -> tuple[int, float]:
+        """How many units are in some bins, and within which error."""
+        if len(bins) == 1:
+            reach = float(half_width(self.scale, _LEVEL))
+        else:  # a sum of discrete draws lies on integers
+            reach = float(self.scale) * _reach(len(bins) or 1) + 1
+        return sum(self.counts[index] for index in bins), reach if bins else 0.0
+
+    @property
+    def cells(self) -> list[str]:
+        """Missing, zero, negative and where the values lie, as text."""
+        shares = ["unknown" if share is None else share.text for share in (self.missing, self.zero, self.negative)]
+        beyond, values = self.beyond, self._ends
+        where = (
+            _UNKNOWN
+            if values is None
+            else "nothing but 0"
+            if values[0] == values[1]
+            else " and ".join(map(_said, values))
+        )
+        if beyond is not None and max(self.counts[0], self.counts[-2]) >= self._limits.core:
+            where += f"; {beyond.text} beyond {_said(self.edges[-2])}"
+        return [*shares, where]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that is told, in JSON's types."""
+        shares = {name: getattr(self, name) for name in ("missing", "zero", "negative", "beyond")}
+        errors = {
+            name: None if share is None else {"share": share.value, "within": share.within}
+            for name, share in shares.items()
+        }
+        return {
+            "bounds": _listed(self.bounds),
+            "between": _listed(self.between),
+            **errors,
+            "epsilon": str(self.epsilon),
+        }
+
+    def __repr__(self) -> str:
+        missing, zero, negative, where = self.cells
+        text = f"between {where} · missing {missing} · zero {zero} · negative {negative}"
+        return one_line(f"ColumnProfile({text} · bounds {self.bounds} · ε {shown(self.epsilon)})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class UnitProfile(_Counted):
+    """How many rows units have."""
+
+    @property
+    def max_rows(self) -> int | None:
+        """A limit that few units exceed; None where too little is known."""
+        bins = span(self.counts[:-1], limits_of(self.scale, len(self.counts)))
+        return None if bins is None else ROW_LIMITS[bins[1]]
+
+    def __repr__(self) -> str:
+        return f"UnitProfile(max_rows {self.max_rows} · ε {shown(self.epsilon)})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Profile:
+    """What is told of some columns, and of how many rows units have, if that was asked."""
+
+    columns: Mapping[str, ColumnProfile]
+    unit: UnitProfile | None
+    epsilon: Fraction
+    """What it cost, exactly."""
+    remaining: Fraction
+    """What was left of the study's ε then."""
+    entry: str
+    """The request id under which it is in the ledger."""
+    policy: Policy
+
+    def __getitem__(self, column: str) -> ColumnProfile:
+        """The profile of a column."""
+        if column not in self.columns:
+            raise InvalidParameter(f"the profile is of {', '.join(self.columns)}, got {quote(column)}")
+        return self.columns[column]
+
+    @property
+    def proposals(self) -> dict[str, tuple[Fraction, Fraction]]:
+        """Bounds for each column of which enough is known; what missing values count as lies inside."""
+        proposals = {}
+        for name, column in self.columns.items():
+            bounds, missing = column.exact_bounds, self.policy.columns[name].missing
+            if bounds is not None:
+                inside = [*bounds, missing] if isinstance(missing, Fraction) else bounds
+                proposals[name] = min(inside), max(inside)
+        return proposals
+
+    @property
+    def lines(self) -> dict[str, str]:
+        """The lines of the policy that are proposed."""
+        columns, proposals = self.policy.columns, self.proposals
+        lines = {name: _line(name, columns[name], bounds) for name, bounds in proposals.items()}
+        if self.unit is not None and self.unit.max_rows is not None:
+            lines[self.unit.name] = f"max_rows = {self.unit.max_rows}"
+        return lines
+
+    @property
+    def table(self) -> list[list[str]]:
+        """What is told of each column, as text, below its headings."""
+        lines = self.lines
+        rows = [[name, *column.cells, lines.get(name, "")] for name, column in self.columns.items()]
+        if self.unit is not None:
+            most = self.unit.max_rows
+            where = _UNKNOWN if most is None else f"1 and {most:,} rows"
+            rows.append([self.unit.name, "", "", "", where, lines.get(self.unit.name, "")])
+        return [["column", "missing", "zero", "negative", "between", "proposal for study.toml"], *rows]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that is told, in JSON's types."""
+        lines = self.lines
+        columns = {name: {**column.to_dict(), "proposal": lines.get(name)} for name, column in self.columns.items()}
+        unit = None if self.unit is None else {"column": self.unit.name, "max_rows": self.unit.max_rows}
+        return {"columns": columns, "unit": unit, "epsilon": str(self.epsilon), "left": str(self.remaining)}
+
+    def __repr__(self) -> str:
+        headings, *rows = self.table
+        return "\n".join(
+            [
+                f"ε {shown(self.epsilon)} for {'1 column' if len(rows) == 1 else f'{len(rows)} columns'}",
+                *table_lines(headings, rows),
+            ]
+        )
+
+
+@lru_cache(maxsize=512)
+def _reach(draws: int) -> float:
+    """How far the sum of so many draws of scale 1 is from 0 at most, at 95 %."""
+    return float(combined_radius(np.ones((1, 1)), float(_LEVEL), np.array([float(draws)]))[0])
+
+
+def _line(name: str, declared: Declared, bounds: tuple[Fraction, Fraction]) -> str:
+    """A column as the policy would declare it."""
+    key = name if name.replace("_", "a").replace("-", "a").isalnum() and name.isascii() else toml(name)
+    return f"{key} = {declared_toml(declared, bounds=bounds)}"
+
+
+def _plain_pair(pair: tuple[Fraction, Fraction] | None) -> tuple[float, float] | None:
+    return None if pair is None else (_plain(pair[0]), _plain(pair[1]))
+
+
+def _plain(number: Fraction) -> float:
+    """An integer, or a float, which a power of two is exactly."""
+    return int(number) if number.denominator == 1 else float(number)
+
+
+def _said(number: Fraction) -> str:
+    return f"{int(number):,}" if number.denominator == 1 else readable(float(number), 4)
+
+
+def _listed(pair: tuple[float, float] | None) -> list[float] | None:
+    return None if pair is None else list(pair)

@@ -1,0 +1,75 @@
+"""Group columns of a report that belong to each other, as counties to states and states to countries: one axis.
+
+A parent follows from its children, whatever a row's own cell of it holds (`ask.expression.Children`). So its table is
+the sum of theirs, and both are levels of the axis of the finest column that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from discreet.ask.expression import Children, Column, Expression
+from discreet.ask.kinds import refused
+from discreet.ask.normal import text
+from discreet.ask.query import Group
+from discreet.release.reports.axes import Axis
+
+
+class Hierarchies:
+    """The group columns of all tables, with what belongs to what."""
+
+    def __init__(self, groups: Iterable[Group]) -> None:
+        self._asked = {group.of: group for group in groups if group.edges is None}
+        self._above: dict[Expression, list[Group]] = {}
+        depths: dict[Expression, int] = {}
+        for of, group in self._asked.items():
+            descendants = [step.of for step in _steps(of)]
+            asked = [at for at, one in enumerate(descendants) if one in self._asked]
+            if asked:
+                depths[of] = asked[-1]
+                self._above.setdefault(descendants[asked[-1]], []).append(group)
+        for groups_above in self._above.values():
+            groups_above.sort(key=lambda group: -depths[group.of])
+        self._below = {group.of: self._asked[of] for of, above in self._above.items() for group in above}
+
+    def below(self, group: Group) -> Group | None:
+        """The finest column whose keys belong to those of a group column; None if it is that itself."""
+        return self._below.get(group.of) if group.edges is None else None
+
+    def above(self, group: Group) -> list[Group]:
+        """The columns that the keys of a finest one belong to, the coarsest first."""
+        return self._above.get(group.of, []) if group.edges is None else []
+
+    def axis(self, group: Group) -> Axis:
+        """The axis of a finest column, with a level for each of those above it."""
+        chain = [*self.above(group), group]
+        parents = [_places(child, parent) for parent, child in pairwise(chain)]
+        return Axis((1, *(len(one.keys) + 1 for one in chain)), tuple(parents))
+
+
+def _steps(of: Expression) -> Iterator[Children]:
+    """From a column down to the last that it follows from."""
+    while isinstance(of, Column) and of.children is not None:
+        yield of.children
+        of = of.children.of
+
+
+def _places(child: Group, parent: Group) -> tuple[int, ...]:
+    """For each key of a column, and for what is none of them, the place among the keys of one that it belongs to."""
+    keys, places = parent.keys, range(len(parent.keys))
+    for step in _steps(parent.of):
+        indices = step.parents.places(keys)
+        if indices is None or len(set(indices)) < len(keys):
+            raise refused(
+                f"the keys of {_name(parent.of)} must be those that the file of keys of {_name(step.of)} names as "
+                "parents, so that tables of both agree; correct the policy"
+            )
+        places, keys = [places[index] for index in indices], step.keys  # type: ignore[assignment]
+        if step.of == child.of:
+            break
+    return (*places, len(parent.keys))
+
+
+def _name(of: Expression) -> str:
+    return of.name if isinstance(of, Column) else text(of)

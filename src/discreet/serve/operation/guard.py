@@ -1,0 +1,119 @@
+"""What stands around the application: who it is for, headers on every response, the log, and no exception out of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AsyncExitStack
+
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Message, Receive, Scope, Send
+
+from discreet.serve.address import host_name
+from discreet.serve.operation.log import tell, tell_operator
+from discreet.serve.operation.metrics import METRICS
+from discreet.serve.refusals import FAILURE, Refusal
+from discreet.serve.schema import json_bytes
+
+_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; trusted-types; require-trusted-types-for 'script'"
+)
+"""What the page may load: its own files, and nothing that is written inside it; no text becomes markup."""
+
+HEADERS = [
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", _POLICY),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+]
+"""On every response."""
+
+_EXTRA = {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "1"}}
+_SINGLE = (b"authorization", b"content-length", b"content-type")
+"""Headers of which two would be read differently by a proxy in front."""
+_CLOSE = (b"connection", b"close")
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT")
+"""What the log names: a client may send any other word, a token among them."""
+
+
+class Guarded:
+    """The application, guarded; `stop` ends the statements that it runs."""
+
+    def __init__(self, app: Starlette, hosts: Collection[str], stop: Callable[[], None]) -> None:
+        self._app, self._hosts, self.stop = app, hosts, stop
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        refusal = _misdirection(scope, self._hosts)
+        headers = dict(scope["headers"])
+        has_body = b"transfer-encoding" in headers or headers.get(b"content-length", b"").strip(b"0 ")
+        status, unread = 0, refusal is not None or bool(has_body)
+
+        async def hear() -> Message:
+            nonlocal unread
+            message = await receive()
+            unread = message.get("more_body", False)
+            return message
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                closing = [_CLOSE] if unread else []  # what is still to come of a body is not waited for
+                message = {**message, "headers": [*message["headers"], *HEADERS, *closing]}
+            await send(message)
+
+        route = self._route(scope)
+        METRICS.add("discreet_requests_in_progress")
+        try:
+            async with AsyncExitStack() as scope["discreet.exit"]:
+                await (self._app if refusal is None else refusal_response(refusal))(scope, hear, answer)
+        except (Exception, asyncio.CancelledError) as error:  # cancelled: the server ends, and this did not in time
+            tell_operator(error, route)
+            if not status:
+                await refusal_response(FAILURE)(scope, hear, answer)
+        finally:
+            METRICS.add("discreet_requests_in_progress", -1)
+        METRICS.add("discreet_requests_total", route=route, status=str(status))
+        name, method = scope.get("discreet.name", "-"), scope["method"] if scope["method"] in _METHODS else "-"
+        tell("request", f"{name} {method} {route!r} {status}", name=name, method=method, route=route, status=status)
+
+    def _route(self, scope: Scope) -> str:
+        """The route of a request, in which nothing is the client's own; "-" where there is none."""
+        for route in self._app.routes:
+            if route.matches(scope)[0] is not Match.NONE:
+                return str(getattr(route, "path", "-"))
+        return "-"
+
+
+def refusal_response(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(json_bytes(refusal.body), refusal.status, headers or _EXTRA.get(refusal.status), "application/json")
+
+
+def _misdirection(scope: Scope, hosts: Collection[str]) -> Refusal | None:
+    """The refusal of a request for another server, or of one that a proxy in front may read differently."""
+    names = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+    counts = Counter(name for name, _ in scope["headers"])
+    if scope["http_version"] not in ("1.0", "1.1") or not scope["path"].startswith("/"):
+        return Refusal(400, "A request has a path and is in HTTP/1.1.", "GET /openapi.json lists the paths.")
+    if len(names) != 1 or host_name(names[0]) not in hosts:
+        return Refusal(
+            421,
+            "The header Host names another server than this one.",
+            "Use the address that the custodian gave; the custodian allows a name with --allowed-host.",
+        )
+    if any(counts[name] > 1 for name in _SINGLE):
+        return Refusal(
+            400, "The headers Authorization, Content-Length and Content-Type may come once.", "Send each of them once."
+        )
+    if counts[b"transfer-encoding"]:
+        return Refusal(411, "A body must come with its length.", "Send Content-Length and no Transfer-Encoding.")
+    return None

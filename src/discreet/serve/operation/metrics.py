@@ -1,0 +1,185 @@
+"""What a running server counts, in the text format of Prometheus.
+
+    discreet_requests_total{route,status}      answers that were sent, refusals among them
+    discreet_closed_total{reason}              connections that the server ended: late, full, slow, no HTTP
+    discreet_requests_in_progress              requests that are worked on or being sent
+    discreet_ledger_seconds{operation}         a histogram: how long a spend and the record of an answer took
+    discreet_epsilon_total, _spent, _left      of each study, now
+    discreet_ledger_entries{study}             how long its chain is
+
+Names of people, questions and keys are no labels. How long a statement took is not told: that depends on the data. A
+spend comes before the first row is read, and the length of an answer is known before, too.
+"""
+
+from __future__ import annotations
+
+import stat
+import threading
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import InvalidParameter
+from discreet.records import software
+from discreet.release.study import Study
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""Seconds up to which a histogram counts: a spend waits for a disk, which takes milliseconds, or for its turn."""
+
+_HELP = {
+    "discreet_requests_total": ("counter", "Answers that were sent, by route and status."),
+    "discreet_closed_total": ("counter", "Connections that the server ended, by reason."),
+    "discreet_requests_in_progress": ("gauge", "Requests that are worked on or being sent."),
+    "discreet_ledger_seconds": ("histogram", "Seconds of a spend, and of the record of an answer."),
+    "discreet_epsilon_total": ("gauge", "All the epsilon that a study has."),
+    "discreet_epsilon_spent": ("gauge", "The epsilon that was spent of a study."),
+    "discreet_epsilon_left": ("gauge", "The epsilon that can still be spent of a study."),
+    "discreet_ledger_entries": ("gauge", "Entries in the chain of a study."),
+    "discreet_info": ("gauge", "What is running."),
+    "process_resident_memory_bytes": ("gauge", "Memory of the server's process."),
+}
+
+Labels = tuple[tuple[str, str], ...]
+
+
+class Metrics:
+    """Counts of this process; several threads may add to them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[tuple[str, Labels]] = Counter()
+        self._times: dict[str, list[float]] = {}
+        self._sums: Counter[str] = Counter()
+
+    def add(self, name: str, many: int = 1, **labels: str) -> None:
+        with self._lock:
+            self._counts[name, tuple(labels.items())] += many
+
+    @contextmanager
+    def timing(self, operation: str) -> Iterator[None]:
+        """Count how long this takes, as an operation of the ledger."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            took = time.perf_counter() - began
+            with self._lock:
+                buckets = self._times.setdefault(operation, [0] * (len(BUCKETS) + 1))
+                buckets[bisect_left(BUCKETS, took)] += 1
+                self._sums[operation] += took  # type: ignore[assignment]
+
+    def text(self, studies: Mapping[str, Study]) -> str:
+        """All metrics, with the budgets of these studies, as Prometheus reads them."""
+        with self._lock:
+            samples = [(name, labels, float(value)) for (name, labels), value in self._counts.items()]
+            for operation, buckets in self._times.items():
+                samples += _histogram(operation, buckets, self._sums[operation])
+        for name, study in studies.items():
+            samples += _budget(name, study)
+        samples += [("discreet_info", (("software", software()),), 1.0), *_memory()]
+        lines: list[str] = []
+        for family, (kind, words) in _HELP.items():
+            own = [sample for sample in samples if sample[0] in (family, *(f"{family}_{part}" for part in _PARTS))]
+            if own:
+                lines += [f"# HELP {family} {words}", f"# TYPE {family} {kind}"]
+                lines += [f"{name}{_labels(labels)} {_number(value)}" for name, labels, value in own]
+        return "\n".join(lines) + "\n"
+
+
+_PARTS = ("bucket", "sum", "count")
+METRICS = Metrics()
+"""Those of this process."""
+
+MONITOR = "discreet.monitor"
+"""The name under which whoever has the key of the metrics asks; nobody can be called so."""
+
+_SHORTEST = 32
+"""Characters of the key of the metrics."""
+
+
+def hashed(key: str) -> bytes:
+    return sha256(key.encode()).digest()
+
+
+def metrics_key(file: Path | None) -> bytes | None:
+    """The hash of the key in a file, which only its owner may read; it opens the metrics, and nothing else."""
+    if file is None:
+        return None
+    key = file.read_text("utf-8").strip()
+    if stat.S_IMODE(file.stat().st_mode) & 0o037:
+        raise InvalidParameter(f"only its owner and group may read the key of the metrics: chmod 640 {file.name}")
+    if len(key) < _SHORTEST or not key.isascii() or not key.isprintable() or " " in key:
+        raise InvalidParameter(
+            f"the key of the metrics must be one line of {_SHORTEST} or more random characters: "
+            f"openssl rand -hex 32 > {file.name}"
+        )
+    return hashed(key)
+
+
+class Timed:
+    """A ledger whose spends and records are counted by their time; all else is the ledger's own."""
+
+    def __init__(self, ledger: Any) -> None:
+        self._ledger = ledger
+
+    def spend(self, *given: Any, **options: Any) -> Any:
+        with METRICS.timing("spend"):
+            return self._ledger.spend(*given, **options)
+
+    def record(self, *given: Any, **options: Any) -> Any:
+        with METRICS.timing("record"):
+            return self._ledger.record(*given, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name)
+
+
+def _budget(name: str, study: Study) -> Iterator[tuple[str, Labels, float]]:
+    """What a study has, has spent and has left: one reading of the ledger, so that they agree."""
+    [head] = study.ledger.recent(study.name, last=1)
+    labels = (("study", name),)
+    amounts = {"total": head.total, "spent": head.spent, "left": head.total - head.spent}
+    yield from ((f"discreet_epsilon_{what}", labels, amount / 10**9) for what, amount in amounts.items())
+    yield "discreet_ledger_entries", labels, float(head.number)
+
+
+def _histogram(operation: str, buckets: list[float], total: float) -> Iterator[tuple[str, Labels, float]]:
+    name, labels, passed = "discreet_ledger_seconds", (("operation", operation),), 0.0
+    for end, many in zip([*map(str, BUCKETS), "+Inf"], buckets, strict=True):
+        passed += many
+        yield f"{name}_bucket", (*labels, ("le", end)), passed
+    yield f"{name}_sum", labels, total
+    yield f"{name}_count", labels, passed
+
+
+def _memory() -> list[tuple[str, Labels, float]]:
+    """The memory of this process, where Linux tells it."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return []
+    import resource
+
+    return [("process_resident_memory_bytes", (), float(pages * resource.getpagesize()))]
+
+
+def _labels(labels: Labels) -> str:
+    r"""Labels in braces, as Prometheus escapes them.
+
+    >>> print(_labels((("study", 'a"b\n'),)))
+    {study="a\"b\n"}
+    """
+    escaped = {"\\": r"\\", '"': r"\"", "\n": r"\n"}
+    pairs = (f'{name}="{"".join(escaped.get(letter, letter) for letter in value)}"' for name, value in labels)
+    return f"{{{','.join(pairs)}}}" if labels else ""
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value.is_integer() else repr(value)

@@ -1,0 +1,371 @@
+"""The card of a study or a release: what is claimed, in the words in which such claims are compared.
+
+    dp_flavor · privacy_loss · model · accounting · implementation
+
+These are the sections and the names of OpenDP's registry of deployments [OPD25], which ask for what NIST SP 800-226
+[NIST25] says a claim needs: unit, neighbours, ε and δ, what is public, mechanisms, how they deal with floats, time and
+randomness, composition, and post-processing. A registry's `product` (whose data, what for) is the custodian's to write.
+
+Every figure is that of the policy, the ledger, the plan or its certificate. There is no row count, no hash of the data
+and no path in it: a card is made to be published.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from discreet.ask.declared import Declared, day
+from discreet.ask.normal import decimal
+from discreet.ask.policy import Policy
+from discreet.ask.statistics import STATISTICS
+from discreet.errors import InvalidParameter
+from discreet.files.answer_file import AnswerFile
+from discreet.files.writer import NOTHING, Kept, write
+from discreet.ledger.chain import Entry, in_epsilon
+from discreet.parameters import quote
+from discreet.records import software
+from discreet.release.answer import Answer
+from discreet.release.plan import Plan
+from discreet.release.reports.plan import ReportPlan
+from discreet.release.reports.report import Report
+from discreet.release.statistics.counts import KnownCount
+from discreet.release.statistics.ranks import ExtremeDesign, QuantileDesign
+from discreet.release.study import Study
+
+LAPLACE, CHOICE, PUBLIC = "discrete Laplace noise", "permute-and-flip", "none: the number is public"
+DISCOVERY = "optimal partition selection"
+
+_FORMAT = 1
+_ENDINGS = (".json", ".yaml", ".html")
+_PROOF = Fraction(1)
+"""The ε at which a statistic is certified for the card of a study."""
+
+_HANDLING = {
+    "pre_processing": (
+        "Bounds, keys and limits are declared, never taken from the data. A value outside its bounds counts as the "
+        "nearer bound, a missing one is dropped or replaced as declared, and rows of a unit beyond its limits are left "
+        "out."
+    ),
+    "accuracy": (
+        "Every released number has an interval. It covers the noise that was added, not the choice of people nor "
+        "values that were clamped."
+    ),
+    "floating_point": (
+        "No float lies between a row and its noise: values become integers on a public grid, row by row, sums are "
+        "exact, and noise is an exact draw of integers. Only the finished integer becomes a decimal."
+    ),
+    "timing": (
+        "Time is reduced, not eliminated: it is outside the promise. A server lets answers leave on multiples of a "
+        "quantum."
+    ),
+    "randomness": "AES-256-CTR, keyed by the operating system; no seed can be given, and a failing source stops all.",
+}
+_POST_PROCESSING = (
+    "Estimates, intervals, orders, HAVING and LIMIT are functions of noisy integers alone, and cost nothing."
+)
+
+_SECTIONS = ("dp_flavor", "privacy_loss", "model", "accounting", "implementation")
+
+Section: TypeAlias = tuple[str, list[tuple[str, str]]]
+"""A heading, and its lines: what it is about, and what is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What is claimed of a study or a release, as JSON, YAML or a page."""
+
+    content: dict[str, Any]
+    kept: Kept = NOTHING
+
+    def to_json(self) -> str:
+        """The card as JSON."""
+        return json.dumps(self.content, ensure_ascii=False, indent=1) + "\n"
+
+    def to_yaml(self) -> str:
+        """The card as YAML, for a registry."""
+        return "\n".join(_yaml(self.content)) + "\n"
+
+    def to_html(self) -> str:
+        """The card as a page to publish."""
+        from discreet.show.html import table
+        from discreet.show.report import classes, page
+
+        parts = [
+            f"<h2>{heading}</h2><div class='wide'>"
+            f"{table(['', ''], [list(row) for row in rows], texts=(0, 1), most=None, attributes=classes)}</div>"
+            for heading, rows in self.sections
+        ]
+        return page(f"Privacy card of {self.content['study']}", "".join(parts))
+
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> Path:
+        """Write the card as a new .json, .yaml or .html, and give its place."""
+        ending = Path(path).suffix
+        if ending not in _ENDINGS:
+            raise InvalidParameter(f"a card ends in {', '.join(_ENDINGS)}, got {quote(Path(path).name)}")
+        made = {".json": self.to_json, ".yaml": self.to_yaml, ".html": self.to_html}
+        return write(path, made[ending](), force=force, kept=self.kept)
+
+    @property
+    def sections(self) -> list[Section]:
+        """What a reader sees: headings with lines."""
+        flavor, loss, model, account, made = (self.content[name] for name in _SECTIONS)
+        parameters = loss["privacy_parameters"]
+        return [
+            (
+                "What is promised",
+                [
+                    ("unit", loss["privacy_unit_description"]),
+                    ("neighbors", f"{loss['neighbors']}: {loss['neighbors_description']}"),
+                    ("ε", parameters["epsilon"]),
+                    ("δ", parameters["delta"]),
+                    ("in the sense of", f"{flavor['name']}, {flavor['output_measure']}"),
+                    ("trusted", f"{model['trusted']} ({model['model_name'].lower()} model)"),
+                ],
+            ),
+            (
+                "What is public",
+                [
+                    *(("", fact) for fact in flavor["unprotected_quantities"]),
+                    *((name, _facts_text(facts)) for name, facts in flavor["columns"].items()),
+                ],
+            ),
+            (
+                "What was spent",
+                [
+                    ("ε", f"{account['spent']} of {account['total']}, {account['left']} left"),
+                    ("entries", f"{account['at_entry']:,}"),
+                    *(("beside", f"{name}, over the same data: what both spend adds up") for name in _beside(account)),
+                    ("composition", account["composition"]),
+                    ("post-processing", account["post_processing"]),
+                ],
+            ),
+            ("How it is done", [*_mechanism_rows(made), *((name.replace("_", " "), made[name]) for name in _HANDLING)]),
+            ("Made by", [("", self.content["software"])]),
+        ]
+
+    def __repr__(self) -> str:
+        loss = self.content["privacy_loss"]
+        parameters = ", ".join(f"{name} {value}" for name, value in loss["privacy_parameters"].items())
+        return f"Card({self.content['study']}: {parameters} · unit {loss['privacy_unit']})"
+
+
+def of(value: object) -> Card:
+    """The card of a study, or of an answer or report."""
+    match value:
+        case Study():
+            parameters = {"epsilon": decimal(value.ledger.total(value.name)), "delta": _delta(value)}
+            head = value.ledger.recent(value.name, last=1)[-1]
+            return _card(value, parameters, head, mechanisms=_mechanisms_of_study(value), proofs_cover=_covers())
+        case Answer(plan=Plan() | ReportPlan() as plan) | AnswerFile(plan=plan) | Report(plan=plan):
+            entry = plan.study.ledger.entry(value.entry, study=plan.study.name)
+            head = entry or plan.study.ledger.recent(plan.study.name, last=1)[-1]
+            found = value.record.get("discovered")
+            parameters = {"epsilon": decimal(value.epsilon), "delta": "0" if found is None else found["delta"]}
+            return _card(plan.study, parameters, head, mechanisms=_mechanisms(plan))
+    raise InvalidParameter("a card is made of a study, or of an answer or report of a study of one's own")
+
+
+def _card(study: Study, parameters: dict[str, str], head: Entry, **implementation: Any) -> Card:
+    policy = study.policy
+    pure = Fraction(parameters["delta"]) == 0
+    replaced = policy.neighbors == "change-one"
+    content = {
+        "discreet card": _FORMAT,
+        "software": software(),
+        "study": study.name,
+        "dp_flavor": {
+            "name": "Pure DP" if pure else "Approximate DP",
+            "input_metric": f"{policy.neighbors}, in units",
+            "bound_on_input_distance": 1,
+            "output_measure": "max divergence" if pure else "smoothed max divergence",
+            "bound_on_output_distance": parameters["epsilon"],
+            "unprotected_quantities": _public(study),
+            "columns": {name: _declared(declared) for name, declared in policy.columns.items()},
+        },
+        "privacy_loss": {
+            "privacy_unit": policy.unit,
+            "privacy_unit_description": _unit(policy),
+            "neighbors": policy.neighbors,
+            "neighbors_description": "one unit is replaced by any other" if replaced else "one unit comes or goes",
+            "privacy_parameters": parameters,
+        },
+        "model": {"model_name": "Central", "trusted": "the custodian, who holds the data, the ledger and its anchor"},
+        "accounting": {
+            "composition": "Every ε is charged on disk before a row is read. Sums of ε never pass the total.",
+            "total": decimal(in_epsilon(head.total)),
+            "spent": decimal(in_epsilon(head.spent)),
+            "left": decimal(in_epsilon(head.total - head.spent)),
+            "at_entry": head.number,
+            **({"beside": list(study.siblings)} if study.siblings else {}),
+            "post_processing": _POST_PROCESSING,
+        },
+        "implementation": {**implementation, **_HANDLING},
+    }
+    return Card(content, study.kept)
+
+
+def _public(study: Study) -> list[str]:
+    facts = [
+        "names, bounds, keys and bins of the declared columns",
+        "every question that was released, its ε, and what is left of the total",
+    ]
+    if study.policy.neighbors == "change-one" and study.engine.public_size:
+        facts.append("the number of units")
+    return facts
+
+
+def _unit(policy: Policy) -> str:
+    if policy.unit_column is None:
+        return "Each row is a unit."
+    groups = f" in at most {policy.max_groups:,} groups" if policy.max_groups else ""
+    return f"All rows of one {policy.unit}, of which at most {policy.max_rows:,} count{groups}."
+
+
+def _declared(declared: Declared) -> dict[str, Any]:
+    """What a policy says of a column; of keys only how many there are."""
+    facts: dict[str, Any] = {}
+    if declared.bounds is not None:
+        facts["bounds"] = [day(end) if isinstance(end, datetime) else decimal(Fraction(end)) for end in declared.bounds]
+    if declared.keys is not None:
+        facts["keys"] = len(declared.keys)
+    if declared.discover:
+        facts["keys_from"] = "a discovery"
+    if declared.bins is not None:
+        facts["bins"] = [decimal(edge) for edge in declared.bins]
+    return facts
+
+
+def _delta(study: Study) -> str:
+    """δ of the study: that of its discovery, made or to be made."""
+    delta = study.policy.delta if study.discovered is None else study.discovered.delta
+    return "0" if delta is None else str(delta)
+
+
+def _mechanisms(plan: Plan | ReportPlan) -> list[dict[str, Any]]:
+    """What adds noise in a release, and with which part of ε."""
+    if isinstance(plan, ReportPlan):
+        tables = [table.name for table in plan.layout.tables]
+        return [{"name": LAPLACE, "statistics": tables, "epsilon": decimal(plan.epsilon), "sets": len(plan.measured)}]
+    titles = plan.titles()
+    return [
+        {
+            "name": _mechanism(share.design),
+            "statistics": [titles[name] for name in share.design.names],
+            "epsilon": decimal(share.epsilon),
+        }
+        for share in plan.shares
+    ]
+
+
+def _mechanism(design: object) -> str:
+    match design:
+        case KnownCount():
+            return PUBLIC
+        case QuantileDesign() | ExtremeDesign():
+            return CHOICE
+    return LAPLACE
+
+
+def _mechanisms_of_study(study: Study) -> list[dict[str, Any]]:
+    """Each statistic that the study answers, with the loss that is proved for it; nothing is read or spent."""
+    numbers = [name for name, declared in study.policy.columns.items() if declared.bounds and not _is_date(declared)]
+    subjects = {None: "", "number": _quoted(numbers[0]) if numbers else None}
+    rows: list[dict[str, Any]] = []
+    for row in STATISTICS.values():
+        column = subjects.get(row.menu.of) if row.menu is not None else None
+        if column is None or row.menu is None:
+            continue
+        form = row.form.format(column=column, share="0.9")
+        question = f"SELECT {form} FROM {_quoted(study.policy.table)}"  # noqa: S608 - read by our own parser
+        plan = study.sql(question, epsilon=_PROOF)
+        proof = proved(plan)
+        proof.pop("covers", None)
+        rows.append({"statistic": row.menu.name, "name": _mechanism(plan.shares[0].design), **proof})
+    if any(declared.discover for declared in study.policy.columns.values()) or study.discovered is not None:
+        rows.append({"statistic": "keys", "name": DISCOVERY, "delta": _delta(study)})
+    return rows
+
+
+def proved(plan: Plan | ReportPlan) -> dict[str, Any]:
+    """What is proved of the loss of a release, from the code that draws; empty where all of it is public."""
+    from discreet.verify.certificate import COVERS, certify
+
+    if isinstance(plan, Plan) and not plan.cost:
+        return {}
+    certificate = certify(plan)
+    if not certificate.holds:
+        raise InvalidParameter("the noise of this release is not proved to be enough: see discreet verify")
+    return {"epsilon": decimal(certificate.epsilon), "proved_loss": str(certificate.loss), "covers": COVERS}
+
+
+def _covers() -> str:
+    from discreet.verify.certificate import COVERS
+
+    return COVERS
+
+
+def _is_date(declared: Declared) -> bool:
+    return declared.bounds is not None and isinstance(declared.bounds[0], datetime)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _yaml(value: Any, depth: int = 0) -> Iterator[str]:
+    """Lines of YAML: blocks of names and of items, and scalars as JSON writes them, which YAML reads alike."""
+    indent = "  " * depth
+    for name, item in value.items() if isinstance(value, dict) else ((None, item) for item in value):
+        plain = name is not None and re.fullmatch("[a-z_]{4,}", name) and name not in ("null", "true", "false")
+        head = indent + ("-" if name is None else f"{name if plain else _scalar(name)}:")
+        if isinstance(item, dict | list) and item:
+            yield head
+            yield from _yaml(item, depth + 1)
+        else:
+            yield f"{head} {_scalar(item)}"
+
+
+def _scalar(value: Any) -> str:
+    """A value as JSON, with signs for what JSON allows in a text and YAML takes for a line end, or refuses."""
+    text = json.dumps(value, ensure_ascii=False)
+    return re.sub("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", lambda letter: f"\\u{ord(letter[0]):04x}", text)
+
+
+def _mechanism_rows(made: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Mechanisms for a reader, with the loss that is proved."""
+    for row in made["mechanisms"]:
+        name = row["statistic"] if "statistic" in row else ", ".join(row["statistics"])
+        cost = f", ε {row['epsilon']}" if "epsilon" in row else f", δ {row['delta']}" if "delta" in row else ""
+        yield name, f"{row['name']}{cost}{_proof_text(row)}"
+    if "proofs_cover" in made:
+        yield "proofs cover", made["proofs_cover"]
+
+
+def _proof_text(proof: dict[str, Any]) -> str:
+    if "proved_loss" not in proof:
+        return ""
+    slack = Fraction(proof["epsilon"]) - Fraction(proof["proved_loss"])
+    return f"; proved: a loss of at most ε{'' if slack == 0 else f' − {float(slack):.1g}'}"
+
+
+def _facts_text(facts: dict[str, Any]) -> str:
+    texts: dict[str, Callable[[Any], str]] = {
+        "bounds": lambda ends: f"between {ends[0]} and {ends[1]}",
+        "keys": lambda many: f"{many:,} keys",
+        "keys_from": lambda source: f"keys from {source}",
+        "bins": lambda edges: f"bins at {', '.join(edges)}",
+    }
+    return ", ".join(texts[name](value) for name, value in facts.items()) or "declared"
+
+
+def _beside(account: dict[str, Any]) -> list[str]:
+    names: list[str] = account.get("beside", [])
+    return names

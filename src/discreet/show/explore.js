@@ -1,0 +1,170 @@
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+const SVG = "http://www.w3.org/2000/svg";
+const M = { left: 52, right: 14, top: 28, bottom: 40 };
+const sliders = { epsilon: byId("epsilon"), delta: byId("delta"), people: byId("people") };
+
+/** A number in three digits, without an exponent. */
+function short(value) {
+  if (value === 0) return "0";
+  const size = Math.floor(Math.log10(Math.abs(value)));
+  return size >= 2 ? Math.round(value).toLocaleString("en") : value.toFixed(Math.min(12, 2 - size));
+}
+const percent = (share) => `${(100 * share).toFixed(1)} %`;
+
+function element(parent, name, attributes, text) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  parent.append(made);
+  return made;
+}
+
+/** An empty chart with axes; it gives the functions from data to pixels. */
+function axes(id, { x, y, xTicks, yTicks, xTitle, yTitle, logX = false, logY = false }) {
+  const svg = byId(id);
+  svg.replaceChildren();
+  const width = svg.clientWidth, height = svg.clientHeight;
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  const along = (log, [first, last], from, to) => {
+    const f = log ? Math.log : Number;
+    return (value) => from + ((f(value) - f(first)) / (f(last) - f(first))) * (to - from);
+  };
+  const X = along(logX, x, M.left, width - M.right), Y = along(logY, y, height - M.bottom, M.top);
+  for (const [value, name] of yTicks) {
+    element(svg, "line", { class: "grid", x1: M.left, x2: width - M.right, y1: Y(value), y2: Y(value) });
+    element(svg, "text", { x: M.left - 8, y: Y(value) + 4, "text-anchor": "end" }, name);
+  }
+  const room = Math.ceil((xTicks.length * 46) / (width - M.left - M.right));
+  xTicks.filter((_, index) => index % room === 0).forEach(([value, name]) => {
+    element(svg, "line", { class: "axis", x1: X(value), x2: X(value), y1: height - M.bottom, y2: height - M.bottom + 5 });
+    element(svg, "text", { x: X(value), y: height - M.bottom + 18, "text-anchor": "middle" }, name.replace("-", "−"));
+  });
+  element(svg, "line", { class: "axis", x1: M.left, x2: width - M.right, y1: height - M.bottom, y2: height - M.bottom });
+  element(svg, "text", { x: (M.left + width - M.right) / 2, y: height - 6, "text-anchor": "middle" }, xTitle);
+  element(svg, "text", { x: 0, y: 12 }, yTitle);
+  return { svg, X, Y, width, height };
+}
+
+function line(chart, points, look) {
+  const path = points.map(([x, y], index) => `${index ? "L" : "M"}${chart.X(x).toFixed(2)} ${chart.Y(y).toFixed(2)}`).join("");
+  element(chart.svg, "path", { class: look, d: path });
+}
+
+const dot = (chart, x, y, look, r = 6) => element(chart.svg, "circle", { class: look, cx: chart.X(x), cy: chart.Y(y), r });
+
+function square(chart, x, y, look) {
+  element(chart.svg, "rect", { class: look, x: chart.X(x) - 3.5, y: chart.Y(y) - 3.5, width: 7, height: 7 });
+}
+
+/** Round steps up to a largest value. */
+function steps(largest) {
+  const size = 10 ** Math.floor(Math.log10(largest / 2));
+  const step = [1, 2, 5, 10].map((factor) => factor * size).find((width) => largest / width <= 5);
+  return Array.from({ length: Math.floor(largest / step) + 1 }, (_, index) => [index * step, String(Number(short(index * step)))]);
+}
+
+function powers(first, last) {
+  const ticks = [];
+  for (let power = Math.ceil(Math.log10(first) - 1e-9); power <= Math.log10(last) + 1e-9; power += 1) ticks.push(power);
+  const every = Math.ceil(ticks.length / 6);
+  return ticks.filter((_, index) => index % every === 0).map((power) => {
+    const value = 10 ** power, raised = [..."⁰¹²³⁴⁵⁶⁷⁸⁹"][Math.abs(power)];
+    return [value, power >= 6 ? `${value / 1e6}M` : power >= 3 ? `${value / 1e3}k` : power >= 0 ? `${value}` : power > -3 ? value.toFixed(-power) : `10⁻${raised}`];
+  });
+}
+
+function describe(id, text) {
+  byId(`said-${id}`).textContent = text;
+  byId(id).setAttribute("aria-label", text);
+}
+
+function drawLaw(now) {
+  const { law, delta, epsilon } = now, [first, last] = data.window;
+  const outputs = Array.from({ length: last - first + 1 }, (_, index) => first + index);
+  const before = (y) => law.chances[Math.abs(y)], after = (y) => law.chances[Math.abs(y - delta)];
+  const ratio = (y) => law.ratios[Math.abs(y - delta) - Math.abs(y) + delta];
+  const xTicks = outputs.filter((y) => y % 5 === 0).map((y) => [y, String(y)]);
+  const span = { x: [first - 0.5, last + 0.5], xTicks, xTitle: "published number" };
+  const top = law.chances[0] * 1.08;
+  const curves = axes("curves", { ...span, y: [0, top], yTicks: steps(top), yTitle: "chance" });
+  line(curves, outputs.map((y) => [y, before(y)]), "blue thin");
+  line(curves, outputs.map((y) => [y, after(y)]), "vermilion thin");
+  outputs.forEach((y) => { dot(curves, y, before(y), "blue", 3.5); square(curves, y, after(y), "vermilion"); });
+  describe("curves", `At ε = ${epsilon.text} and Δ = ${delta} the noise has the scale Δ/ε = ${law.scale}. Another record slides the curve by ${delta}. The chance of the exact number itself is ${percent(law.chances[0])}.`);
+  const high = law.ratios.at(-1), low = law.ratios[0], far = high ** 1.5;
+  const ratios = axes("ratio", { ...span, y: [1 / far, far], logY: true, yTitle: "ratio", yTicks: [[high, short(high)], [1, "1"], [low, short(low)]] });
+  for (const limit of [high, low]) element(ratios.svg, "line", { class: "limit", x1: M.left, x2: ratios.width - M.right, y1: ratios.Y(limit), y2: ratios.Y(limit) });
+  line(ratios, outputs.map((y) => [y, ratio(y)]), "green thin");
+  outputs.forEach((y) => dot(ratios, y, ratio(y), "green", 3));
+  element(ratios.svg, "text", { x: ratios.width - M.right - 4, y: ratios.Y(high) - 6, "text-anchor": "end" }, `e^ε = ${short(high)}`);
+  element(ratios.svg, "text", { x: M.left + 4, y: ratios.Y(low) - 6 }, `e^−ε = ${short(low)}`);
+  describe("ratio", `No published number is more than e^ε = ${short(high)} times as likely from one data set as from the other. That is the promise.`);
+  byId("chances").replaceChildren(...outputs.filter((y) => y >= -5 && y <= delta + 5).map((y) => {
+    const row = document.createElement("tr");
+    for (const cell of [y, before(y), after(y), ratio(y)]) row.append(Object.assign(document.createElement("td"), { textContent: String(cell).replace("-", "−") }));
+    return row;
+  }));
+}
+
+function drawAttacker({ law, delta, epsilon }) {
+  const last = data.epsilons.at(-1).value;
+  const whole = Array.from({ length: Math.floor(last) + 1 }, (_, value) => [value, String(value)]);
+  const chart = axes("attacker", { x: [0, last], y: [0.45, 1.02], xTicks: whole, xTitle: "ε", yTitle: "right guesses", yTicks: [0.5, 0.6, 0.7, 0.8, 0.9, 1].map((share) => [share, `${Math.round(share * 100)} %`]) });
+  element(chart.svg, "line", { class: "limit", x1: M.left, x2: chart.width - M.right, y1: chart.Y(0.5), y2: chart.Y(0.5) });
+  element(chart.svg, "text", { x: chart.width - M.right - 4, y: chart.Y(0.5) - 6, "text-anchor": "end" }, "a coin");
+  line(chart, [[0, 0.5], ...data.epsilons.map((each) => [each.value, each.limit])], "blue");
+  dot(chart, epsilon.value, law.attacker, "own");
+  const limit = delta === 1 ? "which is the limit" : `and the limit for any answer is ${percent(epsilon.limit)}:`;
+  describe("attacker", `Someone who knows everybody else guesses which data set it was. The best guess is right in ${percent(law.attacker)} of all trials, ${limit} e^ε/(1+e^ε). A coin is right in 50 %; without noise it is 100 %.`);
+}
+
+/** Curves against the number of people, on logarithmic axes. */
+function againstPeople(id, now, curves, looks, title, useless) {
+  const people = data.people;
+  const ends = [10 ** Math.floor(Math.log10(data.least[id])), 10 ** Math.ceil(Math.log10(data.most[id]))];
+  const chart = axes(id, { x: [people[0], people.at(-1)], y: ends, logX: true, logY: true, xTicks: powers(people[0], people.at(-1)), yTicks: powers(...ends), xTitle: "number of people n", yTitle: title });
+  if (useless && useless < ends[1]) {
+    element(chart.svg, "rect", { class: "zone", x: M.left, y: M.top, width: chart.width - M.left - M.right, height: chart.Y(useless) - M.top });
+    element(chart.svg, "text", { x: chart.width - M.right - 4, y: M.top + 14, "text-anchor": "end" }, "wider than the bounds");
+  }
+  curves.forEach((curve, index) => {
+    line(chart, curve.map((value, at) => [people[at], value]), looks[index]);
+    dot(chart, people[now.at], curve[now.at], index ? "vermilion" : "own");
+  });
+}
+
+function drawErrors(now) {
+  const { index, at, epsilon } = now, n = data.people[at].toLocaleString("en");
+  const mean = data.mean[index], laplace = data.laplace[index], response = data.response[index];
+  againstPeople("mean", now, [mean], ["blue"], "± at 95 %", data.width);
+  const verdict = mean[at] >= data.width ? "That says nothing: the bounds are public." : "";
+  describe("mean", `The mean age of ${n} people, ages from 0 to ${data.width}, is known within ± ${short(mean[at])} years with 95 % at ε = ${epsilon.text}. ${verdict}`.trim());
+  againstPeople("response", now, [laplace, response], ["blue", "vermilion"], "error of a fraction", 0);
+  describe("response", `The fraction of ${n} people who say yes: the root mean square error is ${short(laplace[at])} by the Laplace mechanism, and ${short(response[at])} by randomized response, where everyone adds noise to their own answer. That is √(n/2) = ${short(response[at] / laplace[at])} times as much.`);
+}
+
+function draw() {
+  const index = Number(sliders.epsilon.value), at = Number(sliders.people.value), which = Number(sliders.delta.value);
+  const now = { index, at, epsilon: data.epsilons[index], delta: data.deltas[which], law: data.laws[index][which] };
+  for (const [name, text] of [["epsilon", now.epsilon.text], ["delta", String(now.delta)], ["people", data.people[at].toLocaleString("en")]]) {
+    byId(`${name}-shown`).textContent = text;
+    sliders[name].setAttribute("aria-valuetext", text);
+  }
+  drawLaw(now);
+  drawAttacker(now);
+  drawErrors(now);
+  return now;
+}
+
+for (const [name, count, start] of [["epsilon", data.epsilons.length, data.start[0]], ["delta", data.deltas.length, data.start[1]], ["people", data.people.length, data.start[2]]]) {
+  sliders[name].max = count - 1;
+  sliders[name].value = start;
+  sliders[name].addEventListener("input", () => {
+    const now = draw();
+    byId("said").textContent = `Scale ${now.law.scale}. Attacker right in ${percent(now.law.attacker)}. Mean within plus or minus ${short(data.mean[now.index][now.at])}.`;
+  });
+}
+addEventListener("resize", draw);
+draw();

@@ -1,0 +1,128 @@
+"""A page to play with: ε, Δ and n as sliders; both curves, their ratio, the attacker, the errors. One file, no network.
+
+Everything that the page shows is computed here and embedded: for each ε, Δ and n of the sliders
+
+    P(k) = (1−q)/(1+q)·q^|k|, q = e^(−ε/Δ)         chances of the discrete law, correctly rounded
+    e^(ε·m/Δ), m = |y−Δ| − |y|                      their ratio at an output y
+    ½ + ½·(F(m) − F(m−Δ)), m = ⌈Δ/2⌉ − 1            the best guess between the two: 1/2 and half of the total variation
+    e^ε/(1+e^ε)                                     the limit of any guess
+
+and the errors of a mean and of a fraction (`figures.accuracy`, `calibrate.lemma`). The script of the page only draws.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from fractions import Fraction
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from discreet.calibrate import lemma
+from discreet.calibrate.ball import ball, nearest
+from discreet.draw.laplace import DiscreteLaplace
+from discreet.files.writer import write
+from discreet.show.figures import theme
+from discreet.show.figures.accuracy import mean_reach
+
+_TENTHS = (Fraction(1, 2), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 25, 30)
+EPSILONS = tuple(Fraction(tenths) / 10 for tenths in _TENTHS)
+DELTAS = (1, 2, 3, 4, 5)
+PEOPLE = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+WINDOW = (-20, 25)
+"""The outputs that are drawn."""
+
+BOUNDS = (0, 120)
+_LEVEL = Fraction(95, 100)
+_START = (5, 1, 4)
+"""ε = 0.5, Δ = 2, n = 1,000."""
+
+_COLOURS = {
+    "card": theme.CARD,
+    "text": theme.TEXT,
+    "quiet": theme.QUIET,
+    "grid": theme.GRID,
+    "line": theme.LINE,
+    "blue": theme.BLUE,
+    "vermilion": theme.VERMILION,
+    "green": theme.GREEN,
+}
+
+
+def save(path: str | PathLike[str], *, force: bool = False) -> Path:
+    """Write the page as a new file, and return its path."""
+    return write(Path(path), page(), force=force)
+
+
+def page() -> str:
+    """The whole file."""
+    folder = Path(__file__).parent
+    script = (folder / "explore.js").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    parts = {
+        "{{LIGHT}}": _variables(0),
+        "{{DARK}}": _variables(1),
+        "{{HASH}}": f"sha256-{digest}",
+        "{{VERSION}}": version("discreet"),
+        "{{DATA}}": json.dumps(values(), allow_nan=False, ensure_ascii=False, separators=(",", ":")),
+        "{{SCRIPT}}": script,
+    }
+    text = (folder / "explore.html").read_text("utf-8")
+    for name, part in parts.items():
+        text = text.replace(name, part)
+    return text
+
+
+def values() -> dict[str, Any]:
+    """All numbers of the page."""
+    mean = [[mean_reach(n, epsilon, BOUNDS, _LEVEL) for n in PEOPLE] for epsilon in EPSILONS]
+    response = [[lemma.randomized_response(n=n, epsilon=epsilon) for n in PEOPLE] for epsilon in EPSILONS]
+    laplace = [[_fraction_error(n, epsilon) for n in PEOPLE] for epsilon in EPSILONS]
+    return {
+        "window": WINDOW,
+        "start": _START,
+        "width": BOUNDS[1] - BOUNDS[0],
+        "epsilons": [
+            {"text": f"{float(epsilon):g}", "value": float(epsilon), "limit": _limit(epsilon)} for epsilon in EPSILONS
+        ],
+        "deltas": DELTAS,
+        "people": PEOPLE,
+        "laws": [[_law(epsilon, delta) for delta in DELTAS] for epsilon in EPSILONS],
+        "mean": mean,
+        "laplace": laplace,
+        "response": response,
+        "least": {"mean": min(map(min, mean)), "response": min(map(min, laplace))},
+        "most": {"mean": max(map(max, mean)), "response": max(map(max, laplace + response))},
+    }
+
+
+def _law(epsilon: Fraction, delta: int) -> dict[str, Any]:
+    scale = delta / epsilon
+    law, middle = DiscreteLaplace(scale), math.ceil(Fraction(delta, 2)) - 1
+    reach = max(-WINDOW[0], WINDOW[1]) + max(DELTAS)
+    return {
+        "scale": f"{float(scale):.4g}",
+        "chances": [law.pmf(k) for k in range(reach + 1)],
+        "ratios": [_power(epsilon * m / delta) for m in range(-delta, delta + 1)],
+        "attacker": (1 + law.cdf(middle) - law.cdf(middle - delta)) / 2,
+    }
+
+
+def _fraction_error(people: int, epsilon: Fraction) -> float:
+    return lemma.root_mean_square(1 / epsilon, law="discrete") / people
+
+
+def _limit(epsilon: Fraction) -> float:
+    return nearest(lambda: 1 / (1 + (-ball(epsilon)).exp()))
+
+
+def _power(exponent: Fraction) -> float:
+    return nearest(lambda: ball(exponent).exp())
+
+
+def _variables(card: int) -> str:
+    return " ".join(f"--{name}: {pair[card]};" for name, pair in _COLOURS.items())

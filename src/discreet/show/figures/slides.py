@@ -1,0 +1,52 @@
+"""The figures of a lecture: all that follow from their options alone, in one style, light and dark, as SVG and PNG.
+
+    slides/slide-light.svg   slide-light.png   slide-dark.svg   slide-dark.png   …
+
+A dark figure is the same spec with the colours of the dark card (`theme.PAIRS`), so that it needs no style sheet, which
+programs for slides ignore.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from discreet.errors import InvalidParameter
+from discreet.files.writer import write
+from discreet.parameters import quote
+from discreet.show import figures
+from discreet.show.figures import theme
+
+LECTURE: MappingProxyType[str, tuple[str, dict[str, Any]]] = MappingProxyType(
+    {
+        "attacker": ("attacker", {}),
+        "densities": ("densities", {}),
+        "slide": ("slide", {"epsilon": 1, "sensitivity": 1}),
+        "slide-discrete": ("slide", {"epsilon": "1/2", "sensitivity": 2, "law": "discrete"}),
+        "error": ("error", {"n": 1000, "epsilon": "0.1", "bounds": (0, 120)}),
+        "sensitivity": ("sensitivity", {}),
+        "largest": ("largest", {}),
+        "response": ("response", {"epsilon": 1}),
+        "together": ("together", {}),
+    }
+)
+"""File names in the order of the course, each with the figure and its options."""
+
+
+def save_all(folder: str | PathLike[str], *, width: object = None, force: bool = False) -> list[Path]:
+    """Write every figure of the lecture into a folder, which is made if it is not there; the paths of the files."""
+    target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise InvalidParameter(f"-o must be a folder with --all, got the file {quote(target.name)}")
+    more = {} if width is None else {"width": width}
+    charts = {name: figures.make(figure, **options, **more).to_dict() for name, (figure, options) in LECTURE.items()}
+    target.mkdir(parents=True, exist_ok=True)
+    convert, saved = theme.converter(), []
+    for name, spec in charts.items():
+        for card, painted in (("light", spec), ("dark", theme.dark(spec))):
+            svg, png = convert.vegalite_to_svg(painted), convert.vegalite_to_png(painted, scale=figures.SHARPNESS)
+            saved.append(write(target / f"{name}-{card}.svg", svg, force=force))
+            saved.append(write(target / f"{name}-{card}.png", png, force=force))
+    return saved

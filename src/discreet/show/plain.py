@@ -1,0 +1,84 @@
+"""Released tables as Markdown, to go into a document, and as plain text, to go into a letter."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from discreet.errors import one_line, printable
+from discreet.show.publication import METHOD, Method, Opening
+
+_WIDTH = 100
+_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~]|&(?=#?\w+;))")
+"""What Markdown or HTML inside of it could take for more than text."""
+
+Table = tuple[Opening, Sequence[str], Sequence[Sequence[str]], Sequence[int]]
+"""What stands above a table, its headings, its rows, and the indexes of the columns that hold keys."""
+
+
+def markdown(opening: Opening, tables: Sequence[Table], method: Method) -> str:
+    """Tables below a title, and their method at the end."""
+    return "\n\n".join([*_markdown_opening(opening, "#"), *_markdown_tables(tables), *_markdown_method(method)]) + "\n"
+
+
+def text(opening: Opening, tables: Sequence[Table], method: Method) -> str:
+    """The same as plain text."""
+    parts = [*_text_opening(opening, "=")]
+    for above, headings, rows, keys in tables:
+        parts += [*_text_opening(above, "-"), "\n".join(_aligned(headings, rows, keys))]
+    parts.append(f"{METHOD}\n{'-' * len(METHOD)}")
+    parts += [_wrapped(f"{heading}: {' '.join(map(one_line, said))}") for heading, said in method.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_opening(opening: Opening, level: str) -> Iterator[str]:
+    if opening.title:
+        yield f"{level} {_escaped(opening.title)}"
+    yield from (_escaped(part) for part in (opening.caption, opening.source, opening.words) if part)
+    if opening.sql:
+        sql = printable(opening.sql.strip())
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", sql)), default=0))
+        yield f"{fence}sql\n{sql}\n{fence}"
+
+
+def _markdown_tables(tables: Sequence[Table]) -> Iterator[str]:
+    for above, headings, rows, keys in tables:
+        yield from _markdown_opening(above, "##")
+        line = ["---" if index in keys else "---:" for index in range(len(headings))]
+        cells = [[_escaped(cell) for cell in row] for row in (headings, *rows)]
+        yield "\n".join(f"| {' | '.join(row)} |" for row in (cells[0], line, *cells[1:]))
+
+
+def _markdown_method(method: Method) -> Iterator[str]:
+    yield f"## {METHOD}"
+    for heading, said in method.items():
+        yield f"**{_escaped(heading)}.** {_escaped(' '.join(said))}"
+
+
+def _escaped(cell: str) -> str:
+    """A text that means nothing more in Markdown."""
+    return _MARKS.sub(r"\\\1", one_line(cell))
+
+
+def _text_opening(opening: Opening, line: str) -> Iterator[str]:
+    if opening.title:
+        yield f"{opening.title}\n{line * len(opening.title)}"
+    yield from (_wrapped(part) for part in (opening.caption, opening.source, opening.words) if part)
+    if opening.sql:
+        yield textwrap.indent(printable(opening.sql.strip()), "    ")
+
+
+def _wrapped(paragraph: str) -> str:
+    return textwrap.fill(paragraph, _WIDTH, break_on_hyphens=False)
+
+
+def _aligned(headings: Sequence[str], rows: Sequence[Sequence[str]], keys: Sequence[int]) -> list[str]:
+    cells = [[one_line(cell) for cell in row] for row in (headings, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    sides = ["<" if index in keys else ">" for index in range(len(headings))]
+    form = list(zip(sides, widths, strict=True))
+    return [
+        "  ".join(f"{cell:{side}{width}}" for cell, (side, width) in zip(row, form, strict=True)).rstrip()
+        for row in cells
+    ]

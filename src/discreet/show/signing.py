@@ -1,0 +1,85 @@
+"""Signatures of what was released: files on disk, what the ledger knows of them, and the proof of their loss.
+
+One signature for each record: it signs the record and the files that go with it. A folder of a report has one record;
+files of an answer belong to the record that is called like them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from pathlib import Path
+
+from discreet.errors import InvalidParameter
+from discreet.files import signature
+from discreet.files.answer_file import AnswerFile
+from discreet.files.signature import ENDING, Signer, signature_place
+from discreet.files.writer import Kept, free
+from discreet.release.answer import Answer
+from discreet.release.plan import Plan
+from discreet.release.reports.plan import ReportPlan
+from discreet.release.reports.report import Report
+from discreet.show.card import proved
+
+_RECORD = ".release.json"
+
+
+def sign(
+    release: Answer | AnswerFile | Report,
+    files: Iterable[str | PathLike[str]],
+    *,
+    key: Signer | str | PathLike[str],
+    force: bool = False,
+) -> list[Path]:
+    """Sign the files of a release, the records among them, and give the places of the signatures."""
+    if release.plan is None:
+        raise InvalidParameter("an answer of a server is signed by whoever keeps its ledger")
+    signer, study, paths = Signer.load(key), release.plan.study, list(map(Path, files))
+    _refuse_names(paths)
+    records = dict.fromkeys(path for path in paths if path.name.endswith(_RECORD))
+    if not records:
+        raise InvalidParameter(f"what is signed must have its record, which ends in {_RECORD}, beside it")
+    for record in records:
+        free(signature_place(record), force=force, kept=study.kept)
+    about = {"study": study.name, "entry": release.entry, "proof": proved(release.plan) if release.epsilon else {}}
+    return [
+        signature.sign(
+            _files_of(record, paths, len(records)),
+            signature_place(record),
+            signer,
+            study.ledger,
+            about,
+            force=force,
+            kept=study.kept,
+        )
+        for record in records
+    ]
+
+
+def _files_of(record: Path, paths: Sequence[Path], records: int) -> list[Path]:
+    return [path for path in paths if records == 1 or signature_place(path) == signature_place(record)]
+
+
+def _refuse_names(files: Iterable[Path]) -> None:
+    """Refuse files that would be taken for signatures."""
+    for file in files:
+        if file.name.endswith(ENDING):
+            raise InvalidParameter(f"{file.name} has the name of a signature: give what is signed another name")
+
+
+def refuse_unsigned(
+    plan: Plan | ReportPlan,
+    records: Sequence[Path],
+    files: Iterable[Path] = (),
+    *,
+    key: str,
+    force: bool = False,
+    kept: Kept,
+) -> None:
+    """Refuse, before anything is spent, what could not be signed or proved afterwards."""
+    Signer.load(key)
+    _refuse_names(files)
+    for place in map(signature_place, records):
+        if place.parent.is_dir():  # a folder that is made is empty
+            free(place, force=force, kept=kept)
+    proved(plan)
