@@ -3,7 +3,10 @@
 import sys
 from importlib import import_module
 
-TABLES = ("noise", "accuracy", "quantiles", "joint", "reports", "ledger", "study", "keys", "scale", "serve")
+TABLES = (
+    *("noise", "accuracy", "quantiles", "profile", "joint", "reports"),
+    *("ledger", "study", "keys", "scale", "serve", "load"),
+)
 
 
 def main(names: list[str]) -> None:

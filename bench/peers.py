@@ -84,6 +84,21 @@ class OpenDP:
         granted(choice.map(self.moved), self.epsilon)
         return lambda: choice(self.values)
 
+    def drawn_quantile(self, q: float, candidates: int, farthest: float) -> Answer:
+        """The same on scores that were computed once, of the candidates that have a chance of e^−farthest."""
+        points, sorted_ = (np.arange(candidates) + 0.5) / candidates, np.sort(self.values)
+        below, above = (np.searchsorted(sorted_, points, side) for side in ("left", "right"))
+        gaps = np.abs((1 - q) * below - q * (sorted_.size - above)) * self.epsilon / 2
+        near = points[gaps <= gaps.min() + farthest]
+        scores = self.dp.t.make_quantile_score_candidates(*self.reals, candidates=near.tolist(), alpha=q)
+        scale = 2.0 * float(scores.map(self.moved)) / self.epsilon * (1 + 1e-9)
+        choice = self.dp.m.make_noisy_max(
+            scores.output_domain, scores.output_metric, self.dp.max_divergence(), scale=scale, negate=True
+        )
+        granted((scores >> choice).map(self.moved), self.epsilon)
+        known = scores(self.values)
+        return lambda: float(near[choice(known)])
+
     def histogram(self, bins: int) -> Answer:
         found = self.dp.t.make_count_by_categories(*self.cells, categories=list(range(bins)), null_category=False)
         return self.noisy(found, [min(int(value * bins), bins - 1) for value in self.values])

@@ -1,7 +1,6 @@
 """A question over HTTP beside the same call in process: the time of a plan and of a release, and how many in a second.
 
-    make bench ONLY=serve                       the tables; the quantum is 0, so that the work itself is measured
-    python -m bench.serve --soak [SECONDS]      200 clients on one budget: spent exactly, no failure, memory flat
+    make bench ONLY=serve      the tables; the quantum is 0, so that the work itself is measured
 
 The server is a process of its own on this machine; a release is on disk before it is shown, in both.
 """
@@ -15,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from fractions import Fraction
@@ -44,7 +42,6 @@ age = {{ bounds = [0, 120] }}
 QUESTION = "SELECT county, count(*) AS people, avg(age) AS age FROM people GROUP BY county"
 ROUNDS = 60
 CLIENTS = 16
-ALLOTTED = "0.3"
 _epsilons = (Fraction(1, 1000) + Fraction(at, 10**9) for at in itertools.count())  # each of them is a new question
 
 
@@ -65,26 +62,28 @@ def written(folder: Path) -> Path:
     return folder / "people.toml"
 
 
+def new_token(policy: Path, name: str, allot: str) -> str:
+    words = [sys.executable, "-m", "discreet", "serve", "token", name, "--study", str(policy), "--allot", allot]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()[-1]
+
+
 @contextmanager
-def serving(policy: Path, allot: str = "1000") -> Iterator[tuple[str, str, int]]:
-    """The address of a server, a token and its process id."""
-    program = [sys.executable, "-m", "discreet", "serve"]
-    token = [*program, "token", "ann", "--study", str(policy), "--allot", allot]
-    secret = subprocess.run(token, capture_output=True, text=True, check=True).stdout.split()[-1]
+def serving(policy: Path) -> Iterator[tuple[str, int]]:
+    """The address of a server and its process id."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    run = [*program, str(policy), "--port", port, "--quantum", "0", "--rate", "1000000"]
-    run += ["--at-once", "100", "--releases-per-day", "1000000"]  # one token stands for many people
+    run = [sys.executable, "-m", "discreet", "serve", str(policy), "--port", port, "--quantum", "0"]
+    run += ["--rate", "1000000", "--at-once", "100", "--releases-per-day", "1000000"]  # a token stands for many people
     server = subprocess.Popen(run, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:
         while server.poll() is None:
             with suppress(httpx.TransportError):
-                httpx.get(f"{url}/health")
+                httpx.get(f"{url}/healthz")
                 break
             time.sleep(0.1)
-        yield url, secret, server.pid
+        yield url, server.pid
     finally:
         server.terminate()
         server.wait()
@@ -111,7 +110,8 @@ def main() -> None:
         for part in ("here", "there"):
             (folder / part).mkdir()
         here, there = written(folder / "here"), written(folder / "there")
-        with discreet.open(here) as study, serving(there) as (url, token, _):
+        token = new_token(there, "ann", "1000")
+        with discreet.open(here) as study, serving(there) as (url, _):
             headers, ids = {"authorization": f"Bearer {token}"}, itertools.count()
             with httpx.Client(base_url=url, headers=headers, timeout=60) as session:
                 times = fastest(
@@ -140,60 +140,5 @@ def main() -> None:
     print(table(title, ["", "in process", "over HTTP", "ratio", f"a second, {CLIENTS} clients"], lines))
 
 
-def memory(process: int) -> int:
-    """Bytes that a process holds."""
-    lines = Path(f"/proc/{process}/status").read_text("utf-8").splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
-
-
-async def flood(url: str, token: str, process: int, seconds: float) -> tuple[Counter[int], Fraction, list[int]]:
-    """Statuses, the ε that was granted, and the memory of the server at some moments."""
-    statuses: Counter[int] = Counter()
-    granted, held, names, end = Fraction(0), [], itertools.count(), time.monotonic() + seconds
-    session = httpx.AsyncClient(
-        base_url=url,
-        headers={"authorization": f"Bearer {token}"},
-        timeout=120,
-        limits=httpx.Limits(max_connections=200, max_keepalive_connections=200),
-    )
-
-    async def client(plans: bool) -> None:
-        nonlocal granted
-        while time.monotonic() < end:
-            named = {} if plans else {"request_id": f"s{next(names)}"}
-            asked = question(**named)
-            told = await session.post("/plan" if plans else "/release", json=asked)
-            statuses[told.status_code] += 1
-            if told.status_code == 200 and not plans:
-                granted += Fraction(asked["epsilon"])
-
-    async def watch() -> None:
-        while time.monotonic() < end:
-            await asyncio.sleep(seconds / 10)
-            held.append(memory(process))
-
-    async with session:
-        await asyncio.gather(watch(), *(client(at % 4 == 0) for at in range(200)))
-    return statuses, granted, held
-
-
-def soak(seconds: float) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        policy = written(Path(name))
-        with serving(policy, ALLOTTED) as (url, token, process):
-            statuses, granted, held = asyncio.run(flood(url, token, process, seconds))
-        with discreet.open(policy) as study:
-            spent = study.spent
-    growth = held[-1] / held[len(held) // 3]
-    print(f"{seconds:.0f} s, 200 clients: {dict(statuses)}")
-    print(f"ε {float(granted)} of {ALLOTTED} granted, {float(spent)} spent")
-    print(f"memory {min(held) / 2**20:.0f}–{max(held) / 2**20:.0f} MiB, ×{growth:.2f} over the last two thirds")
-    if set(statuses) - {200, 403} or growth > 1.2 or not granted == spent <= Fraction(ALLOTTED):
-        raise SystemExit("the soak found something")
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--soak"]:
-        soak(float(sys.argv[2]) if len(sys.argv) > 2 else 30.0)
-    else:
-        main()
+    main()

@@ -32,7 +32,7 @@ COLUMNS = {
     "age": {"bounds": (0, 120)},
     "income": {"bounds": (0, 200_000)},
 }
-QUESTION = "SELECT county, count(*) AS people, sum(income) AS total, avg(age) AS mean FROM data GROUP BY county"
+QUESTION = "SELECT county, count(*) AS people, sum(income) AS total, avg(age) AS mean FROM people GROUP BY county"
 PLAIN = """
 SELECT county, count(*), sum(least(greatest(income, 0), 200000)), avg(least(greatest(age, 0), 120))
 FROM read_parquet('{}') GROUP BY county
@@ -73,7 +73,7 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         for rows in sizes:
-            source = Path(folder) / f"people-{rows}.parquet"
+            source = Path(folder, "people.parquet")
             duckdb.connect().execute(ROWS.format(rows, source))
             one_size(source, rows, Path(folder), peer=rows == sizes[0])
             source.unlink()

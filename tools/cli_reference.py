@@ -19,8 +19,10 @@ Made from the commands themselves by `python tools/cli_reference.py`. A first ho
 
 ```sh
 discreet init visits.parquet                 # asks whom to protect; writes study.toml; reads no value
+discreet check study.toml                    # what study.toml does to the data; for the custodian alone
 discreet plan study.toml "SELECT county, count(*) FROM visits GROUP BY county" --epsilon 0.2      # free
 discreet release study.toml "SELECT county, count(*) FROM visits GROUP BY county" --epsilon 0.2 -o counties.csv
+discreet discover study.toml zip --epsilon 0.5  # keys that nobody can list
 discreet report plan report.toml             # several tables, measured together; `report release` publishes them
 discreet ledger show study.toml              # what was spent, on what
 seq 1 1000000 | discreet noise --sensitivity 1 --epsilon 0.1 > noisy.txt      # numbers of your own

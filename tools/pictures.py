@@ -1,4 +1,4 @@
-"""Draws the pictures of the documentation into docs/images.
+"""Draws the pictures of the documentation into docs/images: those of a lecture, each turning dark with its reader.
 
 Run it as: python tools/pictures.py. Only figures without chance are here: what they show follows from their options.
 """
@@ -6,21 +6,9 @@ Run it as: python tools/pictures.py. Only figures without chance are here: what 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from discreet.show import figures
-
-PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
-    "densities": ("densities", {}),
-    "slide": ("slide", {"epsilon": 1, "sensitivity": 1}),
-    "slide-discrete": ("slide", {"epsilon": "1/2", "sensitivity": 2, "law": "discrete"}),
-    "error": ("error", {"n": 1000, "epsilon": "0.1", "bounds": (0, 120)}),
-    "response": ("response", {"epsilon": 1}),
-    "attacker": ("attacker", {}),
-    "together": ("together", {}),
-}
-"""File names, each with the figure and its options."""
-
+from discreet.show.figures.slides import LECTURE as PICTURES
 
 if __name__ == "__main__":
     folder = Path(__file__).parents[1] / "docs" / "images"

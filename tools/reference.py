@@ -20,6 +20,7 @@ import discreet
 from discreet.ask.statistics import STATISTICS
 from discreet.release.answer import Answer
 from discreet.release.plan import Plan
+from discreet.release.profiles.profile import ColumnProfile, Profile, Share, UnitProfile
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.reports.report import Report
 from discreet.release.statistics.response import Response
@@ -35,7 +36,7 @@ and its `data_version`, it can be repeated, free.
 `neighbors` is "change-one" (how many units there are is public) or "add-remove" (it is not)."""
 
 SECTIONS = (
-    ("Statistics of a column in memory", "moments", "ranks", "distributions", "release"),
+    ("Statistics of a column in memory", "moments", "ranks", "distributions", "octaves", "release"),
     ("Algorithm 1, and the laws", "laplace_mechanism", "laplace", "response"),
     ("Studies", "study", "policy", "client"),
     ("Questions of a study", "statistics"),
@@ -44,7 +45,8 @@ SECTIONS = (
 )
 """Titles, and the modules whose public names stand under them."""
 
-GIVEN = {"Plan": Plan, "Answer": Answer, "ReportPlan": ReportPlan, "Report": Report, "Response": Response}
+_PROFILES = (Profile, ColumnProfile, UnitProfile, Share)
+GIVEN = {kind.__name__: kind for kind in (Plan, Answer, ReportPlan, Report, Response, *_PROFILES)}
 """What public functions give back."""
 
 MADE_ELSEWHERE = (*GIVEN.values(), discreet.Release, discreet.Releases, discreet.Ledger)
@@ -54,8 +56,10 @@ MADE_ELSEWHERE = (*GIVEN.values(), discreet.Release, discreet.Releases, discreet
 def page() -> str:
     """The whole text."""
     parts = [INTRODUCTION]
-    names = {name: getattr(discreet, name) for name in discreet.__all__}
-    functions = {name: value for name, value in names.items() if not isinstance(value, ModuleType)}
+    names = {name: getattr(discreet, name) for name in dir(discreet) if name != "__version__"}
+    functions = {
+        name: value for name, value in names.items() if not isinstance(value, ModuleType) and name not in GIVEN
+    }
     for title, *homes in SECTIONS:
         found = {name: value for name, value in functions.items() if value.__module__.split(".")[-1] in homes}
         parts += [f"## {title}", *([statistics()] if "statistics" in homes else []), *described(found, "")]
