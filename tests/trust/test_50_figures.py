@@ -3,6 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -31,12 +32,13 @@ def test_a_figure_of_many_rows_is_refused_in_one_sentence(site, monkeypatch):
 def test_figures_that_are_being_drawn_leave_the_threads_of_answers_alone(site, monkeypatch):
     begun, end = threading.Event(), threading.Event()
 
-    def slow(_: object) -> bytes:
+    def slow(_: object, folder: Path) -> Path:
         begun.set()
         assert end.wait(60)
-        return b"figure"
+        (folder / "figure.png").write_bytes(b"figure")
+        return folder / "figure.png"
 
-    monkeypatch.setattr(answers, "_figure_bytes", slow)
+    monkeypatch.setattr(answers, "_save_figure", slow)
     made = site.client().post("/release", json=body()).json()
     with ThreadPoolExecutor(3) as pool:
         figures = [pool.submit(site.client().get, f"/releases/{made['id']}?format=png") for _ in range(2)]
