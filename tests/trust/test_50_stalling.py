@@ -307,7 +307,7 @@ def slow(site: Served, seconds: float, end: threading.Event | None = None) -> It
 
 def test_two_requests_of_a_person_at_a_time_and_eight_wait(tmp_path):
     limits, end = replace(QUICK, at_once=2), threading.Event()
-    with served(tmp_path, epsilon=100, limits=limits) as site, running(site, limits) as url, slow(site, 30, end) as seen:
+    with served(tmp_path, epsilon=100, limits=limits) as site, running(site, limits) as url, slow(site, 9, end) as seen:
         post = lambda at: site.client().post("/release", json=body(epsilon=f"0.{at + 1:03d}"))  # noqa: E731
         with ThreadPoolExecutor(14) as pool:
             answers = [pool.submit(post, at) for at in range(14)]
