@@ -336,5 +336,5 @@ def test_a_release_whose_name_is_taken_while_it_is_written_is_not_lost(folder, m
                 planned.release(to=target, request_id="r")
         assert target.read_text("utf-8") == "theirs"
         spent = study.spent
-        (folder / str(told.value).partition("whole in ")[2].partition(";")[0]).replace(target)
+        (folder / str(told.value).partition("release is in ")[2].partition(";")[0]).replace(target)
         assert (planned.release(to=target, request_id="r").path, study.spent) == (target, spent)

@@ -187,7 +187,7 @@ def test_the_noise_of_categories_is_proved(terms, neighbors):
         ({"keys": ["a", "a"]}, "must differ"),
         ({"keys": ["a"], "other": "a"}, "other must not be one of the keys"),
         ({"keys": ["a"], "missing": "b"}, "missing must be one of the keys"),
-        ({"keys": "discover"}, "only a study discovers"),
+        ({"keys": "discover"}, "only a study can discover"),
         ({"keys": 5}, "keys must be a list"),
     ],
 )

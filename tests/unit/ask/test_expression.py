@@ -92,7 +92,7 @@ def test_every_expression_has_a_kind(expression: Expression, kind: str) -> None:
         (Function("substring", (NAME, AGE, number(1))), "SUBSTRING needs a text and whole numbers"),
         (Part("year", NAME), "YEAR needs a date"),
         (Truncated("year", AGE), "DATE_TRUNC needs a date"),
-        (Cast(DAY, "number"), "a date is no number"),
+        (Cast(DAY, "number"), "a date is not a number"),
         (number(10**101), "between 1e-100 and 1e100"),
         (Constant(Fraction(1), "text"), "1 is a number, not a text"),
     ],

@@ -67,7 +67,7 @@ def test_a_policy_reads_back_from_its_own_text(study: Path, tmp_path: Path) -> N
 
 
 def test_only_a_named_source_can_be_written() -> None:
-    with pytest.raises(InvalidParameter, match="source: only a text"):
+    with pytest.raises(InvalidParameter, match="source: only a path"):
         Policy(source=Odd(), epsilon=1, columns=COLUMNS).to_toml()
 
 
@@ -119,7 +119,7 @@ def test_addresses_and_selects_are_no_paths(study: Path, source: str) -> None:
         ({"max_rows": None}, "max_rows: it must say how many rows of one patient may count; write max_rows=1"),
         ({"max_rows": 0}, "max_rows: max_rows must be a whole number"),
         ({"max_rows": True}, "max_rows: max_rows must be a whole number"),
-        ({"unit": "row"}, "max_rows: a unit of one row has one row"),
+        ({"unit": "row"}, "max_rows: each row is a unit"),
         ({"max_groups": 5}, "max_groups: it must not exceed max_rows, got 5 and 4"),
         ({"neighbors": "bounded"}, "neighbors: neighbors must be 'change-one' or 'add-remove'"),
         *[

@@ -237,7 +237,7 @@ REFUSED = {
     "SELECT sum(length(name)) FROM t": 'sum of LENGTH("name") has no bounds',
     "SELECT sum(income / age) FROM t": "limit it, as in LEAST(GREATEST(x, 0), 100)",
     "SELECT sum(3) FROM t": "sum of a constant needs no data",
-    "SELECT variance(smoker) FROM t": "a condition has a count or a proportion",
+    "SELECT variance(smoker) FROM t": "a condition has only a count or a proportion",
     "SELECT count(NULL) FROM t": "NULL has a kind only in",
     "SELECT quantile(age, 1.5) FROM t": "shares between 0 and 1",
     "SELECT quantile(age, age) FROM t": "a literal share",

@@ -44,7 +44,7 @@ class Aggregates:
                 return self.quantiles(node.arguments[0], shares_of(node.arguments[1]))
             case name if name in STATISTIC_NAMES:
                 statistic, sample = STATISTIC_NAMES[name]
-                return statistic.asked(scope, read(argument(node)), sample=sample)
+                return statistic.aggregate_of(scope, read(argument(node)), sample=sample)
             case name if name in OTHER_AGGREGATES:
                 raise refused(f"{name} is not offered. {QUANTITIES}")
         return None
