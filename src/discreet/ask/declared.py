@@ -139,7 +139,7 @@ class Declared:
     def with_keys(self, keys: Iterable[Key]) -> Declared:
         """The column with discovered keys, without the label of other values."""
         declared = copy(self)
-        object.__setattr__(declared, "keys", _column(key for key in keys if key != self.other))
+        object.__setattr__(declared, "keys", column_of(key for key in keys if key != self.other))
         return declared
 
     def _fits(self) -> None:
@@ -279,7 +279,8 @@ def _keys(keys: Any, name: str, folder: Path) -> tuple[Keys | None, str | None]:
     return Keys.of(keys).declarable(), None
 
 
-def _column(keys: Iterable[object]) -> Keys:
+def column_of(keys: Iterable[object]) -> Keys:
+    """Keys from a list; imported late, as it needs Arrow."""
     from discreet.ask.keys.column import Keys
 
     return Keys.of(keys)

@@ -95,10 +95,12 @@ class Policy:
     columns : dict
         The public facts about each column: {"age": {"bounds": (0, 120)}, "town": {"keys": ["Ash", "Elm"]}}.
     unit : text
-        Whom we protect: "row", or the column that identifies the person, of whom at most `max_rows` rows count.
-    neighbors : "change-one" or "add-remove"
-        Whether the number of people is public.
-    table, delimiter, encoding, max_groups, delta, version, folder
+        Whom we protect: "row", or the column that identifies the person.
+    max_rows : int, optional
+        The most rows of one person that count; required if the unit is a column.
+    neighbors : {"change-one", "add-remove"}
+        Whether the number of people is public ("change-one") or private.
+    table, delimiter, encoding, max_groups, delta, version, ledger, anchor, study, folder
         See docs/studies.md.
 
     Examples

@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any, Generic, TypedDict, TypeGuard, TypeVar, Unpack
 
 from discreet.ask.declared import edges
@@ -182,9 +181,9 @@ class _Reader:
     def released(self, name: str, question: Question) -> tuple[Aggregate, list[tuple[str, Output]]]:
         """The aggregate of a question, and its columns of the answer."""
         if isinstance(question, Quantile):
-            share = question.share
-            several = isinstance(share, list | tuple)
-            shares = [_share(share) for share in (share if isinstance(share, list | tuple) else [share])]
+            listed = question.share if isinstance(question.share, list | tuple) else [question.share]
+            several = listed is question.share
+            shares = [exact_number("share", share) for share in listed]
             quantiles = self.scope.quantiles(self.expression(question.of), tuple(shares))
             texts = [aggregate_text(replace(quantiles, shares=(share,))) for share in shares]
             names = [f"{name}_{decimal(share * 100)}" if several else name for share in shares]
@@ -206,10 +205,6 @@ class _Reader:
     def expression(self, text: str | None) -> Expression:
         """The expression of a question."""
         return parse_expression(text, self.policy, self.schema)  # type: ignore[arg-type]
-
-
-def _share(share: object) -> Fraction:
-    return exact_number("share", share)
 
 
 def _is_pair(value: object) -> TypeGuard[tuple[Any, Any]]:

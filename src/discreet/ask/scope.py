@@ -6,7 +6,7 @@ count(DISTINCT unit).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from discreet.ask import expression as row
-from discreet.ask.declared import Declared, errors_at, labels
+from discreet.ask.declared import Declared, column_of, errors_at, labels
 from discreet.ask.expression import Children, Column, Constant, Expression, Kind, Reading
 from discreet.ask.interval import PART_RANGES, interval
 from discreet.ask.keys.key import MOST_KEYS, as_kind
@@ -192,17 +192,17 @@ class Scope:
                 except InvalidParameter as error:
                     raise refused(f"columns.{name}.keys: {error}") from None
             case _ if kind_of(of) == "truth":
-                return _listed((False, True))
+                return column_of((False, True))
             case row.Part(part, _) if part in PART_RANGES:
                 first, last = PART_RANGES[part]
-                return _listed(range(first, last + 1))
+                return column_of(range(first, last + 1))
             case row.Part("year", Column() as date):
                 years = self._dates(date, "year")
-                return _listed(range(years[0].year, years[1].year + 1))
+                return column_of(range(years[0].year, years[1].year + 1))
             case row.Truncated(unit, Column() as date):
                 return _starts(unit, *self._dates(date, unit))
             case row.Cast(row.Truncated(), "text") | row.Function("substring", (row.Cast(), *_)):
-                return _listed(self._labels(of))
+                return column_of(self._labels(of))
             case row.Case(branches, otherwise):
                 return _literals((*(value for _, value in branches), otherwise))
             case Column(name):
@@ -321,16 +321,9 @@ def _refuse_alike(keys: Keys, of: Expression) -> None:
         raise refused(f"GROUP BY {name} has keys that are equal as 64-bit floats; leave one of them out")
 
 
-def _listed(keys: Iterable[object]) -> Keys:
-    """Keys from a list; imported late, as it needs Arrow."""
-    from discreet.ask.keys.column import Keys
-
-    return Keys.of(keys)
-
-
 @lru_cache(maxsize=64)
 def _labels(bins: tuple[Fraction, ...]) -> Keys:
-    return _listed(labels(bins))
+    return column_of(labels(bins))
 
 
 def _literals(values: tuple[Expression, ...]) -> Keys:
@@ -343,7 +336,7 @@ def _literals(values: tuple[Expression, ...]) -> Keys:
     numbers = [float(key) for key in keys if isinstance(key, Fraction)]
     if len(set(numbers)) < len(numbers):
         raise refused("GROUP BY CASE needs results that differ in their first 15 digits")
-    return _listed(keys)
+    return column_of(keys)
 
 
 _HOURS = {"hour": 1, "day": 24, "week": 24 * 7, "month": 24 * 31, "quarter": 24 * 92, "year": 24 * 366}
@@ -363,7 +356,7 @@ def _starts(unit: str, first: datetime, last: datetime) -> Keys:
             start = _start(unit, start + step)
         except OverflowError:
             break
-    return _listed(starts)
+    return column_of(starts)
 
 
 def _start(unit: str, moment: datetime) -> datetime:

@@ -19,6 +19,7 @@ from flint import arb
 
 from discreet.calibrate.ball import ball, integer_floor, nearest
 from discreet.calibrate.grid import floor_log2
+from discreet.calibrate.lemma import deviation
 from discreet.errors import InvalidParameter
 from discreet.parameters import Number, exact
 
@@ -129,7 +130,7 @@ class DiscreteLaplace:
     @property
     def std(self) -> float:
         """√E(X²) = √(2q)/(1−q) = 1/(√2·sinh(1/2t))."""
-        return nearest(lambda: 1 / (arb(2).sqrt() * (1 / (2 * ball(self.scale))).sinh()))
+        return nearest(lambda: deviation(self.scale))
 
     def pmf(self, k: Number | ArrayLike) -> Any:
         """P(X = k); 0 where k is not an integer."""

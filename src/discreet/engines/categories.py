@@ -59,7 +59,8 @@ def placed(data: Any, keys: Keys, *, other: bool = False, missing: Key | None = 
     rest = len(listed) if other else _NONE
     missing_index = rest if missing is None else _missing_index(missing, kind, listed, other)
     indices = array.safely(data, lambda _: _indices(cells, kind, listed, rest, missing_index))
-    covered = other or (kind == "truth" and len(listed) == 2 and (missing_index >= 0 or not _nullable(cells)))
+    complete = isinstance(cells, Column) and not cells.nullable
+    covered = other or (kind == "truth" and len(listed) == 2 and (missing_index >= 0 or complete))
     return Column(values=indices, whole=True, truth=False, nullable=not covered)
 
 
@@ -139,10 +140,6 @@ def _kind_of(cells: Any) -> Kind:
     if isinstance(cells, Column):
         return "truth" if cells.truth else "number"
     return "date" if types.is_date(cells.type) or types.is_timestamp(cells.type) else "text"
-
-
-def _nullable(cells: Any) -> bool:
-    return not isinstance(cells, Column) or cells.nullable
 
 
 def _missing_index(missing: Key, kind: Kind, keys: Keys, other: bool) -> int:
