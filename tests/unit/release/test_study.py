@@ -97,7 +97,7 @@ def test_a_chain_of_verbs_never_changes_what_it_was_made_from():
     [
         ({"nobody": {"bounds": [0, 1]}}, "the data has no such column"),
         ({"well": {"bounds": [0, 1]}}, "they must be of the column's kind"),
-        ({"well": {"bins": [0, 1]}}, "they are of numbers"),
+        ({"well": {"bins": [0, 1]}}, "they need a number"),
     ],
 )
 def test_a_policy_that_does_not_fit_the_data_is_refused_before_any_spend(columns, message):
