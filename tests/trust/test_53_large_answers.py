@@ -107,7 +107,7 @@ def test_an_answer_beyond_the_limit_is_no_damaged_ledger(place, monkeypatch):
     with place.open(new=True) as ledger:
         ledger.create("s", 1)
         grant = ledger.spend("r", "q", "0.1", study="s")
-        with pytest.raises(EngineFailed, match="larger than a ledger keeps"):
+        with pytest.raises(EngineFailed, match="larger than a ledger stores"):
             ledger.record(grant, b"x" * 1001)
         assert ledger.record(grant, b"x" * 1000) == b"x" * 1000
 
@@ -119,14 +119,14 @@ def test_what_sqlite_does_not_take_is_no_damaged_ledger(file_place):
         event.listen(engine, "connect", lambda one, _: one.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 20_000))
         engine.dispose()
         grant = ledger.spend("r", "q", "0.1", study="s")
-        with pytest.raises(EngineFailed, match="larger than a ledger keeps"):
+        with pytest.raises(EngineFailed, match="larger than a ledger stores"):
             ledger.record(grant, b"x" * 30_000)
 
 
 def test_what_postgresql_does_not_take_is_no_damaged_ledger(server_place):
     with (
         server_place.open(new=True) as ledger,
-        pytest.raises(EngineFailed, match="larger than a ledger keeps"),
+        pytest.raises(EngineFailed, match="larger than a ledger stores"),
         ledger._book.database.reading() as connection,
     ):
         connection.exec_driver_sql("SELECT repeat('x', 2000000000)")

@@ -195,11 +195,11 @@ def test_a_backup_that_was_changed_is_refused(file_place, tmp_path):
             file.execute(statement)
         file.close()
         lost(file_place)
-        with pytest.raises(LedgerDamaged, match="no whole backup"):
+        with pytest.raises(LedgerDamaged, match="not a complete backup"):
             restored(file_place, broken)
     for content in (b"", b"x", Path(file_place.anchor).read_bytes()):
         broken.write_bytes(content)
-        with pytest.raises(LedgerDamaged, match="no whole backup"):
+        with pytest.raises(LedgerDamaged, match="not a complete backup"):
             restored(file_place, broken)
     with pytest.raises(InvalidParameter, match="must be there"):
         restored(file_place, tmp_path / "none.backup")

@@ -101,12 +101,12 @@ def charged(
     account: Account, name: str, parameters: Mapping[str, Any], epsilon: Fraction, work: Callable[[], Found]
 ) -> Found:
     """What `work` gives, after its ε was spent; or the release that was recorded before, free."""
-    where = account_of(account, name)
-    if where is None:
+    entry_account = account_of(account, name)
+    if entry_account is None:
         return work()
     from discreet.ledger.questions import new_request_id
 
-    ledger, study = where
+    ledger, study = entry_account
     grant = ledger.spend(
         account.get("request_id") or new_request_id(),
         text_of(account, name, parameters),
@@ -115,15 +115,15 @@ def charged(
         analyst=account.get("analyst"),
         data_version=account.get("data_version"),
     )
-    kept = grant.answer
-    if kept is None:
+    content = grant.answer
+    if content is None:
         tape = Tape()
         with within_memory(), taping(tape):
-            found = work()
+            result = work()
             mine = tape.written()
-        kept = ledger.record(grant, mine)
-        if kept == mine:
-            return found
+        content = ledger.record(grant, mine)
+        if content == mine:
+            return result
     # answered before, or by another meanwhile: only the first answer is ever shown
-    with taping(Tape(kept)):
+    with taping(Tape(content)):
         return work()

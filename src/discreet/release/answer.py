@@ -129,8 +129,8 @@ class Answer:
     def __getitem__(self, name: str | int | slice) -> list[Any] | tuple[Any, ...]:
         """The released values of a column, or by its number a row, as a named tuple."""
         if hasattr(name, "__index__"):  # also one of numpy
-            at = range(len(self))[name]
-            return self._rows(slice(at, at + 1))[0]
+            row = range(len(self))[name]
+            return self._rows(slice(row, row + 1))[0]
         if isinstance(name, slice):
             return self._rows(name)
         if name not in self._table:
@@ -146,9 +146,9 @@ class Answer:
         """Whether there is a column of this name, or such a row."""
         return item in self._table if isinstance(item, str) else any(item == row for row in self)
 
-    def _rows(self, some: slice) -> list[tuple[Any, ...]]:
+    def _rows(self, rows: slice) -> list[tuple[Any, ...]]:
         columns = [
-            column.at(some).items()[0] if isinstance(column, Numbers) else items_of(column[some])
+            column.at(rows).items()[0] if isinstance(column, Numbers) else items_of(column[rows])
             for column in self._table.values()
         ]
         row = namedtuple("Row", self.columns, rename=True)  # type: ignore[misc]
@@ -229,13 +229,13 @@ class Answer:
 
     def save_record(self, path: str | Path, *, force: bool = False) -> Path:
         """Write what a reader needs to judge the numbers as `<name>.release.json` beside a file, and give its place."""
-        place = Path(path).with_suffix(".release.json")
+        target = Path(path).with_suffix(".release.json")
         columns = {name: output.name for name, output in self.query.outputs if isinstance(output, Named)}
         record = {**self.record, "sql": self.query.sql, "columns": columns, "entry": self.entry}
         if self.plan is not None:
             record["card"] = self.card().content
         content = json.dumps(record, ensure_ascii=False, indent=1).encode()
-        return place if has(place, content) else write(place, content, force=force, kept=self.kept)
+        return target if has(target, content) else write(target, content, force=force, kept=self.kept)
 
     def sign(self, *files: str | Path, key: str | Path, force: bool = False) -> list[Path]:
         """Sign files that were saved of this answer, with their records, as `<name>.signature.json` beside them.
@@ -259,7 +259,7 @@ class Answer:
         if self.content != other.content or list(self._table) != list(other._table):
             return False
         pairs = zip(self._flat(), other._flat(), strict=True)
-        return all(arrow(*one[1:]).equals(arrow(*two[1:])) for one, two in pairs)
+        return all(arrow(*mine[1:]).equals(arrow(*theirs[1:])) for mine, theirs in pairs)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -279,11 +279,11 @@ class Answer:
 
     def _found(self) -> str:
         """What the keys cost before, where they were discovered."""
-        found = self.record.get("discovered")
-        if found is None:
+        discovered = self.record.get("discovered")
+        if discovered is None:
             return ""
-        epsilon, delta = (shown(Fraction(found[name])) for name in ("epsilon", "delta"))
-        return f" · keys of {', '.join(found['columns'])} discovered at (ε, δ) = ({epsilon}, {delta})"
+        epsilon, delta = (shown(Fraction(discovered[name])) for name in ("epsilon", "delta"))
+        return f" · keys of {', '.join(discovered['columns'])} discovered at (ε, δ) = ({epsilon}, {delta})"
 
 
 def _require(package: str, call: str) -> None:
@@ -304,16 +304,16 @@ class _Cells(Sequence[list[str]]):
         return _length(self.columns[0][0])
 
     @overload
-    def __getitem__(self, at: int) -> list[str]: ...
+    def __getitem__(self, rows: int) -> list[str]: ...
     @overload
-    def __getitem__(self, at: slice) -> list[list[str]]: ...
-    def __getitem__(self, at: int | slice) -> list[str] | list[list[str]]:
-        if not isinstance(at, slice):
-            return self[range(len(self))[at] :][0]
+    def __getitem__(self, rows: slice) -> list[list[str]]: ...
+    def __getitem__(self, rows: int | slice) -> list[str] | list[list[str]]:
+        if not isinstance(rows, slice):
+            return self[range(len(self))[rows] :][0]
         texts = [
-            _written(column.at(at), decimals)
+            _written(column.at(rows), decimals)
             if isinstance(column, Numbers)
-            else ["" if key is None else str(key) for key in items_of(column[at])]
+            else ["" if key is None else str(key) for key in items_of(column[rows])]
             for column, decimals in self.columns
         ]
         return [list(row) for row in zip(*texts, strict=True)]
@@ -338,13 +338,13 @@ def _written(column: Numbers, decimals: int | None) -> list[str]:
 
 def decimals_by(columns: Sequence[str], decimals: Decimals) -> dict[str, int | None]:
     """The decimals of each column, if they are given; what is no number of decimals, or of no column, is refused."""
-    given = decimals if isinstance(decimals, Mapping) else dict.fromkeys(columns, decimals)
-    for name, digits in given.items():
+    by_name = decimals if isinstance(decimals, Mapping) else dict.fromkeys(columns, decimals)
+    for name, digits in by_name.items():
         if name not in columns:
             raise InvalidParameter(f"decimals must be of a column ({', '.join(columns)}), got {quote(name)}")
         if digits is not None and not (type(digits) is int and 0 <= digits <= MOST_DECIMALS):
             raise InvalidParameter(f"decimals must be a whole number from 0 to {MOST_DECIMALS}, got {quote(digits)}")
-    return {name: given.get(name) for name in columns}
+    return {name: by_name.get(name) for name in columns}
 
 
 def _length(column: Column) -> int:
@@ -367,7 +367,7 @@ def arrow(column: Any, gaps: Any = None) -> pyarrow.Array:
         if gaps is None:
             return number_column(column) if isinstance(column, np.ndarray) else column
         return pyarrow.array(column, mask=gaps) if isinstance(column, np.ndarray) else column
-    items = [None if gaps is not None and gaps[at] else item for at, item in enumerate(column.tolist())]
+    items = [None if gaps is not None and gaps[row] else item for row, item in enumerate(column.tolist())]
     if any(isinstance(item, str) for item in items):
         return pyarrow.array([item if item is None else str(item) for item in items])
     whole = any(isinstance(item, int) and abs(item) >= 2**63 for item in items)

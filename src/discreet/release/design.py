@@ -87,8 +87,8 @@ def columns(
     design: Released, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction
 ) -> dict[str, Columns]:
     """For each name the released numbers of all groups, with the ends of their intervals."""
-    found = design.estimate(exact, terms, epsilon, confidence)
-    return {name: (one.values, *one.ends(confidence)) for name, one in found.items()}
+    estimates = design.estimate(exact, terms, epsilon, confidence)
+    return {name: (estimate.values, *estimate.ends(confidence)) for name, estimate in estimates.items()}
 
 
 def items(

@@ -77,8 +77,8 @@ class Discovered:
         return f"(ε, δ) = ({shown(self.epsilon)}, {shown(self.delta)})"
 
     def __repr__(self) -> str:
-        found = ", ".join(f"{len(keys):,} keys of {column}" for column, keys in self.keys.items())
-        return f"Discovered({one_line(found)} · {self.cost})"
+        columns = ", ".join(f"{len(keys):,} keys of {column}" for column, keys in self.keys.items())
+        return f"Discovered({one_line(columns)} · {self.cost})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +118,8 @@ class Keeping:
         while high - low > 1:
             middle = (low + high) // 2
             chance = self.chance(middle)
-            told = float(chance if isinstance(chance, Fraction) else chance().mid())
-            low, high = (low, middle) if told >= share else (middle, high)
+            probability = float(chance if isinstance(chance, Fraction) else chance().mid())
+            low, high = (low, middle) if probability >= share else (middle, high)
         return high
 
     def _above(self, beyond: int) -> arb:
@@ -181,7 +181,7 @@ def discovery_plan(study: Study, columns: Sequence[str], epsilon: Any) -> Discov
     """What a discovery costs and shows. Nothing is read, nothing is spent."""
     exact, policy = exact_epsilon(epsilon), study.policy
     asked_columns, delta = _asked(study, columns), _delta(policy)
-    asked = {
+    parameters = {
         "columns": list(map(column_text, asked_columns)),
         "delta": delta,
         "neighbors": policy.neighbors,
@@ -195,7 +195,7 @@ def discovery_plan(study: Study, columns: Sequence[str], epsilon: Any) -> Discov
         epsilon=exact,
         delta=delta,
         rule=rule_of(policy, len(asked_columns), exact, delta),
-        text=canonical("discover", asked),
+        text=canonical("discover", parameters),
         begun=begun,
         answered=study.ledger.answer(study=study.name, request_id=REQUEST) is not None,
     )
@@ -229,8 +229,8 @@ def discovery(study: Study, columns: Sequence[str], epsilon: Any, analyst: str |
         limit, keys = keys_of_unit(policy), {}
         for column in plan.columns:
             keys[column.name] = kept_keys(study.engine.discover(column, policy.unit_column, limit), plan.rule.chance)
-        told = {"discovered": keys, "epsilon": str(plan.epsilon), "delta": str(plan.delta)}
-        content = ledger.record(grant, json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode())
+        record = {"discovered": keys, "epsilon": str(plan.epsilon), "delta": str(plan.delta)}
+        content = ledger.record(grant, json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode())
     return _read(content)
 
 
@@ -301,8 +301,8 @@ def told_with(
 
 def policy_with(policy: Policy, discovered: Discovered | None) -> Policy:
     """The policy with the keys that were discovered in place of those that nobody could declare."""
-    found = {} if discovered is None else discovered.keys
-    keys = {name: [Fraction(key) if isinstance(key, int) else key for key in keys] for name, keys in found.items()}
+    by_column = {} if discovered is None else discovered.keys
+    keys = {name: [Fraction(key) if isinstance(key, int) else key for key in keys] for name, keys in by_column.items()}
     return policy.with_keys(keys) if keys else policy
 
 
@@ -311,11 +311,11 @@ def _asked(study: Study, columns: Sequence[str]) -> list[Column]:
     scope = Scope(study.policy, study.schema)
     if not columns or not all(isinstance(column, str) for column in columns):
         raise InvalidParameter('discover takes the names of columns, as in discover("county", epsilon="0.1")')
-    found = {column.name: column for column in map(scope.column, columns)}
-    for name in sorted(found):
+    by_name = {column.name: column for column in map(scope.column, columns)}
+    for name in sorted(by_name):
         if not study.policy.columns[name].discover:
             raise refused(f'the policy must leave it to a discovery; declare {name} = {{ keys = "discover" }}')
-    return [found[name] for name in sorted(found)]
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def _delta(policy: Policy) -> Fraction:
@@ -327,6 +327,6 @@ def _delta(policy: Policy) -> Fraction:
 
 
 def _read(content: bytes) -> Discovered:
-    told = json.loads(content)
-    keys = {column: tuple(found) for column, found in told["discovered"].items()}
-    return Discovered(keys=MappingProxyType(keys), epsilon=Fraction(told["epsilon"]), delta=Fraction(told["delta"]))
+    record = json.loads(content)
+    keys = {column: tuple(values) for column, values in record["discovered"].items()}
+    return Discovered(keys=MappingProxyType(keys), epsilon=Fraction(record["epsilon"]), delta=Fraction(record["delta"]))

@@ -117,8 +117,8 @@ class _Task:
     def release(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """The result by way of the tape, if there is one; in `out`, if there is none."""
         terms = "answer", self.grid, self.dtype.name, *self.array.shape
-        found = drawn(lambda: self._written(self._run(None)) if on_tape() else self._run(out), *terms)
-        return found if isinstance(found, np.ndarray) else self._read(found)
+        result = drawn(lambda: self._written(self._run(None)) if on_tape() else self._run(out), *terms)
+        return result if isinstance(result, np.ndarray) else self._read(result)
 
     def _written(self, result: NDArray[Any]) -> list[Any]:
         """The numbers in JSON's types; of any size in hexadecimal, since Python limits the digits of a decimal."""
@@ -171,7 +171,7 @@ def _add_real(source: NDArray[Any], noise: NDArray[np.int64], target: NDArray[np
     """target = (round(source/step) + noise)·step; in int64, but in Python integers for values far out."""
     if abs(grid.exponent) > _ORDINARY:
         pairs = zip(source.tolist(), noise.tolist(), strict=True)
-        target[...] = [_to_float(_to_steps(one, grid) + other, grid) for one, other in pairs]
+        target[...] = [_to_float(_to_steps(value, grid) + draw, grid) for value, draw in pairs]
         return
     step = 2.0**grid.exponent
     with np.errstate(all="ignore"):

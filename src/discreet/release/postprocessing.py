@@ -59,9 +59,10 @@ class Numbers:
         columns = [column.tolist() for column in self.three]
         if self.missing is None:
             return columns
-        gone = self.missing.tolist()
+        missing = self.missing.tolist()
         return [
-            [None if not_there else item for item, not_there in zip(column, gone, strict=True)] for column in columns
+            [None if is_missing else item for item, is_missing in zip(column, missing, strict=True)]
+            for column in columns
         ]
 
     def rounded(self, decimals: int | None = None) -> tuple[Numbers, Cells]:
@@ -139,8 +140,8 @@ def _combined(sign: str, left: Numbers, right: Numbers) -> Numbers:
         missing = _either(missing, none)
     if missing is None:
         return Numbers(*_three(sign, left, right))
-    there = ~missing
-    value, low, high = (_scattered(column, there) for column in _three(sign, left.at(there), right.at(there)))
+    present = ~missing
+    value, low, high = (_scattered(column, present) for column in _three(sign, left.at(present), right.at(present)))
     return Numbers(value, low, high, missing)
 
 
@@ -158,7 +159,7 @@ def _three(sign: str, left: Numbers, right: Numbers) -> Three:
 
 
 def _extremes(sign: str, left: Numbers, right: Numbers) -> tuple[Array, Array]:
-    ends = [_applied(sign, one, two) for one in (left.low, left.high) for two in (right.low, right.high)]
+    ends = [_applied(sign, first, second) for first in (left.low, left.high) for second in (right.low, right.high)]
     low = reduce(lambda best, end: np.where(_compared("<", end, best), end, best), ends)
     high = reduce(lambda best, end: np.where(_compared(">", end, best), end, best), ends)
     return low, high
@@ -177,8 +178,8 @@ def _applied(sign: str, left: Array, right: Array) -> Array:
 def _compared(sign: str, left: Array, right: Array, missing: Mask | None = None) -> Mask:
     """Where a comparison holds; nowhere where something is missing."""
     if missing is not None:
-        there = ~missing
-        return _scattered(_compared(sign, left[there], right[there]), there)
+        present = ~missing
+        return _scattered(_compared(sign, left[present], right[present]), present)
     mixed = left.dtype != right.dtype
     if object in (left.dtype, right.dtype) or (mixed and not all(_is_double(column) for column in (left, right))):
         left, right = left.astype(object), right.astype(object)
@@ -189,14 +190,14 @@ def _is_double(column: Array) -> bool:
     return column.dtype == np.float64 or near(column, _EXACT)
 
 
-def _either(one: Mask | None, two: Mask | None) -> Mask | None:
-    both = two if one is None else one if two is None else one | two
+def _either(first: Mask | None, second: Mask | None) -> Mask | None:
+    both = second if first is None else first if second is None else first | second
     return both if both is not None and both.any() else None
 
 
-def _scattered(column: Array, there: Mask) -> Array:
-    whole = np.zeros(len(there), column.dtype)
-    whole[there] = column
+def _scattered(column: Array, present: Mask) -> Array:
+    whole = np.zeros(len(present), column.dtype)
+    whole[present] = column
     return whole
 
 
@@ -214,27 +215,29 @@ def _order(output: Output, descending: bool, record: Record, groups: tuple[Group
     from pyarrow import compute
 
     column = _column(output, record, cells)
-    group = next((one for one in groups if isinstance(output, Named) and one.name == output.name), None)
-    gone: Mask | None = None
+    group = next((item for item in groups if isinstance(output, Named) and item.name == output.name), None)
+    missing: Mask | None = None
     if isinstance(column, Numbers):
-        values, gone = column.value, column.missing
+        values, missing = column.value, column.missing
     elif group is not None and group.edges is not None:
-        places = {label: place for place, label in reversed(list(enumerate([*group.keys, group.other])))}
+        places = {label: rank for rank, label in reversed(list(enumerate([*group.keys, group.other])))}
         values = np.array([places[key] for key in items_of(column)], np.int64)
     elif group is not None and group.other is not None:
-        gone = np.array([key == group.other for key in items_of(column)], bool)
+        missing = np.array([key == group.other for key in items_of(column)], bool)
         values = column
     else:
         values = column
     if isinstance(values, np.ndarray) and values.dtype == object:
         items = values.tolist()
-        there = [at for at in range(len(items)) if gone is None or not gone[at]]
-        there.sort(key=lambda at: items[at], reverse=descending)
-        return np.array([*there, *([] if gone is None else np.flatnonzero(gone).tolist())], np.int64)
+        present = [row for row in range(len(items)) if missing is None or not missing[row]]
+        present.sort(key=lambda row: items[row], reverse=descending)
+        return np.array([*present, *([] if missing is None else np.flatnonzero(missing).tolist())], np.int64)
     if isinstance(values, np.ndarray):
-        values = pa.array(values, mask=gone)
-    elif gone is not None:
-        values = compute.if_else(pa.array(gone), None, values)
+        values = pa.array(values, mask=missing)
+    elif missing is not None:
+        values = compute.if_else(pa.array(missing), None, values)
     order = "descending" if descending else "ascending"
-    found: Cells = compute.array_sort_indices(values, order=order, null_placement="at_end").to_numpy().astype(np.int64)
-    return found
+    indices: Cells = (
+        compute.array_sort_indices(values, order=order, null_placement="at_end").to_numpy().astype(np.int64)
+    )
+    return indices

@@ -239,9 +239,9 @@ def counted(ask: Question) -> Release:
 def moments(ask: Question, *statistics: str) -> dict[str, Release]:
     """Moments, rows of `ask.statistics` that have a base, from one joint release; of a sample, with + behind them."""
     design = MomentDesign(wanted=tuple((name, name) for name in statistics), of=ask.moment)
-    found = ask.estimates(design)
+    estimates = ask.estimates(design)
     called = {name: replace(ask, statistic=name) if len(statistics) > 1 else ask for name in statistics}
-    return {name: _of_moments(called[name], design, found[name], name) for name in statistics}
+    return {name: _of_moments(called[name], design, estimates[name], name) for name in statistics}
 
 
 def _of_moments(ask: Question, design: MomentDesign, estimate: Estimate, statistic: str) -> Release:
@@ -274,8 +274,8 @@ def of_tree(ask: Question, design: TreeDesign, estimate: Estimate, step: Fractio
     """All numbers of an estimate of a tree."""
     scale = design.tree(ask.terms, ask.epsilon).scale
     spread = partial(vector, estimate.ends)
-    found = ask.release(estimate.values, spread, sensitivity=scale * ask.epsilon, scale=scale, step=step)
-    return Vector(**fields_of(found))
+    release = ask.release(estimate.values, spread, sensitivity=scale * ask.epsilon, scale=scale, step=step)
+    return Vector(**fields_of(release))
 
 
 def chosen(ask: Question, share: Fraction, bracket: Fraction | None) -> Release:
@@ -289,8 +289,8 @@ def chosen(ask: Question, share: Fraction, bracket: Fraction | None) -> Release:
     )
     rate = design.rate(share, ask.terms, ask.epsilon)
     error = "" if bracket is not None else f"within {design.rank_error(rate):,.0f} ranks, 95 %"
-    found = ask.estimates(design, confidence=bracket or USUAL)[ask.statistic]
-    return ask.released(found, sensitivity=Fraction(1), scale=1 / rate, step=design.grid.step, error=error)
+    estimate = ask.estimates(design, confidence=bracket or USUAL)[ask.statistic]
+    return ask.released(estimate, sensitivity=Fraction(1), scale=1 / rate, step=design.grid.step, error=error)
 
 
 def extreme(ask: Question, side: Literal["min", "max"]) -> Release:
@@ -298,8 +298,8 @@ def extreme(ask: Question, side: Literal["min", "max"]) -> Release:
     of = Extreme(side, _VALUES, *ask.bounds, whole=ask.data.whole, missing=ask.missing)
     design = ExtremeDesign(name=side, of=of)
     beyond = design.beyond(ask.terms, ask.epsilon).format("records")
-    scale, found = 1 / ask.epsilon, ask.estimates(design)[side]
-    return ask.released(found, sensitivity=Fraction(1), scale=scale, step=design.grid.step, error=beyond)
+    scale, estimate = 1 / ask.epsilon, ask.estimates(design)[side]
+    return ask.released(estimate, sensitivity=Fraction(1), scale=scale, step=design.grid.step, error=beyond)
 
 
 def bin_edges(bins: Any, bounds: Any) -> tuple[NDArray[np.float64], bool]:

@@ -127,9 +127,9 @@ class Release(Stored):
         if isinstance(self.value, np.ndarray):
             value, low, high, digits = rounded(self.value, low, high)
             most, reach = int(digits.min(initial=12)), np.max(np.maximum(value - low, high - value), initial=0).item()
-            some = ", ".join(decimal_text(number, most) for number in value[:6].tolist())
+            first = ", ".join(decimal_text(number, most) for number in value[:6].tolist())
             more = f", … {len(value):,} numbers" if len(value) > 6 else ""
-            return f"[{some}{more}] ± {decimal_text(reach, most)} (95 % each)"
+            return f"[{first}{more}] ± {decimal_text(reach, most)} (95 % each)"
         text = with_interval(self.value, low, high)
         return f"{text[:-1]}, 95 %)" if text.endswith(")") else f"{text} (95 %)"
 
@@ -244,9 +244,9 @@ class Histogram(Vector):
         if not self.keys:
             return Vector._shown_value(self)
         reach = float(np.max(self.accuracy(), initial=0))
-        some = ", ".join(f"{one_line(label)} {self.value[at]:,}" for at, label in enumerate(self.labels[:6]))
+        first = ", ".join(f"{one_line(label)} {self.value[index]:,}" for index, label in enumerate(self.labels[:6]))
         more = f", … {len(self.value):,} keys" if len(self.value) > 6 else ""
-        return f"{some}{more} ± {reach:,.0f} (95 % each)"
+        return f"{first}{more} ± {reach:,.0f} (95 % each)"
 
     def items(self) -> list[tuple[Any, int]]:
         """Pairs of a key, or of the label of a bin, and its count."""
@@ -317,14 +317,14 @@ class Releases(Stored, Mapping[str, Release]):
     def __repr__(self) -> str:
         width = max(map(len, self.parts))
         lines = [f"{name:<{width}}  {part._shown_value()}" for name, part in self.parts.items()]
-        one = next(iter(self.parts.values()))
-        end = f"ε {shown(self.epsilon)} in all · {one.neighbors}"
-        return "\n".join([*lines, f"{end} · {one.missing}" if one.missing else end])
+        first = next(iter(self.parts.values()))
+        end = f"ε {shown(self.epsilon)} in all · {first.neighbors}"
+        return "\n".join([*lines, f"{end} · {first.missing}" if first.missing else end])
 
 
 def fields_of(release: Release) -> dict[str, Any]:
     """What makes up a release, to make a more special one of it."""
-    return {one.name: getattr(release, one.name) for one in fields(release)}
+    return {field.name: getattr(release, field.name) for field in fields(release)}
 
 
 def _is_number(other: Any) -> bool:
@@ -338,5 +338,5 @@ def _fraction(other: Any) -> Fraction:
 def together(parts: Sequence[Release], epsilon: Fraction, statistic: str) -> Vector:
     """Several quantiles as one vector, in rising order; sorted ends still hold rising truths."""
     value, spread = np.sort([part.value for part in parts]), partial(in_order, [part._spread for part in parts])
-    told = {"value": value, "epsilon": epsilon, "statistic": statistic, "error": "", "_spread": spread}
-    return Vector(**{**fields_of(parts[0]), **told})
+    changes = {"value": value, "epsilon": epsilon, "statistic": statistic, "error": "", "_spread": spread}
+    return Vector(**{**fields_of(parts[0]), **changes})

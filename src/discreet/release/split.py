@@ -57,25 +57,26 @@ def _designs(
     designs: list[tuple[Design, bool]] = []
     counts: list[tuple[str, Count]] = []
     moments: dict[Moment, list[tuple[str, str]]] = {}
-    for name, one in query.aggregates:
-        match one:
+    for name, aggregate in query.aggregates:
+        match aggregate:
             case Count(of=None) if whole and each:
-                designs.append((KnownCount(name=name, of=one), True))
+                designs.append((KnownCount(name=name, of=aggregate), True))
             case CountUnits() if whole:
-                designs.append((KnownCount(name=name, of=one), True))
+                designs.append((KnownCount(name=name, of=aggregate), True))
             case CountUnits() if not each:
-                designs.append((CountDesign(name=name, of=one), False))
+                designs.append((CountDesign(name=name, of=aggregate), False))
             case Count() | CountUnits():
-                counts.append((name, one if isinstance(one, Count) else Count()))
+                counts.append((name, aggregate if isinstance(aggregate, Count) else Count()))
             case Moment():
-                statistic = one.statistic + ("+" if one.sample else "")
-                moments.setdefault(subject(one), []).append((name, statistic))
+                statistic = aggregate.statistic + ("+" if aggregate.sample else "")
+                moments.setdefault(subject(aggregate), []).append((name, statistic))
             case Quantiles():
-                names = (name,) if len(one.shares) == 1 else tuple(f"{name}.{at}" for at in range(len(one.shares)))
-                design = QuantileDesign(names=names, of=one, cells=terms.cells)
+                count = len(aggregate.shares)
+                names = (name,) if count == 1 else tuple(f"{name}.{number}" for number in range(count))
+                design = QuantileDesign(names=names, of=aggregate, cells=terms.cells)
                 designs.append((design, False))
             case Extreme():
-                designs.append((ExtremeDesign(name=name, of=one), False))
+                designs.append((ExtremeDesign(name=name, of=aggregate), False))
     columns = [MomentDesign(wanted=tuple(wanted), of=of) for of, wanted in moments.items()]
 
     def joins(design: MomentDesign) -> bool:
@@ -96,16 +97,16 @@ def _designs(
     return [*designs, *single, *lone], joint if joint.names else None
 
 
-def subject(one: Moment) -> Moment:
+def subject(moment: Moment) -> Moment:
     """What moments must share to be joined."""
     return Moment(
         statistic="mean",
-        of=one.of,
-        lower=one.lower,
-        upper=one.upper,
-        whole=one.whole,
-        missing=one.missing,
-        precision=one.precision,
+        of=moment.of,
+        lower=moment.lower,
+        upper=moment.upper,
+        whole=moment.whole,
+        missing=moment.missing,
+        precision=moment.precision,
     )
 
 
@@ -165,13 +166,13 @@ def refuse_heavy(weights: Iterable[Fraction]) -> None:
         raise InvalidParameter("a weight must lie between 1/1000000 and 1000000")
 
 
-def by_number(query: Query, what: str, given: Mapping[str, Any]) -> dict[str, Fraction]:
+def by_number(query: Query, parameter: str, values: Mapping[str, Any]) -> dict[str, Fraction]:
     """What is given for columns of the answer, by the private names of their numbers."""
-    if not isinstance(given, Mapping):
-        raise InvalidParameter(f'{what} must be given by column, as in {{"people": 2}}, got {quote(given)}')
+    if not isinstance(values, Mapping):
+        raise InvalidParameter(f'{parameter} must be given by column, as in {{"people": 2}}, got {quote(values)}')
     keys = {group.name for group in query.groups}
     known = {n: out.name for n, out in query.outputs if isinstance(out, Named) and out.name not in keys}
-    for name in given:
+    for name in values:
         if name not in known:
-            raise InvalidParameter(f"{what} must be of released columns ({', '.join(known)}), got {quote(name)}")
-    return {known[name]: exact(what.removesuffix("s"), value) for name, value in given.items()}
+            raise InvalidParameter(f"{parameter} must be of released columns ({', '.join(known)}), got {quote(name)}")
+    return {known[name]: exact(parameter.removesuffix("s"), value) for name, value in values.items()}

@@ -108,9 +108,9 @@ class Study(Framed, Askable[Plan]):
     @cached_property
     def schema(self) -> Schema:
         """Names and types of the columns, which the policy fits."""
-        found = self.engine.schema()
-        check_schema(self.policy, found)
-        return found
+        columns = self.engine.schema()
+        check_schema(self.policy, columns)
+        return columns
 
     @property
     def version(self) -> str:
@@ -123,8 +123,8 @@ class Study(Framed, Askable[Plan]):
         """What no output may replace or join: the data, the policy, files of keys and maps, the ledger, its anchor."""
         folder = self.policy.folder or Path()
         columns = self.policy.columns.values()
-        keys = [one.keys_from.partition("#")[0] for one in columns if one.keys_from]
-        public = [folder / name for name in (*keys, *(one.map_from for one in columns if one.map_from))]
+        keys = [column.keys_from.partition("#")[0] for column in columns if column.keys_from]
+        public = [folder / name for name in (*keys, *(column.map_from for column in columns if column.map_from))]
         files = [*public, *([] if self._file is None else [self._file]), *self.ledger.files]
         return kept_source(self.policy.source, self.policy.folder) + kept_files(files)
 
@@ -342,8 +342,8 @@ def _reported(plan: Plan) -> Plan:
         return plan
     from discreet.release.reports.earlier import reported
 
-    found = reported(plan)
-    return plan if found is None else replace(plan, reported=found, cells=found.plan.lines[0].cells)
+    report = reported(plan)
+    return plan if report is None else replace(plan, reported=report, cells=report.plan.lines[0].cells)
 
 
 def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan:
@@ -357,23 +357,23 @@ def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan
     def aimed(plan: Plan) -> list[Line]:
         return [line for line in plan.lines if common is not None or line.name in targets]
 
-    def at(units: int) -> Plan:
+    def plan_at(units: int) -> Plan:
         return plan_of(study, query, epsilon=units * UNIT, size=size, **more)
 
     low, high = 0, int(LARGEST / UNIT)
-    sharpest = at(high)
+    sharpest = plan_at(high)
     for line in aimed(sharpest):
         if line.reach is None and not line.sized:
-            what = sharpest.titles()[line.name]
-            raise InvalidParameter(f"within works for what has a known error; {what} has none: give epsilon")
+            title = sharpest.titles()[line.name]
+            raise InvalidParameter(f"within works for what has a known error; {title} has none: give epsilon")
     size = size or _public_size(study, query, {line.name for line in aimed(sharpest)})
-    if any(line.reach is None for line in aimed(at(high))):
+    if any(line.reach is None for line in aimed(plan_at(high))):
         raise InvalidParameter(
             "within needs size=, the number of rows with a value that a group has at least: it is private here"
         )
 
     def near(units: int) -> bool:
-        lines = aimed(at(units))
+        lines = aimed(plan_at(units))
         return all(line.reach is not None and line.reach <= (common or targets[line.name]) for line in lines)
 
     if not near(high):
@@ -381,12 +381,14 @@ def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if near(middle) else (middle, high)
-    return at(high)
+    return plan_at(high)
 
 
 def _public_size(study: Study, query: Query, names: Collection[str]) -> int | None:
     """The number of units, where it is public, everybody is asked and has what these numbers are of."""
-    dropped = any(name in names and isinstance(one, Moment) and one.missing is None for name, one in query.aggregates)
+    dropped = any(
+        name in names and isinstance(moment, Moment) and moment.missing is None for name, moment in query.aggregates
+    )
     if dropped or not (study.engine.public_size and of_everybody(study.policy, query)):
         return None
     return max(1, public_count(study.engine.units(study.policy.unit_column)))

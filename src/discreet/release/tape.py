@@ -29,12 +29,12 @@ class Tape:
 
     def next(self, draw: Callable[[], Any], terms: tuple[object, ...]) -> Any:
         """The next draw: a new one, written down, or the old one, if it was drawn on these terms."""
-        told = [str(term) for term in terms]
+        arguments = [str(term) for term in terms]
         if self._old is None:
-            self._new.append([told, draw()])
+            self._new.append([arguments, draw()])
             return self._new[-1][1]
         match next(self._old, None):
-            case [known, drawn] if known == told:
+            case [known, drawn] if known == arguments:
                 return drawn
         raise _other()
 

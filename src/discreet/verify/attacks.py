@@ -160,26 +160,26 @@ def record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = lap
     The best guess, "1 if the answer is more than the others make", is right with probability P(Z ≥ 0) = e^ε/(1+e^ε):
     exactly what theory allows, so no privacy is wasted and none is missing.
     """
-    what = "knows everyone but one person, and subtracts them from a count"
-    return _try_attack("record in a count", what, _COUNT_RATE, epsilon, trials, mechanism)
+    method = "knows everyone but one person, and subtracts them from a count"
+    return _try_attack("record in a count", method, _COUNT_RATE, epsilon, trials, mechanism)
 
 
 def mean_record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
     """Whether a person is 0 or 120 years old, guessed from one mean."""
-    what = "knows everyone's age but one, and solves the mean for it"
+    method = "knows everyone's age but one, and solves the mean for it"
     others, size, oldest = sum(_KNOWN_AGES), len(_KNOWN_AGES) + 1, 120
     rate = _guess_rate(
         lambda tell, secret: tell((others + oldest * secret) / size) * size - others > oldest / 2,
         move=Fraction(oldest, size),
     )
-    return _try_attack("record in a mean", what, rate, epsilon, trials, mechanism)
+    return _try_attack("record in a mean", method, rate, epsilon, trials, mechanism)
 
 
 def difference(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
     """A person's bit, guessed from two counts of which one leaves the person out; each costs ε/2."""
-    what = "asks for everyone, then for everyone but one person, and subtracts"
+    method = "asks for everyone, then for everyone but one person, and subtracts"
     rate = _guess_rate(lambda tell, secret: tell(_OTHERS + secret) > tell(_OTHERS), questions=2)
-    return _try_attack("differencing", what, rate, epsilon, trials, mechanism)
+    return _try_attack("differencing", method, rate, epsilon, trials, mechanism)
 
 
 def least_bits(*, epsilon: Any = 1, trials: int = 3_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
@@ -190,8 +190,8 @@ def least_bits(*, epsilon: Any = 1, trials: int = 3_000, mechanism: Mechanism = 
     """
     scale = float(1 / exact_epsilon(epsilon))
     rate = _certain_rate(1.0, 0.0, lambda output, value: feasible(output, value, scale))
-    what = "tries which true value can give this very float (Mironov)"
-    return _try_attack("least bits", what, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
+    method = "tries which true value can give this very float (Mironov)"
+    return _try_attack("least bits", method, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
 
 
 def precision(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
@@ -201,8 +201,8 @@ def precision(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = 
     are not. At ε = 1 one naive release in four of a true 0 is impossible for a true 1.
     """
     rate = _certain_rate(0.0, 1.0, lambda output, value: value == 0 or math.ldexp(output, 53).is_integer())
-    what = "looks for an output that is finer than the other true value allows"
-    return _try_attack("precision", what, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
+    method = "looks for an output that is finer than the other true value allows"
+    return _try_attack("precision", method, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
 
 
 def within_budget(counts: NDArray[np.int64], epsilon: Fraction) -> NDArray[Any]:
@@ -222,9 +222,9 @@ def reconstruction(*, epsilon: Any = 1, rounds: int = 10, answers: Answerer = wi
     With noise of a few people on each count, and no account of what so many answers cost together, nearly all bits
     come back. discreet gives m answers for ε in all, each with the scale m/ε: what comes back is near to coins.
     """
-    what = f"solves {_QUESTIONS} counts of random groups for the records of {_PEOPLE} people"
+    method = f"solves {_QUESTIONS} counts of random groups for the records of {_PEOPLE} people"
     trials = rounds * _PEOPLE
-    return _try_attack("reconstruction", what, _solved_rate, epsilon, trials, answers, naive=without_account)
+    return _try_attack("reconstruction", method, _solved_rate, epsilon, trials, answers, naive=without_account)
 
 
 @dataclass(slots=True)

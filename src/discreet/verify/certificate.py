@@ -113,23 +113,23 @@ class Certificate:
         return "\n".join([head, *lines, f"  covers {COVERS}"])
 
 
-def certify(subject: Plan | ReportPlan | ProfilePlan | Release | str, **given: Any) -> Certificate:
+def certify(subject: Plan | ReportPlan | ProfilePlan | Release | str, **parameters: Any) -> Certificate:
     """The certificate of a plan of a question, report or profile, of a release, or of a statistic by its parameters.
 
     >>> certify("count", epsilon="0.1").holds
     True
     """
     if isinstance(subject, Release):
-        return _of_release(subject, **given)
+        return _of_release(subject, **parameters)
     if isinstance(subject, Plan | ReportPlan | ProfilePlan):
         policy, query = subject.study.policy, subject.canonical
         parts = _parts_of(subject)
         epsilon, neighbors = subject.cost if isinstance(subject, Plan) else subject.epsilon, str(policy.neighbors)
         unit, rows = policy.unit, policy.max_rows or 1
     elif isinstance(subject, str):
-        _, parts = certified_twin(subject, **given)
+        _, parts = certified_twin(subject, **parameters)
         epsilon, neighbors, unit, rows = _sum(part.epsilon for part in parts), parts[0].neighbors, "row", 1
-        described = {name: str(value) for name, value in sorted(given.items())}
+        described = {name: str(value) for name, value in sorted(parameters.items())}
         query = json.dumps([subject, described], separators=(",", ":"))
     else:
         raise InvalidParameter(
@@ -209,7 +209,7 @@ def _where(name: str, stated: Any, computed: Any) -> str:
     return f"the {name}"
 
 
-def _of_release(release: Release, *, n: Any = None, **given: Any) -> Certificate:
+def _of_release(release: Release, *, n: Any = None, **parameters: Any) -> Certificate:
     """By the parameters of the call; a twin of it on zeros must have been drawn with the same scale and step."""
     if release.statistic not in NAMES:
         raise InvalidParameter(f"a release of a {release.statistic} is certified by its parts: certify them one by one")
@@ -217,14 +217,14 @@ def _of_release(release: Release, *, n: Any = None, **given: Any) -> Certificate
         raise InvalidParameter(
             "n must be given for a release under change-one: it is public, and the scale depends on it"
         )
-    given = {**given, "n": 1 if n is None else n, "neighbors": release.neighbors}
-    twin, _ = certified_twin(release.statistic, **given, epsilon=release.epsilon)
+    parameters = {**parameters, "n": 1 if n is None else n, "neighbors": release.neighbors}
+    twin, _ = certified_twin(release.statistic, **parameters, epsilon=release.epsilon)
     for name in ("scale", "step", "sensitivity", "missing"):
         if getattr(twin, name) != getattr(release, name):
             raise InvalidParameter(
                 f"these parameters are not those of the release: its {name} is {getattr(release, name) or 'impossible'}"
             )
-    return certify(release.statistic, **given, epsilon=release.epsilon)
+    return certify(release.statistic, **parameters, epsilon=release.epsilon)
 
 
 def _sum(numbers: Iterable[Fraction]) -> Fraction:

@@ -86,14 +86,14 @@ def require_report_totals(design: ReportDesign, part: Part, sizes: list[int]) ->
             raise InvalidParameter(f"a row moves the cells of {part.statistic} by more than their law says")
 
 
-def _in_sets(value: int, at: Sequence[int], shape: list[int], design: ReportDesign) -> list[int]:
+def _in_sets(value: int, cell: Sequence[int], shape: list[int], design: ReportDesign) -> list[int]:
     """What one row adds to a measure, in the cells of all sets of groups, as an engine gives them."""
-    found: list[int] = []
+    columns: list[int] = []
     for chosen in design.sets():
         cells = np.zeros([shape[index] for index in chosen], object)
-        cells[tuple(at[index] for index in chosen)] = value
-        found += cells.reshape(-1).tolist()
-    return found
+        cells[tuple(cell[index] for index in chosen)] = value
+        columns += cells.reshape(-1).tolist()
+    return columns
 
 
 def require_totals(design: MomentDesign | JointDesign, part: Part, *, known: bool = False) -> None:
@@ -118,7 +118,9 @@ def require_totals(design: MomentDesign | JointDesign, part: Part, *, known: boo
     units = [scale * step for scale, step in zip(part.scales, part.steps, strict=True)]
     others = [*([] if known else [[0] * len(units)]), *(totals if terms.meets else [])]
     worst = max(
-        sum(abs(a - b) / unit for a, b, unit in zip(one, two, units, strict=True)) for one in totals for two in others
+        sum(abs(a - b) / unit for a, b, unit in zip(first, second, units, strict=True))
+        for first in totals
+        for second in others
     )
     if worst * (part.rows if terms.meets else terms.factor) > part.loss:
         raise InvalidParameter(f"a row moves the totals of {part.statistic} by more than their law says")
@@ -130,14 +132,14 @@ def _rows(choices: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
     if size <= _MOST_ROWS:
         yield from product(*choices)
         return
-    for at in range(max(map(len, choices))):
-        yield tuple(some[min(at, len(some) - 1)] for some in choices)
+    for index in range(max(map(len, choices))):
+        yield tuple(values[min(index, len(values) - 1)] for values in choices)
     stride = next(step for step in range(size * 5 // 8, size) if math.gcd(step, size) == 1)
     for number in range(0, _MOST_ROWS * stride, stride):
         row, rest = [], number % size
-        for some in choices:
-            rest, at = divmod(rest, len(some))
-            row.append(some[at])
+        for values in choices:
+            rest, index = divmod(rest, len(values))
+            row.append(values[index])
         yield tuple(row)
 
 

@@ -196,8 +196,8 @@ class Part:
             law = "squares" if squares else "centred"
             count = 2 if squares else 1
             own = [*weights[len(comes) : len(comes) + count], Fraction(0)]
-            ones, both = _row_of(law, Fraction(0), self.facts[name], own)
-            comes += _heaviest(ones, own)[:count]
+            single, both = _row_of(law, Fraction(0), self.facts[name], own)
+            comes += _heaviest(single, own)[:count]
             moves += _heaviest(both, own)[:count]
         arrival = (*comes, Fraction(1))
         return [arrival], [arrival, (*moves, Fraction(0))]
@@ -229,8 +229,8 @@ def _row_of(  # noqa: PLR0911 - a law each
         case "bernstein":
             linear = 2 * width * (weights[1] - weights[0])
             tops = _tops(width, linear, weights[0] - 2 * weights[1] + weights[2])
-            ones: list[Vector] = [((width - a) ** 2, 2 * a * (width - a), a**2) for a in tops]
-            return ones, [tuple(map(add, gone, come)) for gone in ones for come in ones]
+            single: list[Vector] = [((width - a) ** 2, 2 * a * (width - a), a**2) for a in tops]
+            return single, [tuple(map(add, removed, added)) for removed in single for added in single]
         case "centred":  # at either end 2a − R is as far from 0 as it can be
             return [(width, Fraction(1))], [(2 * width, zero), (width, Fraction(1))]
         case "squares":  # with z = |2a − R| the second is R² − 2z²; two rows that differ by d move it by 8d(R−d)

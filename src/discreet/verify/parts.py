@@ -275,42 +275,43 @@ def _choices(draws: list[Draw], about: About, kinds: int, groups: int = 1) -> li
     share = Fraction(1) if kinds == 1 else VALUE_PART
     named = [*((f", {side} end", (1 - share) / 2) for side in ("lower", "upper")), ("", share)][-kinds:]
     parts = []
-    for (what, part), (rank, over, under) in zip(named, rates, strict=True):
+    for (suffix, part), (rank, over, under) in zip(named, rates, strict=True):
         facts = {"share": rank, "over": over, "under": under}
-        fields = {**about, "statistic": f"{about['statistic']}{what}", "epsilon": about["epsilon"] * part}
+        fields = {**about, "statistic": f"{about['statistic']}{suffix}", "epsilon": about["epsilon"] * part}
         parts.append(Part(**fields, law="choice", facts=facts))
     return parts
 
 
-def certified_twin(statistic: str, *, epsilon: Any, **given: Any) -> tuple[Any, list[Part]]:
+def certified_twin(statistic: str, *, epsilon: Any, **parameters: Any) -> tuple[Any, list[Part]]:
     """A release of zeros by `discreet.mean` and the like, with these parameters and `method="best"`, and its parts."""
     exact = exact_epsilon(epsilon)
     if statistic not in NAMES:
         raise InvalidParameter(f"a statistic must be one of {', '.join(NAMES)}, got {quote(statistic)}")
     if statistic == "laplace_mechanism":
-        return _algorithm(exact, **given)
+        return _algorithm(exact, **parameters)
     of_arrays = getattr(arrays, statistic, partial(arrays.moment, statistic))
     call = randomized_response if statistic == "randomized_response" else of_arrays
     accepted = set(inspect.signature(call).parameters) - {"x", "bits", "epsilon", "account", "method"}
     if statistic == "bounds":  # fewer are refused
-        given = {"n": math.ceil(LEAST / exact), **given}
-    data = _zeros(**{name: given.pop(name) for name in _SHAPE & set(given)})
-    given = {"bounds": (0, 1), **given} if statistic == "histogram" and "keys" not in given else given
-    if unknown := set(given) - accepted:
+        parameters = {"n": math.ceil(LEAST / exact), **parameters}
+    data = _zeros(**{name: parameters.pop(name) for name in _SHAPE & set(parameters)})
+    if statistic == "histogram" and "keys" not in parameters:
+        parameters = {"bounds": (0, 1), **parameters}
+    if unknown := set(parameters) - accepted:
         names = ", ".join(sorted({*accepted, *_SHAPE}))
         raise InvalidParameter(f"a {statistic} is described by {names}, got {quote(unknown.pop())}")
-    if "bounds" in accepted and given.get("bounds") is None and "keys" not in given:
+    if "bounds" in accepted and parameters.get("bounds") is None and "keys" not in parameters:
         raise InvalidParameter(f"the certificate of a {statistic} needs bounds=, the declared ones")
     with noting_designs() as designs:
-        release, draws = recorded(lambda: call(data, epsilon=exact, **given))
-    neighbors = exact_neighbors(given.get("neighbors", "change-one"))
+        release, draws = recorded(lambda: call(data, epsilon=exact, **parameters))
+    neighbors = exact_neighbors(parameters.get("neighbors", "change-one"))
     about: About = {"statistic": statistic, "neighbors": neighbors, "epsilon": exact}
     if statistic == "randomized_response":
         parts = [_coin(_next(draws, "loose", about), about)]
     else:
-        dropped = given.get("missing") is None and (isinstance(data, np.ma.MaskedArray) or data.dtype.kind == "f")
-        if "keys" in given:  # where all others have a place, too, nobody is left out
-            dropped = given.get("other") is None
+        dropped = parameters.get("missing") is None and (isinstance(data, np.ma.MaskedArray) or data.dtype.kind == "f")
+        if "keys" in parameters:  # where all others have a place, too, nobody is left out
+            dropped = parameters.get("other") is None
         parts = list(_parts_of_column(designs, draws, about, everybody=neighbors == "change-one" and not dropped))
     _nothing_more(draws, about)
     return release, parts

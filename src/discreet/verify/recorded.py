@@ -38,7 +38,7 @@ class Draw:
     def scales_of(self, sizes: Sequence[int]) -> tuple[Fraction, ...]:
         """The least scale of the noise on the numbers of each column, of which each has so many."""
         left = [(note.parameter, note.count) for note in reversed(self.notes) if note.law == "laplace"]
-        found = []
+        smallest = []
         for size in sizes:
             scales, missing = [], size
             while missing and left:
@@ -47,10 +47,10 @@ class Draw:
                     left.append((scale, many - missing))
                 scales.append(scale)
                 missing -= min(many, missing)
-            found.append(Fraction(0) if missing else min(scales, default=Fraction(0)))
-        if left or not all(found) or any(note.law != "laplace" for note in self.notes):
+            smallest.append(Fraction(0) if missing else min(scales, default=Fraction(0)))
+        if left or not all(smallest) or any(note.law != "laplace" for note in self.notes):
             raise InvalidParameter(f"a draw of {self.kind} must have noise on each of its numbers")
-        return tuple(found)
+        return tuple(smallest)
 
     def rates(self, groups: int) -> tuple[Fraction, Fraction, Fraction]:
         """Of a choice in so many groups its share, and what it pays for each rank beyond its aim and short of it."""
@@ -65,9 +65,9 @@ class Draw:
 class Recorder(Tape):
     """A tape that keeps what is asked for, not what is drawn."""
 
-    def __init__(self, notes: list[Noted], *, kept: bool) -> None:
+    def __init__(self, notes: list[Noted], *, on_ledger: bool) -> None:
         super().__init__()
-        self.kept = kept
+        self.kept = on_ledger
         self.draws: list[Draw] = []
         self._notes = notes
 
@@ -90,10 +90,10 @@ class Recorder(Tape):
 
 
 @contextmanager
-def recording(*, kept: bool = False) -> Iterator[list[Draw]]:
-    """The draws of the releases that are made meanwhile; with `kept` as if a ledger kept them."""
+def recording(*, on_ledger: bool = False) -> Iterator[list[Draw]]:
+    """The draws of the releases that are made in the block; with `on_ledger`, as if a ledger kept them."""
     with noting() as notes:
-        recorder = Recorder(notes, kept=kept)
+        recorder = Recorder(notes, on_ledger=on_ledger)
         with taping(recorder):
             yield recorder.draws
         recorder.loose()
@@ -101,7 +101,7 @@ def recording(*, kept: bool = False) -> Iterator[list[Draw]]:
 
 def recorded(work: Callable[[], Release]) -> tuple[Release, list[Draw]]:
     """What a call releases, and its draws, which must be the same with a ledger and without one."""
-    with recording(kept=True) as on_tape:
+    with recording(on_ledger=True) as on_tape:
         work()
     with recording() as draws:
         release = work()

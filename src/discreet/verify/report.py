@@ -157,24 +157,24 @@ def _certificates() -> Iterator[tuple[str, str, Callable[[], Certificate]]]:
                         yield f"{aggregate}{groups}{', by who' if unit else ''}", neighbors, partial(certify, plan)
                 for name, joint in _together(study):
                     yield f"{name}{', by who' if unit else ''}", neighbors, partial(certify, joint)
-    for name, given in [(row.name, given) for row in STATISTICS.values() for given in row.examples]:
+    for name, parameters in [(row.name, parameters) for row in STATISTICS.values() for parameters in row.examples]:
         for neighbors in RELATIONS:
             for title, whole in (("integers", True), ("floats", False)):
-                terms = {**given, "whole": whole, "neighbors": neighbors, "epsilon": EPSILON}
+                terms = {**parameters, "whole": whole, "neighbors": neighbors, "epsilon": EPSILON}
                 yield f"{name} of {title}", neighbors, partial(certify, name, **terms)
     for neighbors in RELATIONS:
         for title, whole in (("integers", True), ("floats", False)):
             terms = {"whole": whole, "neighbors": neighbors, "epsilon": EPSILON}
             yield f"bounds of {title}", neighbors, partial(certify, "bounds", **terms)
-    for name, given in _OTHERS:
-        yield name, "change-one", partial(certify, name, epsilon=EPSILON, **given)
+    for name, parameters in _OTHERS:
+        yield name, "change-one", partial(certify, name, epsilon=EPSILON, **parameters)
 
 
 def _together(study: Study) -> Iterator[tuple[str, Plan | ReportPlan | ProfilePlan]]:
     """Questions, a report and a profile whose numbers are measured together."""
-    asked = "SELECT count(*), avg(age), avg(pay), stddev(pay) FROM data"
-    yield "joint question of 4 numbers", study.sql(asked, epsilon=EPSILON)
-    yield "joint question of 4 numbers GROUP BY place", study.sql(f"{asked} GROUP BY place", epsilon=EPSILON)
+    query = "SELECT count(*), avg(age), avg(pay), stddev(pay) FROM data"
+    yield "joint question of 4 numbers", study.sql(query, epsilon=EPSILON)
+    yield "joint question of 4 numbers GROUP BY place", study.sql(f"{query} GROUP BY place", epsilon=EPSILON)
     yield "report of 3 tables", study.report(_TABLES, epsilon=EPSILON)
     columns, units = (Column("age", "number"), Column("pay", "number")), study.policy.unit_column is not None
     yield "profile of 2 columns", ProfilePlan(study=study, columns=columns, rows=units, epsilon=EPSILON, units=None)
@@ -185,12 +185,12 @@ def _replays() -> Iterator[tuple[str, str, Callable[[], Replay]]]:
     columns = {"age": {"bounds": (0, 120)}, "pay": {"bounds": (0, 100), "missing": 50}}
     for neighbors in RELATIONS:
         with _study(_ROWS, neighbors=neighbors, columns=columns) as study:
-            for what, column in _MISSING.items():
+            for treatment, column in _MISSING.items():
                 for kind, functions in (("sums", ("count", "sum", "avg", "stddev")), ("ranks", ("median", "max"))):
                     aggregates = ", ".join(f"{function}({column})" for function in functions)
                     question = " ".join(["SELECT", aggregates, "FROM data"])
                     work = partial(replay, study, question, 0, epsilon=EPSILON)
-                    yield f"{kind} of a column, all missing, {what}", neighbors, work
+                    yield f"{kind} of a column, all missing, {treatment}", neighbors, work
 
 
 @contextmanager

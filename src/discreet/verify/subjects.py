@@ -160,12 +160,12 @@ def small_report(
         design = ReportDesign(attributes=tuple(columns), measured=measured)
         counts = np.zeros((2, 2), np.int64)
         np.add.at(counts, tuple(np.array(x).T), 1)
-        cells = np.concatenate([np.repeat(some.ravel(), size) for some in (counts.sum(axis=1), counts)])
+        cells = np.concatenate([np.repeat(table.ravel(), size) for table in (counts.sum(axis=1), counts)])
         terms = Terms(rows=1, spread=1, replaced=neighbors == "change-one", public=False, cells=design.cells)
         exact: Exact[list[Any]] = Exact([Integers(cells)])
         fit = design.fit(design.noisy(exact, terms, epsilon), None)
         estimates = [numerators / below for numerators, below in map(fit.table, tables)]
-        return np.concatenate([np.asarray(one, np.float64).reshape(-1, size) for one in estimates]).T
+        return np.concatenate([np.asarray(estimate, np.float64).reshape(-1, size) for estimate in estimates]).T
 
     return release
 
@@ -190,9 +190,9 @@ def _total(measure: Any, rows: list[tuple[int, int]]) -> int:
     return len(rows)
 
 
-def _array(statistic: str, neighbors: str, top: int, *more: Any, **given: Any) -> Callable[[list[int]], Any]:
+def _array(statistic: str, neighbors: str, top: int, *more: Any, **parameters: Any) -> Callable[[list[int]], Any]:
     call = getattr(arrays, statistic)
-    terms = {"bounds": (0, top), "epsilon": EPSILON, "neighbors": neighbors, **given}
+    terms = {"bounds": (0, top), "epsilon": EPSILON, "neighbors": neighbors, **parameters}
     return lambda x: call(np.array(x), *more, **terms)
 
 

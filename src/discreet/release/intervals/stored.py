@@ -106,10 +106,10 @@ def read(value: Any) -> Any:  # noqa: PLR0911 - one for each type
             return np.array(read(items))
         case {"call": "ends", "of": of, **more}:
             return partial(read(of).ends, *read(more.get("with", [])))
-        case {"call": str(name), "with": list(kept)}:
-            return partial(_named(name, _FUNCTIONS), *read(kept))
-        case {"kind": str(name), **given}:
-            return _named(name, _KINDS)(**{field: read(item) for field, item in given.items()})  # type: ignore[arg-type]
+        case {"call": str(name), "with": list(arguments)}:
+            return partial(_named(name, _FUNCTIONS), *read(arguments))
+        case {"kind": str(name), **fields}:
+            return _named(name, _KINDS)(**{field: read(item) for field, item in fields.items()})  # type: ignore[arg-type]
     raise InvalidParameter("this is no release that discreet has written")
 
 

@@ -74,8 +74,8 @@ class ProfilePlan:
         """The one text of what will be released."""
         policy = self.study.policy
         bins = [design.cells for design in self.designs]
-        asked = {"columns": list(map(column_text, self.columns)), "bins": bins, "rows": self.rows}
-        return canonical("profile", {**asked, "neighbors": policy.neighbors, "unit": policy.unit})
+        parameters = {"columns": list(map(column_text, self.columns)), "bins": bins, "rows": self.rows}
+        return canonical("profile", {**parameters, "neighbors": policy.neighbors, "unit": policy.unit})
 
     def release(self, *, request_id: str | None = None, analyst: str | None = None) -> Profile:
         """Spend ε, then read, draw and record; asked again, what was recorded, free."""
@@ -112,11 +112,11 @@ class ProfilePlan:
         for design in self.designs:
             counts = tuple(record["profile"][design.name])
             scale = design.scale(self.terms(design), self.share)
-            given: dict[str, Any] = {"name": design.name, "counts": counts, "scale": scale, "epsilon": self.share}
+            fields: dict[str, Any] = {"name": design.name, "counts": counts, "scale": scale, "epsilon": self.share}
             if isinstance(design, UnitRowsDesign):
-                unit = UnitProfile(**given)
+                unit = UnitProfile(**fields)
             else:
-                columns[design.name] = ColumnProfile(**given, whole=design.whole, units=record["units"])
+                columns[design.name] = ColumnProfile(**fields, whole=design.whole, units=record["units"])
         policy, epsilon = self.study.policy, self.epsilon
         return Profile(columns=columns, unit=unit, epsilon=epsilon, remaining=remaining, entry=entry, policy=policy)
 
@@ -129,12 +129,12 @@ def profile_plan(study: Study, columns: Sequence[str] | None, epsilon: Any) -> P
     elif isinstance(columns, str) or not columns or not all(isinstance(name, str) for name in columns):
         raise InvalidParameter('columns must be a list of names, as in profile(columns=["cost"], epsilon="0.1")')
     rows = any(map(scope.is_unit, columns))
-    named = {column.name: column for column in (scope.column(name) for name in columns if not scope.is_unit(name))}
-    for column in named.values():
+    by_name = {column.name: column for column in (scope.column(name) for name in columns if not scope.is_unit(name))}
+    for column in by_name.values():
         if column.kind != "number":
             hint = ', or declare type = "number" if it holds numbers' if column.kind == "text" else ""
             raise refused(f"a profile is of numbers, and {column.name} is a {column.kind}; leave it out{hint}")
-    sorted_columns = tuple(named[name] for name in sorted(named))
+    sorted_columns = tuple(by_name[name] for name in sorted(by_name))
     plan = ProfilePlan(study=study, columns=sorted_columns, rows=rows, epsilon=exact, units=_public_units(study))
     if plan.units is not None:
         refuse_few(plan.units, exact, len(plan.designs))
@@ -145,10 +145,10 @@ def refuse_few(units: int, epsilon: Fraction, columns: int = 1) -> None:
     """Refuse a profile of too few people, where their number is public; nothing is spent."""
     if units * epsilon < LEAST * columns:
         needed = math.ceil(LEAST * columns / epsilon)
-        what = "a profile" if columns == 1 else f"a profile of {columns} columns"
+        subject = "a profile" if columns == 1 else f"a profile of {columns} columns"
         more = f"about epsilon {_round_up(Fraction(LEAST * columns, units))}" if units else "people"
         raise refused(
-            f"{what} at epsilon {shown(epsilon)} needs about {needed:,} units, and there are {units:,}: it takes "
+            f"{subject} at epsilon {shown(epsilon)} needs about {needed:,} units, and there are {units:,}: it takes "
             f"{more}{', or fewer columns' if columns > 1 else ''}, or bounds that you know"
         )
 

@@ -80,22 +80,22 @@ def allocated(
     if known and len(parts) > 1:
         parts = [part for part in parts if any(part)]
     information = information_of(axes, parts, sets)
-    wanted = np.array([[_spread(target, part) for part in parts] for target in targets], np.float64)
+    spreads = np.array([[_spread(target, part) for part in parts] for target in targets], np.float64)
     weights = np.array([[target.weight] for target in targets])
-    wanted *= weights / weights.max()
+    spreads *= weights / weights.max()
     used = np.flatnonzero(information.any(axis=0))
     shares = _starts(used.size, int(np.clip(_WORK // information.size, *_STARTS)))
     for many, steps in _ROUNDS:
-        shares = _descended(wanted, information[:, used], shares, steps, largest)[:many]
-        kept = np.asarray((shares > (_LEAST if many == 1 else 1e-9)).any(axis=0))
-        kept[_needed(information[:, used], shares[0], kept)] = True
-        used, shares = used[kept], shares[:, kept] / shares[:, kept].sum(axis=1, keepdims=True)
+        shares = _descended(spreads, information[:, used], shares, steps, largest)[:many]
+        selected = np.asarray((shares > (_LEAST if many == 1 else 1e-9)).any(axis=0))
+        selected[_needed(information[:, used], shares[0], selected)] = True
+        used, shares = used[selected], shares[:, selected] / shares[:, selected].sum(axis=1, keepdims=True)
     return tuple((sets[index], part) for index, part in zip(used, _rounded(shares[0]), strict=True))
 
 
-def _needed(information: Floats, shares: Floats, kept: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _needed(information: Floats, shares: Floats, selected: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Sets that must be kept: of each part that none of the others tells of, the one that tells most."""
-    untold = ~(information[:, kept] > 0).any(axis=1)
+    untold = ~(information[:, selected] > 0).any(axis=1)
     return np.asarray((information[untold] * shares**2).argmax(axis=1), np.int64)
 
 
@@ -167,30 +167,30 @@ def _starts(sets: int, many: int) -> Floats:
     return np.asarray(starts / starts.sum(axis=1, keepdims=True))
 
 
-def _descended(wanted: Floats, information: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
+def _descended(spreads: Floats, information: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
     """The shares that descents end at, the best first."""
     many = max(1, _BLOCK // information.size)
     blocks = [shares[first : first + many] for first in range(0, len(shares), many)]
-    shares = np.concatenate([_downhill(wanted, information, block, steps, largest) for block in blocks])
-    variances = (1 / (shares**2 @ information.T)) @ wanted.T
+    shares = np.concatenate([_downhill(spreads, information, block, steps, largest) for block in blocks])
+    variances = (1 / (shares**2 @ information.T)) @ spreads.T
     order = np.argsort(variances.max(axis=1) if largest else variances.sum(axis=1))
     return shares[order]
 
 
-def _downhill(wanted: Floats, information: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
+def _downhill(spreads: Floats, information: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
     for _ in range(steps):
         precise = shares**2 @ information.T
-        slope = (_pull(wanted, precise, largest) / precise**2) @ information * shares
+        slope = (_pull(spreads, precise, largest) / precise**2) @ information * shares
         downhill = (slope / slope.max(axis=1, keepdims=True)) ** (0.5 / _SHARPNESS if largest else 0.5)
         shares = np.maximum(shares * downhill, 1e-12)
         shares /= shares.sum(axis=1, keepdims=True)
     return shares
 
 
-def _pull(wanted: Floats, precise: Floats, largest: bool) -> Floats:
+def _pull(spreads: Floats, precise: Floats, largest: bool) -> Floats:
     """How much each part weighs in the slope."""
     if not largest:
-        return np.broadcast_to(wanted.sum(axis=0), precise.shape)
-    variances = (1 / precise) @ wanted.T
-    pulls: Floats = (variances / variances.max(axis=1, keepdims=True)) ** (_SHARPNESS - 1) @ wanted
+        return np.broadcast_to(spreads.sum(axis=0), precise.shape)
+    variances = (1 / precise) @ spreads.T
+    pulls: Floats = (variances / variances.max(axis=1, keepdims=True)) ** (_SHARPNESS - 1) @ spreads
     return pulls

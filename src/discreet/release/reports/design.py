@@ -50,12 +50,12 @@ class ReportDesign:
     @cached_property
     def _grouped(self) -> list[int]:
         """The axes that are groups."""
-        return [index for index, one in enumerate(self.attributes) if one.group is not None]
+        return [index for index, attribute in enumerate(self.attributes) if attribute.group is not None]
 
     @property
     def groups(self) -> tuple[Group, ...]:
         """The groups, as an engine counts by them."""
-        return tuple(group for one in self.attributes if (group := one.group) is not None)
+        return tuple(group for attribute in self.attributes if (group := attribute.group) is not None)
 
     def sets(self) -> tuple[tuple[int, ...], ...]:
         """For each measured set the numbers of its groups, each set of groups once."""
@@ -67,7 +67,7 @@ class ReportDesign:
     def _numbers_of(self, levels: Levels) -> tuple[int, ...]:
         """The axes of halves in a set."""
         return tuple(
-            i for i, (one, level) in enumerate(zip(self.attributes, levels, strict=True)) if level and one.half
+            i for i, (item, level) in enumerate(zip(self.attributes, levels, strict=True)) if level and item.half
         )
 
     @cached_property
@@ -122,8 +122,8 @@ class ReportDesign:
         columns = []
         for levels, _ in self.measured:
             chosen = self._groups_of(levels)
-            here, shape = starts[chosen]
-            own = self._columns(levels, [column[here] for column in measures])
+            block, shape = starts[chosen]
+            own = self._columns(levels, [column[block] for column in measures])
             columns += [Integers(self._coarser(levels, chosen, cells.reshape(shape)).reshape(-1)) for cells in own]
         return columns
 
@@ -147,9 +147,9 @@ class ReportDesign:
 
     def _coarser(self, levels: Levels, chosen: tuple[int, ...], cells: Array) -> Array:
         """Cells of the finest levels added up to those of a set."""
-        for at, number in enumerate(chosen):
+        for position, number in enumerate(chosen):
             axis, level = self.axes[self._grouped[number]], levels[self._grouped[number]]
-            cells = axis.summed(cells, at, axis.levels, level)
+            cells = axis.summed(cells, position, axis.levels, level)
         return cells
 
     def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:

@@ -54,8 +54,10 @@ def _holds(entry: Entry, question: str, plan: Plan) -> bool:
 def _report(study: Study, record: dict[str, Any], content: bytes, plan: Plan, entry: str) -> Report | None:
     """The report with the table of a plan alone."""
     attributes = tuple(
-        Attribute(Axis(tuple(one["cells"]), tuple(map(tuple, one["parents"]))), tuple(one["names"]), width=one["width"])
-        for one in record["axes"]
+        Attribute(
+            Axis(tuple(axis["cells"]), tuple(map(tuple, axis["parents"]))), tuple(axis["names"]), width=axis["width"]
+        )
+        for axis in record["axes"]
     )
     table = _table(plan.query, study, attributes, record["where"])
     if table is None:
@@ -104,7 +106,7 @@ def restored(
 
 def _measured(record: dict[str, Any]) -> Measured:
     whole = Fraction(record["epsilon"])
-    return tuple((tuple(one["levels"]), Fraction(one["epsilon"]) / whole) for one in record["sets"])
+    return tuple((tuple(entry["levels"]), Fraction(entry["epsilon"]) / whole) for entry in record["sets"])
 
 
 def _table(query: Query, study: Study, attributes: tuple[Attribute, ...], where: str | None) -> Any:

@@ -25,7 +25,7 @@ class Hierarchies:
         depths: dict[Expression, int] = {}
         for of, group in self._asked.items():
             descendants = [step.of for step in _steps(of)]
-            asked = [at for at, one in enumerate(descendants) if one in self._asked]
+            asked = [index for index, column in enumerate(descendants) if column in self._asked]
             if asked:
                 depths[of] = asked[-1]
                 self._above.setdefault(descendants[asked[-1]], []).append(group)
@@ -45,7 +45,7 @@ class Hierarchies:
         """The axis of a finest column, with a level for each of those above it."""
         chain = [*self.above(group), group]
         parents = [_places(child, parent) for parent, child in pairwise(chain)]
-        return Axis((1, *(len(one.keys) + 1 for one in chain)), tuple(parents))
+        return Axis((1, *(len(level.keys) + 1 for level in chain)), tuple(parents))
 
 
 def _steps(of: Expression) -> Iterator[Children]:

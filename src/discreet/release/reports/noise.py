@@ -57,11 +57,11 @@ class Noise:
         for index, (levels, _) in enumerate(self.measured):
             many: Floats = np.ones(1)
             by_part: dict[tuple[int, ...], Floats] = {(): np.ones((1, 1))}
-            for at, ((level, query), measured) in enumerate(zip(question, levels, strict=True)):
+            for position, ((level, query), measured) in enumerate(zip(question, levels, strict=True)):
                 if level == measured == 0 and query.size == 1:  # all rows, on both sides
                     by_part = {(*part, 0): before * query for part, before in by_part.items()}
                     continue
-                count, own = self._weights(at, level, query, measured)
+                count, own = self._weights(position, level, query, measured)
                 many = np.outer(many, count).ravel()
                 by_part = {
                     (*part, step): (before[:, None] * own[:, step]).reshape(len(many), -1)
@@ -79,11 +79,11 @@ class Noise:
             return np.zeros(0), np.zeros((0, combinations)), np.zeros(combinations)
         return np.concatenate(times), np.concatenate(weights), np.max(slacks, axis=0)
 
-    def _weights(self, at: int, level: int, query: Floats, measured: int) -> tuple[Floats, Floats]:
+    def _weights(self, index: int, level: int, query: Floats, measured: int) -> tuple[Floats, Floats]:
         """The weights of a combination on an axis: tables of one report share most of them."""
-        key = at, level, measured, query.shape, query.tobytes()
+        key = index, level, measured, query.shape, query.tobytes()
         if key not in self._known_weights:
-            count, own = self.axes[at].weights(level, query, measured)
+            count, own = self.axes[index].weights(level, query, measured)
             self._known_weights[key] = count, own.reshape(*own.shape[:2], -1)
         return self._known_weights[key]
 

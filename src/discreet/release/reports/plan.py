@@ -120,8 +120,8 @@ class ReportPlan:
         return math.prod(map(len, table.rows(self.axes).values()))
 
     def _title(self, table: Table, number: Number) -> str:
-        named = {output.name: name for name, output in reversed(table.query.outputs) if isinstance(output, Named)}
-        return named.get(number.name, texts(table.query)[number.name])
+        titles = {output.name: name for name, output in reversed(table.query.outputs) if isinstance(output, Named)}
+        return titles.get(number.name, texts(table.query)[number.name])
 
     def table_of(self, name: str) -> Table:
         """A table by its name."""
@@ -180,7 +180,7 @@ class ReportPlan:
             return float(reaches(table, self.axes, number, noise, level).max(initial=0.0))
         width, largest, doubled = float(number.of.upper - number.of.lower), 0.0, max(2 * level - 1, level / 2)
         for _, cell in kinds(table, self.axes):
-            near, far = (mean_reaches(table, self.axes, number, noise, one, cell) for one in (doubled, level))
+            near, far = (mean_reaches(table, self.axes, number, noise, p, cell) for p in (doubled, level))
             largest = max(largest, mean_error(near, far, doubled, level, self.size) * width)
         return largest
 
@@ -197,7 +197,7 @@ class ReportPlan:
         promise = [policy.neighbors, policy.unit, policy.max_rows, policy.max_groups]
         questions = sorted({canonical(table.query) for table in self.layout.tables})
         sets = [[list(levels), str(part * self.epsilon)] for levels, part in self.measured]
-        axes = [[*filter(None, one.names), *map(_digest, one.axis.parents)] for one in self.layout.attributes]
+        axes = [[*filter(None, item.names), *map(_digest, item.axis.parents)] for item in self.layout.attributes]
         head = shorter(f"REPORT of {len(questions)} tables: {'; '.join(questions)}", _HEAD)
         return json.dumps([head, questions, promise, axes, sets], ensure_ascii=False, separators=(",", ":"))
 
@@ -245,7 +245,9 @@ class ReportPlan:
         sets, left = [], iter(columns)
         for levels, part in self.measured:
             own = islice(left, len(self.design.units(levels)))
-            written = [{"scale": str(one.scale), "step": one.step, "values": list(one.values)} for one in own]
+            written = [
+                {"scale": str(column.scale), "step": column.step, "values": list(column.values)} for column in own
+            ]
             sets.append({"levels": list(levels), "epsilon": str(part * self.epsilon), "columns": written})
         return json.dumps({**rest, "rows": rows, "sets": sets}, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -268,8 +270,8 @@ class ReportPlan:
             "tables": {table.name: canonical(table.query) for table in self.layout.tables},
             "where": None if self.layout.where is None else normal.canonical(self.layout.where),
             "axes": [
-                {"names": one.names, "cells": one.axis.sizes, "parents": one.axis.parents, "width": one.width}
-                for one in self.layout.attributes
+                {"names": item.names, "cells": item.axis.sizes, "parents": item.axis.parents, "width": item.width}
+                for item in self.layout.attributes
             ],
             **told_with(self.study.discovered, self.design.groups),
         }
@@ -304,7 +306,7 @@ class ReportPlan:
             )
         if self.known and not self.axes:
             raise InvalidParameter("all that is asked for is public here, the number of rows: ask for it alone, free")
-        grouped = [one.axis for one in self.layout.attributes if one.group is not None]
+        grouped = [attribute.axis for attribute in self.layout.attributes if attribute.group is not None]
         if len(grouped) > _MOST_GROUPED:
             raise QueryRefused(
                 f"a report has at most {_MOST_GROUPED} group columns and conditions, and this one has {len(grouped)}: "

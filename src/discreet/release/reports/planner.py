@@ -46,9 +46,9 @@ def report_plan(
         raise InvalidParameter("a report takes either epsilon or within: what it may cost, or how near it must be")
     if not queries or len(queries) > _MOST_TABLES:
         raise InvalidParameter(f"a report has between 1 and {_MOST_TABLES} tables, got {len(queries)}")
-    for name, given in (("simultaneous", simultaneous), ("integers", integers)):
-        if not isinstance(given, bool):
-            raise InvalidParameter(f"{name} must be True or False, got {quote(given)}")
+    for name, flag in (("simultaneous", simultaneous), ("integers", integers)):
+        if not isinstance(flag, bool):
+            raise InvalidParameter(f"{name} must be True or False, got {quote(flag)}")
     weighed = _by_table("weights", weights or {}, queries)
     refuse_heavy(weighed.values())
     tables = layout_of(queries, weighed, Scope(study.policy, study.schema))
@@ -99,9 +99,9 @@ def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
     measured = _measured(plan, targets)
 
     def near(units: int) -> bool:
-        at = replace(plan, measured=measured, epsilon=units * UNIT)
-        tables = [table for table in at.layout.tables if table.name in targets]
-        return all(at.reach(table, number) <= targets[table.name] for table in tables for number in table.numbers)
+        trial = replace(plan, measured=measured, epsilon=units * UNIT)
+        tables = [table for table in trial.layout.tables if table.name in targets]
+        return all(trial.reach(table, number) <= targets[table.name] for table in tables for number in table.numbers)
 
     low, high = 0, 2**20
     while high * UNIT < LARGEST and not near(high):
@@ -115,10 +115,12 @@ def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
     return replace(plan, measured=measured, epsilon=high * UNIT).checked()
 
 
-def _by_table(what: str, given: Mapping[str, Any], queries: Mapping[str, Query]) -> dict[str, Fraction]:
-    if not isinstance(given, Mapping):
-        raise InvalidParameter(f'{what} must be given by table, as in {{"by_county": 2}}, got {quote(given)}')
-    for name in given:
+def _by_table(parameter: str, values: Mapping[str, Any], queries: Mapping[str, Query]) -> dict[str, Fraction]:
+    if not isinstance(values, Mapping):
+        raise InvalidParameter(f'{parameter} must be given by table, as in {{"by_county": 2}}, got {quote(values)}')
+    for name in values:
         if name not in queries:
-            raise InvalidParameter(f"{what} must be of tables of the report ({', '.join(queries)}), got {quote(name)}")
-    return {name: exact(what.removesuffix("s"), value) for name, value in given.items()}
+            raise InvalidParameter(
+                f"{parameter} must be of tables of the report ({', '.join(queries)}), got {quote(name)}"
+            )
+    return {name: exact(parameter.removesuffix("s"), value) for name, value in values.items()}

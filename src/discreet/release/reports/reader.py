@@ -36,7 +36,7 @@ def layout_of(queries: Mapping[str, Query], weights: Mapping[str, Fraction], sco
     """The tables of these queries."""
     conditions = {query.where for query in queries.values()}
     common = next(iter(conditions)) if len(conditions) == 1 else None
-    ordered = sorted(queries.items(), key=lambda named: question_text(named[1]))  # in whatever order they are asked
+    ordered = sorted(queries.items(), key=lambda item: question_text(item[1]))  # in whatever order they are asked
     reader = _Reader(scope, [query if len(conditions) > 1 else replace(query, where=None) for _, query in ordered])
     by_name = {
         name: reader.table(name, query, weights.get(name, Fraction(1)), None if len(conditions) == 1 else query.where)
@@ -72,10 +72,12 @@ class _Reader:
     """Collects the attributes of all tables."""
 
     def __init__(self, scope: Scope, queries: Collection[Query]) -> None:
-        moments = [one for query in queries for _, one in query.aggregates if isinstance(one, Moment)]
+        moments = [moment for query in queries for _, moment in query.aggregates if isinstance(moment, Moment)]
         self.scope = scope
         self.attributes: dict[str, Attribute] = {}
-        self.halves = {one.of: subject(one) for one in moments if one.missing is None and kind_of(one.of) != "truth"}
+        self.halves = {
+            moment.of: subject(moment) for moment in moments if moment.missing is None and kind_of(moment.of) != "truth"
+        }
         """Numbers that are halved, and may be missing."""
         groups = [group for query in queries for group in query.groups]
         conditions = [group for query in queries for group in self._condition_groups(query.where)]
@@ -93,7 +95,7 @@ class _Reader:
             index, mask = self._mask(columns, Every(tuple(conditions)), name)
             masks[index] = masks.get(index, np.ones(len(mask))) * mask
         numbers = tuple(self._number(private, aggregate, name) for private, aggregate in query.aggregates)
-        complete = {index: one.complete for index, one in enumerate(self.attributes.values())}
+        complete = {index: attribute.complete for index, attribute in enumerate(self.attributes.values())}
         return Table(name, query, weight, groups, masks, numbers, complete)
 
     def _number(self, name: str, aggregate: Aggregate, table: str) -> Number:
@@ -129,10 +131,10 @@ class _Reader:
         """The axis of a group column and its level, 0 for the finest."""
         below = self.hierarchies.below(group)
         if below is not None:
-            return self._group(below)[0], 1 + [one.of for one in self.hierarchies.above(below)].index(group.of)
+            return self._group(below)[0], 1 + [level.of for level in self.hierarchies.above(below)].index(group.of)
         complete = is_complete(group.of)
         whole = replace(group, name="", other=None if complete else REST)
-        names = [group_text(replace(one, name="", other=REST)) for one in self.hierarchies.above(group)]
+        names = [group_text(replace(level, name="", other=REST)) for level in self.hierarchies.above(group)]
         axis, name = self.hierarchies.axis(group) if names else Axis((1, whole.size)), group_text(whole)
         return self._index(name, Attribute(axis, ("", *names, name), group=whole)), 0
 
@@ -200,7 +202,9 @@ def among(query: Query, scope: Scope, attributes: tuple[Attribute, ...], where: 
     """A question as a table of a report that has these attributes; None if it asks for others."""
     common = query.where is not None and canonical(query.where) == where
     reader = _Reader(scope, [query if not common else replace(query, where=None)])
-    levels = {name: (i, level) for i, one in enumerate(attributes) for level, name in enumerate(one.names) if name}
+    levels = {
+        name: (i, level) for i, attribute in enumerate(attributes) for level, name in enumerate(attribute.names) if name
+    }
     reader.halves |= dict(_halves(query, scope, levels))
     table = reader.table("", query, Fraction(1), None if common else query.where)
     if where is not None and not common:
@@ -210,8 +214,8 @@ def among(query: Query, scope: Scope, attributes: tuple[Attribute, ...], where: 
     local, places = list(reader.attributes.values()), [levels[name] for name in reader.attributes]
     masks = {}
     for index, mask in table.masks.items():
-        here, level = places[index]
-        masks[here] = mask[attributes[here].axis.ancestors(attributes[here].axis.levels, level)]
+        number, level = places[index]
+        masks[number] = mask[attributes[number].axis.ancestors(attributes[number].axis.levels, level)]
     numbers = [n if n.attribute is None else replace(n, attribute=places[n.attribute][0]) for n in table.numbers]
     return replace(
         table,
@@ -224,9 +228,9 @@ def among(query: Query, scope: Scope, attributes: tuple[Attribute, ...], where: 
 
 def _halves(query: Query, scope: Scope, known: Collection[str]) -> Iterator[tuple[Expression, Moment]]:
     """Numbers whose values a question counts, and that the report has the halves of."""
-    for _, one in query.aggregates:
-        if isinstance(one, Count) and one.of is not None and kind_of(one.of) == "number":
+    for _, aggregate in query.aggregates:
+        if isinstance(aggregate, Count) and aggregate.of is not None and kind_of(aggregate.of) == "number":
             with suppress(QueryRefused):
-                mean = scope.moment("mean", one.of)
+                mean = scope.moment("mean", aggregate.of)
                 if isinstance(mean, Moment) and mean.missing is None and aggregate_text(subject(mean)) in known:
-                    yield one.of, subject(mean)
+                    yield aggregate.of, subject(mean)

@@ -68,8 +68,8 @@ class ReportLine:
         return self._text(self.alone)
 
     def _text(self, reach: float) -> str:
-        at = "" if self.rows is None else f" at {self.rows:,} rows"
-        return f"± {readable(reach, 3)}{at}"
+        size = "" if self.rows is None else f" at {self.rows:,} rows"
+        return f"± {readable(reach, 3)}{size}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,7 +129,7 @@ class Report:
     def counts(self, name: str, number: str | None = None) -> tuple[NDArray[Any], int]:
         """A count of a table exactly: numerators, with an axis for each group column, and their denominator."""
         table = self.plan.table_of(name)
-        chosen = next(one for one in table.numbers if one.statistic == "count" and number in (None, one.name))
+        chosen = next(item for item in table.numbers if item.statistic == "count" and number in (None, item.name))
         cells, denominator = self.fit.table(table.levels(self.plan.axes, chosen))
         return reduced(cells, table, self.plan.axes, chosen, chosen.weights), denominator
 
@@ -203,8 +203,8 @@ class Report:
         """A count of a table from the rows that reproduce all tables."""
         cells, grouped = self.whole_cells
         levels = table.levels(self.plan.axes, number)
-        for at, index in enumerate(grouped):
-            cells = self.plan.axes[index].summed(cells, at, self.plan.axes[index].levels, levels[index])
+        for position, index in enumerate(grouped):
+            cells = self.plan.axes[index].summed(cells, position, self.plan.axes[index].levels, levels[index])
         sizes = [cells.shape[grouped.index(i)] if i in grouped else 1 for i in range(len(self.plan.axes))]
         return reduced(cells.reshape(sizes), table, self.plan.axes, number, number.weights)
 
@@ -269,15 +269,15 @@ def reduced(cells: NDArray[Any], table: Table, axes: Any, number: Number, weight
             factor = factor * np.array(weights or [1.0])
         if factor.size > 1 or not factor.all():  # a condition that no key fulfils has one cell
             exact = factor.astype(np.int64) if (factor == np.rint(factor)).all() else factor
-            shape = [-1 if at == index else 1 for at in range(len(axes))]
+            shape = [-1 if position == index else 1 for position in range(len(axes))]
             cells = cells * (exact if cells.dtype != object else exact.astype(object)).reshape(shape)
         if index not in rows:
             cells = cells.sum(axis=index, keepdims=True)
         elif level > table.finest[index]:
             cells = axes[index].summed(cells, index, level, table.finest[index])
-    kept = sorted(rows)
-    cells = cells.reshape([cells.shape[index] for index in kept])
-    cells = cells.transpose([kept.index(index) for index in rows])
+    order = sorted(rows)
+    cells = cells.reshape([cells.shape[index] for index in order])
+    cells = cells.transpose([order.index(index) for index in rows])
     return cells[np.ix_(*rows.values())] if rows else cells
 
 
@@ -288,9 +288,9 @@ def kinds(table: Table, axes: Any) -> Iterator[tuple[NDArray[np.bool_], list[int
     firsts = [np.unique(number, return_index=True) for number in numbered]
     for chosen in product(*(zip(*first, strict=True) for first in firsts)):
         mask = np.ones(tuple(map(len, numbered)), bool)
-        for at, (number, (kind, _)) in enumerate(zip(numbered, chosen, strict=True)):
-            mask &= (number == kind).reshape([-1 if at == other else 1 for other in range(len(numbered))])
-        yield mask, [int(cells[at]) for cells, (_, at) in zip(rows.values(), chosen, strict=True)]
+        for position, (number, (kind, _)) in enumerate(zip(numbered, chosen, strict=True)):
+            mask &= (number == kind).reshape([-1 if position == other else 1 for other in range(len(numbered))])
+        yield mask, [int(cells[position]) for cells, (_, position) in zip(rows.values(), chosen, strict=True)]
 
 
 def reaches(table: Table, axes: Any, number: Number, noise: Noise, level: float) -> Floats:

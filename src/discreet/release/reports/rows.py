@@ -46,7 +46,7 @@ _WORK = 4 * 10**9
 def whole_cells(report: Report) -> tuple[NDArray[np.int64], list[int]]:
     """The whole cells of the full table, and the axes that it has: all that are groups."""
     plan = report.plan
-    grouped = [index for index, one in enumerate(plan.layout.attributes) if one.group is not None]
+    grouped = [index for index, attribute in enumerate(plan.layout.attributes) if attribute.group is not None]
     axes = [plan.axes[index] for index in grouped]
     refuse_large(axes)
     sets: dict[Levels, tuple[Floats, float]] = {}
@@ -62,7 +62,9 @@ def whole_cells(report: Report) -> tuple[NDArray[np.int64], list[int]]:
             weight = float(part) ** 2 / math.prod(plan.axes[index].sizes[levels[index]] for index in halves)
             sets[own] = cells.sum(axis=halves), weight
     tables = {
-        tuple(table.levels(plan.axes, one)[i] for i in grouped) for table in plan.layout.tables for one in table.numbers
+        tuple(table.levels(plan.axes, number)[i] for i in grouped)
+        for table in plan.layout.tables
+        for number in table.numbers
     }
     tables.add((0,) * len(axes))
     return _rounded(axes, tables, _fitted(axes, sets)), grouped
@@ -104,9 +106,9 @@ def parts(report: Report) -> tuple[Any, Iterator[Any]]:
     import pyarrow as pa
 
     cells, grouped = report.whole_cells
-    named = [report.plan.layout.labels(index) for index in grouped]
-    labels = [pa.array([None if key is None else plain_key(key) for key in keys]) for _, keys in named]
-    schema = pa.schema([(name, label.type) for (name, _), label in zip(named, labels, strict=True)])
+    key_labels = [report.plan.layout.labels(index) for index in grouped]
+    labels = [pa.array([None if key is None else plain_key(key) for key in keys]) for _, keys in key_labels]
+    schema = pa.schema([(name, label.type) for (name, _), label in zip(key_labels, labels, strict=True)])
     ends = np.cumsum(cells.ravel())
 
     def batches() -> Iterator[Any]:
@@ -183,6 +185,6 @@ def _rounded(axes: list[Axis], levels: Iterable[Levels], cells: Floats) -> NDArr
         if not many:
             break
         batch = max(1, int(many / 100 * (1 - turn / _TURNS) ** 3))
-        some = np.argpartition(gain.ravel(), -batch)[-batch:]
-        rounded.ravel()[some] -= np.sign(pull.ravel()[some]).astype(np.int64)
+        batch_cells = np.argpartition(gain.ravel(), -batch)[-batch:]
+        rounded.ravel()[batch_cells] -= np.sign(pull.ravel()[batch_cells]).astype(np.int64)
     return rounded

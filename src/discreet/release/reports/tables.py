@@ -96,7 +96,7 @@ class Table:
     @property
     def in_order(self) -> list[Number]:
         """The numbers as the question has them, those in formulas last."""
-        places = {output.name: at for at, (_, output) in enumerate(self.query.outputs) if isinstance(output, Named)}
+        places = {output.name: i for i, (_, output) in enumerate(self.query.outputs) if isinstance(output, Named)}
         return sorted(self.numbers, key=lambda number: places.get(number.name, len(places)))
 
     def levels(self, axes: tuple[Axis, ...], number: Number) -> Levels:
@@ -228,4 +228,4 @@ class Layout:
     @property
     def halves(self) -> frozenset[int]:
         """The axes over which a row spreads."""
-        return frozenset(index for index, one in enumerate(self.attributes) if one.half)
+        return frozenset(index for index, attribute in enumerate(self.attributes) if attribute.half)

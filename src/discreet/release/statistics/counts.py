@@ -87,7 +87,7 @@ class KnownCount:
     def estimate(
         self, exact: Secret, _terms: Terms, _epsilon: Fraction, _confidence: Fraction
     ) -> Mapping[str, Estimate]:
-        known = [public_count(exact.map(lambda found: int(found[0][0])))]
+        known = [public_count(exact.map(lambda integers: int(integers[0][0])))]
         return {self.name: Estimate(known, partial(constant, known, known))}
 
 
@@ -114,10 +114,10 @@ class HistogramDesign:
         return Fraction(bins_as_groups.steps) / epsilon
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
-        scale, counts = self.scale(terms, epsilon), exact.map(lambda found: np.asarray(found[0]))
+        scale, counts = self.scale(terms, epsilon), exact.map(lambda integers: np.asarray(integers[0]))
         if self.halves(terms):
-            [first] = noisy_counts(counts.map(lambda found: found[:1]), scale).tolist()
-            noisy = np.array([first, public_count(counts.map(lambda found: int(found.sum()))) - first])
+            [first] = noisy_counts(counts.map(lambda integers: integers[:1]), scale).tolist()
+            noisy = np.array([first, public_count(counts.map(lambda integers: int(integers.sum()))) - first])
         else:
             noisy = noisy_counts(counts, scale)
         together = 1 if self.halves(terms) else self.bins.number

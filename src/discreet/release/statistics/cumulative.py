@@ -40,9 +40,9 @@ class TreeDesign:
         return tree_design(self.grid.width + 1, terms, epsilon)
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
-        tree, counts = self.tree(terms, epsilon), exact.map(lambda found: found[0][0])
+        tree, counts = self.tree(terms, epsilon), exact.map(lambda integers: integers[0][0])
         nodes = noisy_tree(counts, tree)
-        total = public_count(counts.map(lambda found: int(found.sum()))) if terms.public else None
+        total = public_count(counts.map(lambda integers: int(integers.sum()))) if terms.public else None
         below = tree.cumulative(nodes, total)
         points = (self.grid.lower + np.asarray(quantiles_from(below, self.of.shares, total))) * float(self.grid.step)
         return {
@@ -63,7 +63,7 @@ def quantile_ends(
     """The ends of quantiles that follow from cumulative counts."""
     step, lower, half = float(grid.step), grid.lower, 0.0 if grid.exact else 0.5
     reach = tree.band(confidence, () if total is not None else shares)
-    found = [quantile_interval(below, share, total, reach) for share in shares]
-    low = np.array([(lower + first - half) * step for first, _ in found])
-    high = np.array([(lower + last + half) * step for _, last in found])
+    intervals = [quantile_interval(below, share, total, reach) for share in shares]
+    low = np.array([(lower + first - half) * step for first, _ in intervals])
+    high = np.array([(lower + last + half) * step for _, last in intervals])
     return np.maximum(low, lower * step), np.minimum(high, grid.upper * step)

@@ -82,8 +82,8 @@ class JointDesign:
     @cached_property
     def conditions(self) -> tuple[Count, ...]:
         """The counts that are attributes of their own."""
-        found = (count for _, count in self.counts if count.of is not None and self._column_of(count) is None)
-        return tuple(dict.fromkeys(found))
+        conditions = (count for _, count in self.counts if count.of is not None and self._column_of(count) is None)
+        return tuple(dict.fromkeys(conditions))
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
@@ -99,28 +99,28 @@ class JointDesign:
     def _column_of(self, count: Count) -> int | None:
         """The column whose values are counted, or of which the truths are, if it is one."""
         return next(
-            (at for at, one in enumerate(self.columns) if one.of.of == count.of and one.of.missing is None), None
+            (i for i, column in enumerate(self.columns) if column.of.of == count.of and column.of.missing is None), None
         )
 
     def measures(self) -> tuple[Measure, ...]:
         """The number of rows, what each column needs, each condition, and the products of columns."""
-        found: list[Measure] = [Rows()]
+        measures: list[Measure] = [Rows()]
         for column in self.columns:
-            found += column.measures()
-        found += [Rows(count.of) for count in self.conditions]
+            measures += column.measures()
+        measures += [Rows(count.of) for count in self.conditions]
         for first, second in self._products:
             values = self.columns[first].value, self.columns[second].value
-            found += [Product(*values, powers) for powers in ((0, 0), (1, 0), (0, 1), (1, 1))]
-        return tuple(found)
+            measures += [Product(*values, powers) for powers in ((0, 0), (1, 0), (0, 1), (1, 1))]
+        return tuple(measures)
 
     @property
     def _products(self) -> list[tuple[int, int]]:
         return [(attributes[0], attributes[1]) for attributes, _ in self.families if len(attributes) > 1]
 
-    def totals(self, found: list[Any], terms: Terms) -> list[Any]:
+    def totals(self, measured: list[Any], terms: Terms) -> list[Any]:
         """The totals that are drawn, for every group, from the measures."""
-        many = all(isinstance(column, Integers) for column in found)
-        arrays = [column.array if many else np.array(list(column), object) for column in found]
+        many = all(isinstance(column, Integers) for column in measured)
+        arrays = [column.array if many else np.array(list(column), object) for column in measured]
         totals = self._totals(roomy(arrays, self._factors(terms)) if many else arrays, terms)
         return [Integers(column) if many else column.tolist() for column in totals]
 
@@ -129,21 +129,21 @@ class JointDesign:
         top, widest = 2 * max(self.units(terms)), 8 * max(self.widths, default=1)
         if not self._products and not any(column.squares for column in self.columns):
             widest = 2  # a sum is only doubled then
-        found = []
+        factors = []
         for measure in self.measures():
             degree = isinstance(measure, Total) + 2 * isinstance(measure, Squares)
-            found.append((top, widest, 8)[sum(measure.powers) if isinstance(measure, Product) else degree])
-        return found
+            factors.append((top, widest, 8)[sum(measure.powers) if isinstance(measure, Product) else degree])
+        return factors
 
-    def _totals(self, found: list[Any], terms: Terms) -> Iterator[Any]:
-        rows, *rest = found
-        at, numbers = 0, []
+    def _totals(self, measured: list[Any], terms: Terms) -> Iterator[Any]:
+        rows, *rest = measured
+        start, numbers = 0, []
         for column in self.columns:
             size = 3 if column.squares else 2
-            numbers.append(rest[at : at + size])
-            at += size
-        holding = rest[at : at + len(self.conditions)]
-        at += len(holding)
+            numbers.append(rest[start : start + size])
+            start += size
+        holding = rest[start : start + len(self.conditions)]
+        start += len(holding)
         widths = self.widths
         if terms.meets:
             for attributes, _ in self.families:
@@ -157,10 +157,10 @@ class JointDesign:
                 yield rows
             elif len(attributes) == 2:
                 first, second = attributes
-                both, missing = rest[at : at + 4], (self.shape[first][1], self.shape[second][1])
+                both, missing = rest[start : start + 4], (self.shape[first][1], self.shape[second][1])
                 pair_of_widths = widths[first], widths[second]
                 yield from product_cells(rows, numbers[first], numbers[second], both, pair_of_widths, missing)
-                at += 4
+                start += 4
             elif attributes[0] < len(self.columns):
                 [index] = attributes
                 cells: Any = bernstein_totals if self.columns[index].squares else pair_totals
@@ -173,19 +173,19 @@ class JointDesign:
 
     def units(self, terms: Terms) -> tuple[int, ...]:
         """For each total what is worth one row."""
-        found: list[int] = []
+        unit_sizes: list[int] = []
         sizes = [width ** (size - 1) for width, (size, _) in zip(self.widths, self.shape, strict=False)]
         sizes += [1] * len(self.conditions)
         if terms.meets:
             for attributes, _ in self.families:
                 for index in attributes:
                     width = self.widths[index]
-                    found += [2 * width, 8 * width**2] if self.columns[index].squares else [2 * width]
-            return (*found, 1)
+                    unit_sizes += [2 * width, 8 * width**2] if self.columns[index].squares else [2 * width]
+            return (*unit_sizes, 1)
         for attributes, _ in self.families:
             cells = [[sizes[index]] * self.shape[index][0] + [1] * self.shape[index][1] for index in attributes]
-            found += [math.prod(units) for units in product(*cells)]
-        return tuple(found)
+            unit_sizes += [math.prod(units) for units in product(*cells)]
+        return tuple(unit_sizes)
 
     def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
         """The scales of the totals, in their own units."""
@@ -223,15 +223,15 @@ class JointDesign:
         scales = [float(scale / unit) for scale, unit in zip(of_one_row, units, strict=True)]
         last = len(units) - 1
         of_columns: dict[int, Partition] = {}
-        at = 0
+        start = 0
         for attributes, _ in self.families:
             for index in attributes:
                 column = self.columns[index]
                 plain = (centred_squares if column.squares else centred)(self.widths[index])
-                own = (*range(at, at + len(plain.units) - 1), last)
+                own = (*range(start, start + len(plain.units) - 1), last)
                 matrix = np.zeros((len(plain.values), len(units)))
                 matrix[:, own] = plain.matrix
-                at += len(own) - 1
+                start += len(own) - 1
                 of_columns[index] = Partition(plain.values, _tuples(matrix), tuple(scales), units)
         rows = tuple([0.0] * last + [1.0])
         of_counts = [Partition((1.0,), (rows,), tuple(scales), units) for _ in self.counts]
@@ -244,7 +244,7 @@ class JointDesign:
         delta, touched = Fraction(terms.steps), terms.touched
         steps = [public_step(scale, epsilon, touched) for scale in scales]
         ranges = [column.grid.width * column.grid.step for column in self.columns]
-        found = []
+        lines = []
         for (name, _), partition in zip(self.counts, of_counts, strict=True):
             reach = round(Private(grid=WHOLE, partition=partition, totals=draws).planned(level, "count", False, 1))
             first = _first(partition)
@@ -256,7 +256,7 @@ class JointDesign:
                 reach=float(reach),
                 noise=(*_written(sum_noise(WHOLE, partition, scales)), _ROUNDING),
             )
-            found.append(line)
+            lines.append(line)
         for column, width, partition in zip(self.columns, ranges, of_columns, strict=True):
             sums, first = Private(grid=column.grid, partition=partition, totals=draws), _first(partition)
             share = delta * units[first] / scales[first]
@@ -266,8 +266,8 @@ class JointDesign:
                 noise = scales[first] * unit, steps[first] * unit
                 reach_of = partial(planned_error, column.of, statistic, partial(sums.planned, level))
                 added = sum_noise(column.grid, partition, scales) if base == "sum" else ()
-                found.append(moment_line(name, statistic, noise, share, reach_of, added, size))
-        return found
+                lines.append(moment_line(name, statistic, noise, share, reach_of, added, size))
+        return lines
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
         """The joint release: noisy totals of all groups, from which everything follows at any confidence."""
@@ -366,9 +366,9 @@ def fitted(shape: Shape, families: tuple[Family, ...]) -> Fit:
     scales = np.concatenate([np.full(cells_of(shape, attributes), float(1 / part)) for attributes, part in families])
     margin = partial(_margin, shape, size)
     gaps = [  # what follows from these, as of three families that are alike, is left out
-        margin(*one, common) - margin(*two, common)
+        margin(*first, common) - margin(*second, common)
         for common in [(), *((index,) for index in range(len(shape)))]
-        for one, two in pairwise(block for block in blocks if {*common} <= {*block[0]})
+        for first, second in pairwise(block for block in blocks if {*common} <= {*block[0]})
     ]
     fit = np.eye(size)
     if gaps:
@@ -385,14 +385,14 @@ def fitted(shape: Shape, families: tuple[Family, ...]) -> Fit:
 def _margin(shape: Shape, size: int, attributes: tuple[int, ...], block: slice, common: tuple[int, ...]) -> Floats:
     """The cells of some of the attributes of a family, as sums of its own."""
     sizes = [shape[index][0] + shape[index][1] for index in attributes]
-    kept = [attributes.index(index) for index in common]
-    found = np.zeros((math.prod(sizes[at] for at in kept), size))
-    for at, cell in enumerate(product(*map(range, sizes))):
+    positions = [attributes.index(index) for index in common]
+    matrix = np.zeros((math.prod(sizes[position] for position in positions), size))
+    for number, cell in enumerate(product(*map(range, sizes))):
         row = 0
-        for position in kept:
+        for position in positions:
             row = row * sizes[position] + cell[position]
-        found[row, block.start + at] = 1.0
-    return found
+        matrix[row, block.start + number] = 1.0
+    return matrix
 
 
 def _tuples(matrix: Floats) -> Matrix:

@@ -34,20 +34,22 @@ def edges(numerators: Floats, denominators: Floats, points: Floats, reach: Float
         return _at_all_points(numerators, denominators, points, reach)
     hull, slack = _hull(points, reach[0])
     low, high, sure = np.empty_like(numerators), np.empty_like(numerators), np.empty(len(numerators), bool)
-    for at in range(0, len(numerators), _MANY_ROWS):
-        some = slice(at, at + _MANY_ROWS)
-        low[some], high[some], sure[some] = _halved(numerators[some], denominators[some], points, reach[0], hull, slack)
+    for start in range(0, len(numerators), _MANY_ROWS):
+        block = slice(start, start + _MANY_ROWS)
+        low[block], high[block], sure[block] = _halved(
+            numerators[block], denominators[block], points, reach[0], hull, slack
+        )
     if not sure.all():
         low[~sure], high[~sure] = _at_all_points(numerators[~sure], denominators[~sure], points, reach)
     return low, high
 
 
 def _at_all_points(numerators: Floats, denominators: Floats, points: Floats, reach: Floats) -> Ends:
-    found = [
-        _some_edges(numerators[some], denominators[some], points, reach if len(reach) == 1 else reach[some])
-        for some in (slice(at, at + _ROWS) for at in range(0, len(numerators), _ROWS))
+    blocks = [
+        _some_edges(numerators[block], denominators[block], points, reach if len(reach) == 1 else reach[block])
+        for block in (slice(start, start + _ROWS) for start in range(0, len(numerators), _ROWS))
     ]
-    low, high = (np.concatenate(side) for side in zip(*found, strict=True))
+    low, high = (np.concatenate(side) for side in zip(*blocks, strict=True))
     return low, high
 
 
@@ -69,14 +71,14 @@ def _some_edges(numerators: Floats, denominators: Floats, points: Floats, reach:
 def _hull(points: Floats, reach: Floats) -> tuple[Floats, float]:
     """The largest convex reach that is nowhere above this one, and how far below it is at most."""
     corners: list[int] = []
-    for at in range(len(points)):
+    for index in range(len(points)):
         while len(corners) > 1:
-            one, two = corners[-2:]
-            rise = (reach[two] - reach[one]) * (points[at] - points[one])
-            if rise < (reach[at] - reach[one]) * (points[two] - points[one]):
+            first, second = corners[-2:]
+            rise = (reach[second] - reach[first]) * (points[index] - points[first])
+            if rise < (reach[index] - reach[first]) * (points[second] - points[first]):
                 break
             corners.pop()
-        corners.append(at)
+        corners.append(index)
     hull: Floats = np.minimum(np.interp(points, points[corners], reach[corners]), reach)
     return hull, float((reach - hull).max() + _ROUNDING * np.abs(reach).max())
 
@@ -95,12 +97,12 @@ def _halved(
     slope, start, last = denominators * sign, numerators * sign, len(points) - 1
     turned = (points[-1] + points[0] - points)[::-1]
 
-    def left(at: NDArray[np.int64]) -> Floats:
-        height: Floats = -(points[at] * slope - start)
+    def left(index: NDArray[np.int64]) -> Floats:
+        height: Floats = -(points[index] * slope - start)
         return height
 
-    def right(at: NDArray[np.int64]) -> Floats:
-        height: Floats = points[last - at] * slope - start
+    def right(index: NDArray[np.int64]) -> Floats:
+        height: Floats = points[last - index] * slope - start
         return height
 
     low, sure, never = _fallen(left, points, reach, hull, slack, len(start))
@@ -144,5 +146,5 @@ def _crossed(heights: Floats, fallen: NDArray[np.bool_], points: Floats) -> Floa
     above, below = heights[rows, before], heights[rows, first]
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(first > 0, above / (above - below), 0.0)
-    found: Floats = points[before] + (points[first] - points[before]) * share
-    return found
+    crossing: Floats = points[before] + (points[first] - points[before]) * share
+    return crossing

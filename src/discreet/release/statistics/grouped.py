@@ -76,8 +76,8 @@ class Partition:
 
     def mixed(self, weights: Floats) -> Floats:
         """What a combination of the sums is, as a combination of the totals in their units."""
-        found: Floats = np.asarray(weights, np.float64) @ np.array(self.matrix)
-        return found
+        combined: Floats = np.asarray(weights, np.float64) @ np.array(self.matrix)
+        return combined
 
 
 def pair(width: int) -> Partition:
@@ -186,13 +186,13 @@ class Private:
     def _sums(self) -> Floats:
         """The sums of the partition, for all groups."""
         drawn = np.stack([np.array(total.values, np.float64) for total in self.totals])
-        found: Floats = np.array(self.partition.matrix) @ (drawn / self._units()[:, None])
-        return found
+        sums: Floats = np.array(self.partition.matrix) @ (drawn / self._units()[:, None])
+        return sums
 
     def _part(self, sums: Floats) -> Floats:
         """Σu."""
-        found: Floats = np.array(self.partition.values) @ sums
-        return found
+        part: Floats = np.array(self.partition.values) @ sums
+        return part
 
     def _sum_weights(self) -> Floats:
         return float(self.grid.lower) + np.array(self.partition.values) * float(self.grid.width)
@@ -222,10 +222,10 @@ class Private:
 
     def _shares(self, confidence: float) -> Ends:
         """The u for which Σu − u·N is within its noise."""
-        sums, one = self._sums, self.totals[0]
-        small = len(self.totals) == 2 and all(total.step == 1 and total.scale == one.scale for total in self.totals)
-        if small and one.scale <= SMALL_SCALE:
-            reach = _small_reaches(self.partition, float(one.scale), confidence)
+        sums, first = self._sums, self.totals[0]
+        small = len(self.totals) == 2 and all(total.step == 1 and total.scale == first.scale for total in self.totals)
+        if small and first.scale <= SMALL_SCALE:
+            reach = _small_reaches(self.partition, float(first.scale), confidence)
         else:
             reach = self._mean_reach(confidence)
         return edges(self._part(sums), sums.sum(axis=0), np.linspace(0, 1, reach.size), reach[None, :])
@@ -233,26 +233,26 @@ class Private:
     def _variance_ends(self, confidence: float) -> Ends:
         """First the u at half of the error, then for each of them the v at the other half."""
         low, high = self._shares(confidence)
-        sums, blocks = self._sums, (slice(at, at + _BLOCK) for at in range(0, len(low), _BLOCK))
+        sums, blocks = self._sums, (slice(start, start + _BLOCK) for start in range(0, len(low), _BLOCK))
         ends = [self._variances(sums, block, low, high, confidence) for block in blocks]
         lows, highs = (np.concatenate(side) for side in zip(*ends, strict=True))
         width, half = float(self.grid.width * self.grid.step), 0.0 if self.grid.exact else float(self.grid.step) / 2
         first = np.maximum(np.sqrt(lows) * width - half, 0.0) ** 2
         return first, np.minimum(np.sqrt(highs) * width + half, width / 2) ** 2
 
-    def _variances(self, sums: Floats, some: slice, low: Floats, high: Floats, confidence: float) -> Ends:
+    def _variances(self, sums: Floats, block: slice, low: Floats, high: Floats, confidence: float) -> Ends:
         """The ends of the union of all v for which Σ(uᵢ−u)² − v·N is within its noise, over the u of some groups."""
-        b0, b1, b2 = (values[some, None] for values in sums)
-        u = low[some, None] + (high - low)[some, None] * np.linspace(0, 1, _MEANS)
+        b0, b1, b2 = (values[block, None] for values in sums)
+        u = low[block, None] + (high - low)[block, None] * np.linspace(0, 1, _MEANS)
         known = u * u * b0 + (u * u - u) * b1 + (1 - u) ** 2 * b2
-        at = np.minimum((u * (_POINTS - 1)).astype(np.int64), _POINTS - 2)
-        part = (u * (_POINTS - 1) - at)[..., None]
+        cell = np.minimum((u * (_POINTS - 1)).astype(np.int64), _POINTS - 2)
+        part = (u * (_POINTS - 1) - cell)[..., None]
         table = self._variance_reach(confidence)
-        reach = table[at] * (1 - part) + table[at + 1] * part
+        reach = table[cell] * (1 - part) + table[cell + 1] * part
         size = np.broadcast_to(b0 + b1 + b2, u.shape)
         v = np.linspace(0, 0.25, _VARIANCES)
-        found = edges(known.ravel(), size.ravel(), v, reach.reshape(-1, _VARIANCES))
-        return found[0].reshape(u.shape).min(axis=1), found[1].reshape(u.shape).max(axis=1)
+        ends = edges(known.ravel(), size.ravel(), v, reach.reshape(-1, _VARIANCES))
+        return ends[0].reshape(u.shape).min(axis=1), ends[1].reshape(u.shape).max(axis=1)
 
 
 def share_of(part: Floats, whole: Floats) -> Floats:
@@ -339,8 +339,8 @@ def _mean_reaches(values: tuple[float, ...], matrix: Matrix, scales: tuple[float
         return combined_radius(weights, confidence) * _WIDER
     # of more draws a quarter of the points: the reach is convex, so that it lies below the lines between them
     points = np.linspace(0, 1, _POINTS)
-    found: Floats = np.interp(points, points[::4], combined_radius(weights[::4], confidence)) * _WIDER
-    return found
+    reaches: Floats = np.interp(points, points[::4], combined_radius(weights[::4], confidence)) * _WIDER
+    return reaches
 
 
 @lru_cache(maxsize=64)
@@ -360,5 +360,5 @@ def _small_reaches(partition: Partition, scale: float, confidence: float) -> Flo
     weights = partition.mixed(_mean_weights(partition.values, _FINE_POINTS)) / np.array(partition.units, np.float64)
     largest = math.ceil(scale * (8 - math.log1p(-confidence)))
     moved = np.abs(weights[1] - weights[0]).sum() / 2
-    found: Floats = discrete_radius(weights, scale, confidence) + largest * moved
-    return found
+    reaches: Floats = discrete_radius(weights, scale, confidence) + largest * moved
+    return reaches

@@ -81,10 +81,10 @@ class MomentDesign:
         """Scales of the sums, in grid units."""
         grid = self.grid
         if self.squares:
-            found = terms.variance(grid.width)
+            sensitivities = terms.variance(grid.width)
         else:
-            found = [terms.sum(grid.lower, grid.upper)] if self.alone else terms.mean(grid.width)
-        return [scale / epsilon for scale in found]
+            sensitivities = [terms.sum(grid.lower, grid.upper)] if self.alone else terms.mean(grid.width)
+        return [scale / epsilon for scale in sensitivities]
 
     def partition(self, terms: Terms) -> Partition:
         """How the number, the mean and the variance of a private number of rows follow from the totals."""
@@ -115,9 +115,9 @@ class MomentDesign:
 
         In the units of the data, before a division by the number of rows; `scales` are those of the sums.
         """
-        at, power = {"count": (-1, 0), "variance": (1, 2)}.get(moment(statistic).base or "", (0, 1))
-        scale, width = scales[at], self.grid.width
-        share = width ** (2 if at == 1 else 1) if terms.public or self.alone else self.partition(terms).units[at]
+        index, power = {"count": (-1, 0), "variance": (1, 2)}.get(moment(statistic).base or "", (0, 1))
+        scale, width = scales[index], self.grid.width
+        share = width ** (2 if index == 1 else 1) if terms.public or self.alone else self.partition(terms).units[index]
         unit = (width * self.grid.step) ** power / share
         return scale * unit, public_step(scale, epsilon, terms.touched) * unit
 
@@ -154,9 +154,9 @@ class MomentDesign:
     def noisy(self, exact: Secret, terms: Terms, epsilon: Fraction) -> Lone | Known | Private:
         """The noisy sums of all groups."""
         grid = self.grid
-        sums = lambda found: self.totals(found, terms)  # noqa: E731
+        sums = lambda measured: self.totals(measured, terms)  # noqa: E731
         totals = noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, sums)
-        n = public_count(exact.map(lambda found: int(found[0][0]))) if terms.public else 0
+        n = public_count(exact.map(lambda measured: int(measured[0][0]))) if terms.public else 0
         if self.alone:
             return Lone(grid=grid, n=n, total=totals[0])
         if not terms.public:
@@ -164,13 +164,14 @@ class MomentDesign:
         first, *second = (column[0] for column in totals)
         return Known(grid=grid, n=max(n, 1), total=first, mixed=second[0] if second else None)
 
-    def totals(self, found: list[Any], terms: Terms) -> list[Any]:
+    def totals(self, measured: list[Any], terms: Terms) -> list[Any]:
         """The sums of the design, for every group, from n, Σa and Σa²."""
         width, lower = self.grid.width, self.grid.lower
-        if not terms.meets and not terms.public and all(isinstance(column, Integers) for column in found):
+        if not terms.meets and not terms.public and all(isinstance(column, Integers) for column in measured):
             factors = [width**2, 2 * width, 2] if self.squares else [max(width, abs(lower)), 1]
-            return [Integers(column) for column in self._sums(terms, *roomy([one.array for one in found], factors))]
-        rows = [self._sums(terms, *row) for row in zip(*found, strict=True)]
+            arrays = roomy([column.array for column in measured], factors)
+            return [Integers(column) for column in self._sums(terms, *arrays)]
+        rows = [self._sums(terms, *row) for row in zip(*measured, strict=True)]
         return [list(column) for column in zip(*rows, strict=True)]
 
     def _sums(self, terms: Terms, n: Any, total: Any, squared: Any = None) -> list[Any]:
@@ -181,8 +182,8 @@ class MomentDesign:
         if self.alone:
             return [total + self.grid.lower * n]
         if self.squares:
-            found = centred_square_totals if terms.meets else bernstein_totals
-            return found(n, total, squared, width)
+            totals_of = centred_square_totals if terms.meets else bernstein_totals
+            return totals_of(n, total, squared, width)
         return (centred_totals if terms.meets else pair_totals)(n, total, width)
 
 
@@ -190,9 +191,9 @@ def planned_error(of: Moment, statistic: str, reach: Callable[[str, bool, int], 
     """How far off a statistic of so many rows can be: of what it follows from, by its slope in the middle."""
     row, width = moment(statistic), float(of.upper - of.lower)
     deviation = row.base == "variance" and row.shape is not None
-    at = width**2 / 16 if row.base == "variance" else float(of.lower) + width / 2
+    typical = width**2 / 16 if row.base == "variance" else float(of.lower) + width / 2
     error = reach(str(row.base), deviation, rows)
-    return error if row.slope is None else error * float(row.slope(at))
+    return error if row.slope is None else error * float(row.slope(typical))
 
 
 def largest(of: Moment) -> float:
@@ -253,11 +254,11 @@ def moment_line(
 def sum_noise(grid: ValueGrid, partition: Partition, scales: Sequence[Fraction]) -> tuple[Fraction, ...]:
     """The scales of the draws in a sum that follows from a partition."""
     ends = [grid.lower + Fraction(value) * grid.width for value in partition.values]
-    found = []
+    noise_scales = []
     for scale, unit, *column in zip(scales, partition.units, *partition.matrix, strict=True):
         weight = sum((end * Fraction(part) for end, part in zip(ends, column, strict=True)), Fraction())
-        found.append(scale * abs(weight) / unit * grid.step)
-    return tuple(scale for scale in found if scale)
+        noise_scales.append(scale * abs(weight) / unit * grid.step)
+    return tuple(scale for scale in noise_scales if scale)
 
 
 def joint_totals(total: Any, squared: Any, width: int) -> list[Any]:
@@ -329,8 +330,8 @@ class Known:
         """The variance of the population, held at 0 and at a quarter of the range squared."""
         width, mixed = self.grid.width, self._mixed()
         m = self._held(Fraction(self.total.value, self.n))
-        found = m * (width - m) - Fraction(mixed.value, self.n)
-        return float(min(max(found, Fraction(0)), Fraction(width**2, 4)) * self.grid.step**2)
+        estimate = m * (width - m) - Fraction(mixed.value, self.n)
+        return float(min(max(estimate, Fraction(0)), Fraction(width**2, 4)) * self.grid.step**2)
 
     def variance_interval(self, confidence: Fraction) -> Interval:
         """The image of a box: half of the error for each total. The image is concave in m."""

@@ -133,8 +133,8 @@ def _tilted_radius(weights: Floats, confidence: float, times: Floats | None = No
     """  # noqa: D400, D415 - a formula follows
     sizes = weights.reshape(-1, weights.shape[-1])
     blocks = (sizes[start : start + _ROWS] for start in range(0, len(sizes), _ROWS))
-    found = [_some_radii(block, confidence, np.ones(sizes.shape[-1]) if times is None else times) for block in blocks]
-    return np.concatenate(found).reshape(weights.shape[:-1])
+    radii = [_some_radii(block, confidence, np.ones(sizes.shape[-1]) if times is None else times) for block in blocks]
+    return np.concatenate(radii).reshape(weights.shape[:-1])
 
 
 def _some_radii(sizes: Floats, confidence: float, times: Floats) -> Floats:
@@ -164,8 +164,8 @@ def _some_radii(sizes: Floats, confidence: float, times: Floats) -> Floats:
         reach = np.maximum(reach + moved, reach / 3)
         if np.all(np.abs(moved) <= _CLOSE * reach):
             break
-    found: Floats = reach * top * (1 + 2 * _CLOSE)
-    return found
+    radii: Floats = reach * top * (1 + 2 * _CLOSE)
+    return radii
 
 
 def _tilt(squares: Floats, reach: Floats, times: Floats) -> Floats:
@@ -182,8 +182,8 @@ def _last(squares: Floats, tilt: Floats, times: Floats) -> Floats:
     """The θ beyond which M(c + iθ) is nothing beside M(c)."""
     last, first = np.minimum(1, 1 / np.sqrt(squares @ times)), np.log(1 - squares * (tilt**2)[:, None]) @ times
     while True:
-        there = np.log(np.abs(1 - squares * ((tilt + 1j * last) ** 2)[:, None])) @ times
-        small = there > _DIGITS + first
+        height = np.log(np.abs(1 - squares * ((tilt + 1j * last) ** 2)[:, None])) @ times
+        small = height > _DIGITS + first
         if small.all():
             return last
         last = np.where(small, last, last * 1.5)
@@ -201,8 +201,8 @@ def discrete_radius(weights: Floats, scale: float, confidence: float) -> Floats:
     sums = np.abs(weights[..., :1] * first + weights[..., 1:] * second)
     order = np.argsort(sums, axis=-1)
     reached = np.cumsum(np.outer(chances, chances).ravel()[order], axis=-1) >= confidence
-    found = np.take_along_axis(order, reached.argmax(axis=-1)[..., None], axis=-1)
-    return np.take_along_axis(sums, found, axis=-1)[..., 0] * (1 + _CLOSE)
+    position = np.take_along_axis(order, reached.argmax(axis=-1)[..., None], axis=-1)
+    return np.take_along_axis(sums, position, axis=-1)[..., 0] * (1 + _CLOSE)
 
 
 def _distinct(sizes: Floats) -> Floats:

@@ -33,8 +33,8 @@ def mean(ask: Question) -> Release:
     sums = engine.moments(ask.data, grid, ask.missing_on(grid), squares=False)
     delta = ask.terms.sum(grid.lower, grid.upper)
     parts = [
-        _of_sum(ask, sums.map(lambda found: found[0]), Fraction(ask.terms.steps), half, Fraction(1)),
-        _of_sum(ask, sums.map(lambda found: found[1] + grid.lower * found[0]), delta, half, grid.step),
+        _of_sum(ask, sums.map(lambda exact: exact[0]), Fraction(ask.terms.steps), half, Fraction(1)),
+        _of_sum(ask, sums.map(lambda exact: exact[1] + grid.lower * exact[0]), delta, half, grid.step),
     ]
     return replace(parts[1] / parts[0], statistic="mean")
 
@@ -58,8 +58,8 @@ def variance(ask: Question, grid: ValueGrid, sample: bool) -> Release:
     unit = grid.step**2
     delta = sensitivity.variance(n=n, bounds=(0, grid.width), sample=sample) * unit
 
-    def floor(found: tuple[int, ...]) -> Floor:
-        squares = Fraction(n * found[2] - found[1] ** 2, max(below, 1)) * unit
+    def floor(exact: tuple[int, ...]) -> Floor:
+        squares = Fraction(n * exact[2] - exact[1] ** 2, max(below, 1)) * unit
         return lambda step: math.floor(squares / step)
 
     return _release(ask, _moments(ask, grid).map(floor), delta)
@@ -72,8 +72,8 @@ def std(ask: Question, grid: ValueGrid, sample: bool) -> Release:
     delta = sensitivity.std(n=n, bounds=(0, grid.width), sample=sample) * grid.step
     unit = grid.step**2
 
-    def floor(found: tuple[int, ...]) -> Floor:
-        squares = Fraction(n * found[2] - found[1] ** 2, max(below, 1)) * unit
+    def floor(exact: tuple[int, ...]) -> Floor:
+        squares = Fraction(n * exact[2] - exact[1] ** 2, max(below, 1)) * unit
         # ⌊√x⌋ is the integer root of ⌊x⌋
         return lambda step: math.isqrt(math.floor(squares / step**2))
 
@@ -94,12 +94,12 @@ def quantile(ask: Question, grid: ValueGrid, share: Fraction) -> Release:
     def floor(values: list[int]) -> Floor:
         size = len(values)
         if size == 0:
-            found = Fraction(grid.middle - grid.lower)
+            steps = Fraction(grid.middle - grid.lower)
         elif median:
-            found = Fraction(values[(size - 1) // 2] + values[size // 2], 2)
+            steps = Fraction(values[(size - 1) // 2] + values[size // 2], 2)
         else:
-            found = Fraction(values[max(math.ceil(share * size), 1) - 1])
-        return lambda step: math.floor((grid.lower + found) * grid.step / step)
+            steps = Fraction(values[max(math.ceil(share * size), 1) - 1])
+        return lambda step: math.floor((grid.lower + steps) * grid.step / step)
 
     return _release(ask, _sorted(ask, grid).map(floor), delta)
 
@@ -108,8 +108,8 @@ def extreme(ask: Question, grid: ValueGrid, last: bool) -> Release:
     """The minimum or the maximum plus Lap(R/ε)."""
 
     def floor(values: list[int]) -> Floor:
-        found = values[-1 if last else 0] if values else grid.middle - grid.lower
-        return lambda step: math.floor((grid.lower + found) * grid.step / step)
+        steps = values[-1 if last else 0] if values else grid.middle - grid.lower
+        return lambda step: math.floor((grid.lower + steps) * grid.step / step)
 
     return _release(ask, _sorted(ask, grid).map(floor), grid.width * grid.step)
 

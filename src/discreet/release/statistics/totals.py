@@ -39,38 +39,38 @@ def totals(answer: Answer, by: tuple[str, ...]) -> Answer:
         raise InvalidParameter("these are totals already; take other totals of the answer itself")
     titles = {output.name: name for name, output in query.outputs if isinstance(output, Named)}
     keys = answer.recorded.keys
-    kept = {name: column for name, column in keys.items() if titles.get(name, name) in by}
+    kept_keys = {name: column for name, column in keys.items() if titles.get(name, name) in by}
     for name in by:
-        if name not in {titles.get(group, group) for group in kept}:
+        if name not in {titles.get(group, group) for group in kept_keys}:
             groups = ", ".join(titles.get(group, group) for group in keys) or "none"
             raise InvalidParameter(f"totals are by columns of groups, got {name!r}; the answer has {groups}")
-    statistics = [one for one in record["statistics"] if one.get("noise") and one["name"] in titles]
+    statistics = [item for item in record["statistics"] if item.get("noise") and item["name"] in titles]
     if not statistics:
         raise InvalidParameter("the answer must have counts or sums: only these add up; ask for others without groups")
-    many = math.prod(map(len, kept.values()))
+    many = math.prod(map(len, kept_keys.values()))
     each = answer.recorded.cells // many
     level = _level(record, many * len(statistics))
     numbers: dict[str, Any] = {}
-    for one in statistics:
-        reach = sum_radius([float(Fraction(scale)) for scale in one["noise"]], each, level)
-        reach += float(Fraction(one["step"]))  # totals lie on the grid of the cells
-        added = _added(answer.recorded.numbers[one["name"]][0], keys, kept)
+    for statistic in statistics:
+        reach = sum_radius([float(Fraction(scale)) for scale in statistic["noise"]], each, level)
+        reach += float(Fraction(statistic["step"]))  # totals lie on the grid of the cells
+        added = _added(answer.recorded.numbers[statistic["name"]][0], keys, kept_keys)
         if all(isinstance(value, int) for value in added):
             reach = math.ceil(reach)
         ends = added, [value - reach for value in added], [value + reach for value in added]
-        numbers[one["name"]] = tuple(map(array_of, ends))
-    over = [titles.get(name, name) for name in keys if name not in kept]
+        numbers[statistic["name"]] = tuple(map(array_of, ends))
+    over = [titles.get(name, name) for name in keys if name not in kept_keys]
     outputs = tuple(
         (name, output)
         for name, output in query.outputs
-        if isinstance(output, Named) and (output.name in kept or output.name in numbers)
+        if isinstance(output, Named) and (output.name in kept_keys or output.name in numbers)
     )
     return replace(
         answer,
-        content=Record({**record, "statistics": statistics, "totals_over": over}, kept, numbers).pack(),
+        content=Record({**record, "statistics": statistics, "totals_over": over}, kept_keys, numbers).pack(),
         query=replace(
             query,
-            groups=tuple(group for group in query.groups if group.name in kept),
+            groups=tuple(group for group in query.groups if group.name in kept_keys),
             outputs=outputs,
             having=None,
             order=(),
@@ -97,13 +97,13 @@ def _level(record: dict[str, Any], together: int) -> float:
     return float(1 - (1 - confidence) / together) if record["simultaneous"] else float(confidence)
 
 
-def _added(values: Any, keys: Mapping[str, Any], kept: Mapping[str, Any]) -> list[Any]:
+def _added(values: Any, keys: Mapping[str, Any], kept_keys: Mapping[str, Any]) -> list[Any]:
     """The values of the cells, added up over the columns that are not kept; the last column varies fastest."""
     exact = (
         values if values.dtype == np.float64 or near(values, 2**62 // max(values.size, 1)) else values.astype(object)
     )
-    places = sorted(range(len(keys)), key=lambda at: list(keys)[at] in kept)
+    places = sorted(range(len(keys)), key=lambda index: list(keys)[index] in kept_keys)
     cells = exact.reshape([len(column) for column in keys.values()]).transpose(places)
-    many = math.prod(map(len, kept.values()))
+    many = math.prod(map(len, kept_keys.values()))
     added: list[Any] = np.cumsum(cells.reshape(-1, many), axis=0)[-1].tolist()  # one after the other, as a reader adds
     return added

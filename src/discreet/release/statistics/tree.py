@@ -92,8 +92,8 @@ class Tree:
         isotonic regression alone would raise, keeps the band of `quantile_interval` valid where the total is private.
         """
         if (total is None) != (self.neighbors == "add-remove"):
-            given = "no total" if total is None else "a total"
-            raise InvalidParameter(f"total must be given with change-one only, got {given} with {self.neighbors}")
+            got = "no total" if total is None else "a total"
+            raise InvalidParameter(f"total must be given with change-one only, got {got} with {self.neighbors}")
         levels = [np.asarray(level, np.float64) for level in nodes]
         columns = self._prefix_sums([level.reshape(-1, level.shape[-1]).T for level in levels], float(total or 0))
         prefix = columns.T.reshape(levels[-1].shape)
@@ -276,8 +276,8 @@ def project(counts: Floats, total: float) -> Floats:
     falling = np.sort(values)[::-1]
     # the surplus per cell if only the largest 1, 2, … cells stay above 0
     surplus = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)
-    kept = max(1, int(np.count_nonzero(falling > surplus)))  # the largest cell stays, also where its surplus rounds
-    nearest: Floats = np.maximum(values - surplus[kept - 1], 0.0)
+    support = max(1, int(np.count_nonzero(falling > surplus)))  # the largest cell stays, also where its surplus rounds
+    nearest: Floats = np.maximum(values - surplus[support - 1], 0.0)
     return nearest
 
 

@@ -89,16 +89,16 @@ def _best(
         covered = {index for slot, part in zip(slots, joint, strict=True) if part for index in slot}
         if not all(rest) or (design is not None and (not any(joint) or len(covered) < len(design.shape))):
             return float("inf")
-        found = sum(weight * (steps / part) ** 2 for weight, part in zip(others, rest, strict=True))
+        descents = sum(weight * (steps / part) ** 2 for weight, part in zip(others, rest, strict=True))
         if design is not None:
             partitions = _by_name(replace(design, families=_families(slots, units)), terms)
             variances = (_variance(*pair) for pair in zip(weights, partitions, strict=True))
-            found += float(np.dot(wishes, list(variances))) * (steps / sum(joint)) ** 2
-        return found
+            descents += float(np.dot(wishes, list(variances))) * (steps / sum(joint)) ** 2
+        return descents
 
     starts = sorted((_start(slots, len(others), chosen) for chosen in _choices(slots)), key=error)
-    found = [_descended(start, error) for start in starts[:_DESCENTS]]
-    return min(found, key=lambda units: (float(f"{error(units):.6g}"), units))
+    descents = [_descended(start, error) for start in starts[:_DESCENTS]]
+    return min(descents, key=lambda units: (float(f"{error(units):.6g}"), units))
 
 
 def _choices(slots: tuple[Attributes, ...]) -> Iterator[list[int]]:
@@ -153,27 +153,27 @@ def _descended(units: Units, error: Callable[[Units], float]) -> Units:
 def _by_name(design: JointDesign, terms: Terms) -> list[Partition]:
     """The partition that each number follows from."""
     counts, columns = design.partitions(terms)
-    wanted = zip(columns, design.columns, strict=True)
-    return [*counts, *(partition for partition, column in wanted for _ in column.wanted)]
+    designs = zip(columns, design.columns, strict=True)
+    return [*counts, *(partition for partition, column in designs for _ in column.wanted)]
 
 
 def _wanted(design: JointDesign, terms: Terms) -> list[Floats]:
     """For each number, combinations of the sums of its partition that are its errors: of mean square 1 if alone."""
-    found: list[Floats] = [np.ones((1, 1))] * len(design.counts)
+    weights: list[Floats] = [np.ones((1, 1))] * len(design.counts)
     for column in design.columns:
         lower, upper, lone = float(column.grid.lower), float(column.grid.upper), column.partition(terms)
         for _, statistic in column.wanted:
             base = moment(statistic).base
             if base == "sum":
-                found.append((lower + np.array(lone.values) * (upper - lower))[None] / max(abs(lower), abs(upper)))
+                weights.append((lower + np.array(lone.values) * (upper - lower))[None] / max(abs(lower), abs(upper)))
                 continue
             u = np.array(_MEANS)[:, None]
             if base == "mean":
                 errors = np.array(lone.values) - u
             else:
                 errors = np.hstack([u * u, u * u - u, (1 - u) ** 2]) - _VARIANCE
-            found.append(errors / np.sqrt(_variance(errors, lone)))
-    return found
+            weights.append(errors / np.sqrt(_variance(errors, lone)))
+    return weights
 
 
 def _variance(weights: Floats, partition: Partition) -> float:
