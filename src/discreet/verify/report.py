@@ -1,13 +1,13 @@
-"""What `discreet verify` shows: certificates, replays, audits and caught controls, made on the reader's own machine.
+"""What `discreet verify` shows: certificates, replays, audits and controls, computed on the reader's own machine.
 
     certificates   a plan for each statistic and relation, joint questions, reports, profiles, and statistics of arrays:
-                   an exact upper bound on the loss of the noise and the designs, from what the code that releases draws
-    replays        questions about columns that are missing throughout, run again with one row changed: no integer that
-                   the engine hands over moves by more than Δ
-    audits         each statistic at ε = 1, by its outputs alone: a lower bound, above ε in one run of 10⁹ at most
+                   an exact upper bound on the loss of the noise and the designs, from what the release code draws
+    replays        questions about columns without any value, run again with one row changed: no integer from the engine
+                   moves by more than Δ
+    audits         each statistic at ε = 1, by its outputs alone: a lower bound, above ε in at most one run of 10⁹
     controls       broken mechanisms that the same audit must catch
 
-It takes about a minute, reads no data of anyone's and spends nothing.
+It takes about a minute, reads no real data and spends nothing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _OTHERS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("laplace_mechanism", {"sensitivity": "0.1", "changes": 3}),
 )
 _MISSING = {"dropped": "age", "replaced": "pay"}
-"""Columns in which every value is missing, and what the policy does with that."""
+"""Columns in which every value is missing, and how the policy treats missing values."""
 
 _TABLES = {
     "places": "SELECT place, count(*), avg(age) FROM data GROUP BY place",
@@ -63,17 +63,17 @@ _TABLES = {
 _ROWS = 10
 
 Line: TypeAlias = tuple[bool, str, dict[str, Any]]
-"""Whether it is as it must be, how it is shown, and how it is said in JSON."""
+"""Whether a check passed, its line of text, and its fields in JSON."""
 
 
 def run(show: Callable[[str], None], *, as_json: bool = False) -> bool:
-    """Show the report, line by line or as one JSON text; whether everything is as it must be."""
+    """Show the report, line by line or as one JSON text; True if every check passed."""
     tell: Callable[[str], None] = (lambda _: None) if as_json else show
     parts: dict[str, Any] = {}
     passed = True
     for name, title, lines in (
         ("certificates", "the loss of noise and designs that is proved, in exact arithmetic, for ε = 1", _proofs()),
-        ("replays", "columns that are missing throughout, on the engine in use, with one row changed", _replay_lines()),
+        ("replays", "columns without any value, on the engine in use, with one row changed", _replay_lines()),
         ("audits", "the loss that is measured, from outputs on two neighbours, error rate 1e-9 each", _audit_lines()),
         ("controls", "mechanisms that claim ε = 1 and break it, caught by the same audit", _control_lines()),
     ):
@@ -140,7 +140,7 @@ def _measurement(audited: Audit, width: int) -> str:
 
 
 def _certificates() -> Iterator[tuple[str, str, Callable[[], Certificate]]]:
-    """Of plans over an empty table, and of statistics of arrays; each with how it is called, and its relation."""
+    """Certificates of plans over an empty table and of statistics of arrays, with their names and relations."""
     columns = {
         "place": {"keys": ["north", "south", "west"]},
         "age": {"bounds": (0, 120)},
@@ -181,7 +181,7 @@ def _together(study: Study) -> Iterator[tuple[str, Plan | ReportPlan | ProfilePl
 
 
 def _replays() -> Iterator[tuple[str, str, Callable[[], Replay]]]:
-    """Of questions about columns in which every value is missing, on the engine that reads tables in memory."""
+    """Replays of questions about columns in which every value is missing, on the engine of tables in memory."""
     columns = {"age": {"bounds": (0, 120)}, "pay": {"bounds": (0, 100), "missing": 50}}
     for neighbors in RELATIONS:
         with _study(_ROWS, neighbors=neighbors, columns=columns) as study:
@@ -195,7 +195,7 @@ def _replays() -> Iterator[tuple[str, str, Callable[[], Replay]]]:
 
 @contextmanager
 def _study(rows: int, **terms: Any) -> Iterator[Study]:
-    """A study over so many rows in which everything is missing, with a ledger in a temporary folder."""
+    """A study over so many rows without any value, with a ledger in a temporary folder."""
     kinds = {"who": pa.string(), "place": pa.string(), "age": pa.int64(), "pay": pa.float64(), "well": pa.bool_()}
     table = pa.table({name: pa.nulls(rows, kind) for name, kind in kinds.items()})
     policy = Policy(source=table, epsilon=1, version="0", **terms)
