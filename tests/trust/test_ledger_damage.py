@@ -283,7 +283,7 @@ def test_a_share_that_was_changed_is_refused(place, statement):
             lambda: ledger.remaining("s", analyst="ann"),
             lambda: ledger.allot("ann", "0.6", study="s"),
         ):
-            with pytest.raises(LedgerDamaged, match="damaged: put back a copy"):
+            with pytest.raises(LedgerDamaged, match="damaged: put back an intact copy"):
                 verb()
         assert ledger.spent("s") == Fraction(3, 10)
 

@@ -348,7 +348,7 @@ def recent_entries(connection: Connection, study: str, last: int, analyst: str |
     repeated = {row.question for row in rows if row.kind == "repeat"}
     paid = select(ENTRY.c.question, ENTRY.c.query).where(ENTRY.c.study == study, QUESTIONS)
     paid = paid.where(ENTRY.c.question.in_(repeated), ENTRY.c.kind == "spend")
-    queries = dict(connection.execute(paid).tuples().all()) if repeated else {}
+    queries = dict(connection.execute(paid).all()) if repeated else {}
     entries = [Entry(**row._mapping) for row in reversed(rows)]
     return [replace(entry, query=queries.get(entry.question)) if entry.kind == "repeat" else entry for entry in entries]
 

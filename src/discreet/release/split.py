@@ -7,22 +7,27 @@ counts of units and what rests on a public number of rows have shares of their o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.ask.policy import Policy
 from discreet.ask.query import Count, CountUnits, Extreme, Moment, Named, Quantiles, Query
 from discreet.calibrate.sensitivity import Terms
 from discreet.errors import InvalidParameter
-from discreet.parameters import exact, quote
-from discreet.release.design import Design
+from discreet.parameters import LARGEST, UNIT, exact, quote
+from discreet.release.design import Design, Line
+from discreet.release.mechanism import public_count
 from discreet.release.statistics.counts import CountDesign, KnownCount
 from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.ranks import ExtremeDesign, QuantileDesign, refuse_unranked
 from discreet.release.statistics.weights import parted
+
+if TYPE_CHECKING:
+    from discreet.release.plan import Plan
+    from discreet.release.study import Study
 
 _HEAVIEST = Fraction(10**6)
 """Beyond that, a weight leaves nothing for the other columns."""
@@ -176,3 +181,53 @@ def by_number(query: Query, parameter: str, values: Mapping[str, Any]) -> dict[s
         if name not in known:
             raise InvalidParameter(f"{parameter} must be of released columns ({', '.join(known)}), got {quote(name)}")
     return {known[name]: exact(parameter.removesuffix("s"), value) for name, value in values.items()}
+
+
+def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan:
+    """The plan with the least ε whose errors are all at most so large, or those of the columns that are named."""
+    from discreet.release.plan import plan_of
+
+    size = more.pop("size")
+    common = None if isinstance(within, Mapping) else exact("within", within)
+    targets = by_number(query, "within", within) if common is None else {}
+    if common is None and not targets:
+        raise InvalidParameter("within must name a column at least")
+
+    def aimed(plan: Plan) -> list[Line]:
+        return [line for line in plan.lines if common is not None or line.name in targets]
+
+    def plan_at(units: int) -> Plan:
+        return plan_of(study, query, epsilon=units * UNIT, size=size, **more)
+
+    low, high = 0, int(LARGEST / UNIT)
+    sharpest = plan_at(high)
+    for line in aimed(sharpest):
+        if line.reach is None and not line.sized:
+            title = sharpest.titles()[line.name]
+            raise InvalidParameter(f"within works for what has a known error; {title} has none: give epsilon")
+    size = size or _public_size(study, query, {line.name for line in aimed(sharpest)})
+    if any(line.reach is None for line in aimed(plan_at(high))):
+        raise InvalidParameter(
+            "within needs size=, the number of rows with a value that a group has at least: it is private here"
+        )
+
+    def near(units: int) -> bool:
+        lines = aimed(plan_at(units))
+        return all(line.reach is not None and line.reach <= (common or targets[line.name]) for line in lines)
+
+    if not near(high):
+        raise InvalidParameter(f"within must be larger, got {quote(within)}: no ε gives that here")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if near(middle) else (middle, high)
+    return plan_at(high)
+
+
+def _public_size(study: Study, query: Query, names: Collection[str]) -> int | None:
+    """The number of units, where it is public, everybody is asked and has what these numbers are of."""
+    dropped = any(
+        name in names and isinstance(moment, Moment) and moment.missing is None for name, moment in query.aggregates
+    )
+    if dropped or not (study.engine.public_size and of_everybody(study.policy, query)):
+        return None
+    return max(1, public_count(study.engine.units(study.policy.unit_column)))

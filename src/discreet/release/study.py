@@ -11,7 +11,7 @@ total stands: a policy that says otherwise is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from discreet import views
 from discreet.ask.policy import Policy
-from discreet.ask.query import Moment, Query
+from discreet.ask.query import Query
 from discreet.ask.questions import Askable, Asked, PlanTerms, build
 from discreet.ask.reportfile import ReportFile, refuse_names
 from discreet.ask.scope import check_schema
@@ -35,14 +35,12 @@ from discreet.files.writer import Kept, kept_files, kept_source
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.place import Place, place_of
 from discreet.ledger.refusals import foreign, refuse_another_promise
-from discreet.parameters import LARGEST, UNIT, Epsilon, exact, exact_confidence, exact_count, exact_epsilon, quote
-from discreet.release.design import Line
+from discreet.parameters import UNIT, Epsilon, exact_confidence, exact_count, exact_epsilon, quote
 from discreet.release.discovery import Discovered, discovery, policy_with, recorded
-from discreet.release.mechanism import public_count
 from discreet.release.notebook.frame import Framed
 from discreet.release.notebook.throwaway import MEMORY, throwaway
 from discreet.release.plan import REPORTS, Plan, plan_of
-from discreet.release.split import by_number, of_everybody
+from discreet.release.split import plan_within
 
 if TYPE_CHECKING:
     from discreet.release.profiles.profile import Profile
@@ -344,51 +342,3 @@ def _reported(plan: Plan) -> Plan:
 
     report = reported(plan)
     return plan if report is None else replace(plan, reported=report, cells=report.plan.lines[0].cells)
-
-
-def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan:
-    """The plan with the least ε whose errors are all at most so large, or those of the columns that are named."""
-    size = more.pop("size")
-    common = None if isinstance(within, Mapping) else exact("within", within)
-    targets = by_number(query, "within", within) if common is None else {}
-    if common is None and not targets:
-        raise InvalidParameter("within must name a column at least")
-
-    def aimed(plan: Plan) -> list[Line]:
-        return [line for line in plan.lines if common is not None or line.name in targets]
-
-    def plan_at(units: int) -> Plan:
-        return plan_of(study, query, epsilon=units * UNIT, size=size, **more)
-
-    low, high = 0, int(LARGEST / UNIT)
-    sharpest = plan_at(high)
-    for line in aimed(sharpest):
-        if line.reach is None and not line.sized:
-            title = sharpest.titles()[line.name]
-            raise InvalidParameter(f"within works for what has a known error; {title} has none: give epsilon")
-    size = size or _public_size(study, query, {line.name for line in aimed(sharpest)})
-    if any(line.reach is None for line in aimed(plan_at(high))):
-        raise InvalidParameter(
-            "within needs size=, the number of rows with a value that a group has at least: it is private here"
-        )
-
-    def near(units: int) -> bool:
-        lines = aimed(plan_at(units))
-        return all(line.reach is not None and line.reach <= (common or targets[line.name]) for line in lines)
-
-    if not near(high):
-        raise InvalidParameter(f"within must be larger, got {quote(within)}: no ε gives that here")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if near(middle) else (middle, high)
-    return plan_at(high)
-
-
-def _public_size(study: Study, query: Query, names: Collection[str]) -> int | None:
-    """The number of units, where it is public, everybody is asked and has what these numbers are of."""
-    dropped = any(
-        name in names and isinstance(moment, Moment) and moment.missing is None for name, moment in query.aggregates
-    )
-    if dropped or not (study.engine.public_size and of_everybody(study.policy, query)):
-        return None
-    return max(1, public_count(study.engine.units(study.policy.unit_column)))
