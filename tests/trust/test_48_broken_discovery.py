@@ -67,6 +67,6 @@ def test_after_a_restore_one_sentence_says_what_to_do(broken, epsilon):
     Ledger.restore(broken / "study.ledger", accept=str(refusal.value).partition("accept='")[2][:16]).close()
     with (
         discreet.open(broken / "study.toml") as study,
-        pytest.raises(QueryRefused, match=r"never answered.*declare the keys in the policy"),
+        pytest.raises(QueryRefused, match=r"had no answer.*declare the keys in the policy"),
     ):
         study.discover("county", epsilon=epsilon)

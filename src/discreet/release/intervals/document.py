@@ -1,4 +1,4 @@
-"""A release as a dictionary for readers, and as JSON from which it can be made again."""
+"""A release as a dictionary for readers, and as JSON from which it can be read back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXACT = ("epsilon", "sensitivity", "scale", "step")
 
 
 def as_dict(release: Any) -> dict[str, Any]:
-    """The numbers with their 95 % intervals, in Python's own types; exact numbers as texts, an endless end as None."""
+    """The numbers with their 95 % intervals, in Python's own types; exact numbers as texts, infinite ends as None."""
     if isinstance(release, Releases):
         return {"epsilon": str(release.epsilon), **{name: as_dict(part) for name, part in release.items()}}
     parts = {field.name: getattr(release, field.name) for field in fields(release) if field.name != "_spread"}
@@ -35,12 +35,12 @@ def as_dict(release: Any) -> dict[str, Any]:
 
 
 def as_json(release: Any) -> str:
-    """All of it in one line."""
+    """The whole release in one line of JSON."""
     return json.dumps(_document(release), ensure_ascii=False, allow_nan=False)
 
 
 def of_json(text: str | bytes, kind: type[Kind]) -> Kind:
-    """The release in a text; what is none is refused."""
+    """The release in a text; `InvalidParameter` if there is none."""
     try:
         release = _release_of(json.loads(text))
     except InvalidParameter:
@@ -53,7 +53,7 @@ def of_json(text: str | bytes, kind: type[Kind]) -> Kind:
 
 
 def save(release: Any, path: Any, *, force: bool) -> Path:
-    """Write the JSON to a new file, and give its place."""
+    """Write the JSON to a new file, and return its path."""
     target = Path(path)
     if target.suffix != ".json":
         raise InvalidParameter(f"path must end in .json, got {target.name!r}")
@@ -95,7 +95,7 @@ def _release_of(document: Any) -> Release | Releases:
 
 
 def _refused() -> InvalidParameter:
-    return InvalidParameter("the text must be what to_json wrote of a release")
+    return InvalidParameter("the text must be a release as to_json writes it")
 
 
 def _plain(value: Any) -> Any:

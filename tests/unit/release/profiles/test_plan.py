@@ -135,7 +135,7 @@ def test_the_spend_comes_before_the_reading_and_a_crash_is_not_charged_twice(tmp
 @pytest.mark.parametrize(
     ("columns", "epsilon", "error", "message"),
     [
-        (["place"], 1, QueryRefused, "a profile is of numbers, and place is a text"),
+        (["place"], 1, QueryRefused, "a profile needs numbers, but place is a text"),
         (["cst"], 1, QueryRefused, "did you mean cost"),
         (["who"], 1, QueryRefused, "the policy declares no column 'who'"),
         ([], 1, InvalidParameter, "columns must be a list of names"),
@@ -205,7 +205,7 @@ def test_odd_values_of_an_array_raise_nothing():
         assert profile.beyond.value == pytest.approx(5 / 13, abs=0.01)
     assert "beyond 18,446,744,073,709,551,616" in repr(profile)
     assert discreet.bounds(np.zeros(1000), epsilon=50).bounds is None
-    assert "nothing but 0" in repr(discreet.bounds(np.zeros(1000), epsilon=50))
+    assert "only 0" in repr(discreet.bounds(np.zeros(1000), epsilon=50))
     assert discreet.bounds(np.full(1000, -7), epsilon=50).bounds == (-8, -4)
 
 
