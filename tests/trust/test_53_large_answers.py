@@ -39,7 +39,7 @@ def test_cells_that_fit_nowhere_are_known_by_their_number(study):
     planned = study.sql("SELECT a, b, count(*) FROM people GROUP BY a, b", epsilon="0.1")
     with pytest.raises(QueryRefused, match=r"60,000,000 numbers.* to a file with to="):
         size.refuse_large(planned, 0)
-    with pytest.raises(QueryRefused, match="by parts; nothing was spent"):
+    with pytest.raises(QueryRefused, match="fewer groups at once; nothing was spent"):
         size.refuse_large_file(planned)
 
 

@@ -146,7 +146,7 @@ def refuse_few(units: int, epsilon: Fraction, columns: int = 1) -> None:
     if units * epsilon < LEAST * columns:
         needed = math.ceil(LEAST * columns / epsilon)
         subject = "a profile" if columns == 1 else f"a profile of {columns} columns"
-        more = f"about epsilon {_round_up(Fraction(LEAST * columns, units))}" if units else "people"
+        more = f"about epsilon {_round_up(Fraction(LEAST * columns, units))}" if units else "data with people"
         raise refused(
             f"{subject} at epsilon {shown(epsilon)} needs about {needed:,} units, and there are {units:,}: use "
             f"{more}{', or fewer columns' if columns > 1 else ''}, or bounds that you know"

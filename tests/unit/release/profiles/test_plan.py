@@ -143,7 +143,7 @@ def test_the_spend_comes_before_the_reading_and_a_crash_is_not_charged_twice(tmp
         ([3], 1, InvalidParameter, "columns must be a list of names"),
         (["cost"], 0, InvalidParameter, "epsilon must be"),
         (["cost"], 1001, BudgetExceeded, "nothing was spent"),
-        (["cost"], "0.03", QueryRefused, "needs about 3,334 units, and there are 3,000: it takes about epsilon 0.034"),
+        (["cost"], "0.03", QueryRefused, "needs about 3,334 units, and there are 3,000: use about epsilon 0.034"),
         (["cost", "age"], "0.05", QueryRefused, "of 2 columns at epsilon 0.05 needs about 4,000 units"),
     ],
 )
@@ -216,7 +216,7 @@ def test_bounds_of_an_array_are_charged_and_repeated(tmp_path):
     first = discreet.bounds([100] * 2000, epsilon="0.2", **account)
     assert discreet.bounds([7] * 2000, epsilon="0.2", **account) == first
     assert ledger.spent("survey") == Fraction(1, 5)
-    with pytest.raises(QueryRefused, match=r"needs about 500 units, and there are 499: it takes about epsilon 0\.21"):
+    with pytest.raises(QueryRefused, match=r"needs about 500 units, and there are 499: use about epsilon 0\.21"):
         discreet.bounds([100] * 499, epsilon="0.2", **account)
     assert discreet.bounds([100] * 20, epsilon="0.2", neighbors="add-remove").bounds is None
     ledger.close()

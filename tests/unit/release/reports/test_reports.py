@@ -372,7 +372,7 @@ def test_tables_of_too_many_numbers_are_refused_before_any_spend(tmp_path):
     data = pa.table({name: [1, 2] for name in columns})
     tables = {f"t{at}": "SELECT a, b, count(*) AS n FROM data GROUP BY a, b" for at in range(11)}
     with study(tmp_path, columns, data=data) as opened:
-        with pytest.raises(QueryRefused, match="at most 10,000,000 numbers in all, and these have 11,000,000"):
+        with pytest.raises(QueryRefused, match="at most 10,000,000 numbers in total, but these have 11,000,000"):
             opened.report(tables, epsilon=1)
         assert opened.spent == 0
 
