@@ -121,7 +121,7 @@ def test_what_is_too_much_is_refused_before_it_is_paid_for(site):
         "would release rows": {"tables": {"rows": "SELECT * FROM people"}},
         "tables must be an object": {"tables": {}},
         "a report takes either epsilon, what it may cost, or within": {"within": 3},
-        "of tables of the report": {"weights": {"nothing": 2}},
+        "must name tables of the report": {"weights": {"nothing": 2}},
         "The field 'sql' is not known here": {"sql": TOTAL},
         "The field 'rows' is not known here": {"rows": "rows.parquet"},
         "request_id must be 1 to 40": {"request_id": "x" * 41},

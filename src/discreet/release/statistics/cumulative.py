@@ -1,4 +1,4 @@
-"""How many values lie at or below each point of a grid, and quantiles that follow: one release of a tree of counts."""
+"""The number of values at or below each point of a grid, and quantiles: one release of a tree of counts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TreeDesign:
 
 
 def band_ends(below: Floats, tree: Tree, confidence: Fraction) -> tuple[Any, Any]:
-    """The band of cumulative counts; it holds at all points at once."""
+    """The band of cumulative counts; it holds at all points together."""
     reach = tree.band(confidence)
     return np.maximum(below - reach, 0), below + reach
 
@@ -60,7 +60,7 @@ def band_ends(below: Floats, tree: Tree, confidence: Fraction) -> tuple[Any, Any
 def quantile_ends(
     grid: ValueGrid, shares: tuple[Fraction, ...], below: Floats, tree: Tree, total: int | None, confidence: Fraction
 ) -> tuple[Any, Any]:
-    """The ends of quantiles that follow from cumulative counts."""
+    """The ends of the intervals of quantiles from cumulative counts."""
     step, lower, half = float(grid.step), grid.lower, 0.0 if grid.exact else 0.5
     reach = tree.band(confidence, () if total is not None else shares)
     intervals = [quantile_interval(below, share, total, reach) for share in shares]

@@ -1,7 +1,7 @@
-"""The textbook's forms, for those who teach them: Algorithm 1 on the plain statistic, with its global sensitivity.
+"""The textbook mechanisms, for teaching: Algorithm 1 on the plain statistic, with its global sensitivity.
 
-Their errors are what the better designs are measured against. Each statistic is computed exactly on the grid (roots by
-integer roots) and rounded down to the step of Algorithm 1, which pays one step for that.
+The better designs are compared with their errors. Each statistic is computed exactly on the grid (roots by integer
+roots) and rounded down to the step of Algorithm 1, which adds one step to the sensitivity.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Floor = Callable[[Fraction], int]
 
 
 def mean(ask: Question) -> Release:
-    """Of a private number of values: half of ε for the sum, half for the count, and their quotient."""
+    """The mean of a private number of values: half of ε for the sum, half for the count, and their quotient."""
     grid, half = ask.grid(SUM_BITS), ask.epsilon / 2
     sums = engine.moments(ask.data, grid, ask.missing_on(grid), squares=False)
     delta = ask.terms.sum(grid.lower, grid.upper)
@@ -40,7 +40,7 @@ def mean(ask: Question) -> Release:
 
 
 def _of_sum(ask: Question, exact: Exact[int], delta: Fraction, epsilon: Fraction, unit: Fraction) -> Release:
-    """A total of so many units, plus noise."""
+    """A total in steps of `unit`, plus noise."""
     [noisy] = mechanism.noisy_sums(exact.map(lambda total: [total]), [delta / epsilon], epsilon)
     return replace(ask, epsilon=epsilon).release(
         as_float(noisy.value * unit),
@@ -81,7 +81,7 @@ def std(ask: Question, grid: ValueGrid, sample: bool) -> Release:
 
 
 def quantile(ask: Question, grid: ValueGrid, share: Fraction) -> Release:
-    """The quantile plus Lap(R/ε); the median of an even number is the mean of the middle two."""
+    """The quantile plus Lap(R/ε); the median of an even number of values is the mean of the middle two."""
     median = share == Fraction(1, 2)
     n = ask.n if ask.public_size else None
     bounds = 0, grid.width
@@ -129,13 +129,13 @@ def _sorted(ask: Question, grid: ValueGrid) -> Exact[list[int]]:
 
 
 def refuse_private_size(ask: Question) -> None:
-    """Variance and std of a private number of values have no textbook form."""
+    """Refuse the variance and std of a private number of values, which have no textbook form."""
     if ask.public_size:
         return
     if ask.neighbors == "change-one":
         raise InvalidParameter(
-            f"the textbook has no {ask.statistic} where missing values are dropped; leave method out, or give missing="
+            f"the textbook has no {ask.statistic} with missing values dropped: leave method out, or give missing="
         )
     raise InvalidParameter(
-        f"the textbook has no {ask.statistic} under add-remove; leave method out or use neighbors='change-one'"
+        f"the textbook has no {ask.statistic} under add-remove: leave method out, or use neighbors='change-one'"
     )
