@@ -50,7 +50,7 @@ def test_a_ledger_elsewhere_can_be_named(folder, tmp_path):
 def test_a_total_stands_for_ever(folder):
     discreet.open(folder / "study.toml").close()
     (folder / "study.toml").write_text(TOML.replace('"1"', '"2"'))
-    with pytest.raises(InvalidParameter, match="epsilon of the policy must be 1, what the ledger was made with, got 2"):
+    with pytest.raises(InvalidParameter, match="policy must be 1, what the ledger was created with, got 2"):
         discreet.open(folder / "study.toml")
 
 

@@ -54,7 +54,7 @@ def test_tables_that_weigh_next_to_nothing_are_measured_too(tmp_path, terms):
         assert low - (high - low) <= 3_000 / 9 <= high + (high - low), n
 
 
-@pytest.mark.parametrize(("within", "words"), [({}, "name a table"), ("1e-300", "must be larger")])
+@pytest.mark.parametrize(("within", "words"), [({}, "name at least one table"), ("1e-300", "must be larger")])
 def test_errors_that_nothing_reaches_are_refused(tmp_path, within, words):
     with study_in(tmp_path) as study, pytest.raises(InvalidParameter, match=words):
         study.report(TABLES, within=within)
