@@ -33,7 +33,7 @@ WRONG = [
     (["slide", "-o", "slide.doc"], [".svg"]),
     (["release"], ["discreet release"]),
     (["sunset"], ["densities, slide, error, largest, sensitivity, budget, response, attacker, together, got"]),
-    (["budget"], ["--ledger study.toml"]),
+    (["budget"], ["--ledger", "study.toml"]),
     (["slide", "--all"], ["a name or --all"]),
     (["--all", "--epsilon", "1"], ["--all", "-o, --width and --force"]),
 ]
