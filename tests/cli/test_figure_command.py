@@ -54,7 +54,7 @@ def test_the_figure_of_a_release_and_of_a_budget(tmp_path):
     assert told.out.splitlines()[-1].endswith("Saved visits.svg, visits.release.json, visits.html")
     assert "<svg" in (folder / "visits.svg").read_text("utf-8")
     report = (folder / "visits.html").read_text("utf-8")
-    assert "The record, as the ledger keeps it" in report
+    assert "The record in the ledger" in report
     assert len(report) < 100_000
     told = discreet("figure", "budget", "--ledger", "study.toml", cwd=folder)
     assert (told.out, told.err) == ("budget.svg\n", "")
