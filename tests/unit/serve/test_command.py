@@ -36,7 +36,7 @@ def test_a_study_is_served_as_the_custodian_types_it(tmp_path):
             assert len(answer) == 3
             assert float(remote.remaining) == 0.4
             said("revoke", "ann", "--access", tmp_path / "discreet.access")
-            with pytest.raises(InvalidParameter, match="unknown, expired or was revoked; ask the custodian"):
+            with pytest.raises(InvalidParameter, match="unknown, expired or revoked; ask the custodian"):
                 remote.described  # noqa: B018
         again = said("token", "ann", "--study", policy, "--allot", "0.5").stdout.strip().splitlines()[-1]
         assert again != token
@@ -120,10 +120,10 @@ def test_a_refused_token_leaves_the_shares_as_they_were(tmp_path):
     policy = written(tmp_path)
     said("token", "cleo", "--study", policy, "--role", "custodian")
     said("token", "ann", "--study", policy, "--allot", "0.1")
-    with pytest.raises(InvalidParameter, match="must stay what it is"):
+    with pytest.raises(InvalidParameter, match="already has the role"):
         said("token", "cleo", "--study", policy, "--allot", "0.3")
     (tmp_path / "discreet.access").write_text("no tokens", "utf-8")
-    with pytest.raises(InvalidParameter, match="the file that discreet serve made"):
+    with pytest.raises(InvalidParameter, match="a file that discreet serve created"):
         said("token", "ann", "--study", policy, "--allot", "0.9")
     with Ledger.open(tmp_path / "people.ledger") as ledger:
         assert [(entry.kind, entry.analyst) for entry in ledger.entries()] == [("create", None), ("allot", "ann")]
