@@ -15,32 +15,31 @@ from discreet.cli.app import app
 
 INTRODUCTION = """# The command line
 
-Made from the commands themselves by `python tools/cli_reference.py`. A first hour:
+Generated from the commands by `python tools/cli_reference.py`. The main commands:
 
 ```sh
 discreet init visits.parquet                 # asks whom to protect; writes study.toml; reads no value
-discreet check study.toml                    # what study.toml does to the data; for the custodian alone
+discreet check study.toml                    # checks study.toml against the data; not private
 discreet plan study.toml "SELECT county, count(*) FROM visits GROUP BY county" --epsilon 0.2      # free
 discreet release study.toml "SELECT county, count(*) FROM visits GROUP BY county" --epsilon 0.2 -o counties.csv
-discreet discover study.toml zip --epsilon 0.5  # keys that nobody can list
+discreet discover study.toml zip --epsilon 0.5  # keys that have no public list
 discreet report plan report.toml             # several tables, measured together; `report release` publishes them
-discreet ledger show study.toml              # what was spent, on what
-seq 1 1000000 | discreet noise --sensitivity 1 --epsilon 0.1 > noisy.txt      # numbers of your own
+discreet ledger show study.toml              # what was spent on which question
+seq 1 1000000 | discreet noise --sensitivity 1 --epsilon 0.1 > noisy.txt      # your own numbers
 ```
 
-`--json` prints JSON wherever there would be a table. Progress goes to standard error, and only on a terminal. An
-error is one sentence on standard error,
-`discreet: …`, which never quotes data; it says what was spent, or that nothing was.
+`--json` prints JSON instead of a table. Progress is shown on standard error, and only on a terminal. An error is one
+sentence on standard error, `discreet: …`, which never quotes data and says what was spent.
 
-| exit code | what happened |
+| exit code | meaning |
 |---|---|
-| 0 | done |
-| 1 | something unexpected, or nobody reads the output; `verify` and `attack`: something did not hold |
-| 2 | refused: a wrong parameter, question, file or use of the command line; nothing was done |
-| 3 | too little ε is left; nothing was spent |
+| 0 | success |
+| 1 | an unexpected error, or the output was closed; for `verify` and `attack`, a check failed |
+| 2 | refused: a wrong parameter, question, file or option; nothing was done |
+| 3 | not enough ε is left; nothing was spent |
 | 4 | the ledger is damaged, rolled back or missing |
-| 5 | a part of the machine failed; what was spent stays spent, and asking the same again is free |
-| 130 | interrupted; the sentence says whether anything was spent |
+| 5 | the engine, the disk or the network failed; what was spent stays spent, and asking the same again is free |
+| 130 | interrupted; the message says whether anything was spent |
 """
 
 

@@ -42,19 +42,19 @@ def test_a_plain_promise_is_warned_about(folder):
     assert ended.code == 0, ended.err
     assert contents(folder) == before  # no ledger, no file
     lines = ended.out.splitlines()
-    assert lines[0] == "This reads your data and shows counts of it. It is not private: keep it in the house."
+    assert lines[0] == "This output has exact counts and cells of your data. It is not private: do not publish it."
     assert lines[1].startswith("4,000 rows · ")
     table = {line.split()[0]: line for line in lines[3:-1]}
-    assert "match no key, but nearly do (" in table["ward"]
+    assert "match no key, but are similar to one (" in table["ward"]
     assert 'trim = true, casefold = true, map = { "geriatrie" = "Gériatrie" } (' in table["ward"]
     assert 'are left: "card", "ent")' in table["ward"]
-    assert "are no date in %Y-%m-%d" in table["admitted"]
+    assert "are not dates in %Y-%m-%d" in table["admitted"]
     assert table["admitted"].rstrip().endswith('format = ["%Y-%m-%d", "%d/%m/%Y"]')
     assert '("n/a", "' in table["cost"]
     assert table["cost"].rstrip().endswith('thousands = ",", missing_values = ["n/a"]')
     assert "lie outside 0–120 (all below)" in table["age"]
     assert "have more than 4 rows" in table["patient"]
-    assert lines[-1].startswith("4 columns need a decision. As it stands, a table by ward and month of admitted would ")
+    assert lines[-1].startswith("4 columns need a decision. As declared, a table by ward and month of admitted would ")
 
 
 def test_what_it_says_is_what_a_release_would_leave_out(folder):
@@ -72,7 +72,7 @@ def test_what_it_says_is_what_a_release_would_leave_out(folder):
 def test_the_right_promise_needs_no_decision(folder, name):
     ended = discreet("check", f"{name}.toml", cwd=folder)
     assert ended.code == 0, ended.err
-    assert "No column needs a decision. As it stands, a mean of cost would leave out 1.9 % of the rows." in ended.out
+    assert "No column needs a decision. As declared, a mean of cost would leave out 1.9 % of the rows." in ended.out
     assert not list(folder.glob("*.ledger"))
 
 
@@ -93,7 +93,7 @@ x = {{ {} }}
         ('type = "integer"', ["1", "2.5"], 1, 'type = "number"', 0),
         ('type = "date"', ["2024-01-31", "01/31/2024", "02/03/2024"], 2, 'format = ["%Y-%m-%d", "%m/%d/%Y"]', 0),
         ('type = "date"', ["03.02.2024", "1 Feb 2024"], 2, 'format = ["%Y-%m-%d", "%d.%m.%Y", "%d %b %Y"]', 0),
-        ('type = "truth"', ["yes", "ja"], 1, "the type may be another, or map = { … } names what they are", 1),
+        ('type = "truth"', ["yes", "ja"], 1, "declare another type, or map = { … } for these values", 1),
         ('keys = ["A b", "C"]', ["A b", "A b ", "C"], 1, "trim = true", 0),
         ('keys = ["A b", "C"]', ["a b", "C"], 1, "casefold = true", 0),
         ('keys = ["A b", "C"]', ["a  b", "n/a"], 2, 'missing_values = ["n/a"], map = { "a  b" = "A b" }', 0),
@@ -114,7 +114,7 @@ def test_proposals_read_what_was_not_read(tmp_path, options, cells, rows, propos
 
 def test_days_and_months_that_could_be_either_are_said_to_be(tmp_path):
     finding = only(checked(tmp_path, POLICY.format('type = "date"'), x=["01/02/2024", "03/04/2024"]))
-    said = 'format = ["%Y-%m-%d", "%d/%m/%Y"] (or %m/%d/%Y: all of them fit both; ask who wrote them)'
+    said = 'format = ["%Y-%m-%d", "%d/%m/%Y"] (or %m/%d/%Y: all of these dates fit both; ask who wrote them)'
     assert finding["proposal"] == said
 
 
@@ -139,8 +139,8 @@ def test_units_that_differ_by_spelling_alone_are_named(tmp_path):
     said = checked(tmp_path, policy, who=["a", "A ", "b", "b", "b", None], x=[1.0] * 6)
     assert [(one["problem"], one["text"]) for one in said["findings"]] == [
         ("limit", "1 of 3 have more than 1 rows"),
-        ("no unit", "1 rows have none"),
-        ("spelling", "1 of 3 differ from another by blanks or capitals alone"),
+        ("no unit", "1 rows have no value"),
+        ("spelling", "1 of 3 differ from another only by blanks or capitals"),
     ]
     assert (said["rows"], said["units"]) == (6, 3)
 

@@ -45,9 +45,9 @@ def test_a_plan_says_what_delta_means_and_how_many_a_key_needs(made):
     _, planned, _ = made
     assert planned.code == 0, planned.err
     assert planned.out.splitlines() == [
-        "The keys of zip cost ε 0.5 of 3 that is left, and all of δ = 1e-09: a study makes one discovery.",
+        "The keys of zip cost ε 0.5 of the 3 left, and all of δ = 1e-09: a study can make only one discovery.",
         "A key that only one row has is shown with probability at most δ = 1e-09; ε covers everything else.",
-        "A key that 156 rows have is always shown, one that 78 have every second time.",
+        "A key that 156 rows have is always shown; a key that 78 have is shown with probability 1/2.",
     ]
 
 
@@ -77,7 +77,7 @@ def test_asked_again_it_is_free_and_another_one_is_refused(made):
     )
     found = json.loads(again.out)
     assert (found["keys"], found["spent"], found["delta"]) == ({"zip": ["02138", "02139"]}, "0", "1/1000000000")
-    assert "discovered before: free" in discreet(*ASK, "--plan", cwd=folder).out
+    assert "discovered before: this is free" in discreet(*ASK, "--plan", cwd=folder).out
     for refused in (other, more):
         assert refused.code == 2
         assert "a study makes one discovery" in refused.err
@@ -88,7 +88,7 @@ def test_counts_have_a_price_and_intervals_of_their_own(tmp_path):
     folder, both = study_in(tmp_path), ["discover", "study.toml", "zip", "job", "--epsilon", "1"]
     found = discreet(*both, "--counts", "0.5", "-o", "keys.csv", cwd=folder)
     assert found.code == 0, found.err
-    assert "How many rows each key has costs ε 0.5 more." in found.out
+    assert "The row counts of the keys cost another ε 0.5." in found.out
     assert "1 key of job, 2 keys of zip. ε 1.5 spent, 1.5 left" in found.out
     with (folder / "keys.csv").open(encoding="utf-8") as file:
         head, *rows = csv.reader(file)
@@ -114,7 +114,7 @@ REFUSED = [
     (2, "-o must end in .csv", ["zip", "--epsilon", "0.5", "-o", "keys.txt"]),
     (2, "taken.csv", ["zip", "--epsilon", "0.5", "-o", "taken.csv"]),
     (2, "people.parquet", ["zip", "--epsilon", "0.5", "-o", "people.parquet", "--force"]),
-    (2, "--delta must be what study.toml declares, 1e-09", ["zip", "--epsilon", "0.5", "--delta", "1e-6"]),
+    (2, "--delta must be 1e-09, as study.toml declares", ["zip", "--epsilon", "0.5", "--delta", "1e-6"]),
     (3, "this needs 3.5", ["zip", "--epsilon", "3", "--counts", "0.5"]),
 ]
 
@@ -162,4 +162,4 @@ def test_where_no_key_is_shown_it_says_so(tmp_path):
     pq.write_table(pa.table({"zip": ["a", "b"], "job": ["x", "y"], "age": [1.0, 2.0]}), folder / "people.parquet")
     found = discreet(*ASK, "--counts", "0.5", cwd=folder)
     assert found.code == 0, found.err
-    assert found.out.endswith("ε 0.5 spent, 2.5 left (entry 2 of the ledger).\nNo key has enough rows.\n")
+    assert found.out.endswith("ε 0.5 spent, 2.5 left (entry 2 of the ledger).\nNo key has enough rows to be shown.\n")

@@ -103,7 +103,7 @@ def test_a_wrong_use_is_one_sentence_with_where_to_look(tmp_path):
 def test_help_names_every_exit_code_and_comes_without_heavy_imports(tmp_path):
     told = discreet("--help", cwd=tmp_path)
     assert told.code == 0
-    for code in ("0 done", "1 unexpected", "2 refused", "3 too little", "4 the", "5 a part", "130 interrupted"):
+    for code in ("0 success", "1 unexpected", "2 refused", "3 not", "4 ledger", "5 engine", "130 interrupted"):
         assert code in " ".join(told.out.split())
     heavy = "duckdb numpy pyarrow sqlalchemy rich altair sqlglot starlette"
     seen = f"import sys; from discreet.cli.app import app; print([m for m in '{heavy}'.split() if m in sys.modules])"

@@ -33,7 +33,7 @@ WRONG = [
     (["slide", "-o", "slide.doc"], [".svg"]),
     (["release"], ["discreet release"]),
     (["sunset"], ["densities, slide, error, largest, sensitivity, budget, response, attacker, together, got"]),
-    (["budget"], ["--ledger study.toml"]),
+    (["budget"], ["--ledger", "study.toml"]),
     (["slide", "--all"], ["a name or --all"]),
     (["--all", "--epsilon", "1"], ["--all", "-o, --width and --force"]),
 ]
@@ -54,7 +54,7 @@ def test_the_figure_of_a_release_and_of_a_budget(tmp_path):
     assert told.out.splitlines()[-1].endswith("Saved visits.svg, visits.release.json, visits.html")
     assert "<svg" in (folder / "visits.svg").read_text("utf-8")
     report = (folder / "visits.html").read_text("utf-8")
-    assert "The record, as the ledger keeps it" in report
+    assert "The record in the ledger" in report
     assert len(report) < 100_000
     told = discreet("figure", "budget", "--ledger", "study.toml", cwd=folder)
     assert (told.out, told.err) == ("budget.svg\n", "")

@@ -52,7 +52,7 @@ def test_it_reads_no_value_and_writes_a_policy_that_loads(unreadable):
     assert CANARY not in text + told.out
 
     before = contents(unreadable)
-    discreet("init", "visits.parquet", *FLAGS, cwd=unreadable).refused(2, "study.toml must not be overwritten")
+    discreet("init", "visits.parquet", *FLAGS, cwd=unreadable).refused(2, "study.toml exists and is a promise")
     assert contents(unreadable) == before
 
 
@@ -159,9 +159,9 @@ def test_it_says_why_a_column_is_not_read(tmp_path):
     told = discreet("init", "people.parquet", "--unit", "row", "--bounds", "age=0:120", "--epsilon", "1", cwd=tmp_path)
     assert told.code == 0, told.err
     assert "1 column (age integer)" in told.out
-    assert "seen is not read: its times are in milliseconds" in told.out
+    assert "seen is skipped: its times are in milliseconds" in told.out
     assert 'coerce_timestamps="us"' in told.out
-    assert "tags is not read: its type is list" in told.out
+    assert "tags is skipped: its type is list" in told.out
 
 
 @pytest.fixture(scope="module")
@@ -181,9 +181,9 @@ def test_it_proposes_how_to_read_cells_and_shows_none(hospital_folder):
     assert told.code == 0, told.err
     assert told.out.splitlines()[1:] == [
         'ward: 5 keys: "Cardiology", "Ear, Nose & Throat", "Gériatrie", "Oncology", "Surgery"',
-        'admitted: format = ["%Y-%m-%d", "%d/%m/%Y"] would read more of its cells.',
-        'cost: thousands = ",", missing_values = ["n/a"] would read more of its cells.',
-        "ward: trim = true, casefold = true would read more of its cells.",
+        'admitted: format = ["%Y-%m-%d", "%d/%m/%Y"] would read more cells.',
+        'cost: thousands = ",", missing_values = ["n/a"] would read more cells.',
+        "ward: trim = true, casefold = true would read more cells.",
         "Wrote told.toml. Please read it: this is what you promise. Then run: discreet check told.toml",
     ]
     policy = Policy.load(hospital_folder / "told.toml")
@@ -215,7 +215,7 @@ def test_a_column_that_names_people_is_warned_about(hospital_folder):
         ],
         hospital_folder,
     )
-    warning = "warning: nearly every row has a patient of its own, so it is no column to group by"
+    warning = "warning: nearly every row has a different patient, so it is not a column to group by"
     assert warning in people.out.splitlines()
     assert "warning" not in wards.out
     assert Policy.load(hospital_folder / "ward.toml").delta == Fraction(1, 10**6)
@@ -224,7 +224,7 @@ def test_a_column_that_names_people_is_warned_about(hospital_folder):
 def test_missing_other_delta_and_table_are_written(unreadable):
     flags = ["--missing", "age=0.5", "--keys", "county=discover", "--other", "county=elsewhere", "--table", "stays"]
     lacking = discreet("init", "visits.parquet", *FLAGS, *flags, cwd=unreadable)
-    lacking.refused(2, "--delta, the chance that a discovery may fail")
+    lacking.refused(2, "--delta, the probability that a discovery may fail")
     told = discreet("init", "visits.parquet", *FLAGS, *flags, "--delta", "1e-9", cwd=unreadable)
     assert told.code == 0, told.err
     policy = Policy.load(unreadable / "study.toml")
@@ -293,7 +293,7 @@ def test_a_file_that_is_no_utf_8_needs_its_encoding(tmp_path):
         [[*flags, "told.toml"], [*flags, "taken.toml", "--yes"], [*flags, "said.toml", "--encoding", "latin-1"]],
         tmp_path,
     )
-    assert "The file is no UTF-8, and such lines may be left out. --encoding windows-1252 may read them." in told.out
+    assert "Some lines are not UTF-8 and may be left out. --encoding windows-1252 may read them." in told.out
     assert "UTF-8" not in taken.out + said.out
     encodings = [Policy.load(tmp_path / f"{name}.toml").encoding for name in ("told", "taken", "said")]
     assert encodings == [None, "windows-1252", "latin-1"]

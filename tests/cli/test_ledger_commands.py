@@ -29,12 +29,12 @@ def test_a_custodian_sees_checks_exports_and_allots(tmp_path):
         cases, folder
     )
     too_early.refused(2, "no ledger yet", "discreet plan study.toml")
-    discreet("ledger", "show", "gone.ledger", cwd=folder).refused(2, "no ledger gone.ledger here", "study.toml")
+    discreet("ledger", "show", "gone.ledger", cwd=folder).refused(2, "no ledger gone.ledger", "study.toml")
     assert released.code == 0, released.err
     found = json.loads(shown.out)["study"]
     assert found["left"] == "4/5"
     assert "answer" not in found["entries"][2]
-    assert verified.out.startswith("3 entries of study: whole")
+    assert verified.out.startswith("3 entries of study: complete")
     assert [json.loads(line)["kind"] for line in lines.out.splitlines()] == ["create", "spend", "answer"]
     assert table.code == 0, table.err
     rows = list(csv.DictReader(io.StringIO((folder / "all.csv").read_text("utf-8"))))

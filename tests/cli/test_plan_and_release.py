@@ -76,7 +76,7 @@ def test_a_plan_that_cannot_be_paid_says_so_unless_it_was_asked_before(tmp_path)
     assert json.loads(discreet("plan", *ask, "--json", cwd=folder).out)["asked_before"]
     assert not json.loads(discreet("plan", *other, "--json", cwd=folder).out)["asked_before"]
     assert again.out.splitlines()[-1].startswith("discreet release")
-    assert poor.out.splitlines()[-1] == "Nothing was spent. It would be refused: only 0.3 is left."
+    assert poor.out.splitlines()[-1] == "Nothing was spent. A release would be refused: only ε 0.3 is left."
     assert "discreet release" not in poor.out
     assert rich.out.splitlines()[-1].startswith("discreet release")
 
@@ -162,7 +162,7 @@ def test_a_request_id_can_be_used_again_and_an_analyst_pays_from_a_share(tmp_pat
     poor.refused(3, "no share", "Nothing was spent")
     assert allotted.code == 0, allotted.err
     assert "ε 0.3 spent, 0.1 left" in first.out
-    assert "ε 0 spent, asked before, 0.1 left" in again.out
+    assert "ε 0 spent (asked before), 0.1 left" in again.out
 
 
 REFUSED = [

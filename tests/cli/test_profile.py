@@ -49,8 +49,8 @@ def test_a_profile_proposes_and_changes_nothing(folder):
     assert rows[0].rstrip().endswith("age = { bounds = [0, 128] }")
     assert " ".join(rows[1].split()).endswith("64 and 256 cost = { bounds = [64, 256] }")
     assert " ".join(rows[2].split()).endswith("1 and 2 rows max_rows = 2")
-    assert promise == "max_rows belongs to the promise that the ledger was made with: it is for a new study."
-    assert accept == "Nothing was changed. Accept the bounds, free, with:"
+    assert promise == "max_rows is part of the promise that the ledger records, so the proposal is for a new study."
+    assert accept == "study.toml was not changed. To accept the bounds, free, run:"
     assert again == "discreet profile study.toml --columns age,cost,patient --epsilon 150 --write"
     assert (folder / "study.toml").read_text("utf-8") == POLICY
     assert CANARY not in ended.out + ended.err
@@ -62,7 +62,7 @@ def test_what_is_accepted_is_free_and_leaves_all_else_as_it_was(folder):
     assert discreet(*asked, cwd=folder).code == 0
     ended = discreet(*asked, "--write", cwd=folder)
     assert ended.code == 0, ended.err
-    assert ended.out.startswith("ε 0 spent, asked before, 900 left")
+    assert ended.out.startswith("ε 0 spent (asked before), 900 left")
     assert ended.out.endswith("Wrote the bounds of age, cost to study.toml.\n")
     written = (folder / "study.toml").read_text("utf-8")
     assert written == POLICY.replace("cost = { }", "cost = { bounds = [64, 256] }").replace("[0, 7]", "[0, 128]")
@@ -100,7 +100,7 @@ def test_a_file_that_cannot_be_changed_is_refused_before_anything_is_spent(folde
     text = POLICY.replace("cost = { }", "").replace("[columns]", "[columns]\ncost.missing = 5")
     (folder / "study.toml").write_text(text, "utf-8")
     ended = discreet("profile", "study.toml", "--columns", "cost", "--epsilon", "50", "--write", cwd=folder)
-    ended.refused(2, "the line of cost cannot be changed by itself; write bounds = [0, 1] into it", "Nothing was spent")
+    ended.refused(2, "the line of cost cannot be changed automatically; add bounds = [0, 1]", "Nothing was spent")
     assert (folder / "study.toml").read_text("utf-8") == text
     policy = folder / "linked.toml"
     policy.symlink_to(folder / "study.toml")
@@ -166,5 +166,5 @@ def test_a_line_is_found_and_nothing_else_changes(case):
     "text", ["[columns]\nx.trim = true", 'columns = { x = { type = "number" } }\n', "[columns]\ny = {}"]
 )
 def test_another_form_is_left_to_the_custodian(text):
-    with pytest.raises(InvalidParameter, match="into it yourself"):
+    with pytest.raises(InvalidParameter, match="by hand"):
         command.with_bounds(HEAD + text, {"x": BOUNDS})

@@ -25,7 +25,7 @@ def test_a_release_is_signed_and_checked_without_its_data(folder, tmp_path):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     checked = discreet("verify-release", "a.csv", "--key", "custodian.pub", cwd=tmp_path)
     assert checked.code == 0, checked.err
-    assert checked.out.splitlines()[:2] == ["✓ a.csv is as it was signed", "✓ a.json is as it was signed"]
+    assert checked.out.splitlines()[:2] == ["✓ a.csv is unchanged since signing", "✓ a.json is unchanged since signing"]
     told = json.loads(discreet("verify-release", "a.csv", "--key", "custodian.pub", "--json", cwd=tmp_path).out)
     assert told["study"] == "study"
     assert told["record"]["card"]["study"] == "study"
@@ -72,6 +72,6 @@ def test_a_card_is_printed_and_written(folder):
     assert "discrete Laplace noise" in shown.out
     as_json = json.loads(discreet("card", "study.toml", "--json", cwd=folder).out)
     assert yaml.safe_load(discreet("card", "study.toml", "--yaml", cwd=folder).out) == as_json
-    assert discreet("card", "study.toml", "-o", "card.html", cwd=folder).out == "wrote card.html\n"
+    assert discreet("card", "study.toml", "-o", "card.html", cwd=folder).out == "Wrote card.html.\n"
     assert "Privacy card of study" in (folder / "card.html").read_text("utf-8")
     discreet("card", "study.toml", "--json", "--yaml", cwd=folder).refused(2, "not both")

@@ -102,7 +102,7 @@ def test_asked_again_it_is_free_and_gives_the_same_files(folder, released):
     before = {name: one for name, one in contents(folder / "out").items() if name.endswith((".csv", ".parquet"))}
     again = discreet("report", "release", "report.toml", "-o", "out", "--force", "--request-id", "r", cwd=folder)
     assert re.match(
-        r"ε 0 spent, asked before, 0\.5 left \(entry \d+ of study\.ledger\)\. Wrote out/index\.html", again.out
+        r"ε 0 spent \(asked before\), 0\.5 left \(entry \d+ of study\.ledger\)\. Wrote out/index\.html", again.out
     )
     assert before.items() <= contents(folder / "out").items()
     known = discreet("report", "release", "report.toml", "-o", "json", "--request-id", "r", "--json", cwd=folder)
@@ -121,7 +121,7 @@ def test_a_table_of_a_report_asked_alone_costs_nothing_and_says_so(folder, relea
     assert released[1].code == 0
     sql = "SELECT county, count(*) AS visits, avg(age) AS age FROM visits GROUP BY county"
     alone = discreet("release", "study.toml", sql, "--epsilon", "0.5", cwd=folder)
-    assert alone.out.splitlines()[-1] == "ε 0 spent, asked before, 0.5 left (entry 2 of study.ledger)."
+    assert alone.out.splitlines()[-1] == "ε 0 spent (asked before), 0.5 left (entry 2 of study.ledger)."
     assert spent(folder) == Fraction(1, 2)
 
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_written_or_asked_is_refused_before_anything_is_spent(tmp
     assert not (folder / "out").exists()
     (folder / "report.toml").write_text(REPORT.replace('"0.5"', '"1.5"'), "utf-8")
     poor = discreet("report", "plan", "report.toml", cwd=folder)
-    assert poor.out.splitlines()[-1] == "Nothing was spent. It would be refused: only 1 is left."
+    assert poor.out.splitlines()[-1] == "Nothing was spent. A release would be refused: only ε 1 is left."
     assert spent(folder) == 0
     assert (folder / "taken" / "wellness.parquet").read_bytes() == b"mine"
 
@@ -179,8 +179,8 @@ def test_a_folder_that_fails_after_the_spend_says_that_the_report_is_kept(tmp_pa
 
     monkeypatch.setattr(tables, "write", full)
     failed = discreet("report", "release", "report.toml", "-o", "out", cwd=folder)
-    failed.refused(5, "the report could not be written: No space left on device", "It is kept in the ledger")
+    failed.refused(5, "the report could not be written: No space left on device", "The ledger keeps it")
     assert spent(folder) == Fraction(1, 2)
     monkeypatch.undo()
     again = discreet("report", "release", "report.toml", "-o", "out", "--force", cwd=folder)
-    assert again.out.startswith("ε 0 spent, asked before, 0.5 left")
+    assert again.out.startswith("ε 0 spent (asked before), 0.5 left")

@@ -26,7 +26,7 @@ def test_every_command_uses_the_ledger_that_the_policy_names(team, tmp_path):
     discreet("plan", "study.toml", QUESTION, "--epsilon", "0.1", cwd=folder).refused(4, "discreet ledger create")
     discreet("ledger", "show", "study.toml", cwd=folder).refused(4, "discreet ledger create")
     made = discreet("ledger", "create", "study.toml", cwd=folder)
-    assert made.out.startswith("visits-2024 has ε 1 in all; its anchor is discreet.anchor"), made.err
+    assert made.out.startswith("visits-2024 has a total of ε 1. Its anchor is discreet.anchor"), made.err
     discreet("ledger", "create", "study.toml", cwd=folder).refused(2, "must be new")
     released = discreet("release", "study.toml", QUESTION, "--epsilon", "0.2", cwd=folder)
     assert "(entry 2 of the ledger)" in released.out, released.err
@@ -45,9 +45,9 @@ def test_every_command_uses_the_ledger_that_the_policy_names(team, tmp_path):
     discreet("ledger", "create", "study.toml", cwd=other).refused(2, "discreet ledger join")
     copied = shutil.copy(folder / "discreet.anchor", other / "copy.anchor")
     joined = discreet("ledger", "join", "study.toml", str(copied), cwd=other)
-    assert joined.out.startswith("joined the ledger of visits-2024"), joined.err
+    assert joined.out.startswith("Joined the ledger of visits-2024"), joined.err
     again = discreet("release", "study.toml", QUESTION, "--epsilon", "0.2", cwd=other)
-    assert "ε 0 spent, asked before, 0.8 left" in again.out, again.err
+    assert "ε 0 spent (asked before), 0.8 left" in again.out, again.err
 
 
 def test_the_environment_counts_more_than_the_policy_and_an_option_more_than_both(team, monkeypatch):
@@ -59,7 +59,7 @@ def test_the_environment_counts_more_than_the_policy_and_an_option_more_than_bot
     place = ["--ledger", address, "--anchor", "discreet.anchor"]
     assert "ε 0 of 1 spent" in discreet("ledger", "show", "study.toml", *place, cwd=folder).out
     assert "ε 0.3 of 1 spent" in discreet("ledger", "show", "study.toml", cwd=folder).out
-    discreet("ledger", "show", "other.ledger", "--ledger", "other.ledger", cwd=folder).refused(2, "not two")
+    discreet("ledger", "show", "other.ledger", "--ledger", "other.ledger", cwd=folder).refused(2, "leave --ledger out")
 
 
 def test_an_analyst_has_a_log_of_their_own(tmp_path):
@@ -74,7 +74,7 @@ def test_an_analyst_has_a_log_of_their_own(tmp_path):
     assert [line.split()[2] for line in bob[2:]] == ["allot", "repeat"]
     assert "age > 30" in bob[-1]
     assert not any("ann" in line for line in bob)
-    discreet("ledger", "show", "study.toml", "--analyst", "eve", cwd=folder).refused(2, "has a share")
+    discreet("ledger", "show", "study.toml", "--analyst", "eve", cwd=folder).refused(2, "must have a share")
 
     discreet("ledger", "allot", "study.toml", "ann", "0.05", cwd=folder).refused(2, "has spent (0.1)")
     assert discreet("ledger", "allot", "study.toml", "ann", "0.1", cwd=folder).code == 0

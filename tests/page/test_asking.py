@@ -19,11 +19,11 @@ def test_the_whole_way_from_the_token_to_the_file(open_tab, site, tmp_path):
     page.get_by_label("Statistic", exact=True).nth(1).select_option("mean")
     tab.planned()
     assert page.get_by_label("SQL").input_value() == "SELECT region, count(*), avg(age)\nFROM people\nGROUP BY region"
-    assert "leaves 0.45" in page.locator("#plan-lines").inner_text()
+    assert "leaves ε 0.45" in page.locator("#plan-lines").inner_text()
     page.locator("#release").click()
     words = page.locator("#confirm").inner_text()
     assert "Spend ε 0.05?" in words
-    assert "Of the ε 0.5 that is left of yours, 0.45 will stay." in words
+    assert "You have ε 0.5 left of your share. After this release, ε 0.45 will be left." in words
     before = site.study.remaining
     page.get_by_role("button", name="Not now").click()
     assert site.study.remaining == before
@@ -83,7 +83,7 @@ def test_a_revoked_token_is_told_on_an_empty_page(open_tab, site):
     tab.enter(token)
     site.access.revoke(site.access.person(token).name)
     tab.page.get_by_label("Price in ε").fill("0.02")
-    tab.page.get_by_role("alert").filter(has_text="unknown or revoked").wait_for()
+    tab.page.get_by_role("alert").filter(has_text="unknown, expired or revoked").wait_for()
     assert "insured" not in tab.page.evaluate(EVERYTHING)
 
 
@@ -110,7 +110,7 @@ def test_a_wrong_token_opens_nothing(open_tab):
     tab = open_tab()
     tab.page.get_by_label("Your token").fill("discreet_nothing")
     tab.page.get_by_label("Your token").press("Enter")
-    alert = tab.page.get_by_role("alert").filter(has_text="opens nothing")
+    alert = tab.page.get_by_role("alert").filter(has_text="does not work")
     alert.wait_for()
     assert tab.page.evaluate("sessionStorage.length") == 0
     assert tab.page.locator("#desk").is_hidden()
@@ -121,8 +121,8 @@ def test_what_is_not_left_cannot_be_spent_and_says_so(open_tab, site):
     tab.enter(site.analyst("0.1"))
     tab.page.get_by_label("Price in ε").fill("0.2")
     tab.planned()
-    assert "only 0.1 is left" in tab.page.locator("#plan-lines").inner_text()
-    assert tab.page.locator("#like-this").inner_text() == "Too little is left for this question at this price."
+    assert "only ε 0.1 is left" in tab.page.locator("#plan-lines").inner_text()
+    assert tab.page.locator("#like-this").inner_text() == "Not enough ε is left for this question at this price."
     before = site.study.remaining
     tab.release()
     alert = tab.page.locator("#release-alert:not(:empty)")
@@ -315,7 +315,7 @@ def test_the_same_question_again_is_free(open_tab, site):
     assert "ε 0.05 · asked before: free while" in tab.page.locator("#plan-lines .summary").first.inner_text()
     tab.page.get_by_label("SQL").focus()
     tab.release()
-    assert "Asked before: the same answer, free; 0.45 left." in tab.answered().inner_text()
+    assert "Asked before: same answer, free; 0.45 left." in tab.answered().inner_text()
 
 
 def test_many_groups_come_a_page_at_a_time_and_can_be_found_and_sorted(open_tab, site):

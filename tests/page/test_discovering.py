@@ -39,7 +39,7 @@ def test_the_keys_are_discovered_of_the_share_and_then_grouped_by(open_tab, site
     page.get_by_label("Price in ε").fill("0.2")
     tab.planned()
     words = page.locator("#plan-lines").inner_text()
-    assert "ε 0.2 · all of δ · leaves 0.3" in words
+    assert "ε 0.2 · all of δ · leaves ε 0.3" in words
     meaning = "A key that only one row has is shown with probability at most δ = 1e-09; ε covers everything else."
     assert meaning in words
     page.locator("#release").click()

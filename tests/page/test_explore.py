@@ -17,9 +17,9 @@ def test_a_slider_moves_by_keys_and_everything_follows(browser, file):
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(file)
-    epsilon, delta, people = (page.get_by_label(name) for name in ("ε, the", "Δ, how", "n, the"))
+    epsilon, delta, people = (page.get_by_label(name) for name in ("ε, the", "Δ, the", "n, the"))
     assert [slider.get_attribute("aria-valuetext") for slider in (epsilon, delta, people)] == ["0.5", "2", "1,000"]
-    assert "scale Δ/ε = 4." in page.locator("#said-curves").inner_text()
+    assert "scale is Δ/ε = 4." in page.locator("#said-curves").inner_text()
     before = page.locator("#curves").inner_html()
     page.keyboard.press("Tab")
     assert epsilon.evaluate("slider => slider === document.activeElement")
@@ -30,10 +30,10 @@ def test_a_slider_moves_by_keys_and_everything_follows(browser, file):
     assert page.locator("#delta-shown").inner_text() == "1"
     assert page.locator("#curves").inner_html() != before
     assert "e^ε = 20.1" in page.locator("#ratio").text_content()
-    assert "right in 95.3 % of all trials, which is the limit" in page.locator("#said-attacker").inner_text()
+    assert "right in 95.3 % of all trials. This is the limit" in page.locator("#said-attacker").inner_text()
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowRight")
-    assert "The mean age of 3,000 people" in page.locator("#mean").get_attribute("aria-label")
+    assert "the mean age of 3,000 people" in page.locator("#mean").get_attribute("aria-label")
     assert "√(n/2) = 38.7 times" in page.locator("#said-response").inner_text()
     assert page.locator("#said").text_content().startswith("Scale 0.3333.")
     assert asked == [file]

@@ -21,7 +21,7 @@ def test_the_whole_way_from_the_tables_to_the_file(open_tab, site, tmp_path):
     page.get_by_label("Title").fill("Visits")
     tab.planned()
     plan = page.locator("#plan-lines")
-    assert plan.locator(".summary").inner_text() == "2 tables · ε 0.05 · leaves 0.45"
+    assert plan.locator(".summary").inner_text() == "2 tables · ε 0.05 · leaves ε 0.45"
     assert plan.locator("thead th").all_inner_texts() == ["Table", "Error (95 %)", "Asked one by one"]
     assert plan.locator("tbody tr").count() == 3
     assert page.locator("#like-this").inner_text() == "Enough for 10 reports like this one."

@@ -1,7 +1,7 @@
-"""The commands. Heavy imports wait until a command needs them, so that `--help` is instant.
+"""The commands. Heavy modules are imported when a command runs, so that `--help` is instant.
 
-Options are declared once, as types (`cli.options`). A command reads its parameters, calls what does the work and shows
-what it gives; errors leave it as they are, and `discreet.__main__` ends with one sentence and a code.
+Options are declared once, as types (`cli.options`). A command reads its parameters, calls the function that does the
+work and shows its result. It does not catch errors: `discreet.__main__` turns them into one sentence and an exit code.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from discreet.release.study import Study
 
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 unexpected, 2 refused, 3 too little ε is left, 4 the ledger is damaged, "
-    "5 a part of the machine failed, 130 interrupted."
+    "Exit codes: 0 success, 1 unexpected error, 2 refused, 3 not enough ε left, 4 ledger damaged or missing, "
+    "5 engine, disk or network failed, 130 interrupted."
 )
 
 app = typer.Typer(
@@ -58,9 +58,9 @@ def _root(
 
 @app.command()
 def demo(
-    folder: Annotated[str, typer.Argument(help="Where it is made; an earlier one is replaced.")] = "demo",
+    folder: Annotated[str, typer.Argument(help="Folder to create; an earlier demo there is replaced.")] = "demo",
 ) -> None:
-    """Publish from an invented study of 200,000 people: plan, release, figure, report, an attacker, the ledger."""
+    """Publish tables from an invented study of 200,000 people: plan, release, figure, attack, ledger."""
     from discreet.cli.demo import run
 
     run(folder)
@@ -71,9 +71,9 @@ app.command()(init)
 
 @app.command()
 def check(study: option.StudyFile, as_json: option.AsJson = False) -> None:
-    """Show the custodian what study.toml does to the data: what is not read, no key, out of bounds. It is not private.
+    """Check study.toml against the data: unreadable cells, unknown keys, values out of bounds. This is not private.
 
-    It counts exactly, quotes cells and proposes lines for study.toml. No ledger is opened and nothing is written.
+    It shows the custodian exact counts and example cells, and proposes lines for study.toml. It writes nothing.
     """
     from discreet.cli.check.command import run
 
@@ -83,19 +83,23 @@ def check(study: option.StudyFile, as_json: option.AsJson = False) -> None:
 @app.command()
 def discover(
     study: option.StudyFile,
-    columns: Annotated[list[str], typer.Argument(metavar="COLUMN...", help="All that this study will ever discover.")],
-    epsilon: Annotated[str, typer.Option(help="What the keys may cost, such as 0.1 or 1/3.")] = ...,  # type: ignore[assignment]
-    delta: Annotated[str | None, typer.Option(help="The chance δ, where study.toml declares none.")] = None,
-    counts: Annotated[str | None, typer.Option(metavar="EPSILON", help="Also release rows of each key, for ε.")] = None,
-    only_plan: Annotated[bool, typer.Option("--plan", help="Show the price and the chances. It is free.")] = False,
-    output: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="The keys, as .csv.")] = None,
+    columns: Annotated[
+        list[str], typer.Argument(metavar="COLUMN...", help="All columns the study will ever discover.")
+    ],
+    epsilon: Annotated[str, typer.Option(help="ε to spend on the keys, such as 0.1 or 1/3.")] = ...,  # type: ignore[assignment]
+    delta: Annotated[str | None, typer.Option(help="δ, if study.toml declares none.")] = None,
+    counts: Annotated[str | None, typer.Option(metavar="EPSILON", help="Also release row counts, for this ε.")] = None,
+    only_plan: Annotated[bool, typer.Option("--plan", help="Show the cost and the probabilities only; free.")] = False,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the keys to .csv.")
+    ] = None,
     force: option.Force = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before ε is spent.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation before ε is spent.")] = False,
     ledger: option.LedgerPlace = None,
     anchor: option.Anchor = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """Spend ε and δ on the keys of columns that nobody can list. A study does it once; asked again, it is free."""
+    """Spend ε and δ to find the keys of columns that have no public list. Once for each study; repeating it is free."""
     from discreet.cli.discover import run
 
     run(
@@ -117,17 +121,17 @@ def discover(
 @app.command()
 def profile(
     study: option.StudyFile,
-    epsilon: Annotated[str, typer.Option(help="What it may cost, such as 0.1; all columns share it.")] = ...,  # type: ignore[assignment]
+    epsilon: Annotated[str, typer.Option(help="ε to spend, such as 0.1; all columns share it.")] = ...,  # type: ignore[assignment]
     columns: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Numbers, and the unit. Without it: numbers without bounds, unit.")
+        str | None, typer.Option(metavar="A,B", help="Numbers or the unit; default: all without bounds, and the unit.")
     ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Put the proposed bounds into study.toml.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the proposed bounds into study.toml.")] = False,
     analyst: option.Analyst = None,
     ledger: option.LedgerPlace = None,
     anchor: option.Anchor = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """Spend ε, then propose bounds: where values lie, how many are missing, 0 or negative. Asked again, it is free."""
+    """Spend ε to propose bounds, and show how many values are missing, zero or negative. Repeating it is free."""
     from discreet.cli.profile import run
 
     terms = {"columns": None if columns is None else columns.split(","), "epsilon": epsilon}
@@ -148,7 +152,7 @@ def plan(
     anchor: option.Anchor = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """Show what a question will cost and how near its answer will be. It is free: nothing is spent."""
+    """Show what a question costs and how accurate its answer will be. Nothing is spent."""
     from discreet.cli import terminal
     from discreet.cli.progress import open_study, spending_nothing
     from discreet.ledger.place import without_secrets
@@ -192,7 +196,7 @@ def release(
     anchor: option.Anchor = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """Spend ε, then answer: a table with intervals. Asked again, the same answer comes back, free."""
+    """Spend ε and release a table with confidence intervals. The same question again gives the same answer, free."""
     from discreet.cli import outputs, terminal
     from discreet.cli.progress import open_study, released, spending_nothing, watched
 
@@ -221,19 +225,19 @@ def release(
 
 @app.command()
 def noise(
-    source: Annotated[str, typer.Argument(metavar="[IN]", help="Text, .csv, .npy or .parquet; - is stdin.")] = "-",
-    target: Annotated[str, typer.Argument(metavar="[OUT]", help="Where to, in the format of its name.")] = "-",
-    sensitivity: Annotated[str, typer.Option(help="How far one unit moves all numbers, added up.")] = ...,  # type: ignore[assignment]
-    epsilon: Annotated[str, typer.Option(help="Such as 0.1 or 1/3.")] = ...,  # type: ignore[assignment]
-    column: Annotated[list[str] | None, typer.Option(help="A column of numbers; repeatable.")] = None,
-    keep: Annotated[list[str] | None, typer.Option(help="A public column to copy as it is; repeatable.")] = None,
-    changes: Annotated[int | None, typer.Option(help="How many of the numbers one unit can move; for floats.")] = None,
+    source: Annotated[str, typer.Argument(metavar="[IN]", help="Text, .csv, .npy, .parquet or - (stdin).")] = "-",
+    target: Annotated[str, typer.Argument(metavar="[OUT]", help="File to write, in the format of its suffix.")] = "-",
+    sensitivity: Annotated[str, typer.Option(help="Most that one unit can change the numbers, summed.")] = ...,  # type: ignore[assignment]
+    epsilon: Annotated[str, typer.Option(help="ε of the noise, such as 0.1 or 1/3.")] = ...,  # type: ignore[assignment]
+    column: Annotated[list[str] | None, typer.Option(help="A column of numbers to add noise to; repeatable.")] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="A public column to copy unchanged; repeatable.")] = None,
+    changes: Annotated[int | None, typer.Option(help="How many numbers one unit can change; for floats.")] = None,
     force: option.Force = False,
 ) -> None:
-    """Add exact Laplace noise to numbers of your own (Algorithm 1), of any length, in bounded memory.
+    """Add exact Laplace noise to your own numbers (Algorithm 1), of any length, in bounded memory.
 
-    Integers stay integers. No ledger is involved: each call on the same data spends its ε anew, and you count it.
-    Columns that are not named are left out. Floats in a text need --changes: nothing is told from its values.
+    Integers stay integers. No ledger is used: each call on the same data spends ε again, and you must keep count.
+    Columns that are not named are left out. Floats in a text file need --changes, since values must not decide it.
     """
     from discreet.cli.progress import progress_bar
     from discreet.files.add_noise import add_noise
@@ -254,26 +258,28 @@ def noise(
 
 @app.command()
 def figure(
-    name: Annotated[str | None, typer.Argument(help="Without it: which there are.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of the figure; without it, the names are listed.")] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help=".svg .png .html .json; a folder with --all.")
+        str | None, typer.Option("--output", "-o", metavar="FILE", help=".svg .png .html .json; with --all, a folder.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All of a lecture, light and dark, SVG and PNG.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="All figures of the course, light and dark, SVG and PNG.")
+    ] = False,
     epsilon: Annotated[str | None, typer.Option(help="For slide, error, largest, response, together.")] = None,
     sensitivity: Annotated[str | None, typer.Option(help="For slide.")] = None,
     scale: Annotated[list[str] | None, typer.Option(help="For densities; repeatable.")] = None,
     law: Annotated[str | None, typer.Option(help="For slide: continuous or discrete.")] = None,
-    n: Annotated[int | None, typer.Option(help="People, for error.")] = None,
+    n: Annotated[int | None, typer.Option(help="Number of people, for error.")] = None,
     bounds: Annotated[str | None, typer.Option(metavar="LOWER:UPPER", help="For error.")] = None,
     confidence: Annotated[str | None, typer.Option(help="For error and largest.")] = None,
-    largest: Annotated[str | None, typer.Option(help="The end of the axis, for response and attacker.")] = None,
+    largest: Annotated[str | None, typer.Option(help="End of the axis, for response and attacker.")] = None,
     ledger: Annotated[str | None, typer.Option(help="A ledger or study.toml, for budget.")] = None,
     anchor: option.Anchor = None,
     study: Annotated[str | None, typer.Option(help="A study of that ledger, for budget.")] = None,
-    width: Annotated[int | None, typer.Option(help="In pixels.")] = None,
+    width: Annotated[int | None, typer.Option(help="Width in pixels.")] = None,
     force: option.Force = False,
 ) -> None:
-    """Draw a figure: how noise is spread, why it protects, what it costs. Without -o into NAME.svg."""
+    """Draw a figure about the noise: its distribution, its protection, its error. The default file is NAME.svg."""
     from discreet.cli import outputs, terminal
 
     if name is None and not every:
@@ -293,10 +299,10 @@ def figure(
 
 @app.command()
 def explore(
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The page.")] = "explore.html",
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="File to write.")] = "explore.html",
     force: option.Force = False,
 ) -> None:
-    """Write a page to play with: ε, Δ and n as sliders, the curves, the attacker, the errors. It needs no network."""
+    """Write an interactive page with sliders for ε, Δ and n: densities, attacker, errors. It needs no network."""
     from discreet.cli import terminal
     from discreet.show import explore as page
 
@@ -307,10 +313,13 @@ def explore(
 
 @app.command()
 def verify(
-    file: Annotated[str | None, typer.Argument(help="A certificate to be computed again.")] = None,
+    file: Annotated[str | None, typer.Argument(help="A certificate to compute again.")] = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """Prove and measure on this machine that the noise is right; or check a certificate. Code 1 if it is not."""
+    """Compare the privacy loss of every statistic, proved and measured, with its ε; or check a certificate.
+
+    Exit code 1 if a loss exceeds its ε, or if the measurement misses one of the broken mechanisms that it must catch.
+    """
     from discreet.verify import check, report
 
     if file is None:
@@ -330,7 +339,10 @@ app.command("verify-release")(proof.verify_release)
 
 @app.command()
 def attack(as_json: option.AsJson = False) -> None:
-    """Try the known attacks, each on a naive twin and then on discreet; code 1 if one of them is not held off."""
+    """Run known attacks on a naive implementation and on discreet, and compare their success with what ε allows.
+
+    Exit code 1 if an attack on discreet succeeds more often than ε allows.
+    """
     from discreet.verify.attacks import run
 
     if not run(typer.echo, as_json=as_json):
@@ -350,5 +362,5 @@ def _plan(study: Study, sql: str, terms: dict[str, Any]) -> Plan:
         raise type(error)(words.replace("size=", "--size")) from None
 
 
-if find_spec("discreet.serve") is not None:  # a part that may not be there
+if find_spec("discreet.serve") is not None:  # an optional part
     app.add_typer(import_module("discreet.serve.command").app, name="serve")

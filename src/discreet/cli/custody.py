@@ -1,4 +1,4 @@
-"""How a custodian keeps a ledger: it is made, joined by another machine, backed up, and restored."""
+"""Commands with which a custodian creates a ledger, joins it from another machine, backs it up and restores it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 app = ledgers.app
 
 _MOST_VOID = 20
-"""Questions that become void, of which each is shown."""
+"""Most void questions that are listed."""
 
 
 @app.command("create")
@@ -30,9 +30,9 @@ def create(
     study: StudyFile,
     place: LedgerPlace = None,
     anchor: Anchor = None,
-    another_budget: Annotated[bool, typer.Option("--another-budget", help="Beside that of another ledger.")] = False,
+    another_budget: Annotated[bool, typer.Option("--another-budget", help="Allow a second budget.")] = False,
 ) -> None:
-    """Give a study its total ε in a ledger on PostgreSQL, or in a file; the ledger is made if there is none."""
+    """Register a study with its total ε in a ledger on PostgreSQL or in a file. A missing ledger is created."""
     from discreet.ask.policy import Policy
     from discreet.cli.terminal import say
     from discreet.formats import shown
@@ -42,36 +42,36 @@ def create(
     if not another_budget:
         location.refuse_second_budget()
     create_study(policy, location)
-    kept = "" if location.anchor is None else f"; its anchor is {Path(location.anchor).name}: back it up elsewhere"
-    say(f"{location.study} has ε {shown(policy.epsilon)} in all{kept}")
+    backup = "" if location.anchor is None else f" Its anchor is {Path(location.anchor).name}: back it up elsewhere."
+    say(f"{location.study} has a total of ε {shown(policy.epsilon)}.{backup}")
 
 
 @app.command("join")
 def join(
     study: StudyFile,
-    other: Annotated[str, typer.Argument(metavar="ANCHOR", help="A copy of the anchor of a machine that uses it.")],
+    other: Annotated[str, typer.Argument(metavar="ANCHOR", help="Copy of the anchor of a machine that uses it.")],
     place: LedgerPlace = None,
     anchor: Anchor = None,
 ) -> None:
-    """Let this machine use a ledger on PostgreSQL that another machine uses; all of it is checked, nothing is spent."""
+    """Let this machine use a ledger on PostgreSQL that another machine uses. The whole ledger is checked; free."""
     from discreet.cli.terminal import say
     from discreet.ledger.ledger import Ledger
 
     location = ledgers.place_named(study, place, anchor)
     if not location.is_server or location.anchor is None:
-        raise InvalidParameter("--ledger must be a postgresql:// address: a ledger in a file has one machine")
+        raise InvalidParameter("--ledger must be a postgresql:// address: a ledger in a file belongs to one machine")
     with Ledger.join(location.where, anchor=location.anchor, other=other) as ledger:
-        say(f"joined the ledger of {', '.join(ledger.studies())}: delete the copy {Path(other).name}")
+        say(f"Joined the ledger of {', '.join(ledger.studies())}. Now delete the copy {Path(other).name}.")
 
 
 @app.command("backup")
 def backup(
     ledger: AnyLedger,
-    target: Annotated[str, typer.Argument(metavar="DEST", help="A new file, or a folder, where it is named by time.")],
+    target: Annotated[str, typer.Argument(metavar="DEST", help="A new file, or a folder for a file named by time.")],
     place: LedgerPlace = None,
     anchor: Anchor = None,
 ) -> None:
-    """Write the whole ledger to a file while others spend; it is checked, and holds what the anchor knows."""
+    """Back up the whole ledger to a file, also while others spend. The backup is checked against the anchor."""
     from discreet.cli.terminal import say
 
     file = Path(target)
@@ -79,26 +79,26 @@ def backup(
         file /= f"{Path(ledger).stem if '://' not in ledger else 'ledger'}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.backup"
     with ledgers.open_ledger(ledger, place, anchor) as book:
         entries = book.backup(file)
-    say(f"{entries:,} entries in {file}: whole; keep the anchor elsewhere, which knows what comes after")
+    say(f"Wrote {entries:,} entries to {file}. Keep the anchor elsewhere: it records what is spent after this backup.")
 
 
 @app.command("restore")
 def restore(
     ledger: AnyLedger,
     source: Annotated[
-        str | None, typer.Option("--from", metavar="BACKUP", help="A backup; else the ledger as it is now.")
+        str | None, typer.Option("--from", metavar="BACKUP", help="A backup; default: the ledger as it is now.")
     ] = None,
     charge: Annotated[
         str | None,
-        typer.Option(metavar="EPSILON", help="If the anchor is lost: what to charge each study, or all."),
+        typer.Option(metavar="EPSILON", help="If the anchor is lost: ε to charge each study, or all."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     place: LedgerPlace = None,
     anchor: Anchor = None,
 ) -> None:
-    """Go on with an older copy, or with a backup: what it forgot is charged, and what is unanswered is void.
+    """Restore a ledger from a backup or an older copy. Lost spends are charged; unanswered spends become void.
 
-    It says what it will charge and make void, and asks.
+    It shows what it will charge and make void, and asks for confirmation.
     """
     from discreet.cli.terminal import say
     from discreet.ledger.ledger import Ledger
@@ -106,24 +106,24 @@ def restore(
     location = ledgers.place_named(ledger, place, anchor)
     where = location.where
     if source is None and _opens(where, location.anchor):
-        say("nothing is to be restored: the ledger has all that its anchor knows")
+        say("Nothing to restore: the ledger has every entry that its anchor records.")
         return
     planned = Ledger.restoration(where, anchor=location.anchor, backup=source, charge=charge)
-    say(*_told(planned))
+    say(*_sentences(planned))
     if planned.is_anchor_lost and charge is None:
         raise InvalidParameter(
-            "the newest anchor is lost, and nobody knows what was spent last: put it back, or give --charge, the ε "
-            "that each study may have spent since, or --charge all, which closes them"
+            "the newest anchor is lost, so the last spends are unknown: put the anchor back, or give --charge, the ε "
+            "that each study may have spent since, or --charge all, which closes the studies"
         )
     if not yes and not sys.stdin.isatty():
-        raise InvalidParameter("restore asks before it charges: use a terminal, or say --yes; nothing was changed")
-    if not yes and not typer.confirm("Restore it so?"):
-        say("nothing was changed")
+        raise InvalidParameter("restore needs confirmation: run it on a terminal or add --yes; nothing was changed")
+    if not yes and not typer.confirm("Restore the ledger?"):
+        say("Nothing was changed.")
         return
     options = {"anchor": location.anchor, "backup": source, "charge": charge}
     with Ledger.restore(where, accept=planned.mark, **options) as book:
-        left = ", ".join(f"ε {_shown(book.remaining(study))} of {study}" for study in book.studies())
-    say(f"restored: {left} is left")
+        left = ", ".join(f"{study} has ε {_shown(book.remaining(study))} left" for study in book.studies())
+    say(f"Restored: {left}.")
 
 
 def _opens(where: str, anchor: str | None) -> bool:
@@ -136,8 +136,8 @@ def _opens(where: str, anchor: str | None) -> bool:
     return True
 
 
-def _told(planned: Restoration) -> Iterator[str]:
-    """What a restore will do, in sentences."""
+def _sentences(planned: Restoration) -> Iterator[str]:
+    """What a restore will do."""
     from discreet.ledger.chain import in_epsilon
     from discreet.ledger.questions import question_text
 
@@ -145,13 +145,13 @@ def _told(planned: Restoration) -> Iterator[str]:
         yield f"The backup was made at {planned.made}."
     for loss in planned.losses:
         if not loss.is_known:
-            yield f"{loss.study}: unknown to the ledger; it comes back without its promise, and takes no policy."
+            yield f"{loss.study}: not in the ledger; the study returns without its promise, and accepts no policy."
         charge, spent, total = (
             _shown(in_epsilon(units)) for units in (loss.charge, loss.spent + loss.charge, loss.total)
         )
         yield (
-            f"{loss.study}: up to {loss.forgotten:,} entries are gone; ε {charge} is charged, so that {spent} of "
-            f"{total} is spent; {len(loss.void):,} spends without an answer become void."
+            f"{loss.study}: up to {loss.forgotten:,} entries are lost; ε {charge} is charged, so that {spent} of "
+            f"{total} is spent; {len(loss.void):,} unanswered spends become void."
         )
         for request, analyst, query in loss.void[:_MOST_VOID]:
             yield f"  void: {request}{f' of {analyst}' if analyst else ''}: {question_text(query)}"

@@ -1,7 +1,7 @@
-"""The demonstration: a study of 200,000 invented people, from the data to a published table, an attacker and a ledger.
+"""The demonstration: a study of 200,000 invented people, from the data to published tables, an attack and the ledger.
 
-It does what a custodian does, with the same functions, and says in one line what each number means. Since nobody in the
-data exists, it may print the truth beside what is published; a real study never does.
+It uses the functions that a custodian uses, and explains each number in a line. Since the people are invented, it may
+print exact numbers beside the published ones; a real study never does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SHOWN, _WIDE, _LONG = 3, 100, 70
 
 
 def run(folder: str | Path = "demo", console: Console | None = None) -> None:
-    """Make the study in a folder, release from it, and show all of it."""
+    """Create the study in a folder, release from it, and show every step."""
     from rich.console import Console
 
     from discreet.release.study import open as open_study
@@ -45,7 +45,7 @@ def run(folder: str | Path = "demo", console: Console | None = None) -> None:
     console.width = min(console.width, _WIDE) if console.is_terminal else _WIDE
     target = Path(folder)
     _clear(target)
-    _say(console, 1, "The data", f"{demo_data.PEOPLE:,} invented people, one row a visit, in {target}/visits.parquet")
+    _say(console, 1, "The data", f"{demo_data.PEOPLE:,} invented people, one row per visit, in {target}/visits.parquet")
     truth = demo_data.visits()
     policy = demo_data.write(truth, target)
     console.print(*(f"   {line}" for line in demo_data.STUDY.splitlines() if line), sep="\n", style="dim", markup=False)
@@ -58,47 +58,47 @@ def run(folder: str | Path = "demo", console: Console | None = None) -> None:
     counties.save(target / "visits-by-county.csv")
     diagnoses.save(target / "visits-by-diagnosis.csv")
     seconds = f"{time.perf_counter() - began:.0f} s"
-    console.print(f"\n[bold]Done in {seconds}.[/bold] Open {target}/report.html, then try your own:")
+    console.print(f"\n[bold]Done in {seconds}.[/bold] Open {target}/report.html, then try your own data:")
     console.print("   [bold]discreet init DATA[/bold]")
 
 
 def _clear(target: Path) -> None:
-    """An empty folder: what an earlier demonstration made is removed, and nothing that anyone else made."""
+    """Make an empty folder; only a folder of an earlier demonstration is removed."""
     if target.exists():
         if not target.is_dir() or (any(target.iterdir()) and not (target / _MARK).exists()):
-            raise InvalidParameter(f"{target} must be a folder that the demonstration may use; it holds other things")
+            raise InvalidParameter(f"{target} must be an empty folder or an earlier demo; name another folder")
         shutil.rmtree(target)
     target.mkdir(parents=True)
-    (target / _MARK).write_text("The demonstration made this folder, and removes it when it runs again.\n")
+    (target / _MARK).write_text("discreet demo made this folder, and replaces it when it runs again.\n")
 
 
 def _counties(console: Console, study: Study, truth: pa.Table) -> Answer:
     from rich.padding import Padding
     from rich.text import Text
 
-    _say(console, 2, "Plan first", "free: nothing is read, nothing is spent")
+    _say(console, 2, "Plan first", "free: no row is read, nothing is spent")
     plan = study.sql(COUNTIES, epsilon=1, size=150)
     console.print(f"   {COUNTIES}", style="cyan", markup=False)
     console.print(Padding(Text(repr(plan)), (0, 0, 0, 3)))
     _why(
         console,
-        "Δ: how far one person can move the numbers · scale: Δ/ε, the mean size of the noise ·",
-        "error (95 %): how near 19 of 20 counties will be · ε: how much anyone may learn about one person",
+        "Δ: most that one person can change the numbers · scale: Δ/ε, the mean size of the noise ·",
+        "error (95 %): holds for 19 of 20 counties · ε: limit on what anyone can learn about one person",
     )
-    _say(console, 3, "Then release", "ε is on disk before the first row is read")
+    _say(console, 3, "Then release", "the ledger records ε on disk before the first row is read")
     answer = plan.release()
     exact = _exact(truth, "county")
     rows = sorted(answer.rows, key=lambda row: -row["visits"][0])
     _compare(console, "county", [*rows[:_SHOWN], *answer.rows[1000::1000]], exact)
-    held = [
+    coverage = [
         sum(row[name][1] <= exact[row["county"][0]][index] <= row[name][2] for row in rows) / len(rows)
         for index, name in enumerate(("visits", "age"))
     ]
-    shares = " and ".join(f"{share:.1%}" for share in held)
+    shares = " and ".join(f"{share:.1%}" for share in coverage)
     _why(
         console,
-        f"The three largest and three others of {len(rows):,}. The intervals hold for {shares} of all;",
-        "95 % was promised. A county of few people says so itself: its interval is wide.",
+        f"The three largest and three others of {len(rows):,} counties. {shares} of all intervals contain the",
+        "exact number; 95 % was promised. A county with few people has a wide interval for its mean age.",
     )
     return answer
 
@@ -109,7 +109,7 @@ def _diagnoses(console: Console, study: Study, truth: pa.Table, target: Path) ->
     _say(console, 4, "A table to publish", f"ε = 0.5, with a figure and a report: {target}/report.html")
     answer = study.sql(DIAGNOSES, epsilon="0.5").release()
     _compare(console, "diagnosis", answer.rows, _exact(truth, "diagnosis"))
-    _why(console, "Large groups are nearly exact: the noise is the same for 100 people and for 100,000.")
+    _why(console, "Large groups are nearly exact: the noise is the same for 100 people as for 100,000.")
     save(answer.figure(), target / "diagnoses.png")
     answer.save(target / "report.html", title="Visits by diagnosis")
     return answer
@@ -122,37 +122,37 @@ def _median(console: Console, study: Study, truth: pa.Table) -> None:
     value, low, high = answer.rows[0]["income"]
     exact = float(np.median(truth.column("income").to_numpy()))
     console.print(
-        f"   median income: {value:,.0f}, between {low:,.0f} and {high:,.0f} (the truth: {exact:,.0f}), for ε = 0.25"
+        f"   median income: {value:,.0f}, between {low:,.0f} and {high:,.0f} (exact: {exact:,.0f}), for ε = 0.25"
     )
 
 
 def _attacker(console: Console) -> None:
     from discreet.verify.attacks import difference, record
 
-    _say(console, 5, "An attacker", "who knows everybody but one person, and wants to know about that one")
+    _say(console, 5, "An attacker", "who knows the data of everyone but one person, and guesses that person's")
     first, second = record(epsilon=_ATTACKED), difference(epsilon=_ATTACKED)
     rows = [[attack.name, f"{attack.naive:.0%}", f"{attack.discreet:.1%}"] for attack in (first, second)]
-    _table(console, ["the attacker", "right without noise", f"with discreet, ε = {_ATTACKED}"], rows)
+    _table(console, ["attack", "right guesses without noise", f"with discreet, ε = {_ATTACKED}"], rows)
     _why(
         console,
-        f"Theory allows e^ε/(1+e^ε) = {first.allowed:.1%} at ε = {_ATTACKED} to anyone, whatever they know; "
-        "52.5 % at 0.1.",
-        f"({first.trials:,} tries: ± 1 %.)",
+        f"At ε = {_ATTACKED} nobody is right more often than e^ε/(1+e^ε) = {first.allowed:.1%}, whatever they know; "
+        "at ε = 0.1, 52.5%.",
+        f"({first.trials:,} trials: ± 1 %.)",
     )
 
 
 def _ledger(console: Console, study: Study) -> None:
-    _say(console, 6, "The ledger", "what was spent, on what; the same question again is free")
+    _say(console, 6, "The ledger", "what was spent on which question; the same question again is free")
     rows = [
         [str(entry.number), shown(in_epsilon(entry.amount)), shorter(entry_text(entry), _LONG)]
         for entry in study.ledger.entries(study.name)
         if entry.kind == "spend"
     ]
-    _table(console, ["entry", "ε", "question, as it was typed"], rows, left=3)
+    _table(console, ["entry", "ε", "question"], rows, left=3)
     _why(
         console,
         f"ε {shown(study.spent)} of {shown(study.policy.epsilon)} is spent, {left_shown(study.remaining)} is left. "
-        "When nothing is left, nothing more is answered, whoever asks.",
+        "When nothing is left, no new question is answered.",
     )
 
 
@@ -167,11 +167,11 @@ def _compare(console: Console, by: str, rows: list[dict[str, Item]], exact: dict
         visits, age = exact[row[by][0]]
         published = [with_interval(*row[name]) for name in ("visits", "age")]
         lines.append([row[by][0], published[0], f"{visits:,}", published[1], f"{age:.1f}"])
-    _table(console, [by, "visits published", "the truth", "mean age published", "the truth"], lines)
+    _table(console, [by, "visits published", "exact", "mean age published", "exact"], lines)
 
 
-def _say(console: Console, number: int, what: str, more: str) -> None:
-    console.print(f"\n[bold]{number}  {what}[/bold]  [dim]{more}[/dim]")
+def _say(console: Console, number: int, heading: str, note: str) -> None:
+    console.print(f"\n[bold]{number}  {heading}[/bold]  [dim]{note}[/dim]")
 
 
 def _why(console: Console, *lines: str) -> None:

@@ -1,8 +1,8 @@
 """An invented study: 200,000 people in 3,143 counties, with age, income, and a diagnosis for each of their visits.
 
-It is the same in every run: uniform numbers come from the splitmix64 mixing of row numbers, which is not random, and no
-privacy rests on it. Nobody in it exists; county sizes fall off as real ones do, incomes are log-normal, older
-people visit more often, and diagnoses depend on age.
+It is the same in every run: uniform numbers come from splitmix64 of row numbers, which is not random, and no privacy
+rests on it. County sizes fall off as real ones do, incomes are log-normal, older people visit more often, and
+diagnoses depend on age.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ MOST_VISITS = 4
 BIRTH, LAST = 0, 100
 
 STUDY = """\
-# What anyone may know beforehand, and how much may be learned. Nothing here comes from the data.
+# The public facts about the data, and the privacy budget. Nothing here is taken from the data.
 source    = "visits.parquet"
 unit      = "person"        # whom we protect: all visits of one person
-max_rows  = 4               # visits of one person that may count
-neighbors = "change-one"    # that there are 200,000 people is public
-epsilon   = "3"             # for this data, for ever
+max_rows  = 4               # most visits of one person to use
+neighbors = "change-one"    # the number of people, 200,000, is public
+epsilon   = "3"             # total for this data, forever
 
 [columns]
 county    = { keys = "counties.csv" }   # a public list: every county gets a row
@@ -48,7 +48,7 @@ _LAST = (  # noqa: SIM905 - a list of words is easier to read as one text
 
 
 def county_names() -> list[str]:
-    """3,143 names that differ, in no order."""
+    """3,143 distinct names, in no order."""
     names = [f"{first}{last}" for last in _LAST for first in _FIRST][:COUNTIES]
     return sorted(names, key=lambda name: crc32(name.encode()))
 

@@ -1,6 +1,6 @@
-"""`discreet discover`: the keys of columns that nobody can list, after a sentence that says what δ means.
+"""`discreet discover`: the keys of columns that have no public list, after a sentence that explains δ.
 
-Keys come without numbers. How many rows each has is a release of its own (`--counts`), for an ε of its own.
+Keys are released without numbers. Their row counts are a separate release (`--counts`) with its own ε.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def run(
     ledger: str | None,
     anchor: str | None,
 ) -> None:
-    """Say what it costs and shows, then spend and show the keys; `asks` before ε is spent."""
+    """Show the cost, then spend ε and show the keys; with `asks`, ask before ε is spent."""
     with spending_nothing():
         price = Fraction(0) if counts is None else exact_epsilon(counts)
         if output is not None and Path(output).suffix != ".csv":
@@ -83,40 +83,40 @@ def run(
 
 
 def _take_delta(study: Study, delta: str | None) -> None:
-    """The δ of the command, where study.toml has none."""
+    """Use the δ of the command if study.toml declares none."""
     if delta is None:
         return
     exact, declared = exact_chance("delta", delta), study.policy.delta
     if declared not in (None, exact):
-        raise InvalidParameter(f"--delta must be what {study.name}.toml declares, {shown(declared)}; leave it out")
+        raise InvalidParameter(f"--delta must be {shown(declared)}, as {study.name}.toml declares; leave it out")
     study.policy = study.policy.with_delta(exact)
 
 
 def _refuse_poor(study: Study, plan: DiscoveryPlan, price: Fraction) -> None:
-    """Refuse, before the keys are paid for, what could not be paid for together with their numbers."""
+    """Refuse, before ε is spent on the keys, if too little would be left for their counts."""
     cost, left = plan.epsilon + price, study.remaining
     if plan.begun is None and cost > left:
         raise BudgetExceeded(f"epsilon must not exceed what is left, {left_shown(left)}; this needs {left_shown(cost)}")
 
 
 def _promise(study: Study, plan: DiscoveryPlan, price: Fraction) -> list[str]:
-    """The price, what δ means, and how many units a key needs."""
+    """The cost, the meaning of δ, and how many units a key needs to be shown."""
     names, unit, delta = " and ".join(column.name for column in plan.columns), study.policy.unit, shown(plan.delta)
-    counted = [f"How many rows each key has costs ε {shown(price)} more."] if price else []
+    counted = [f"The row counts of the keys cost another ε {shown(price)}."] if price else []
     if plan.answered:
-        return [f"The keys of {names} were discovered before: free while the data is the same.", *counted]
+        return [f"The keys of {names} were discovered before: this is free while the data is the same.", *counted]
     always, often = plan.rule.last + 1, plan.rule.units_for(_LIKELY)
     return [
-        f"The keys of {names} cost ε {shown(plan.epsilon)} of {left_shown(study.remaining)} that is left, and all of "
-        f"δ = {delta}: a study makes one discovery.",
+        f"The keys of {names} cost ε {shown(plan.epsilon)} of the {left_shown(study.remaining)} left, and all of "
+        f"δ = {delta}: a study can make only one discovery.",
         *counted,
         f"A key that only one {unit} has is shown with probability at most δ = {delta}; ε covers everything else.",
-        f"A key that {always:,} {unit}s have is always shown, one that {often:,} have every second time.",
+        f"A key that {always:,} {unit}s have is always shown; a key that {often:,} have is shown with probability 1/2.",
     ]
 
 
 def _counted(study: Study, keys: Discovered, price: Fraction) -> dict[str, Answer]:
-    """How many rows each key has, column by column, for equal parts of ε."""
+    """The row counts of the keys, column by column, for equal parts of ε."""
     columns = [column for column in keys.keys if keys[column]]
     answers = {}
     for column in columns:
@@ -126,7 +126,7 @@ def _counted(study: Study, keys: Discovered, price: Fraction) -> dict[str, Answe
 
 
 def _csv(keys: Discovered, answers: dict[str, Answer]) -> str:
-    """The keys below the name of their column, as a policy takes a file of keys; those of several columns in one."""
+    """The keys below the name of their column, as a policy reads them; several columns as pairs of column and key."""
     table, several = io.StringIO(), len(keys.keys) > 1
     lines = csv.writer(table, lineterminator="\n")
     numbers = ["rows", "rows_low", "rows_high"] if answers else []
@@ -139,23 +139,22 @@ def _csv(keys: Discovered, answers: dict[str, Answer]) -> str:
 
 
 def _receipt(study: Study, keys: Discovered, spent: Fraction, saved: Path | None) -> str:
-    nouns = {column: "key" if len(found) == 1 else "keys" for column, found in keys.keys.items()}
+    nouns = {column: "key" if len(names) == 1 else "keys" for column, names in keys.keys.items()}
     many = ", ".join(f"{len(keys[column]):,} {noun} of {column}" for column, noun in nouns.items())
     entry = study.ledger.entry(REQUEST, study=study.name)
     number = "" if entry is None else f" (entry {entry.number:,} of the ledger)"
-    asked = "" if spent else ", asked before"
+    asked = "" if spent else " (asked before)"
     written = "" if saved is None else f" Saved {saved.name}"
     return f"{many}. ε {shown(spent)} spent{asked}, {left_shown(study.remaining)} left{number}.{written}"
 
 
 def _show_next(policy: str, study: Study, keys: Discovered) -> None:
-    """What to do with the keys."""
-    column = next((name for name, found in keys.keys.items() if found), None)
+    column = next((name for name, names in keys.keys.items() if names), None)
     if column is None:
-        terminal.say(f"No key has enough {study.policy.unit}s.")
+        terminal.say(f"No key has enough {study.policy.unit}s to be shown.")
         return
     name, table = (text if text.isidentifier() else quoted(text) for text in (column, study.policy.table))
-    terminal.say("The ledger keeps the keys, and questions use them:", style="dim")
+    terminal.say("The ledger stores the keys, and questions can use them:", style="dim")
     question = f"SELECT {name}, count(*) FROM {table} GROUP BY {name}"  # noqa: S608 - for a reader
     terminal.say_command(["plan", policy, question], {"epsilon": "0.1"})
 
@@ -177,7 +176,7 @@ def _as_json(
     study: Study, keys: Discovered, answers: dict[str, Answer], spent: Fraction, saved: Path | None
 ) -> dict[str, Any]:
     return {
-        "keys": {column: list(found) for column, found in keys.keys.items()},
+        "keys": {column: list(names) for column, names in keys.keys.items()},
         "counts": {column: terminal.answer_as_json(answer)["columns"] for column, answer in answers.items()},
         "epsilon": str(keys.epsilon),
         "delta": str(keys.delta),

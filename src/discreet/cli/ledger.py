@@ -1,4 +1,4 @@
-"""Commands on ledgers, for the custodian: what was spent, that it is whole, all of it in a file, and shares."""
+"""Commands on ledgers for the custodian: show, verify, export, and allot shares to analysts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
     from discreet.ledger.place import Place
 
-app = typer.Typer(help="Look at what was spent, check it, back it up, and give analysts their share.", **TYPER)
+app = typer.Typer(help="Show what was spent, check the ledger, back it up, and allot ε to analysts.", **TYPER)
 
 _FORMS = ("jsonl", "json", "csv")
 
@@ -30,12 +30,12 @@ _FORMS = ("jsonl", "json", "csv")
 @app.command("show")
 def show(
     ledger: AnyLedger,
-    analyst: Annotated[str | None, typer.Option(help="Only what this analyst was given and has asked.")] = None,
+    analyst: Annotated[str | None, typer.Option(help="Only the share and the questions of this analyst.")] = None,
     place: LedgerPlace = None,
     anchor: Anchor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what every study has spent, and on what."""
+    """Show what each study has spent, and on which questions."""
     from discreet.cli import terminal
 
     with open_ledger(ledger, place, anchor) as book:
@@ -48,7 +48,7 @@ def show(
 
 @app.command("verify")
 def verify(ledger: AnyLedger, place: LedgerPlace = None, anchor: Anchor = None, as_json: AsJson = False) -> None:
-    """Walk along the whole chain, and say how many entries it has; a damaged ledger is refused with code 4."""
+    """Check every entry of the ledger's hash chain and count them. Exit code 4 if the ledger is damaged."""
     from discreet.cli import terminal
 
     with open_ledger(ledger, place, anchor) as book:
@@ -56,7 +56,7 @@ def verify(ledger: AnyLedger, place: LedgerPlace = None, anchor: Anchor = None, 
         if as_json:
             terminal.say_json({"entries": entries, "studies": studies, "whole": True})
         else:
-            terminal.say(f"{entries:,} entries of {', '.join(studies)}: whole, and as the anchor remembers them")
+            terminal.say(f"{entries:,} entries of {', '.join(studies)}: complete, and as the anchor records them")
 
 
 @app.command("export")
@@ -68,7 +68,7 @@ def export_command(
     form: Annotated[str | None, typer.Option("--format", help="jsonl, json or csv.")] = None,
     force: Force = False,
 ) -> None:
-    """Write every entry, with its answer, for the custodian: as JSON lines, JSON or CSV."""
+    """Write every entry with its answer, for the custodian, as JSON lines, JSON or CSV."""
     form = form or (Path(output).suffix[1:] if output is not None and Path(output).suffix else "jsonl")
     if form not in _FORMS:
         raise InvalidParameter(f"--format must be {', '.join(_FORMS)}, got {quote(form)}")
@@ -79,13 +79,13 @@ def export_command(
 @app.command("allot")
 def allot(
     ledger: AnyLedger,
-    analyst: Annotated[str, typer.Argument(help="Who may spend it.")],
-    epsilon: Annotated[str, typer.Argument(help="Up to so much in all, of what the study has.")],
-    study: Annotated[str | None, typer.Option(help="The study, if the ledger has several.")] = None,
+    analyst: Annotated[str, typer.Argument(help="Name of the analyst.")],
+    epsilon: Annotated[str, typer.Argument(help="Most ε that the analyst may spend in total.")],
+    study: Annotated[str | None, typer.Option(help="Name of the study, if the ledger has several.")] = None,
     place: LedgerPlace = None,
     anchor: Anchor = None,
 ) -> None:
-    """Let an analyst spend up to so much; a later call sets a new limit."""
+    """Set how much ε of a study an analyst may spend in total. A later call replaces the limit."""
     from discreet.cli import terminal
 
     with open_ledger(ledger, place, anchor) as book:
@@ -95,11 +95,11 @@ def allot(
         if name not in studies:
             raise InvalidParameter(f"--study must be one of {', '.join(studies)}, got {quote(study)}")
         book.allot(analyst, epsilon, study=name)
-        terminal.say(f"{analyst} may spend up to ε {epsilon} of {name}")
+        terminal.say(f"{analyst} may spend up to ε {epsilon} of {name}.")
 
 
 def open_ledger(where: str, place: str | None = None, anchor: str | None = None) -> Ledger:
-    """The ledger of a study.toml, or at a path or address, opened and checked; none is made."""
+    """The ledger of a study.toml, or at a path or address, opened and checked; it must exist."""
     from discreet.ledger.ledger import Ledger
 
     location = place_named(where, place, anchor)
@@ -107,33 +107,33 @@ def open_ledger(where: str, place: str | None = None, anchor: str | None = None)
         name = Path(location.where).name
         if where.endswith(".toml"):
             raise InvalidParameter(
-                f"{Path(where).name} has no ledger yet; the first plan makes it: discreet plan {where} …"
+                f"{Path(where).name} has no ledger yet; the first plan creates it: discreet plan {where} …"
             )
-        raise InvalidParameter(f"there is no ledger {name} here: name it, or its study.toml")
+        raise InvalidParameter(f"there is no ledger {name}; name an existing ledger or its study.toml")
     location.refuse_missing_anchor()
     return Ledger.open(location.where, anchor=location.anchor)
 
 
 def place_named(where: str, place: str | None, anchor: str | None) -> Place:
-    """Where the ledger of a study.toml is, or the one that is named itself."""
+    """The location of the ledger of a study.toml, or of a ledger that is named itself."""
     from discreet.ledger.place import Place, place_of, places
 
     if where.endswith(".toml"):
         if not Path(where).is_file():
-            raise InvalidParameter(f"there is no such study: {Path(where).name}")
+            raise InvalidParameter(f"there is no study file {Path(where).name}")
         location = place_of(Path(where), ledger=place, anchor=anchor)
     elif place is not None:
-        raise InvalidParameter("--ledger names the ledger of a study.toml: name one ledger, not two")
+        raise InvalidParameter("leave --ledger out: it names the ledger of a study.toml, and this is a ledger itself")
     else:
         location = Place(where=where, anchor=anchor)
-    places(location.where, location.anchor)  # refuses what cannot be one, before it is quoted
+    places(location.where, location.anchor)  # refuses an impossible location before it is quoted
     return location
 
 
 def _studies_of(ledger: Ledger, analyst: str) -> list[str]:
     studies = [name for name in ledger.studies() if ledger.total(name, analyst=analyst)]
     if not studies:
-        raise InvalidParameter(f"--analyst must be one who has a share, got {quote(analyst)}")
+        raise InvalidParameter(f"--analyst must have a share in this ledger, got {quote(analyst)}")
     return studies
 
 

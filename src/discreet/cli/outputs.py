@@ -1,4 +1,4 @@
-"""Files that a command writes: tables, records and figures; what cannot be written is refused before ε is spent."""
+"""Files that a command writes: tables, records and figures. An impossible file is refused before ε is spent."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def refuse_unusable(files: Iterable[str], *, bom: bool) -> None:
         else:
             publish.refuse(file)
     if bom and not any(Path(file).suffix == ".csv" for file in files):
-        raise InvalidParameter("--bom marks a .csv file: name one with -o, or leave it out")
+        raise InvalidParameter("--bom marks a .csv file: name a .csv file with -o, or leave --bom out")
 
 
 def refuse_long(files: Iterable[str], rows: int) -> None:
-    """Refuse a spreadsheet that does not take so many rows."""
+    """Refuse a spreadsheet that cannot hold so many rows."""
     from discreet.show import spreadsheet
 
     for file in map(Path, files):
@@ -51,13 +51,13 @@ def refuse_long(files: Iterable[str], rows: int) -> None:
 
 
 def refuse_taken(files: Sequence[str], *, force: bool, kept: Kept) -> None:
-    """Refuse a file that could not be written, or must not be, and the same of the record beside it."""
+    """Refuse files that could not or must not be written, and likewise the records beside them."""
     records = list({Path(file).with_suffix(".release.json") for file in files})
     paths = [*map(Path, files), *records]
     for path in paths:
         free(path, force=force, kept=kept)
     if len({os.path.realpath(path) for path in paths}) < len(paths):
-        raise InvalidParameter("each -o must be a file of its own")
+        raise InvalidParameter("each -o must name a different file, and none may be the record of another")
 
 
 def save(answer: Answer, files: Sequence[str], *, bom: bool, force: bool = False, **look: Any) -> list[Path]:
@@ -77,18 +77,18 @@ def save(answer: Answer, files: Sequence[str], *, bom: bool, force: bool = False
         why = str(error.strerror if isinstance(error, OSError) else error)
         raise EngineFailed(
             f"{Path(file).name} could not be written: {why.rstrip('.')}. "
-            "The answer is kept in the ledger: ask again, it is free"
+            "The ledger keeps the answer: run the command again, it is free"
         ) from None
     return list(dict.fromkeys(paths))
 
 
 def receipt(answer: Answer | Report | Profile, study: Study, *, known: bool, saved: Iterable[Path] = ()) -> str:
-    """What was spent, what is left, and where it is written down."""
+    """What was spent, what is left, and under which entry of the ledger."""
     ledger_name = "the ledger" if len(study.ledger.files) == 1 else study.ledger.files[0].name
     entry = study.ledger.entry(answer.entry, study=study.name) if answer.epsilon else None
     cost = Fraction(0) if entry is None or entry.kind == "repeat" or known else answer.epsilon
     where = f" (entry {entry.number:,} of {ledger_name})" if entry is not None else ""
-    free = ", asked before" if answer.epsilon and not cost else ""
+    free = " (asked before)" if answer.epsilon and not cost else ""
     names = ", ".join(dict.fromkeys(file.name for file in saved))
     beside = f" {budgets(study.file_name, study.siblings)}" if study.siblings else ""
     spent = f"ε {shown(cost)} spent{free}, {left_shown(answer.remaining)} left{where}.{beside}"
@@ -96,24 +96,24 @@ def receipt(answer: Answer | Report | Profile, study: Study, *, known: bool, sav
 
 
 def within_of(texts: list[str] | None) -> str | dict[str, str] | None:
-    """The errors that are accepted: one for all numbers, or by column."""
+    """The accepted errors: one for all numbers, or one by column."""
     if not texts:
         return None
     if len(texts) == 1 and "=" not in texts[0]:
         return texts[0]
     if any("=" not in text for text in texts):
-        raise InvalidParameter("--within must be one number, or be written as column=50 each time")
+        raise InvalidParameter("--within must be one number, or column=number each time, such as visits=50")
     return {name: error for name, _, error in (text.rpartition("=") for text in texts)}
 
 
 def decimals_of(texts: list[str] | None, columns: Sequence[str]) -> int | dict[str, int] | None:
-    """The decimals of all numbers, or by column; what is none of both is refused."""
+    """The decimals of all numbers, or by column, after checks."""
     from discreet.release.answer import decimals_by
 
     given: Any = {name: _whole(digits) for name, _, digits in (text.rpartition("=") for text in texts or ())} or None
     if given is not None and "" in given:
         if len(given) > 1:
-            raise InvalidParameter("--decimals must be one number, or be written as column=1 each time")
+            raise InvalidParameter("--decimals must be one number, or column=number each time, such as visits=1")
         given = given[""]
     decimals_by(columns, given)
     return given  # type: ignore[no-any-return]
@@ -128,37 +128,42 @@ def weights_of(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         name, equals, weights[name] = text.rpartition("=")
         if not equals:
-            raise InvalidParameter(f"--weight must be written as column=2, got {quote(text)}")
+            raise InvalidParameter(f"--weight must be column=number, such as visits=2, got {quote(text)}")
     return weights
 
 
 def figure_names() -> list[str]:
-    """The figures that can be drawn, with what they show."""
+    """The names of the figures, each with what it shows."""
     from discreet.show import figures
 
-    names = {name: (maker.__doc__ or "").splitlines()[0] for name, maker in figures.NAMES.items() if name != "release"}
-    return [f"{name:<11} {what}" for name, what in names.items()]
+    titles = {name: (maker.__doc__ or "").splitlines()[0] for name, maker in figures.NAMES.items() if name != "release"}
+    return [f"{name:<11} {title}" for name, title in titles.items()]
 
 
 def draw(
-    name: str, output: str | None, place: tuple[str | None, str | None], options: dict[str, Any], *, force: bool = False
+    name: str,
+    output: str | None,
+    source: tuple[str | None, str | None],
+    options: dict[str, Any],
+    *,
+    force: bool = False,
 ) -> Path:
-    """The figure of this name in a file; a place is that of a ledger and its anchor."""
-    ledger, anchor = place
+    """Draw the figure of this name into a file; `source` is a ledger and its anchor. Its path."""
+    ledger, anchor = source
     from discreet.cli import ledger as ledgers
     from discreet.show import figures
 
     if name == "release":
-        raise InvalidParameter("the figure of a release is made with it: discreet release … -o answer.svg")
+        raise InvalidParameter("a release draws its own figure: discreet release … -o answer.svg")
     if name not in figures.NAMES:
-        drawn = ", ".join(figure for figure in figures.NAMES if figure != "release")
-        raise InvalidParameter(f"figure must be one of {drawn}, got {quote(name)}")
+        names = ", ".join(figure for figure in figures.NAMES if figure != "release")
+        raise InvalidParameter(f"figure must be one of {names}, got {quote(name)}")
     if name == "budget" and ledger is None:
-        raise InvalidParameter("figure budget needs --ledger study.toml: the study, or its ledger")
+        raise InvalidParameter("figure budget needs --ledger with a study.toml or its ledger")
     target = output if output is not None else f"{name}.svg"
     options = {key: value for key, value in options.items() if value is not None}
     largest = options.get("largest", "")
-    if largest.isascii() and largest.isdigit() and len(largest) < 19:  # numbers of people are counted
+    if largest.isascii() and largest.isdigit() and len(largest) < 19:  # a number of people is an integer
         options["largest"] = int(largest)
     if ledger is None:
         return figures.save(figures.make(name, **options), target, force=force)
@@ -168,10 +173,10 @@ def draw(
 
 
 def draw_all(folder: str | None, options: dict[str, Any], *, force: bool = False) -> list[str]:
-    """The figures of a lecture, with the options of the course; the paths of the files."""
+    """Draw the figures of the course, with the options of the course; the paths of the files."""
     from discreet.show.figures.slides import save_all
 
     width = options.pop("width")
     if any(value is not None for value in options.values()):
-        raise InvalidParameter("--all draws the figures of the course as they are: it takes -o, --width and --force")
+        raise InvalidParameter("--all has fixed options for each figure: it takes only -o, --width and --force")
     return [str(file) for file in save_all(folder or "slides", width=width, force=force)]

@@ -1,7 +1,7 @@
 """`discreet profile`: private bounds as lines for study.toml, which the custodian accepts with --write.
 
-A line is changed in place, and nothing else: comments, order and spelling stay. What the file says afterwards is read
-again and compared with what it should say before it takes the place of the old one; else it is left as it is.
+Only the line of a column is changed: comments, order and spelling stay. The new text is parsed and compared with what
+it should declare before it replaces the file; otherwise the file is left unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from discreet.release.profiles.profile import Profile
 Bounds = tuple[Fraction, Fraction]
 
 _ONE = (Fraction(0), Fraction(1))
-"""Bounds that any number may have."""
+"""Bounds that suit every column of numbers, to try whether the file can be changed."""
 
 
 def run(
@@ -45,7 +45,7 @@ def run(
     with spending_nothing():
         opened = open_study(study, ledger, anchor)
         plan = watched(lambda: profile_plan(opened, **terms), "planning")
-        if write:  # what cannot be written is not paid for
+        if write:  # refuse before ε is spent
             with_bounds(_text(file), {column.name: _ONE for column in plan.columns})
             free(file, force=True)
     profile: Profile = released(opened, plan.release, request_id=None, analyst=analyst)
@@ -58,27 +58,28 @@ def run(
     terminal.show_table(headings, rows)
     if profile.unit is not None and profile.unit.max_rows not in (None, opened.policy.max_rows):
         terminal.say(
-            "max_rows belongs to the promise that the ledger was made with: it is for a new study.", style="dim"
+            "max_rows is part of the promise that the ledger records, so the proposal is for a new study.", style="dim"
         )
     if write:
-        terminal.say(f"Wrote the bounds of {', '.join(written)} to {file.name}." if written else "Nothing was changed.")
+        names = ", ".join(written)
+        terminal.say(f"Wrote the bounds of {names} to {file.name}." if written else f"{file.name} was not changed.")
     elif profile.proposals:
         names = ",".join([*profile.columns, *([] if profile.unit is None else [profile.unit.name])])
         options = {"columns": names, "epsilon": terms["epsilon"], "write": True, "analyst": analyst}
-        places = {"ledger": without_secrets(ledger), "anchor": anchor}
-        terminal.say("Nothing was changed. Accept the bounds, free, with:", style="dim")
-        terminal.say_command(["profile", study], {**options, **places})
+        location = {"ledger": without_secrets(ledger), "anchor": anchor}
+        terminal.say(f"{file.name} was not changed. To accept the bounds, free, run:", style="dim")
+        terminal.say_command(["profile", study], {**options, **location})
 
 
 def write_bounds(file: Path, proposals: Mapping[str, Bounds]) -> list[str]:
-    """Put bounds into a policy, at once or not at all; the names of the columns that were changed."""
+    """Write all bounds into a policy, or none; the names of the changed columns."""
     text = _text(file)
     changed = with_bounds(text, proposals)
     try:
         Policy(**_read(changed), folder=file.parent)
     except InvalidParameter as error:
         raise InvalidParameter(
-            f"{error}. {file.name} was not changed; the profile itself is free without --write"
+            f"{error}. {file.name} was not changed; without --write the profile is shown again, free"
         ) from None
     if changed != text:
         mode = stat.S_IMODE(os.stat(file).st_mode)
@@ -93,11 +94,11 @@ def _text(file: Path) -> str:
             raise InvalidParameter(f"{file.name} must be at most 10 MB")
         return file.read_bytes().decode()
     except (OSError, UnicodeDecodeError):
-        raise InvalidParameter(f"{file.name} must be a file of UTF-8 text that can be read") from None
+        raise InvalidParameter(f"{file.name} must be a readable file of UTF-8 text") from None
 
 
 def with_bounds(text: str, proposals: Mapping[str, Bounds]) -> str:
-    """The text of a policy with other bounds, and all else as it was."""
+    """The text of a policy with new bounds and nothing else changed."""
     for name, bounds in proposals.items():
         wanted = _read(text)
         wanted.setdefault("columns", {}).setdefault(name, {})["bounds"] = _plain(bounds)
@@ -105,7 +106,7 @@ def with_bounds(text: str, proposals: Mapping[str, Bounds]) -> str:
         changed = next(candidates, None)
         if changed is None:
             raise InvalidParameter(
-                f"the line of {name} cannot be changed by itself; write bounds = {toml(bounds)} into it yourself"
+                f"the line of {name} cannot be changed automatically; add bounds = {toml(bounds)} to it by hand"
             )
         text = changed
     return text
@@ -123,18 +124,18 @@ def _plain(bounds: Bounds) -> Any:
 
 
 def _changed(text: str, name: str, bounds: str) -> Iterator[str]:
-    """Texts that may have the bounds where they belong: for old ones, in a column's braces, below its heading."""
+    """Candidate texts: bounds in place of old ones, inside a column's braces, or below its heading."""
     key = "|".join(re.escape(spelled) for spelled in (name, toml(name), f"'{name}'"))
     old = re.compile(r"\bbounds\s*=\s*\[[^\]]*\]")
     lines = text.splitlines(keepends=True)
     for number, line in enumerate(lines):
         if re.match(rf"\s*(?:columns\s*\.\s*)?(?:{key})\s*=", line):
-            places = [(match.start(), match.end(), f"bounds = {bounds}") for match in old.finditer(line)]
+            edits = [(match.start(), match.end(), f"bounds = {bounds}") for match in old.finditer(line)]
             for brace in (match.start() for match in re.finditer("}", line)):
                 inside = line[:brace].rstrip()
                 comma = "" if inside.endswith(("{", ",")) else ","
-                places.append((len(inside), brace, f"{comma} bounds = {bounds} "))
-            for start, end, new in places:
+                edits.append((len(inside), brace, f"{comma} bounds = {bounds} "))
+            for start, end, new in edits:
                 yield "".join([*lines[:number], line[:start] + new + line[end:], *lines[number + 1 :]])
         elif re.match(rf"\s*\[\s*columns\s*\.\s*(?:{key})\s*\]", line):
             ending = line[len(line.rstrip("\r\n")) :] or "\n"

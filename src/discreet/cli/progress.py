@@ -1,7 +1,7 @@
-"""Long work: it runs in a thread while the terminal shows its progress, and Ctrl-C stops it.
+"""Long work runs in a thread while the terminal shows its progress; Ctrl-C stops it.
 
-When a release stops, for whatever reason, the command says what the ledger knows of it: that nothing was spent, or how
-much, under which entry. The ledger knows, since a spend is on disk before the first row is read.
+When a release stops for any reason, the command says what the ledger has recorded: that nothing was spent, or how much
+under which entry. The ledger is certain, since a spend is on disk before the first row is read.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 NOTHING = "Nothing was spent."
-UNKNOWN = "What was spent is in the ledger: see discreet ledger show."
+UNKNOWN = "The ledger records what was spent: see discreet ledger show."
 
 _PATIENCE = 1.0
-"""Seconds until a wait shows how far it is."""
+"""Seconds after which a progress bar appears."""
 
 _LAST_WAIT = 10.0
-"""Seconds that work which was stopped may take to end; what it wrote until then is whole, or not there."""
+"""Seconds for interrupted work to end; the files that it wrote until then are complete, or absent."""
 
 
 def watched(work: Callable[[], Result], doing: str, engine: Any = None) -> Result:
-    """What `work` gives; meanwhile a progress on a terminal, and an interrupt reaches the engine."""
+    """The result of `work`; meanwhile a terminal shows progress, and Ctrl-C interrupts the engine."""
     result: Future[Result] = Future()
-    ended = threading.Event()  # not Thread.join: interrupted, it takes a thread that runs for one that has ended
+    ended = threading.Event()  # not Thread.join: after an interrupt it takes a running thread for one that has ended
 
     def run() -> None:
         try:
@@ -60,7 +60,7 @@ def watched(work: Callable[[], Result], doing: str, engine: Any = None) -> Resul
 
 
 def open_study(policy: str, ledger: str | None, anchor: str | None) -> Study:
-    """The study of a policy, with its own ledger or with another."""
+    """The study of a policy, with its own ledger or another."""
     from discreet.release.study import open as opened
 
     return watched(lambda: opened(policy, ledger=ledger, anchor=anchor), "opening")
@@ -69,7 +69,7 @@ def open_study(policy: str, ledger: str | None, anchor: str | None) -> Study:
 def released(
     study: Study, release: Callable[..., Result], *, request_id: str | None, analyst: str | None, kind: str = ""
 ) -> Result:
-    """The answer; if it does not come, the error says what was spent. `kind` is with what its entries begin."""
+    """The answer; if it fails, the error says what was spent. `kind` is the prefix of its entries."""
     from discreet.ledger.questions import new_request_id
 
     request = new_request_id() if request_id is None else request_id
@@ -83,7 +83,7 @@ def released(
 
 
 def spent_under(study: Study, request_id: str) -> str:
-    """What the ledger knows of a request, in a sentence."""
+    """A sentence that says what the ledger has recorded for a request."""
     from discreet.formats import shown
     from discreet.ledger.chain import in_epsilon
 
@@ -93,14 +93,14 @@ def spent_under(study: Study, request_id: str) -> str:
         return UNKNOWN
     if entry is None or not entry.amount:
         return NOTHING
-    return f"ε {shown(in_epsilon(entry.amount))} was spent (entry {entry.number}): ask the same again, it is free."
+    return f"ε {shown(in_epsilon(entry.amount))} was spent (entry {entry.number}). Asking the same again is free."
 
 
 @contextmanager
 def progress_bar(doing: str, *, numbers: bool = True) -> Iterator[Callable[[float, int | None], None]]:
-    """A function to call with what is done, and of how much if that is known; a terminal shows it."""
+    """A function to call with the work done and, if known, the total; a terminal shows both."""
     if not sys.stderr.isatty():
-        yield lambda _done, _all: None
+        yield lambda _done, _total: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -109,12 +109,12 @@ def progress_bar(doing: str, *, numbers: bool = True) -> Iterator[Callable[[floa
     columns = (*first, TextColumn("{task.description}"), BarColumn(), *last, TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(doing, total=None)
-        yield lambda done, of: bar.update(task, completed=done, total=of)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @contextmanager
 def spending_nothing() -> Iterator[None]:
-    """Errors and interrupts in here say that nothing was spent."""
+    """Add to errors and interrupts inside that nothing was spent."""
     try:
         yield
     except KeyboardInterrupt:
@@ -124,7 +124,7 @@ def spending_nothing() -> Iterator[None]:
 
 
 def _with(error: DiscreetError, sentence: str) -> DiscreetError:
-    """The error with one more sentence, unless it says so already."""
+    """The error with one more sentence, unless it already says so."""
     text = str(error)
     if sentence == NOTHING and "nothing was spent" in text.lower():
         return error
@@ -132,8 +132,8 @@ def _with(error: DiscreetError, sentence: str) -> DiscreetError:
 
 
 def _stop(ended: threading.Event, interrupt: Callable[[], None]) -> None:
-    """Stop the engine again and again, since a statement may be about to start, until the work has ended."""
-    with suppress(KeyboardInterrupt):  # who asks twice does not want to wait
+    """Interrupt the engine until the work has ended, again and again, since a statement may be about to start."""
+    with suppress(KeyboardInterrupt):  # a second Ctrl-C ends the wait
         for _ in range(int(_LAST_WAIT / 0.05)):
             interrupt()
             if ended.wait(0.05):

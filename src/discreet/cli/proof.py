@@ -1,4 +1,4 @@
-"""Releases that prove themselves: keys, the check of a signature, and the card of a study."""
+"""Commands for signed releases: make keys, check a signature, and show the card of a study."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ if TYPE_CHECKING:
     from discreet.release.reports.plan import ReportPlan
     from discreet.release.reports.report import Report
 
-keys = typer.Typer(help="Keys with which a custodian signs releases.", **TYPER)
+keys = typer.Typer(help="Create keys with which a custodian signs releases.", **TYPER)
 
 
 @keys.callback()
 def _group() -> None:
-    """Keep `new` a command of its own, though there is no other."""
+    """Keep `new` a subcommand: typer would merge a single one into its group."""
 
 
 @keys.command("new")
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the files: NAME.key and NAME.pub.")] = "custodian",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Writes NAME.key and NAME.pub.")] = "custodian",
 ) -> None:
-    """Make a pair of keys: NAME.key, which only you can read, and NAME.pub, to be published."""
+    """Create a key pair: NAME.key, private, and NAME.pub, to be published."""
     from discreet.cli.terminal import say
     from discreet.files.signature import new_keys
 
     private, public = new_keys(name)
-    say(f"{private.name} signs: discreet release … --sign {private.name}. Keep it, and show it to nobody.")
-    say(f"{public.name} checks: discreet verify-release FILE --key {public.name}. Publish it where readers trust it.")
+    say(f"Wrote {private.name}, which signs releases: discreet release … --sign {private.name}. Keep it secret.")
+    say(f"Wrote {public.name}, which checks them: discreet verify-release FILE --key {public.name}. Publish it.")
 
 
 def verify_release(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A signature, a file beside it, or a report's folder.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A signature, a signed file, or the folder of a report.")],
     key: Annotated[str, typer.Option(help="The custodian's public key, such as custodian.pub.")],
     as_json: AsJson = False,
 ) -> None:
-    """Check who released files and that no byte was changed since. It needs no data; what was changed is named."""
+    """Check who signed files and that no byte has changed since. It needs no data, and names every changed file."""
     from dataclasses import asdict
 
     from discreet.cli.terminal import say, say_json
@@ -57,7 +57,7 @@ def verify_release(
         say_json(asdict(signed))
         return
     for name in signed.files:
-        say(f"✓ {name} is as it was signed")
+        say(f"✓ {name} is unchanged since signing")
     if Path(file).is_dir():
         others = sorted({path.name for path in Path(file).iterdir()} - {*signed.files})
         for name in (name for name in others if not name.endswith(ENDING)):
@@ -69,15 +69,15 @@ def verify_release(
 def card(
     study: StudyFile,
     output: Output = None,
-    as_yaml: Annotated[bool, typer.Option("--yaml", help="Print YAML, for a registry.")] = False,
+    as_yaml: Annotated[bool, typer.Option("--yaml", help="Print YAML, as registries use it.")] = False,
     force: Force = False,
     ledger: LedgerPlace = None,
     anchor: Anchor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is claimed of a study, to be published: unit, ε, what is public, mechanisms, spent of total. Free.
+    """Show the privacy claims of a study for publication: unit, ε, what is public, mechanisms, what was spent. Free.
 
-    It has no row count, no hash of the data and no path. -o writes .json, .yaml or a page, .html.
+    It has no row count, no hash of the data and no path. -o writes .json, .yaml or .html.
     """
     from discreet.cli.progress import open_study, spending_nothing, watched
     from discreet.cli.terminal import say, show_table
@@ -87,20 +87,20 @@ def card(
         raise InvalidParameter("a card is printed as --json or as --yaml, not both")
     with spending_nothing():
         opened = open_study(study, ledger, anchor)
-        made = watched(opened.card, "proving")
+        privacy_card = watched(opened.card, "proving")
         if output is not None:
-            say(f"wrote {made.save(output, force=force).name}")
+            say(f"Wrote {privacy_card.save(output, force=force).name}.")
         elif as_json or as_yaml:
-            typer.echo(printable(made.to_json() if as_json else made.to_yaml()), nl=False)
+            typer.echo(printable(privacy_card.to_json() if as_json else privacy_card.to_yaml()), nl=False)
         else:
-            for heading, rows in made.sections:
+            for heading, rows in privacy_card.sections:
                 show_table([heading, ""], rows)
 
 
 def refuse_unsigned(
     plan: Plan | ReportPlan, records: Sequence[Path], key: str | None, force: bool, files: Sequence[str] = ()
 ) -> None:
-    """Refuse what could not be signed afterwards, if it is to be signed."""
+    """Refuse, if a key is given, what could not be signed afterwards."""
     if key is None:
         return
     from discreet.show import signing

@@ -1,4 +1,4 @@
-"""Whole reports from a file: the price and the errors of all tables, then one release into a folder."""
+"""Reports from a file: plan the cost and the errors of all tables, then release them into a folder."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Plan and publish tables that are measured together, from a file.", **TYPER)
 
-ReportPath = Annotated[str, typer.Argument(metavar="REPORT", help="The tables, and their study: report.toml.")]
-_WHERE = "A folder, which is made if it is not there; or one file: .xlsx .html .md .txt."
+ReportPath = Annotated[str, typer.Argument(metavar="REPORT", help="The tables and their study, such as report.toml.")]
+_WHERE = "A folder, created if needed; or one file: .xlsx .html .md .txt."
 Folder = Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help=_WHERE)]
 
 
 @app.command("plan")
 def plan(report: ReportPath, ledger: LedgerPlace = None, anchor: Anchor = None, as_json: AsJson = False) -> None:
-    """Show what all tables cost together and how near each will be, also if asked one by one. It is free."""
+    """Show what all tables cost together and how accurate each will be, compared with asking one by one. Free."""
     from discreet.cli import terminal
     from discreet.cli.progress import spending_nothing
     from discreet.ledger.place import without_secrets
@@ -69,9 +69,9 @@ def release(
     anchor: Anchor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Spend ε once, then write all tables as CSV and Parquet, a page and the record. Asked again, it is free.
+    """Spend ε once and write all tables as CSV and Parquet, a page and the record. Repeating it is free.
 
-    What --title, --caption and --decimals say takes the place of what the file says.
+    --title, --caption and --decimals replace what the file says.
     """
     from discreet.cli import outputs, terminal
     from discreet.cli.progress import released, spending_nothing, watched
@@ -112,12 +112,11 @@ def _saved(report: Report, folder: str, force: bool, look: dict[str, Any]) -> li
     except (DiscreetError, OSError) as error:
         why = str(error.strerror if isinstance(error, OSError) else error)
         raise EngineFailed(
-            f"the report could not be written: {why.rstrip('.')}. It is kept in the ledger: ask again, it is free"
+            f"the report could not be written: {why.rstrip('.')}. The ledger keeps it: run it again, it is free"
         ) from None
 
 
 def _written(report: Report, files: list[Path]) -> str:
-    """What was written, in a few words."""
     page, *others = files
     many = len(report.tables)
     if page.name != "index.html":

@@ -1,7 +1,7 @@
-"""Plans, answers and ledgers as tables on a terminal, and the same as JSON.
+"""Plans, answers and ledgers as tables on a terminal, and as JSON.
 
-A table is wrapped to the width of a terminal; into a file or a pipe it goes whole. Of a long answer the first and the
-last rows are shown. What a terminal could take for a command is escaped: keys may come from anywhere.
+A table is wrapped to the width of the terminal, but not in a file or a pipe. A long answer shows its first and last
+rows. Control characters are escaped: keys may come from anywhere, and a terminal would obey them.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _ALL = 2**31
 """More entries than a ledger has."""
 
 _PIPE = 100_000
-"""Columns of a line that is not on a terminal: nothing is cut there."""
+"""Width of a line that is not on a terminal, so that nothing is cut."""
 
 
 class _Plain(Console):
-    """A console that leaves it to the program how to end when nobody reads any more."""
+    """A console that raises an error when its output is closed, where rich would end the process."""
 
     def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # where rich would end the process
+        raise BrokenPipeError
 
 
 def console() -> Console:
-    """Standard output; what is not a terminal has lines of any length."""
+    """Standard output; lines may have any length where it is not a terminal."""
     return _Plain(highlight=False, width=None if sys.stdout.isatty() else _PIPE)
 
 
@@ -62,7 +62,7 @@ def say_json(value: Any) -> None:
 
 
 def plain_json(value: Any, **options: Any) -> str:
-    """JSON that a terminal can show: what it could take for a command is escaped, and so is the same value."""
+    """JSON of the same value with control characters escaped, safe to show on a terminal."""
     text = json.dumps(value, ensure_ascii=False, **options)
     return "".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text)
 
@@ -86,10 +86,10 @@ def _show_priced(
 
 
 def show_next(plan: Plan | ReportPlan, cost: Fraction, words: Sequence[str], options: Mapping[str, Any]) -> None:
-    """Print how to release a plan: the command to copy, of these words and options, or that it would be refused."""
+    """Print the command that releases a plan, or that the release would be refused."""
     left = plan.study.remaining
     if cost > left and not plan.asked_before:
-        say(f"Nothing was spent. It would be refused: only {left_shown(left)} is left.", style="yellow")
+        say(f"Nothing was spent. A release would be refused: only ε {left_shown(left)} is left.", style="yellow")
         return
     say("Nothing was spent. Release it with:", style="dim")
     say_command(words, options)
@@ -99,12 +99,12 @@ def say_command(words: Sequence[str], options: Mapping[str, Any]) -> None:
     """Print a command to copy."""
     command = " ".join(map(_word, ["discreet", *words, *_flags(options)]))
     whole = all(letter.isprintable() or letter == "\n" for letter in command)
-    # a terminal wraps it by itself: a new line of ours would be copied
+    # the terminal must wrap the line itself: a line break of ours would be copied with it
     console().print(Text(command if whole else one_line(f"discreet {words[0]} …")), soft_wrap=True)
 
 
 def _word(text: str) -> str:
-    """A word for a shell; a text with apostrophes in the other quotes, where nothing in it means more there.
+    """A word quoted for a shell; in double quotes if it has apostrophes and no character that is special there.
 
     >>> print(_word("ward = 'A'"), _word("age"), _word("a b"))
     "ward = 'A'" age 'a b'
@@ -113,7 +113,7 @@ def _word(text: str) -> str:
 
 
 def _flags(options: Mapping[str, Any]) -> Iterator[str]:
-    """Options as a shell has them; what is None or False is left out."""
+    """Options as words of a command; those that are None or False are left out."""
     for name, value in options.items():
         for item in value if isinstance(value, list) else [value]:
             if item is not None and item is not False:
@@ -143,7 +143,7 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
 
 
 def show_answer(answer: Answer, receipt: str, decimals: Decimals = None) -> None:
-    """Print released numbers, each with what it is within, and what was paid for them."""
+    """Print released numbers with their intervals, and the receipt."""
     show_table(answer.columns, answer.shown(decimals), most=MOST_ROWS)
     record = answer.record
     together = ", all together" if record["simultaneous"] else ""
@@ -157,7 +157,7 @@ def answer_as_json(answer: Answer) -> dict[str, Any]:
 
 
 def show_ledger(ledger: Ledger, studies: Iterable[str], analyst: str | None = None) -> None:
-    """Print what was spent, and on what; of one analyst, their share and what they asked."""
+    """Print what was spent and on what; with `analyst`, only their share and their questions."""
     for study in studies:
         total, spent, left = (of(study, analyst=analyst) for of in (ledger.total, ledger.spent, ledger.remaining))
         whose = study if analyst is None else f"{analyst} in {study}"
@@ -167,12 +167,12 @@ def show_ledger(ledger: Ledger, studies: Iterable[str], analyst: str | None = No
             cost = shown(in_epsilon(entry.amount)) if entry.amount or entry.kind == "repeat" else ""
             when, who, question = entry.time[:19], entry.analyst or "", entry_text(entry)
             rows.append([f"{entry.number:,}", when, entry.kind, who, cost, question])
-        show_table(["entry", "time", "what", "analyst", "ε", "question"], rows, right=(0, 4), cut=5)
+        show_table(["entry", "time", "kind", "analyst", "ε", "question"], rows, right=(0, 4), cut=5)
 
 
 def ledger_as_json(ledger: Ledger, studies: Iterable[str], analyst: str | None = None) -> dict[str, Any]:
-    """The same, exactly; without the stored answers and the versions of the data, which the export has."""
-    # the hashes cover the version of the data: who knows all rows but one could try the last
+    """The same with exact numbers; stored answers and versions of the data are only in the export."""
+    # the hashes cover the version of the data: someone who knows all rows but one could test guesses of the last
     hidden = ("answer", "data_version", "question", "nonce", "before", "hash")
     return {
         study: {
@@ -189,7 +189,7 @@ def ledger_as_json(ledger: Ledger, studies: Iterable[str], analyst: str | None =
 
 
 def _entries(ledger: Ledger, study: str, analyst: str | None) -> list[Entry]:
-    """All entries, or those of an analyst, a repeat with the question that it repeats."""
+    """All entries, or those of an analyst, where a repeat carries the question that it repeats."""
     return ledger.entries(study) if analyst is None else ledger.recent(study, last=_ALL, analyst=analyst)
 
 
@@ -200,9 +200,9 @@ def rich_table(
     cut: int | None = None,
     padding: PaddingDimensions = (0, 1),
 ) -> Table:
-    """A table of rich; the first row has the headings, and the columns `right` are aligned to the right.
+    """A table of rich whose first row has the headings; the columns `right` are aligned to the right.
 
-    What does not fit into the width is folded; in the column `cut` it is left out.
+    Cells that are too wide are folded; in the column `cut` they are cut off.
     """
     table = Table(box=None, header_style="bold", pad_edge=False, padding=padding)
     headings, *rows = [[Text(cell) for cell in row] for row in cells]

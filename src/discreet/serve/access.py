@@ -1,10 +1,10 @@
 """Who may ask: tokens, roles and studies.
 
-A token is `discreet_<id>_<secret>`: the id finds a line, the secret is 256 random bits of which only the SHA-256 is
-kept; it is shown once. A study is named by the identity of its ledger and its name there (`study_key`), so that a
-token for one `people.toml` opens no other `people.toml`. An analyst spends of an allotment that the ledger holds under
-the study's cap; a custodian spends of the study itself and sees every entry. A token that was revoked, replaced or has
-expired is refused at once. What was spent under a name stays spent: the ledger knows the name, whatever its token.
+A token is `discreet_<id>_<secret>`. The id finds its row; the secret is 256 random bits, shown once, of which only the
+SHA-256 is stored. A study is identified by its ledger and its name there (`study_key`), so that a token for one
+`people.toml` does not open another `people.toml`. An analyst spends from an allotment, which the ledger keeps below the
+study's total; a custodian spends from the study itself and sees every entry. A revoked, replaced or expired token is
+refused at once. What was spent under a name stays spent: the ledger records the name, not the token.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NOBODY = bytes(32)
 _ALIVE = "revoked = 0 AND (expires IS NULL OR expires > ?)"
 
 FILE = "discreet.access"
-"""Beside the studies, unless the custodian says otherwise."""
+"""Beside the first study, unless the custodian names another file."""
 
 _SCHEMA = """
 CREATE TABLE person (
@@ -59,13 +59,13 @@ class Person:
 
     @property
     def analyst(self) -> str | None:
-        """The name under which the ledger keeps a share; a custodian has none."""
+        """The name of the allotment in the ledger; None for a custodian."""
         return self.name if self.role == "analyst" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A name in the file of tokens, as the custodian sees it; times are in UTC."""
+    """A token as the custodian sees it; times are in UTC."""
 
     name: str
     role: Role
@@ -79,9 +79,9 @@ class Access(Store):
     schema = _SCHEMA
 
     def permit(self, name: str, *, role: Role, study: str, expires: str | None = None) -> str | None:
-        """A new token, shown this once; None if the name has one already, which now opens this study, too.
+        """A new token; None if the name already has a token, which now opens this study as well.
 
-        `expires` (see `end_of`) is when the token ends, the new one or the one that the name has.
+        `expires` (see `end_of`) is when the token, new or existing, expires.
         """
         require_name(name)
         with self.opened(write=True) as file:
@@ -95,20 +95,22 @@ class Access(Store):
                     "made = excluded.made, revoked = 0, expires = NULL",
                     (name, role, identity, secret, _now()),
                 )
-                file.execute("DELETE FROM permit WHERE name = ?", (name,))  # a token after a dead one starts anew
+                file.execute(
+                    "DELETE FROM permit WHERE name = ?", (name,)
+                )  # the new token inherits no study from an expired or revoked one
             if expires is not None:
                 file.execute("UPDATE person SET expires = ? WHERE name = ?", (expires, name))
             file.execute("INSERT OR IGNORE INTO permit (name, study) VALUES (?, ?)", (name, study))
         return token
 
     def refuse_other_role(self, name: str, role: Role) -> None:
-        """Refuse a name that cannot be permitted in this role, before the ledger gives it a share."""
+        """Refuse a name that has another role, before the ledger allots ε to it."""
         require_name(name)
         with self.opened() as file:
             _refuse_other_role(file, name, role)
 
     def rotate(self, name: str, *, expires: str | None = None) -> str:
-        """Another token for a name, for the same studies; the one that it had is refused from now on."""
+        """A new token for a name, for the same studies; the old token is refused from now on."""
         require_name(name)
         token, identity, secret = _new_token()
         with self.opened(write=True) as file:
@@ -117,11 +119,11 @@ class Access(Store):
                 (identity, secret, _now(), expires, name),
             ).rowcount
         if not done:
-            raise InvalidParameter(f"name must be one with a token that was not revoked, got {name!r}")
+            raise InvalidParameter(f"name must have a token that was not revoked, got {name!r}")
         return token
 
     def revoke(self, name: str, *, study: str | None = None) -> None:
-        """End a token, or what it may do in one study."""
+        """Revoke a token, or its access to one study."""
         require_name(name)
         with self.opened(write=True) as file:
             if study is None:
@@ -130,26 +132,26 @@ class Access(Store):
                 done = file.execute("DELETE FROM permit WHERE name = ? AND study = ?", (name, study)).rowcount
         if not done:
             where = "" if study is None else " that opens this study"
-            raise InvalidParameter(f"name must be that of a token in use{where}, got {name!r}; nothing was revoked")
+            raise InvalidParameter(f"name must have a token in use{where}, got {name!r}; nothing was revoked")
 
     def names(self) -> list[str]:
-        """Who has a token in use."""
+        """The names with a token in use."""
         return [line.name for line in self.lines() if line.state == "in use"]
 
     def lines(self) -> list[Line]:
-        """Everybody who has, or had, a token."""
+        """All tokens: in use, expired and revoked."""
         with self.opened() as file:
             people = file.execute("SELECT name, role, revoked, made, expires FROM person ORDER BY name").fetchall()
             permits = file.execute("SELECT name, study FROM permit ORDER BY study").fetchall()
         lines = []
         for name, role, revoked, made, expires in people:
             state: Any = "revoked" if revoked else "expired" if expires is not None and expires <= _now() else "in use"
-            studies = tuple(study for whose, study in permits if whose == name)
+            studies = tuple(study for owner, study in permits if owner == name)
             lines.append(Line(name=name, role=role, studies=studies, made=made, expires=expires, state=state))
         return lines
 
     def person(self, token: str) -> Person | None:
-        """Whose token it is; None for no token, an unknown one and a dead one alike."""
+        """The owner of a token; None if the token is malformed, unknown, expired or revoked."""
         parts = _TOKEN.fullmatch(token)
         if parts is None:
             return None
@@ -165,7 +167,7 @@ class Access(Store):
 
 
 def end_of(text: str) -> str:
-    """When a token ends that shall end after 90d or 12h, or at the end of a day such as 2027-01-31, in UTC."""
+    """The time, in UTC, at which a token expires: in 90d or 12h, or at the end of a day such as 2027-01-31."""
     span = re.fullmatch(r"([1-9][0-9]{0,4})([dh])", text, re.ASCII)
     try:
         if span is not None:
@@ -177,12 +179,12 @@ def end_of(text: str) -> str:
             f"expires must be a day such as 2027-01-31, or a time such as 90d or 12h, got {quote(text)}"
         ) from None
     if _text(end) <= _now():
-        raise InvalidParameter(f"expires must lie ahead, got {quote(text)}; to end a token, revoke it")
+        raise InvalidParameter(f"expires must be in the future, got {quote(text)}; to end a token now, revoke it")
     return _text(end)
 
 
 def require_name(name: str) -> None:
-    """Refuse a name that could be taken for something else in an address, a log or a ledger."""
+    """Refuse a name that could be misread in an address, a log or a ledger."""
     if not _NAME.fullmatch(name):
         raise InvalidParameter(
             "name must be 1 to 40 of the characters A–Z, a–z, 0–9, '.', '_' and '-', and not begin with 'discreet.'"
@@ -192,12 +194,12 @@ def require_name(name: str) -> None:
 def _refuse_other_role(file: Connection, name: str, role: Role) -> None:
     person = file.execute("SELECT role FROM person WHERE name = ?", (name,)).fetchone()
     if person is not None and person[0] != role:
-        raise InvalidParameter(f"{name!r} must stay what it is: {person[0]}; choose another name for another role")
+        raise InvalidParameter(f"{name!r} already has the role {person[0]}; choose another name for another role")
 
 
 def _in_use(file: Connection, name: str) -> bool:
-    found = file.execute(f"SELECT 1 FROM person WHERE name = ? AND {_ALIVE}", (name, _now())).fetchone()  # noqa: S608
-    return found is not None
+    row = file.execute(f"SELECT 1 FROM person WHERE name = ? AND {_ALIVE}", (name, _now())).fetchone()  # noqa: S608
+    return row is not None
 
 
 def _new_token() -> tuple[str, str, bytes]:
@@ -211,7 +213,7 @@ def _now() -> str:
 
 
 def _text(moment: datetime) -> str:
-    """A time of which the order is that of its text."""
+    """A time as text; texts sort in the order of time."""
     return f"{moment:%Y-%m-%dT%H:%M:%S}Z".rjust(20, "0")
 
 

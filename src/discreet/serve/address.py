@@ -1,15 +1,15 @@
-"""Which addresses reach this machine only, so that a token may travel to them in the clear, and what a Host names."""
+"""Addresses of this machine, to which a token may be sent unencrypted, and the name in a Host header."""
 
 from __future__ import annotations
 
 import ipaddress
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
-"""The names of this machine for itself."""
+"""Names of this machine."""
 
 
 def is_local(host: str) -> bool:
-    """Whether an address reaches this machine only.
+    """Whether an address is that of this machine.
 
     >>> is_local("127.0.0.1"), is_local("::1"), is_local("localhost"), is_local("0.0.0.0"), is_local("example.org")
     (True, True, True, False, False)

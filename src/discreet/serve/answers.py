@@ -1,7 +1,7 @@
-"""Answers as they travel: as JSON and back, and as CSV, Parquet, XLSX and PNG.
+"""Answers over HTTP: as JSON and back, and as CSV, Parquet, XLSX and PNG.
 
-An answer is its record, which the ledger keeps, and a view: which columns, what is computed of them, HAVING, ORDER BY
-and LIMIT. A client that has both makes the same `Answer` of them as the server.
+An answer is its record, which the ledger keeps, and a view: the columns, what is computed from them, HAVING, ORDER BY
+and LIMIT. From both, a client builds the same `Answer` as the server.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from discreet.serve.schema import json_bytes
 from discreet.show.table_files import write_table
 
 _MOST_DRAWN = 300
-"""Rows of a figure: it is drawn with a height for each of them, and one of 10,000 takes minutes and gigabytes."""
+"""Most rows of a figure: its height grows with them, and 10,000 take minutes and gigabytes."""
 
 _MOST_IN_SHEET = 20_000
-"""Rows of a spreadsheet: they are written one by one, which takes a second."""
+"""Most rows of a spreadsheet: they are written one by one, which takes a second."""
 
 _drawing = threading.Lock()
 """The renderer draws one figure at a time."""
@@ -43,7 +43,7 @@ _drawing = threading.Lock()
 _PLAIN = "Ask for json, csv or parquet"
 
 _NEEDED = {"png": ("altair", "vl_convert"), "xlsx": ("xlsxwriter",)}
-"""Packages of an extra that a format needs."""
+"""Optional packages that a format needs."""
 
 
 def view_json(query: Query) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def view_json(query: Query) -> dict[str, Any]:
         "groups": [
             {
                 "name": group.name,
-                "kind": kind_of(group.of) if group.edges is None else "text",  # bins are named by their labels
+                "kind": kind_of(group.of) if group.edges is None else "text",  # the keys of bins are their labels
                 "edges": None if group.edges is None else [str(edge) for edge in group.edges],
                 "other": group.other,
             }
@@ -66,7 +66,7 @@ def view_json(query: Query) -> dict[str, Any]:
 
 
 def view_query(view: Mapping[str, Any], content: bytes) -> Query:
-    """A query that shows this answer in this way; it asks nothing."""
+    """A query without aggregates that shows this answer with this view."""
     keys = {name: items_of(column) for name, column in unpack(content).keys.items()}
     return Query(
         aggregates=(),
@@ -80,7 +80,7 @@ def view_query(view: Mapping[str, Any], content: bytes) -> Query:
 
 
 def answer_body(answer: Answer, study: str, view: Mapping[str, Any]) -> bytes:
-    """An answer with all that a client needs to make it again, as JSON; the record has all that the ledger has."""
+    """An answer as JSON, with everything that a client needs to build it; the record is the ledger's."""
     record = json_bytes(answer.full_record)
     fields = {
         "id": answer.entry,
@@ -96,7 +96,7 @@ def answer_body(answer: Answer, study: str, view: Mapping[str, Any]) -> bytes:
 
 
 def report_body(report: Report, study: str) -> bytes:
-    """A report as JSON: its tables, each an answer, and its record as the very bytes of the ledger."""
+    """A report as JSON: its tables, each an answer, and its record, byte for byte as in the ledger."""
     fields = {
         "id": report.entry,
         "study": study,
@@ -113,10 +113,10 @@ def report_body(report: Report, study: str) -> bytes:
 
 
 def content_of(body: bodies.Answer | bodies.Report) -> bytes:
-    """The record of a body as text, whole."""
+    """The record of a body as bytes, checked against its hash."""
     content = json_bytes(body["record"])
     if sha256(content).hexdigest() != body["sha256"]:
-        raise EngineFailed("the answer came damaged over the network; ask again, which costs nothing more")
+        raise EngineFailed("the answer was damaged on the network; ask again, at no further cost")
     return content
 
 
@@ -133,14 +133,14 @@ def answer_of(body: bodies.Answer) -> Answer:
 
 
 def offered_formats() -> list[str]:
-    """The formats of an answer that can be had with the extras that are installed."""
+    """The formats of an answer that the installed packages can write."""
     return [form for form in bodies.FORMATS if all(map(find_spec, _NEEDED.get(form, ())))]
 
 
 def table_bytes(answer: Answer, form: str) -> bytes:
     """The table of an answer in a format that is not JSON."""
     if form == "png":
-        return _file_bytes(answer, "A figure", _MOST_DRAWN, f"{_PLAIN}, and draw some of its rows.", _save_figure)
+        return _file_bytes(answer, "A figure", _MOST_DRAWN, f"{_PLAIN}, and draw only some rows.", _save_figure)
     if form == "xlsx":
         return _file_bytes(answer, "A spreadsheet", _MOST_IN_SHEET, f"{_PLAIN}.", _save_sheet)
     sink = io.BytesIO()
@@ -148,10 +148,12 @@ def table_bytes(answer: Answer, form: str) -> bytes:
     return sink.getvalue()
 
 
-def _file_bytes(answer: Answer, what: str, most: int, advice: str, save: Callable[[Answer, Path], Path]) -> bytes:
-    """What can only be made in a file, of so many rows at most."""
+def _file_bytes(answer: Answer, name: str, most: int, advice: str, save: Callable[[Answer, Path], Path]) -> bytes:
+    """The bytes of a format that can only be written to a file, for at most `most` rows."""
     if len(answer) > most:
-        raise Refusal(406, f"{what} over HTTP has at most {most:,} rows, and this answer has {len(answer):,}.", advice)
+        raise Refusal(
+            406, f"{name} over HTTP can have at most {most:,} rows, but this answer has {len(answer):,}.", advice
+        )
     try:
         with TemporaryDirectory() as folder:
             return save(answer, Path(folder)).read_bytes()
@@ -171,7 +173,7 @@ def _save_sheet(answer: Answer, folder: Path) -> Path:
 
 
 def _group(view: Mapping[str, Any], keys: list[Any]) -> Group:
-    """A group column as far as an answer needs it: its keys, in their kind."""
+    """A group column with what an answer needs: its keys, in their kind."""
     kind, edges, other = view["kind"], view["edges"], view["other"]
     read: dict[str, Callable[[Any], Any]] = {"number": lambda key: Fraction(str(key)), "date": datetime.fromisoformat}
     named = keys if other is None else keys[:-1]

@@ -1,14 +1,14 @@
 """The server: routes, tokens and formats around a desk.
 
-    GET  /studies         what may be asked about             POST /plan      what a question would cost and give; free
-    GET  /ledger          what was spent                      POST /release   the answer, spent for
-    GET  /releases/{id}   an answer again: JSON, CSV, Parquet, XLSX, PNG
-    POST /discover/plan, /discover                            keys that nobody can declare, if the custodian allows it
+    GET  /studies         the studies and what is left        POST /plan      cost and errors of a question; free
+    GET  /ledger          what was spent                      POST /release   the answer, for ε
+    GET  /releases/{id}   a released answer: JSON, CSV, Parquet, XLSX, PNG
+    POST /discover/plan, /discover                            keys without a public list, if the custodian allows it
     GET  /openapi.json    this, for programs                  GET  /          the page
-    GET  /healthz, /readyz, /metrics                          for those who operate it
+    GET  /healthz, /readyz, /metrics                          for operators
 
-Work that blocks runs in threads: plans and answers in some, what is short in others. No exception leaves the
-application, so no traceback reaches a log.
+Blocking work runs in threads, with separate threads for short work. No exception leaves the application, so no
+traceback reaches a log.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ from discreet.serve.schema import document, json_bytes, read
 PAGE = Path(__file__).with_name("page")
 
 PIECE = 64 * 1024
-"""Bytes that are handed to a connection at a time; the next ones wait until it has sent most of them."""
+"""Bytes that are written to a connection at a time; the next piece waits until most of them are sent."""
 
 _LONG = 1024 * 1024
 
 _WORDS = {
-    404: ("There is nothing here.", "GET /openapi.json lists what there is."),
-    405: ("This cannot be done here.", "GET /openapi.json lists what can."),
+    404: ("There is nothing at this path.", "GET /openapi.json lists the paths."),
+    405: ("This method is not allowed here.", "GET /openapi.json lists the methods of each path."),
 }
 _SHORT_THREADS = 4
 Question = TypeVar(
@@ -81,9 +81,9 @@ def application(
     hosts: Collection[str] = LOCAL,
     metrics_key: bytes | None = None,
 ) -> Guarded:
-    """The ASGI application that serves these studies, under these host names, to those who have a token."""
+    """The ASGI application that serves these studies, under these host names, to owners of a token."""
     limits = limits or Limits()
-    document()  # reads the types of all bodies once, before the threads come
+    document()  # reads the types of all bodies once, before the threads start
     desk = Desk(studies, requests, limits)
     front = Front(desk, access, limits, Readiness(studies, tokens=access.names), metrics_key)
     routes = [
@@ -108,7 +108,7 @@ def application(
     ]
     handlers: Any = {Refusal: _on_error, HTTPException: _on_http_error, Exception: _on_error}
     app = Starlette(routes=routes, exception_handlers=handlers)
-    app.router.redirect_slashes = False  # a redirect would go to whatever host the client names
+    app.router.redirect_slashes = False  # a redirect would go to the host that the client names
     return Guarded(app, hosts, partial(stop, studies))
 
 
@@ -121,7 +121,7 @@ class Front:
         self._turns = Turns(limits.at_once)
         self._long = anyio.CapacityLimiter(limits.threads)
         self._short = anyio.CapacityLimiter(_SHORT_THREADS)
-        self._drawings = anyio.CapacityLimiter(1)  # who waits for the renderer takes no thread from others
+        self._drawings = anyio.CapacityLimiter(1)  # waiting for the renderer takes no thread from others
 
     async def page(self, _: Request) -> Response:
         return FileResponse(PAGE / "index.html")
@@ -140,7 +140,7 @@ class Front:
         return await self.health(request) if is_ready else refusal_response(FAILURE)
 
     async def metrics(self, request: Request) -> Response:
-        """What the server counts: of all studies for the key of the metrics, which opens nothing else."""
+        """The metrics: of all studies for the metrics key, which gives access to nothing else."""
         is_monitor = self._metrics_key is not None and hmac.compare_digest(hashed(_bearer(request)), self._metrics_key)
         person = None if is_monitor else self._person(request)
         if is_monitor:
@@ -170,7 +170,7 @@ class Front:
     def question(
         self, kind: type[Question], answer: Callable[[Person, Question], bytes], *, spends: bool = False
     ) -> Any:
-        """The endpoint of bodies of a kind; a response leaves on a multiple of the quantum, also if it is a refusal."""
+        """The endpoint for bodies of a kind; every response, also a refusal, is sent at a multiple of the quantum."""
 
         async def respond(request: Request) -> Response:
             person = self._releasing(request) if spends else self._person(request)
@@ -213,7 +213,7 @@ class Front:
             report, study = self._desk.reported(person, request.path_params["id"])
             answer = report.tables.get(request.path_params["table"])
             if answer is None:
-                raise Refusal(404, "The report has no such table.", "GET /reports/{id} has them all.")
+                raise Refusal(404, "The report has no such table.", "GET /reports/{id} has all tables.")
             return answer, study, view_json(answer.query)
 
         return await self._formatted(request, find)
@@ -231,7 +231,7 @@ class Front:
         return await self._in_thread(request, self._drawings if form == "png" else self._long, work)
 
     def _person(self, request: Request) -> Person:
-        """The owner of the token; the request counts as one of theirs until its answer was sent."""
+        """The owner of the token; the request counts against their limits until its answer is sent."""
         person = self._access.person(_bearer(request))
         if person is None:
             raise Refusal(401, "A token is needed.", "Send the header Authorization: Bearer <your token>.")
@@ -239,7 +239,7 @@ class Front:
         return person
 
     def _admit(self, request: Request, name: str) -> None:
-        """Count a request as one of this name's, or refuse it."""
+        """Count a request against the limits of this name, or refuse it."""
         request.scope["discreet.name"] = name
         if not self._rate.take(name):
             raise Refusal(429, "Too many requests.", "Wait a second, then ask again; nothing was spent.")
@@ -251,21 +251,21 @@ class Front:
         if not self._releases.take(person.name):
             raise Refusal(
                 429,
-                f"A person can ask for {self._limits.releases_per_day:,} releases a day.",
-                "GET /releases/{id} shows an answer again; nothing was spent.",
+                f"A person can ask for at most {self._limits.releases_per_day:,} releases per day.",
+                "GET /releases/{id} still shows released answers; nothing was spent.",
             )
         return person
 
     async def _in_thread(
         self, request: Request, threads: anyio.CapacityLimiter, work: Callable[[], Response]
     ) -> Response:
-        """The response of blocking work, run in a thread in the person's turn, which lasts until all is sent."""
+        """The response of blocking work, run in a thread in the person's turn, which lasts until it is sent."""
         await request.scope["discreet.exit"].enter_async_context(self._turns.turn(request.scope["discreet.name"]))
         return await anyio.to_thread.run_sync(work, limiter=threads)
 
 
 def _bearer(request: Request) -> str:
-    """The token of a request; empty where there is none."""
+    """The token of a request; empty if there is none."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return str(token).strip() if scheme.lower() == "bearer" else ""
 
@@ -275,37 +275,41 @@ async def _on_error(_: Request, error: Exception) -> Response:
 
 
 async def _on_http_error(_: Request, error: HTTPException) -> Response:
-    words = _WORDS.get(error.status_code, ("This cannot be answered.", "GET /openapi.json lists what can."))
+    words = _WORDS.get(
+        error.status_code, ("This request cannot be answered.", "GET /openapi.json lists what can be asked.")
+    )
     return refusal_response(Refusal(error.status_code, *words), error.headers)
 
 
 def _allow_parameters(request: Request, allowed: set[str]) -> None:
-    """Refuse parameters of the address that are not allowed, or come twice."""
+    """Refuse parameters of the address that are not allowed or occur twice."""
     names = [name for name, _ in request.query_params.multi_items()]
     if not set(names) <= allowed or len(names) != len(set(names)):
-        wanted = ", ".join(sorted(allowed)) or "none"
-        raise Refusal(400, f"The address may have these parameters, once each: {wanted}.", "Leave the others out.")
+        names_allowed = ", ".join(sorted(allowed)) or "none"
+        raise Refusal(
+            400, f"The address may have only these parameters, once each: {names_allowed}.", "Leave the others out."
+        )
 
 
 def _format(request: Request) -> str:
-    """The format of an answer: the one in the address, or the preferred one of the Accept header."""
+    """The format of an answer: as the address says, or else as the Accept header prefers."""
     _allow_parameters(request, {"format"})
-    wanted: str | None = request.query_params.get("format")
-    if wanted in FORMATS:
-        return wanted
-    if wanted is not None:
+    form: str | None = request.query_params.get("format")
+    if form in FORMATS:
+        return form
+    if form is not None:
         raise Refusal(400, f"format must be one of {', '.join(FORMATS)}.", "Correct the address.")
     names = {kind: name for name, kind in FORMATS.items()}
-    liked: list[tuple[float, str]] = []
+    accepted: list[tuple[float, str]] = []
     for part in request.headers.get("accept", "*/*").split(","):
         media, *parameters = [piece.strip().lower() for piece in part.split(";")]
         weight = next((_weight(text[2:]) for text in parameters if text.startswith("q=")), 1.0)
         if media in ("*/*", "application/*", ""):
             media, weight = FORMATS["json"], weight - 1e-6  # named formats come first
-        liked += [(weight, names[media])] if media in names and weight > 0 else []
-    if not liked:
-        raise Refusal(406, f"An answer can be had as {', '.join(FORMATS.values())}.", "Accept one of them.")
-    return max(liked, key=lambda pair: pair[0])[1]
+        accepted += [(weight, names[media])] if media in names and weight > 0 else []
+    if not accepted:
+        raise Refusal(406, f"An answer is available as {', '.join(FORMATS.values())}.", "Accept one of them.")
+    return max(accepted, key=lambda pair: pair[0])[1]
 
 
 def _weight(text: str) -> float:
@@ -316,12 +320,12 @@ def _weight(text: str) -> float:
 
 
 class StoredResponse(Response):
-    """A long body, in a temporary file that is removed when it was sent."""
+    """A long body in a temporary file, which is removed after it is sent."""
 
     def __init__(self, body: bytes, media_type: str) -> None:
         super().__init__(media_type=media_type)
         self.headers["content-length"] = str(len(body))
-        self._file = TemporaryFile()  # noqa: SIM115 - closed when it was sent
+        self._file = TemporaryFile()  # noqa: SIM115 - closed after it is sent
         self._file.write(body)
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:

@@ -1,8 +1,8 @@
 """The bodies of HTTP, described once.
 
-`schema` checks requests by these types and writes OpenAPI from them; the desk and the client have them as types. A body
-is the JSON itself, in a `TypedDict`. In `Annotated`, a text says in a refusal what a field must be, and `Words` are
-further ones of JSON Schema. Exact numbers are texts; in a question they may also be JSON numbers.
+`schema` checks requests against these types and writes OpenAPI from them; the desk and the client use them as types. A
+body is the JSON itself, as a `TypedDict`. In `Annotated`, a text describes the field for a refusal, and `Words` are
+further keywords of JSON Schema. Exact numbers are texts; in a question they may also be JSON numbers.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from discreet.serve.refusals import Refusal as HttpRefusal
 from discreet.show.json import Exact, MeasuredSet, PlanJson, PlanLine, ReportLineJson, ReportPlanJson, Words
 
 REQUEST_ID = "[A-Za-z0-9._-]{1,40}"
-"""With the longest name of a person, and what the ledger puts before the id of a report, it is a name in the ledger."""
+"""Short enough that the ledger accepts it after the longest name of a person and the prefix of a report."""
 
 KINDS: dict[str, type[Any]] = {row.question.__name__: row.question for row in STATISTICS.values() if row.question}
-"""The questions in Python, by name."""
+"""The Python classes of questions, by name."""
 
 FORMATS = {
     "json": "application/json",
@@ -50,7 +50,7 @@ class Ask(TypedDict):
 
 
 class Question(TypedDict):
-    """What is asked, and at what price: `sql`, or `ask` with `where` and `by`; `epsilon` or `within`."""
+    """A question and its cost: `sql`, or `ask` with `where` and `by`; `epsilon` or `within`."""
 
     study: Annotated[str, "the name of a study"]
     sql: NotRequired[Annotated[str, "a SELECT"]]
@@ -58,7 +58,7 @@ class Question(TypedDict):
     by: NotRequired[Annotated[list[str], "a list of columns"]]
     ask: NotRequired[
         Annotated[
-            dict[str, dict[str, Any]],  # each is read by `question_of`, which says what is wrong with it
+            dict[str, dict[str, Any]],  # `question_of` reads each, and explains what is wrong
             'an object such as {"people": {"kind": "Count"}}',
             Words(additionalProperties={"$ref": "#/components/schemas/Ask"}, minProperties=1),
         ]
@@ -74,13 +74,13 @@ class Question(TypedDict):
 
 
 class Request(Question):
-    """A question to be released, under an id of the client's."""
+    """A question to release, under an id that the client chooses."""
 
     request_id: Annotated[str, "a text", Words(pattern=f"^{REQUEST_ID}$")]
 
 
 class ReportQuestion(TypedDict):
-    """Tables that are asked together, and at what price: `epsilon` for all of them, or `within` for each."""
+    """Tables that are asked together, and their cost: `epsilon` for all, or `within` for each."""
 
     study: Annotated[str, "the name of a study"]
     tables: Annotated[
@@ -99,13 +99,13 @@ class ReportQuestion(TypedDict):
 
 
 class ReportRequest(ReportQuestion):
-    """A report to be released, under an id of the client's."""
+    """A report to release, under an id that the client chooses."""
 
     request_id: Annotated[str, "a text", Words(pattern=f"^{REQUEST_ID}$")]
 
 
 class DiscoveryQuestion(TypedDict):
-    """Columns whose keys nobody can declare, and what all of them may cost; its δ is that of the study."""
+    """Columns without a public list of keys, and the ε for all of them; δ is that of the study."""
 
     study: Annotated[str, "the name of a study"]
     columns: Annotated[list[str], "a list of columns", Words(minItems=1)]
@@ -113,14 +113,14 @@ class DiscoveryQuestion(TypedDict):
 
 
 ONE_OF = {
-    ("sql", "ask"): "A question is given either as sql or as ask.",
-    ("epsilon", "within"): None,  # the study itself says so
+    ("sql", "ask"): "A question must have either sql or ask.",
+    ("epsilon", "within"): None,  # the study itself refuses it
 }
 NOT_BOTH = {
     ("sql", "where"): "where and by belong to ask; in SQL, write WHERE and GROUP BY.",
     ("sql", "by"): "where and by belong to ask; in SQL, write WHERE and GROUP BY.",
 }
-"""Fields of a body that exclude each other, where it has them, and what is said to a client who gives them."""
+"""Fields of a body that exclude each other, and the error for a client that sends both."""
 
 
 class Refusal(TypedDict):
@@ -131,7 +131,7 @@ class Refusal(TypedDict):
 
 
 class Keys(TypedDict):
-    """How many keys a column has, and the first ones."""
+    """The number of keys of a column, and the first keys."""
 
     count: int
     first: list[Any]
@@ -150,7 +150,7 @@ class Column(TypedDict):
 
 
 class Study(TypedDict):
-    """What may be known of a study, and what is left of it."""
+    """The public facts of a study, and what is left."""
 
     name: str
     table: str
@@ -159,7 +159,7 @@ class Study(TypedDict):
     max_groups: int | None
     neighbors: Literal["change-one", "add-remove"]
     delta: Exact | None
-    discovers: Annotated[bool, Words(description="whether its one discovery can be made here, and was not")]
+    discovers: Annotated[bool, Words(description="whether its one discovery is still to be made and allowed here")]
     total: Exact
     remaining: Exact
     allotment: Exact | None
@@ -168,7 +168,7 @@ class Study(TypedDict):
 
 
 class Studies(TypedDict):
-    """Who asks, and what they may ask about."""
+    """The owner of the token, and the studies that they may use."""
 
     name: str
     role: Literal["analyst", "custodian"]
@@ -183,20 +183,20 @@ class Point(TypedDict):
 
 
 class Curve(TypedDict):
-    """The errors of a plan's numbers over ε, for groups of this size."""
+    """The errors of a plan's numbers as a function of ε, for groups of this size."""
 
     size: int
     points: list[Point]
 
 
 class Plan(PlanJson):
-    """What a question would cost and give, and the same at other ε."""
+    """The cost and the errors of a question, and the errors at other ε."""
 
     curve: Curve
 
 
 class Answer(TypedDict):
-    """Released numbers: to read, and as the ledger keeps them."""
+    """Released numbers: as a table, and as the record in the ledger."""
 
     id: str
     study: str
@@ -210,11 +210,11 @@ class Answer(TypedDict):
 
 
 class ReportPlan(ReportPlanJson):
-    """What a report would cost and give."""
+    """The cost and the errors of a report."""
 
 
 class Report(TypedDict):
-    """Tables that were released together, and what the ledger keeps of them: the noisy cells of all."""
+    """Tables that were released together, and their record in the ledger: the noisy cells."""
 
     id: str
     study: str
@@ -227,7 +227,7 @@ class Report(TypedDict):
 
 
 class DiscoveryPlan(TypedDict):
-    """What a discovery would cost, what its δ means, and how many units a key needs."""
+    """The cost of a discovery, the meaning of its δ, and how many units a key needs."""
 
     study: str
     columns: list[str]
@@ -235,14 +235,14 @@ class DiscoveryPlan(TypedDict):
     cost: Exact
     delta: Exact
     meaning: str
-    always_from: Annotated[int, Words(description="units with which a key is always shown")]
-    half_from: Annotated[int, Words(description="units with which a key is shown every second time")]
+    always_from: Annotated[int, Words(description="number of units from which a key is always shown")]
+    half_from: Annotated[int, Words(description="number of units from which a key is shown with probability 1/2")]
     asked_before: bool
     remaining: Exact
 
 
 class Discovery(TypedDict):
-    """The keys of the one discovery of a study, by column, sorted; without their numbers."""
+    """The keys of the one discovery of a study, by column, sorted; without counts."""
 
     study: str
     keys: dict[str, list[Any]]
@@ -280,7 +280,7 @@ BODIES = (
 
 
 def question_json(question: PythonQuestion) -> dict[str, Any]:
-    """A question in Python, as JSON has it.
+    """A question from Python as JSON.
 
     >>> question_json(KINDS["Mean"]("age"))
     {'kind': 'Mean', 'of': 'age'}
@@ -296,7 +296,7 @@ def question_of(content: Mapping[str, Any]) -> PythonQuestion:
     names = {field.name for field in fields(kind)}
     if not set(terms) <= names or not all(isinstance(terms.get(name, ""), str | None) for name in {"of"} & names):
         raise HttpRefusal(
-            400, f"{kind.__name__} has {', '.join(sorted(names)) or 'nothing'} and no more.", "Nothing was spent."
+            400, f"{kind.__name__} takes only {', '.join(sorted(names)) or 'no fields'}.", "Nothing was spent."
         )
     try:
         question: PythonQuestion = kind(**terms)
@@ -306,7 +306,7 @@ def question_of(content: Mapping[str, Any]) -> PythonQuestion:
 
 
 def exact_json(value: Any) -> Any:
-    """A parameter in JSON's types, a number as the text of its exact value."""
+    """A parameter in the types of JSON; a number becomes the text of its exact value."""
     if isinstance(value, Mapping):
         return {name: exact_json(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

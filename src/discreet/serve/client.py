@@ -1,11 +1,11 @@
-"""A study that somebody else keeps: the same questions, plans and answers, over HTTP.
+"""A study on a server: the same questions, plans and answers, over HTTP.
 
     remote = discreet.connect("https://data.example.org", token)
     plan = remote.sql("SELECT count(*) FROM visits WHERE age >= 65", epsilon="0.1")
     answer = plan.release()
 
-A plan is what the server says it is. An answer is made of the bytes that the server's ledger keeps. A release that the
-network loses is asked for again under the same id, so it is charged once.
+The server computes a plan. An answer is built from the record in the server's ledger. A release that is lost on the
+network is asked for again under the same id, so it is charged once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _ERRORS: dict[int, type[DiscreetError]] = {
     **dict.fromkeys((500, 502, 503, 504), EngineFailed),
 }
 _OWN_WORDS = (400, 403, 422)
-"""Errors that say what a study of one's own would say."""
+"""Statuses whose error has the words of a local study."""
 
 _TOKEN = re.compile(r"[!-~]+", re.ASCII)
 _PATIENCE = 600.0
@@ -63,16 +63,16 @@ _TRIES = 3
 
 
 def connect(url: str, token: str, *, study: str | None = None, verify: str | PathLike[str] | None = None) -> Remote:
-    """A study on a server; its name is needed where the token opens several.
+    """A study on a server; its name is needed if the token opens several.
 
-    `verify` is a file of certificates (PEM) to trust in place of those that this machine knows, for a server whose
-    certificate its custodian has made.
+    `verify` is a file of certificates (PEM) to trust instead of those of this machine, for a server with a self-signed
+    certificate.
     """
     server = Server(url, token, verify)
     try:
         names = [entry["name"] for entry in server.get("/studies", bodies.Studies)["studies"]]
         if study is None and len(names) != 1:
-            raise InvalidParameter(f"study must be named; the token opens {', '.join(names) or 'none'}")
+            raise InvalidParameter(f"study must be named, since the token opens {', '.join(names) or 'none'}")
         if study is not None and study not in names:
             raise InvalidParameter(f"study must be one of {', '.join(names) or 'none'}, got {study!r}")
     except BaseException:
@@ -82,17 +82,17 @@ def connect(url: str, token: str, *, study: str | None = None, verify: str | Pat
 
 
 class Server:
-    """A connection; errors are those that a study of one's own raises."""
+    """A connection; its errors are those of a local study."""
 
     def __init__(self, url: str, token: str, verify: str | PathLike[str] | None = None) -> None:
         self.address = _address(url)
         trusted = _trusted(verify)
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-            raise InvalidParameter("token must be as the custodian gave it, ASCII without spaces: copy it again")
+            raise InvalidParameter("token must be ASCII without spaces: copy it again as the custodian gave it")
         try:
             import httpx
         except ImportError:
-            raise InvalidParameter("connect needs httpx: pip install 'discreet[serve]'") from None
+            raise InvalidParameter("connect needs httpx; run: pip install 'discreet[serve]'") from None
         headers = {"authorization": f"Bearer {token}", "accept": "application/json"}
         with suppress(httpx.InvalidURL, ValueError):
             more: dict[str, Any] = {} if trusted is None else {"verify": trusted}
@@ -121,7 +121,7 @@ class Server:
                 if attempt == _TRIES - 1:
                     name = type(failure).__name__
                     raise EngineFailed(
-                        f"the server at {self.address} did not answer ({name}); ask again, under the same id"
+                        f"the server at {self.address} did not answer ({name}); ask again with the same request_id"
                     ) from None
         status = response.status_code
         try:
@@ -129,11 +129,11 @@ class Server:
         except (ValueError, RecursionError):
             content = {"error": f"the server answered with status {status} and no JSON", "advice": ""}
         if status == 401:
-            raise InvalidParameter("the token is unknown, expired or was revoked; ask the custodian for a new one")
+            raise InvalidParameter("the token is unknown, expired or revoked; ask the custodian for a new token")
         if status == 200 and fits(kind, content):
             return content  # type: ignore[no-any-return]
         if not fits(bodies.Refusal, content):
-            raise EngineFailed(f"the server at {self.address} is none of discreet's, or of another version")
+            raise EngineFailed(f"the server at {self.address} is not a discreet server, or has another version")
         words = content["error"] if status in _OWN_WORDS else f"{content['error']} {content['advice']}".strip()
         raise _ERRORS.get(status, InvalidParameter)(words)
 
@@ -146,7 +146,7 @@ class Remote(Askable["RemotePlan"]):
 
     @property
     def described(self) -> bodies.Study:
-        """What may be known of the study now: columns, unit, neighbors, what is left."""
+        """The public facts of the study: columns, unit, neighbors, what is left."""
         studies = self._server.get("/studies", bodies.Studies)["studies"]
         return next(study for study in studies if study["name"] == self.name)
 
@@ -156,11 +156,11 @@ class Remote(Askable["RemotePlan"]):
         return Fraction(self.described["left"])
 
     def sql(self, text: str, **terms: Any) -> RemotePlan:
-        """The plan of a question in SQL; `terms` are those of a study of one's own."""
+        """The plan of a question in SQL; `terms` are those of `Study.sql`."""
         return self._plan({"sql": text}, terms)
 
     def report(self, tables: Mapping[str, str], **terms: Any) -> RemoteReportPlan:
-        """The plan of a whole report: tables by name, each in SQL; `terms` are those of a study of one's own."""
+        """The plan of a report: tables by name, each in SQL; `terms` are those of `Study.report`."""
         if not isinstance(tables, Mapping) or not all(isinstance(name, str) for name in tables):
             raise InvalidParameter('tables must be given by name, as in {"by_county": "SELECT …"}')
         question = {"study": self.name, "tables": dict(tables), **_given(terms)}
@@ -170,22 +170,22 @@ class Remote(Askable["RemotePlan"]):
         return RemoteReportPlan(server=self._server, question=question, body=body, lines=lines, **fields)
 
     def discover(self, *columns: str, epsilon: Any) -> Discovered:
-        """The keys of these columns that may be told, as of a study of one's own, if the server allows it."""
+        """Discover the keys of these columns, as `Study.discover` does, if the server allows it."""
         question = {"study": self.name, "columns": list(columns), "epsilon": bodies.exact_json(epsilon)}
         body = self._server.post("/discover", question, bodies.Discovery)
-        keys = {column: tuple(found) for column, found in body["keys"].items()}
+        keys = {column: tuple(names) for column, names in body["keys"].items()}
         return Discovered(keys=keys, **_fields(body, (), ("epsilon", "delta")))
 
     def entries(self) -> list[bodies.Entry]:
-        """What was spent, as far as this token may see it."""
+        """The entries of the ledger that this token may see."""
         return self._server.get("/ledger", bodies.Entries, study=self.name)["entries"]
 
     def answer(self, entry: str) -> Answer:
-        """A released answer again, by its id."""
+        """A released answer, by its id."""
         return answer_of(self._server.get(f"/releases/{entry}", bodies.Answer))
 
     def released_report(self, entry: str) -> RemoteReport:
-        """A released report again, by its id."""
+        """A released report, by its id."""
         return _report_of(self._server.get(f"/reports/{entry}", bodies.Report))
 
     def close(self) -> None:
@@ -222,7 +222,7 @@ class Remote(Askable["RemotePlan"]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class RemotePlan:
-    """A question with its price, as the server says it; the names are those of a plan of one's own."""
+    """A question with its cost, from the server; the names are those of a local `Plan`."""
 
     server: Server
     question: Mapping[str, Any]
@@ -238,11 +238,11 @@ class RemotePlan:
     warnings: list[str]
 
     def titles(self) -> dict[str, str]:
-        """What each released number is called in the answer."""
+        """The name of each released number in the answer."""
         return {line["name"]: line["title"] for line in self.body["lines"]}
 
     def release(self, *, request_id: str | None = None) -> Answer:
-        """The answer, spent for; asked again, the recorded one, free."""
+        """Spend ε and get the answer; the same question again gives the recorded answer, free."""
         request = {**self.question, "request_id": new_request_id() if request_id is None else request_id}
         return answer_of(self.server.post("/release", request, bodies.Answer))
 
@@ -252,7 +252,7 @@ class RemotePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class RemoteReportPlan:
-    """Tables with one price, as the server says it; the names are those of a report of one's own."""
+    """Tables with one cost, from the server; the names are those of a local `ReportPlan`."""
 
     server: Server
     question: Mapping[str, Any]
@@ -265,7 +265,7 @@ class RemoteReportPlan:
     lines: list[ReportLine]
 
     def release(self, *, request_id: str | None = None) -> RemoteReport:
-        """All tables, spent for once; asked again, the recorded ones, free."""
+        """Spend ε once and get all tables; the same report again gives the recorded tables, free."""
         request = {**self.question, "request_id": new_request_id() if request_id is None else request_id}
         return _report_of(self.server.post("/report", request, bodies.Report))
 
@@ -275,7 +275,7 @@ class RemoteReportPlan:
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class RemoteReport:
-    """Tables that were released together on a server; the names are those of a report of one's own."""
+    """Tables that were released together on a server; the names are those of a local `Report`."""
 
     content: bytes
     title: str
@@ -322,12 +322,12 @@ def _line(line: Mapping[str, Any]) -> Line:
 
 
 def _fields(body: Mapping[str, Any], same: Iterable[str], exact: Iterable[str]) -> dict[str, Any]:
-    """Some fields of a body as they are, and others as exact numbers."""
+    """Some fields of a body unchanged, and others as exact numbers."""
     return {**{name: body[name] for name in same}, **{name: Fraction(body[name]) for name in exact}}
 
 
 def _address(url: str) -> str:
-    """The scheme and the host of an address, which hold no secret; refused if a token would travel in the clear."""
+    """The scheme and the host of an address, without secrets; refused if a token would be sent unencrypted."""
     host = None
     with suppress(ValueError, AttributeError):
         parts = urlsplit(url)
@@ -336,13 +336,13 @@ def _address(url: str) -> str:
         raise _no_address()
     if parts.scheme != "https" and (parts.scheme != "http" or not is_local(host)):
         raise InvalidParameter(
-            f"url must begin with https://, or be of this machine, got {quote(f'{parts.scheme}://{host}')}"
+            f"url must begin with https:// unless it is this machine, got {quote(f'{parts.scheme}://{host}')}"
         )
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def _trusted(verify: object) -> ssl.SSLContext | None:
-    """The certificates to trust; there is no way to trust all: the token would go to whoever answers."""
+    """The certificates to trust. There is no way to trust all, since the token would go to anyone who answers."""
     if verify is None:
         return None
     if not isinstance(verify, str | PathLike):
@@ -351,18 +351,18 @@ def _trusted(verify: object) -> ssl.SSLContext | None:
         return ssl.create_default_context(cafile=verify)
     except (OSError, ValueError):  # ssl.SSLError is an OSError
         name = os.path.basename(verify)
-        raise InvalidParameter(f"verify must be a file of certificates (PEM), and {quote(name)} is none") from None
+        raise InvalidParameter(f"verify must be a file of certificates (PEM), got {quote(name)}") from None
 
 
 def _refuse_untrusted(address: str, failure: BaseException) -> None:
-    """Refuse a server whose certificate is not trusted, whatever the libraries between made of the error."""
+    """Refuse a server whose certificate is not trusted, however the libraries have wrapped the error."""
     cause: BaseException | None = failure
     while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
         cause = cause.__cause__ or cause.__context__
     if cause is not None:
         raise InvalidParameter(
             f"the certificate of {address} is not trusted ({cause.verify_message.rstrip('.')}): nothing was sent; if "
-            'the custodian has made it, ask them for its file, and connect with verify="ca.pem"'
+            'it is self-signed, ask the custodian for the file, and connect with verify="ca.pem"'
         ) from None
 
 

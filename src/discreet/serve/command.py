@@ -25,7 +25,7 @@ class _Serving(TyperGroup):
         if not args:
             from discreet.errors import InvalidParameter
 
-            raise InvalidParameter("Missing study: discreet serve study.toml")
+            raise InvalidParameter("a study is missing: discreet serve study.toml")
         if args and args[0] not in self.commands and args[0] != "--help":
             args = ["run", *args]
         return super().parse_args(ctx, args)
@@ -34,81 +34,83 @@ class _Serving(TyperGroup):
 app = typer.Typer(
     name="serve",
     cls=_Serving,
-    help="Answer questions over HTTP: discreet serve study.toml. Analysts ask; they never touch a row.",
+    help="Answer questions over HTTP: discreet serve study.toml. Analysts never see a row.",
     add_completion=False,
     rich_markup_mode=None,
 )
 
 _Access = Annotated[
-    Path | None, typer.Option(help="The file of tokens; discreet.access beside the study if not given.", dir_okay=False)
+    Path | None, typer.Option(help="File of tokens; default: discreet.access beside the study.", dir_okay=False)
 ]
 _Ledger = Annotated[
-    str | None, typer.Option("--ledger", help="A ledger elsewhere: a file, or postgresql://…; else DISCREET_LEDGER.")
+    str | None, typer.Option("--ledger", help="Another ledger: a file or postgresql://…; default: DISCREET_LEDGER.")
 ]
-_Anchor = Annotated[str | None, typer.Option(help="The ledger's anchor: a file on this machine; else DISCREET_ANCHOR.")]
-_Tokens = Annotated[Path, typer.Option("--access", help="The file of tokens.", dir_okay=False)]
-_Expires = Annotated[str | None, typer.Option(help="When the token ends: 90d, 12h, or after a day as 2027-01-31.")]
-_ONCE = "This token is shown once; only its hash is kept:"
+_Anchor = Annotated[
+    str | None, typer.Option(help="Anchor of the ledger, a file on this machine; default: DISCREET_ANCHOR.")
+]
+_Tokens = Annotated[Path, typer.Option("--access", help="File of tokens.", dir_okay=False)]
+_Expires = Annotated[str | None, typer.Option(help="When the token expires: in 90d or 12h, or after 2027-01-31.")]
+_ONCE = "This token is shown once; only its hash is stored:"
 
 
 def _require_extra() -> None:
     from discreet.errors import InvalidParameter
 
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise InvalidParameter("discreet serve needs more packages: pip install 'discreet[serve]'")
+        raise InvalidParameter("discreet serve needs more packages; run: pip install 'discreet[serve]'")
 
 
 @app.command()
 def run(
     studies: Annotated[
         list[Path],
-        typer.Argument(metavar="STUDY...", help="The policies: study.toml.", exists=True, dir_okay=False),
+        typer.Argument(metavar="STUDY...", help="The policies, such as study.toml.", exists=True, dir_okay=False),
     ],
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port.", min=1, max=65535)] = 8000,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
     certfile: Annotated[
-        Path | None, typer.Option(help="The certificate for TLS, with its chain (PEM).", exists=True, dir_okay=False)
+        Path | None, typer.Option(help="TLS certificate with its chain (PEM).", exists=True, dir_okay=False)
     ] = None,
-    keyfile: Annotated[Path | None, typer.Option(help="Its private key.", exists=True, dir_okay=False)] = None,
+    keyfile: Annotated[Path | None, typer.Option(help="Private key for TLS.", exists=True, dir_okay=False)] = None,
     insecure_public: Annotated[
         bool,
-        typer.Option("--insecure-public", help="Listen at a public address without TLS, behind a proxy that has it."),
+        typer.Option("--insecure-public", help="Listen on a public address without TLS, behind a proxy that has TLS."),
     ] = False,
-    allowed_host: Annotated[
-        list[str], typer.Option(help="A further name under which clients reach it; may be given several times.")
-    ] = [],  # noqa: B006 - typer copies it
-    quantum: Annotated[float, typer.Option(help="Answers leave on multiples of so many seconds.")] = 0.25,
-    rate: Annotated[float, typer.Option(help="Requests a second for each token.")] = 20.0,
-    at_once: Annotated[int, typer.Option(help="Requests of one token that are worked on at a time.")] = 2,
-    releases_per_day: Annotated[int, typer.Option(help="Releases a day for each token, free ones included.")] = 1_000,
-    most_numbers: Annotated[int, typer.Option(help="Numbers in an answer, each with its interval.")] = 100_000,
-    least_epsilon: Annotated[str, typer.Option(help="The least ε of a question.")] = "0.0001",
+    allowed_host: Annotated[list[str], typer.Option(help="Another host name that clients use; repeatable.")] = [],  # noqa: B006 - typer copies it
+    quantum: Annotated[float, typer.Option(help="Answers are sent at multiples of this many seconds.")] = 0.25,
+    rate: Annotated[float, typer.Option(help="Most requests per second, for each token.")] = 20.0,
+    at_once: Annotated[int, typer.Option(help="Most requests processed at the same time, for each token.")] = 2,
+    releases_per_day: Annotated[
+        int, typer.Option(help="Most releases per day, for each token; free ones count.")
+    ] = 1_000,
+    most_numbers: Annotated[int, typer.Option(help="Most numbers in an answer.")] = 100_000,
+    least_epsilon: Annotated[str, typer.Option(help="Smallest ε of a question.")] = "0.0001",
     patience: Annotated[
-        float, typer.Option(help="Seconds in which a request must come whole, and a reader take something.")
+        float, typer.Option(help="Seconds for a request to arrive completely, and for a client to read something.")
     ] = 10.0,
-    pace: Annotated[int, typer.Option(help="Bytes a second that a reader must take on average.")] = 16 * 1024,
-    reading: Annotated[float, typer.Option(help="Seconds in which a reader must have taken a whole answer.")] = 300.0,
+    pace: Annotated[int, typer.Option(help="Bytes per second that a client must read on average.")] = 16 * 1024,
+    reading: Annotated[float, typer.Option(help="Seconds for a client to read a whole answer.")] = 300.0,
     connections: Annotated[
-        int, typer.Option(help="Open connections; one more closes the one that waits longest.")
+        int, typer.Option(help="Most open connections; another one closes the connection idle longest.")
     ] = 500,
     per_address: Annotated[
-        int | None, typer.Option(help="Open connections of one network address; none where a proxy is in front.", min=1)
+        int | None, typer.Option(help="Most open connections from one network address; no limit behind a proxy.", min=1)
     ] = None,
-    threads: Annotated[int, typer.Option(help="Plans and releases that are worked on at a time.")] = 8,
-    grace: Annotated[float, typer.Option(help="Seconds that what runs has to end when the server is stopped.")] = 30.0,
+    threads: Annotated[int, typer.Option(help="Most plans and releases processed at the same time.")] = 8,
+    grace: Annotated[float, typer.Option(help="Seconds for running requests to finish when the server stops.")] = 30.0,
     metrics_key: Annotated[
-        Path | None, typer.Option(help="A file with a secret that opens /metrics alone.", exists=True, dir_okay=False)
+        Path | None, typer.Option(help="File with a secret that opens only /metrics.", exists=True, dir_okay=False)
     ] = None,
-    log_format: Annotated[str, typer.Option(help="text, or json: an object for each line.")] = "text",
+    log_format: Annotated[str, typer.Option(help="text or json (one object per line).")] = "text",
     discovery: Annotated[
         bool,
-        typer.Option("--discovery", help="Let analysts make the one discovery of a study, which spends its delta."),
+        typer.Option("--discovery", help="Let analysts run the one discovery of a study, which spends its delta."),
     ] = False,
     access: _Access = None,
     ledger: _Ledger = None,
     anchor: _Anchor = None,
 ) -> None:
-    """Serve studies: discreet serve study.toml."""
+    """Run the server; `discreet serve study.toml` is short for it."""
     _require_extra()
     from discreet.errors import InvalidParameter
     from discreet.parameters import exact_epsilon
@@ -154,12 +156,12 @@ def run(
     access_file, requests_file = files_of(studies, access)
     tokens = Access(access_file, new=True)
     if not tokens.names():
-        say(f"Nobody has a token yet: discreet serve token NAME --study {studies[0]} --allot 0.1")
+        say(f"Nobody has a token yet. Create one: discreet serve token NAME --study {studies[0]} --allot 0.1")
     served, requests = open_studies(studies, ledger, anchor), Requests(requests_file)
     front = application(served, tokens, requests, limits=limits, hosts=endpoint.hosts, metrics_key=monitoring)
     scheme = "https" if certfile else "http"
-    say(f"{', '.join(served)} at {scheme}://{host}:{port} (Ctrl-C ends it)")
-    signal.signal(signal.SIGTERM, _terminate)  # uvicorn hands it on when all is answered
+    say(f"Serving {', '.join(served)} at {scheme}://{host}:{port} (Ctrl-C to stop)")
+    signal.signal(signal.SIGTERM, _terminate)  # uvicorn raises it again when all requests are answered
     try:
         server(front, endpoint=endpoint, limits=limits).run([listener])
     finally:
@@ -175,16 +177,16 @@ def _terminate(*_: object) -> None:
 
 @app.command()
 def token(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token it is.")],
-    study: Annotated[Path, typer.Option(help="The policy of the study that it opens.", exists=True, dir_okay=False)],
-    allot: Annotated[str | None, typer.Option(help="The ε that an analyst may spend in all.")] = None,
-    role: Annotated[str, typer.Option(help="analyst, or custodian: who spends of the study itself.")] = "analyst",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the token's owner.")],
+    study: Annotated[Path, typer.Option(help="Policy of the study that the token opens.", exists=True, dir_okay=False)],
+    allot: Annotated[str | None, typer.Option(help="Total ε that the analyst may spend.")] = None,
+    role: Annotated[str, typer.Option(help="analyst, or custodian, who spends from the study's own ε.")] = "analyst",
     expires: _Expires = None,
     access: _Access = None,
     ledger: _Ledger = None,
     anchor: _Anchor = None,
 ) -> None:
-    """Make a token, shown once; a name that has one keeps it, and gets this study, or another allotment, besides."""
+    """Create a token and show it once. A name that has a token keeps it, and gains this study or a new allotment."""
     _require_extra()
     from discreet.errors import InvalidParameter
     from discreet.release.study import open as open_study
@@ -195,7 +197,7 @@ def token(
     if role not in ("analyst", "custodian"):
         raise InvalidParameter(f"role must be analyst or custodian, got {role!r}")
     if (allot is None) != (role == "custodian"):
-        raise InvalidParameter("an analyst needs --allot, the ε that they may spend; a custodian has none")
+        raise InvalidParameter("an analyst needs --allot, the ε that they may spend; a custodian must not have it")
     require_name(name)
     end = None if expires is None else end_of(expires)
     with open_study(study, ledger=ledger, anchor=anchor) as opened:
@@ -209,7 +211,7 @@ def token(
     until = "" if end is None else f", until {end}"
     typer.echo(f"{name} may ask about {opened.name} and spend {share}{until}.", err=True)
     if secret is None:
-        typer.echo(f"{name} has a token already; it opens this study, too.", err=True)
+        typer.echo(f"{name} already has a token; it now also gives access to this study.", err=True)
         return
     typer.echo(_ONCE, err=True)
     typer.echo(secret)
@@ -220,7 +222,7 @@ def list_tokens(
     access: _Tokens = Path("discreet.access"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List who has a token, for which studies, since when and until when; what they spent is in the ledger."""
+    """List who has a token, for which studies, since when and until when. The ledger shows what they spent."""
     lines = _file_of(access).lines()
     if as_json:
         typer.echo(json.dumps([asdict(line) for line in lines], indent=1))
@@ -229,45 +231,45 @@ def list_tokens(
     for line in lines:
         until = "" if line.expires is None else f" until {line.expires}"
         opens = ", ".join(_short(study, known) for study in line.studies) or "no study"
-        typer.echo(f"{line.name}: {line.role}, {line.state}, since {line.made}{until}; opens {opens}")
+        typer.echo(f"{line.name}: {line.role}, {line.state}, since {line.made}{until}; access to {opens}")
 
 
 @app.command()
 def rotate(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token is replaced.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the token's owner.")],
     expires: _Expires = None,
     access: _Tokens = Path("discreet.access"),
 ) -> None:
-    """Replace a token by another for the same studies, shown once; the old one is refused at once."""
+    """Replace a token by a new one for the same studies, shown once. The old token stops working at once."""
     from discreet.serve.access import end_of
 
     secret = _file_of(access).rotate(name, expires=None if expires is None else end_of(expires))
-    typer.echo(f"The old token of {name} opens nothing any more. {_ONCE}", err=True)
+    typer.echo(f"The old token of {name} no longer works. {_ONCE}", err=True)
     typer.echo(secret)
 
 
 @app.command()
 def revoke(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token ends.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the token's owner.")],
     study: Annotated[
-        Path | None, typer.Option(help="Only what it may do in this study.", exists=True, dir_okay=False)
+        Path | None, typer.Option(help="Revoke access to this study only.", exists=True, dir_okay=False)
     ] = None,
     access: _Tokens = Path("discreet.access"),
     ledger: _Ledger = None,
     anchor: _Anchor = None,
 ) -> None:
-    """End a token at once, or what it may do in one study; what was spent stays spent."""
+    """Revoke a token at once, or its access to one study. What was spent stays spent."""
     tokens = _file_of(access)
     if study is None:
         tokens.revoke(name)
-        typer.echo(f"The token of {name} opens nothing any more.", err=True)
+        typer.echo(f"The token of {name} no longer works.", err=True)
         return
     from discreet.release.study import open as open_study
     from discreet.serve.desk import study_key
 
     with open_study(study, ledger=ledger, anchor=anchor) as opened:
         tokens.revoke(name, study=study_key(opened))
-    typer.echo(f"The token of {name} does not open {opened.name} any more.", err=True)
+    typer.echo(f"The token of {name} no longer gives access to {opened.name}.", err=True)
 
 
 def _file_of(access: Path) -> Access:
@@ -277,7 +279,7 @@ def _file_of(access: Path) -> Access:
 
     if not access.exists():
         raise InvalidParameter(
-            f"there is no file of tokens {str(access)!r} here; name it, as in --access folder/discreet.access"
+            f"there is no token file {str(access)!r}; name it, as in --access folder/discreet.access"
         )
     return Access(access)
 

@@ -1,10 +1,10 @@
-"""The desk: what a person may see, plan and release in the studies that are served. Blocking; HTTP is elsewhere.
+"""The desk: what a person may see, plan and release in the served studies. It blocks, and knows nothing of HTTP.
 
     release, report:  read the body → plan → claim the id → spend → read, draw, record → show
 
-Everything up to the spend may be refused with a reason. What fails afterwards is one `FAILURE`. An id that has an
-answer gives that answer, whatever became of the data meanwhile. A hash of the data (its version, and what is made of
-it) is a secret and never leaves the desk.
+Everything before the spend may be refused with a reason. Every failure afterwards is the same `FAILURE`. An id that has
+an answer gives that answer, even if the data has changed. Hashes of the data (its version, and all that depends on it)
+are secret and never leave the desk.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ from discreet.serve.studies.discovery import discovery_cost, discovery_json, dis
 from discreet.show.json import plan_json, report_plan_json
 
 MOST_STATISTICS = 100
-"""In one question over HTTP: a plan of more takes seconds."""
+"""Most statistics of a question over HTTP: a plan with more takes seconds."""
 
 MOST_REPORTED = 50
-"""Statistics in all tables of a report over HTTP: a plan of more takes many seconds."""
+"""Most statistics in all tables of a report over HTTP: a plan with more takes many seconds."""
 
 _MEASURED = 10
-"""Cells that a report may measure, for each number that it may have."""
+"""Most measured cells of a report, for each number that it may have."""
 
 MOST_ENTRIES = 1_000
 _LONGEST_QUESTION = 4_000
-"""Characters of a question in the list of entries."""
+"""Most characters of a question in the list of entries."""
 
 _SHOWN = ("study", "number", "kind", "analyst", "epsilon", "amount", "time")
 _NO_TERMS = ("study", "sql", "where", "by", "ask", "tables", "request_id")
@@ -67,7 +67,7 @@ _SHOWN_REPORT = ("title", "simultaneous", "size", "integers")
 
 
 class Seat(Study):
-    """A study as an analyst sees it: what is left is what is left of their share."""
+    """A study as a person sees it: `remaining` is what is left of their share."""
 
     def __init__(self, study: Study, person: Person) -> None:
         self.__dict__.update(study.__dict__)
@@ -80,25 +80,25 @@ class Seat(Study):
 
 
 class Desk:
-    """Studies, and who asked what; several threads may use it."""
+    """The served studies and their requests; safe for several threads."""
 
     def __init__(self, studies: Mapping[str, Study], requests: Requests, limits: Limits) -> None:
         self._studies, self._requests, self._limits = dict(studies), requests, limits
         self._keys = {name: study_key(study) for name, study in studies.items()}
         self._discovering = threading.Lock()
         for study in self._studies.values():
-            study.schema  # noqa: B018 - opened before the threads come, so that they share one
+            study.schema  # noqa: B018 - opened before the threads start, so that they share it
 
     def studies(self, person: Person) -> bodies.Studies:
-        """What the person may ask about, and what is left for it."""
+        """The studies that the person may use, and what is left in each."""
         seats = [self._seat(person, name) for name in self._names(person)]
         described = [study_json(seat, person, discovers=self._limits.discovery) for seat in seats]
         return {"name": person.name, "role": person.role, "studies": described}
 
     def metrics(self, person: Person | None) -> str:
-        """What the server counts, with the budgets of a custodian's studies, or of all for the key of the metrics."""
+        """The metrics, with the budgets of a custodian's studies; for the metrics key (no person), of all studies."""
         if person is not None and person.role != "custodian":
-            raise Refusal(403, "The metrics are for custodians.", "GET /studies says what is left for you.")
+            raise Refusal(403, "Only custodians may read the metrics.", "GET /studies shows what is left for you.")
         names = self._studies if person is None else self._names(person)
         return METRICS.text({name: self._studies[name] for name in names})
 
@@ -111,7 +111,7 @@ class Desk:
         return json_bytes(report_plan_json(self._plan_report(person, question)))
 
     def release(self, person: Person, request: bodies.Request) -> bytes:
-        """The answer to a question, spent for, or the one that its id has already."""
+        """Release a question; an id that has an answer gives that answer."""
         name, study = ledger_id(person.name, request["request_id"]), request["study"]
         plan = self._plan_question(person, request)
         view, key = view_json(plan.query), self._keys[study]
@@ -128,7 +128,7 @@ class Desk:
         return self._once(request, name, view, answer_body_of)
 
     def report(self, person: Person, request: bodies.ReportRequest) -> bytes:
-        """All tables of a report, spent for, or those that its id has already."""
+        """Release a report; an id that has a report gives that report."""
         name, study = ledger_id(person.name, request["request_id"]), request["study"]
         plan = self._plan_report(person, request)
         shown: dict[str, Any] = {part: getattr(plan, part) for part in _SHOWN_REPORT}
@@ -144,9 +144,9 @@ class Desk:
         return json_bytes(discovery_plan_json(*self._plan_discovery(person, question)))
 
     def discover(self, person: Person, question: bodies.DiscoveryQuestion) -> bytes:
-        """The keys of the one discovery of a study, spent for, or those that it made before."""
+        """Run the one discovery of a study, or give the keys of the earlier discovery."""
         name = question["study"]
-        with self._discovering:  # who comes second finds what the first has paid for
+        with self._discovering:  # a second request finds what the first has paid for
             seat, plan = self._plan_discovery(person, question)
             columns = [column.name for column in plan.columns]
             try:
@@ -165,7 +165,7 @@ class Desk:
         view: dict[str, Any],
         work: Callable[[bool], bytes],
     ) -> bytes:
-        """The result of the work under an id, which stands for one body; the work learns whether the id is new."""
+        """The result of `work` under an id, which accepts only one body; `work` is told whether the id is new."""
         study = request["study"]
         key = self._keys[study]
         question = {part: value for part, value in request.items() if part != "request_id"}
@@ -181,26 +181,26 @@ class Desk:
             tell_operator(error, f"release {name!r} of study {study!r}")
             raise FAILURE from None
 
-    def answer(self, person: Person, wanted: str) -> tuple[Answer, str, dict[str, Any]]:
-        """A released answer of the person's own, its study and view; a custodian may name anybody's, as `name:id`."""
-        study, name = self._locate(person, wanted, is_report=False)
+    def answer(self, person: Person, request_id: str) -> tuple[Answer, str, dict[str, Any]]:
+        """A released answer of the person, its study and view; a custodian may name another's, as `name:id`."""
+        study, name = self._locate(person, request_id, is_report=False)
         stored = self._stored_answer(person, study, name)
         if stored is None:
             raise _no_answer("POST /release")
         return stored[0], study, stored[1]
 
-    def reported(self, person: Person, wanted: str) -> tuple[Report, str]:
-        """A released report of the person's own, and its study; a custodian may name anybody's, as `name:id`."""
-        study, name = self._locate(person, wanted, is_report=True)
+    def reported(self, person: Person, request_id: str) -> tuple[Report, str]:
+        """A released report of the person, and its study; a custodian may name another's, as `name:id`."""
+        study, name = self._locate(person, request_id, is_report=True)
         report = self._stored_report(person, study, name)
         if report is None:
             raise _no_answer("POST /report")
         return report, study
 
-    def _locate(self, person: Person, wanted: str, *, is_report: bool) -> tuple[str, str]:
-        """The study in which something was asked under an id that the person may see, and the id in full."""
-        wanted = wanted.removeprefix(REPORTS) if is_report else wanted
-        name = wanted if ":" in wanted else f"{person.name}:{wanted}"
+    def _locate(self, person: Person, request_id: str, *, is_report: bool) -> tuple[str, str]:
+        """The study of an id that the person may see, and the full id."""
+        request_id = request_id.removeprefix(REPORTS) if is_report else request_id
+        name = request_id if ":" in request_id else f"{person.name}:{request_id}"
         if name.startswith(f"{person.name}:") or person.role == "custodian":
             for study in self._names(person):
                 view, _ = self._requests.find(self._keys[study], name) or ({}, None)
@@ -216,19 +216,19 @@ class Desk:
         return {"entries": [_entry_json(entry) for some in entries for entry in some]}
 
     def _names(self, person: Person) -> list[str]:
-        """The studies that are served here and that the person may ask about."""
+        """The served studies that the person may use."""
         return [name for name, key in self._keys.items() if key in person.studies]
 
     def _seat(self, person: Person, name: str) -> Seat:
-        """The study, if the person may ask about it; nobody learns whether another one exists."""
+        """The study, if the person may use it; the refusal does not reveal whether the study exists."""
         if name not in self._names(person):
-            raise Refusal(404, "There is no such study.", "GET /studies lists the studies that you can ask about.")
+            raise Refusal(404, "There is no such study.", "GET /studies lists the studies that you may use.")
         study = self._studies[name]
         study._recall_discovery()
         return Seat(study, person)
 
     def _plan_question(self, person: Person, question: bodies.Question) -> Plan:
-        """The plan of a question that is worth its cost to the server."""
+        """The plan of a question within the limits of the server."""
         try:
             seat = self._seat(person, question["study"])
             query = _query(seat, question)
@@ -241,14 +241,14 @@ class Desk:
         return plan
 
     def _plan_discovery(self, person: Person, question: bodies.DiscoveryQuestion) -> tuple[Seat, DiscoveryPlan]:
-        """The plan of a discovery that the custodian allows, and the study as the person sees it."""
+        """The study as the person sees it, and the plan of a discovery, if the custodian allows it."""
         try:
             seat = self._seat(person, question["study"])
             if not self._limits.discovery:
                 raise Refusal(
                     422,
-                    "This server makes no discoveries.",
-                    "Ask the custodian for the keys, or for a server that is started with --discovery.",
+                    "This server does not allow discoveries.",
+                    "Ask the custodian for the keys, or to start the server with --discovery.",
                 )
             plan = discovery_plan(seat, question["columns"], question["epsilon"])
         except DiscreetError as error:
@@ -257,10 +257,10 @@ class Desk:
         return seat, plan
 
     def _plan_report(self, person: Person, question: bodies.ReportQuestion) -> ReportPlan:
-        """The plan of a report that is worth its cost to the server."""
+        """The plan of a report within the limits of the server."""
         try:
             seat = self._seat(person, question["study"])
-            with suppress(InvalidParameter, QueryRefused):  # the study says which table is wrong
+            with suppress(InvalidParameter, QueryRefused):  # study.report names the wrong table
                 self._refuse_large("A report", list(_queries(seat, question["tables"]).values()), MOST_REPORTED)
             terms: dict[str, Any] = {name: term for name, term in question.items() if name not in _NO_TERMS}
             plan = seat.report(question["tables"], **terms)
@@ -274,23 +274,23 @@ class Desk:
         self._refuse_tiny(plan.epsilon)
         return plan
 
-    def _refuse_large(self, what: str, queries: list[Query], most: int) -> None:
-        """Refuse what would take a plan or an answer too long."""
+    def _refuse_large(self, whole: str, queries: list[Query], most: int) -> None:
+        """Refuse questions whose plan or answer would take too long."""
         numbers = [sum(len(released(*pair)) for pair in query.aggregates) for query in queries]
         cells = [math.prod(group.size for group in query.groups) for query in queries]
-        _refuse_more(what, "statistics", sum(numbers), most)
-        _refuse_more(what, "numbers", sum(map(operator.mul, numbers, cells)), self._limits.most_numbers)
+        _refuse_more(whole, "statistics", sum(numbers), most)
+        _refuse_more(whole, "numbers", sum(map(operator.mul, numbers, cells)), self._limits.most_numbers)
 
     def _refuse_tiny(self, cost: Fraction) -> None:
         if 0 < cost < self._limits.least_epsilon:
             raise Refusal(
                 400,
                 f"epsilon must be at least {shown(self._limits.least_epsilon)} over HTTP, got {shown(cost)}.",
-                "Ask for a larger epsilon, or for a smaller error; nothing was spent.",
+                "Use a larger epsilon or a smaller error; nothing was spent.",
             )
 
     def _stored_answer(self, person: Person, study: str, name: str) -> tuple[Answer, dict[str, Any]] | None:
-        """The answer that an id has, and how it is shown; None if there is none."""
+        """The stored answer of an id and how it is shown; None if there is none."""
         view, content = self._requests.find(self._keys[study], name) or (None, None)
         if view is not None and "report" in view:
             return None
@@ -303,7 +303,7 @@ class Desk:
         return Answer(content=content, query=view_query(view, content), remaining=remaining, entry=name), view
 
     def _stored_report(self, person: Person, study: str, name: str) -> Report | None:
-        """The report that an id has; None if there is none."""
+        """The stored report of an id; None if there is none."""
         view, _ = self._requests.find(self._keys[study], name) or ({}, None)
         entry, seat = REPORTS + name, self._seat(person, study)
         content = seat.ledger.answer(study=study, request_id=entry) if "report" in view else None
@@ -326,37 +326,37 @@ class Desk:
 def _plan_refusal(
     error: DiscreetError, question: bodies.Question | bodies.ReportQuestion | bodies.DiscoveryQuestion
 ) -> Refusal:
-    """The refusal of a question that has no plan; what is unexpected goes to the operator's log."""
+    """The refusal of a question that has no plan; an unexpected error goes to the operator's log."""
     refusal = refusal_of(error)
     if refusal is FAILURE:
         tell_operator(error, f"a plan of study {question['study']!r}")
     return refusal
 
 
-def _refuse_more(whole: str, what: str, many: int, most: int) -> None:
-    if many > most:
+def _refuse_more(whole: str, parts: str, count: int, most: int) -> None:
+    if count > most:
         raise Refusal(
             422,
-            f"{whole} over HTTP has at most {most:,} {what}, this one has {many:,}.",
-            "Ask for less at once, or ask the custodian to release it; nothing was spent.",
+            f"{whole} over HTTP can have at most {most:,} {parts}, but this one has {count:,}.",
+            "Ask a smaller question, or ask the custodian to release it; nothing was spent.",
         )
 
 
 def _no_answer(path: str) -> Refusal:
     return Refusal(
         404,
-        "The ledger keeps no answer under this id: it is not done, or it repeats a question that was asked too often.",
-        f"{path} with the same body and request_id gives the answer; it is charged once.",
+        "The ledger has no answer under this id: it is not ready, or the question was repeated too often.",
+        f"Send {path} with the same body and request_id to get the answer; it is charged only once.",
     )
 
 
 def study_key(study: Study) -> str:
-    """What permits and requests are bound to: the ledger that a study spends from, and its name there."""
+    """The identity of a study for permits and requests: its ledger, and its name there."""
     return f"{study.ledger.id}/{study.name}"
 
 
 def _entry_json(entry: Entry) -> bodies.Entry:
-    """An entry without its hashes: they cover the version of the data."""
+    """An entry without its hashes, which cover the version of the data."""
     question = shorter(entry_text(entry), _LONGEST_QUESTION) or None
     same = {name: getattr(entry, name) for name in _SHOWN}
     return cast(bodies.Entry, {"id": entry.request_id, "question": question, **same})

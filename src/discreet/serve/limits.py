@@ -1,8 +1,8 @@
-"""How much one client may take, so that others are served: requests, bytes, seconds, cells and ε.
+"""Limits for one client, so that others are served: requests, bytes, seconds, cells and ε.
 
-    an answer leaves at  arrival + k·quantum,  with the least k for which it is ready
+    an answer is sent at  arrival + k·quantum,  with the smallest k for which it is ready
 
-so the time of an answer shows k, and hardly more: see `app`. `server` enforces the limits of time and of connections,
+so the time of an answer reveals little more than k: see `app`. `server` enforces the limits of time and connections,
 the desk those of a question, and this module the others.
 """
 
@@ -24,41 +24,41 @@ from discreet.serve.refusals import Refusal
 from discreet.serve.schema import LONGEST, too_long
 
 _WAITING = 4
-"""Requests of a person that wait, for each that is worked on: a page sends three at once when it opens."""
+"""Waiting requests of a person for each that is processed: a page sends three at once when it opens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     quantum: float = 0.25
-    """Seconds; 0 lets answers leave when they are ready."""
+    """Seconds; with 0, answers are sent when they are ready."""
     rate: float = 20.0
-    """Requests of one person in a second, on average."""
+    """Requests of one person per second, on average."""
     burst: int = 40
-    """Requests of one person in an instant, after a rest."""
+    """Requests of one person at once, after a pause."""
     at_once: int = 2
-    """Requests of one person that are worked on or being sent at a time."""
+    """Requests of one person that are processed or sent at the same time."""
     releases_per_day: int = 1_000
-    """Releases of one person, free repeats included: each new id takes a row of `discreet.requests`."""
+    """Releases of one person per day, free repeats included: each new id takes a row of `discreet.requests`."""
     patience: float = 10.0
-    """Seconds in which a request must come in whole, a reader must take something, and an idle connection ends."""
+    """Seconds for a request to arrive completely, for a client to read something, and for an idle connection."""
     pace: int = 16 * 1024
-    """Bytes a second that a reader must take on average, after the first `patience`."""
+    """Bytes per second that a client must read on average, after the first `patience`."""
     reading: float = 300.0
-    """Seconds in which a reader must have taken a whole answer, however steadily."""
+    """Seconds for a client to read a whole answer."""
     grace: float = 30.0
-    """Seconds that what runs has to end when the server is stopped; then its statements are stopped."""
+    """Seconds for running requests to finish when the server stops; then their statements are interrupted."""
     connections: int = 500
-    """Open connections; one more closes the one that has waited longest for its request."""
+    """Open connections; another one closes the connection that has waited longest for its request."""
     per_address: int | None = None
-    """Open connections of one network address; None where a proxy in front has the addresses."""
+    """Open connections from one network address; None behind a proxy, which hides the addresses."""
     threads: int = 8
-    """Plans and releases that are worked on at a time; short work has threads of its own."""
+    """Plans and releases that are processed at the same time; short work has other threads."""
     most_numbers: int = 100_000
     """Numbers in an answer, each with its interval."""
     least_epsilon: Fraction = Fraction(1, 10_000)
-    """ε of a question that is charged: a total of 1 then pays for at most 10,000 of them."""
+    """Smallest ε of a charged question: with the default, a total of 1 pays for at most 10,000 questions."""
     discovery: bool = False
-    """Whether analysts may make the one discovery of a study, which spends its δ."""
+    """Whether analysts may run the one discovery of a study, which spends its δ."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.quantum <= 60:
@@ -72,7 +72,7 @@ class Limits:
 
 
 class Rate:
-    """A bucket of requests for each person: it fills at a rate, and holds one burst."""
+    """A token bucket for each person: it fills at `rate` and holds at most `burst`."""
 
     def __init__(self, rate: float, burst: int) -> None:
         self._rate, self._burst, self._lock = rate, float(burst), threading.Lock()
@@ -88,7 +88,7 @@ class Rate:
 
 
 class Turns:
-    """A few requests of each person are worked on at a time, a few more wait, and the rest are refused."""
+    """A few requests of each person are processed at the same time, a few more wait, and the rest are refused."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
@@ -97,13 +97,13 @@ class Turns:
 
     @contextmanager
     def standing(self, name: str) -> Iterator[None]:
-        """A place in the person's line for as long as the request is here, or a `Refusal`."""
+        """A place in the person's queue while the request lasts, or a `Refusal`."""
         most = self._at_once * (1 + _WAITING)
         if self._counts[name] >= most:
             raise Refusal(
                 429,
-                f"{most} requests of this token are being answered or wait already.",
-                "Wait for their answers, then ask again; nothing was spent.",
+                f"This token already has {most} requests in progress or waiting.",
+                "Wait for the answers, then ask again; nothing was spent.",
             )
         self._counts[name] += 1
         try:
@@ -119,11 +119,11 @@ class Turns:
 
 
 async def read_body(request: Request) -> bytes:
-    """The body, if it is short enough; the connection ends one that does not come in time."""
+    """The body, if it is short enough; the server closes a connection whose body is late."""
     declared = request.headers.get("content-length", "0")
     if not declared.isdecimal() or len(declared) > 15 or int(declared) > LONGEST:
         raise too_long()
     try:
         return await request.body()
     except ClientDisconnect:
-        raise Refusal(408, "The body did not come.", "Send it again; nothing was spent.") from None
+        raise Refusal(408, "The body of the request did not arrive.", "Send it again; nothing was spent.") from None

@@ -1,9 +1,9 @@
-"""What was asked under which id, so that an id means one question for ever and an answer can be fetched again.
+"""Which question was asked under which id, so that an id always means one question and its answer can be fetched again.
 
-An id belongs to its owner: the ledger knows it as `<name>:<id>`, so nobody can take or probe another's. A study is
-named by its ledger's identity and its own name, so that two studies of one file name do not mix. The first body
-under an id is the only one; the ledger then keeps the answer, and this file only how it is shown. If the machine fails
-and the file loses the last ids, the next request stores them again, and the ledger still charges once.
+An id belongs to its owner: the ledger stores it as `<name>:<id>`, so nobody can use or probe the id of another. A study
+is identified by its ledger and its name, so that two studies with the same file name stay apart. An id accepts only one
+body. The ledger keeps the answer; this file keeps only how it is shown. If the machine fails and the file loses the
+last ids, the next request stores them again, and the ledger still charges once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Requests(Store):
     forgetful = True
 
     def claim(self, study: str, name: str, *, body: bytes, view: dict[str, Any]) -> bool:
-        """Whether the id was new; an id that came with another body is refused."""
+        """Whether the id is new; an id that was used with another body is refused."""
         with self.opened(write=True) as file:
             added = file.execute(
                 "INSERT OR IGNORE INTO request (study, id, body, view) VALUES (?, ?, ?, ?)",
@@ -46,7 +46,9 @@ class Requests(Store):
             ).rowcount
             recorded = file.execute("SELECT body FROM request WHERE study = ? AND id = ?", (study, name)).fetchone()
         if recorded != (body,):
-            raise Refusal(409, "The request_id was used for another question.", "Use a new one; nothing was spent.")
+            raise Refusal(
+                409, "The request_id was used for another question.", "Use a new request_id; nothing was spent."
+            )
         return bool(added)
 
     def forget(self, study: str, name: str) -> None:
@@ -55,7 +57,7 @@ class Requests(Store):
             file.execute("DELETE FROM request WHERE study = ? AND id = ? AND content IS NULL", (study, name))
 
     def keep(self, study: str, name: str, content: bytes) -> bytes:
-        """The answer of public numbers under this id: this one, or the one that was kept before."""
+        """The answer of public numbers under this id: the stored answer, or else this one."""
         where = (study, name)
         with self.opened(write=True) as file:
             file.execute(
@@ -65,10 +67,10 @@ class Requests(Store):
         return bytes(row[0])
 
     def find(self, study: str, name: str) -> tuple[dict[str, Any], bytes | None] | None:
-        """How the answer of an id is shown; and the answer, if it is of public numbers only, which no ledger keeps."""
+        """How the answer of an id is shown, and the answer itself if all its numbers are public: no ledger keeps it."""
         with self.opened() as file:
-            wanted = "SELECT view, content FROM request WHERE study = ? AND id = ?"
-            row = file.execute(wanted, (study, name)).fetchone()
+            statement = "SELECT view, content FROM request WHERE study = ? AND id = ?"
+            row = file.execute(statement, (study, name)).fetchone()
         return None if row is None else (json.loads(row[0]), row[1])
 
 
@@ -77,6 +79,6 @@ def ledger_id(owner: str, request_id: object) -> str:
         raise Refusal(
             400,
             "request_id must be 1 to 40 of the characters A–Z, a–z, 0–9, '.', '_' and '-'.",
-            "Make a random one for each question, and use it again to ask again.",
+            "Use a random id for each question, and the same id to repeat it.",
         )
     return f"{owner}:{request_id}"

@@ -1,7 +1,7 @@
-"""Requests checked, and the server described as OpenAPI 3.1: both from the types in `bodies`.
+"""Checks of requests and the OpenAPI 3.1 description of the server, both from the types in `bodies`.
 
-JSON is read strictly: UTF-8, one object, every name once, finite numbers, shallow and short. Python's own reader takes
-NaN and Infinity, keeps the last of two equal names and follows any depth.
+JSON is read strictly: UTF-8, one object, distinct names, finite numbers, limited depth and length. Python's own reader
+accepts NaN and Infinity, keeps the last of two equal names, and follows any depth.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from discreet.serve.refusals import Refusal
 from discreet.show.json import Words
 
 LONGEST = 64 * 1024
-"""Bytes of a body; the longest SQL that a person writes is a hundredth of it."""
+"""Most bytes of a body; the longest SQL that a person writes is a hundredth of it."""
 
 DEEPEST = 32
-"""Objects and lists within each other; a question in Python has four."""
+"""Most levels of objects and lists; a question from Python has four."""
 
 _REFUSALS = {
-    "400": "The request cannot be read, or a parameter cannot be used; nothing was spent.",
-    "401": "There is no token, or it is unknown or revoked.",
-    "403": "Too little ε is left; nothing was spent.",
-    "404": "There is no such study or release, or it is another's.",
-    "406": "The answer cannot be had in this format.",
-    "408": "The request did not come in time.",
+    "400": "The request is malformed, or a parameter is invalid; nothing was spent.",
+    "401": "The token is missing, unknown, expired or revoked.",
+    "403": "Not enough ε is left; nothing was spent.",
+    "404": "There is no such study or release, or it belongs to someone else.",
+    "406": "The answer is not available in this format.",
+    "408": "The request did not arrive in time.",
     "409": "The request_id was used for another question; nothing was spent.",
-    "411": "The body came without its length.",
+    "411": "The body has no Content-Length.",
     "413": "The body is longer than 64 KiB.",
     "415": "The content type is not application/json.",
     "421": "The header Host names another server.",
     "422": "The question is outside the language or the policy, or void since a restore; nothing was spent.",
-    "429": "Too many requests of this token: a second, a day, or at a time.",
-    "503": "The server could not answer; what was spent stays spent, and asking again costs nothing more.",
+    "429": "Too many requests with this token: per second, per day, or at the same time.",
+    "503": "The server could not answer; what was spent stays spent, and asking again is free.",
 }
 
-_WOULD_DISCOVER = "What the one discovery of a study would cost and show; free"
-_DISCOVERS = "The keys that nobody could declare, at (ε, δ), spent for once; asked again, free"
+_WOULD_DISCOVER = "Plan the one discovery of a study: its cost, and how many units a key needs; free"
+_DISCOVERS = "Run the one discovery of a study, for ε and δ; the same discovery again is free"
 
 Body = TypeVar("Body")
 
@@ -119,7 +119,7 @@ def fits(kind: Any, value: object) -> bool:  # noqa: PLR0911 - one line for each
 
 
 def json_schema(kind: Any) -> dict[str, Any]:  # noqa: PLR0911 - one line for each form of a type
-    """What JSON Schema says of a type; of a body, its name.
+    """The JSON Schema of a type; for a body, a reference to its name.
 
     >>> json_schema(list[str] | None), json_schema(bodies.Curve)
     ({'type': ['array', 'null'], 'items': {'type': 'string'}}, {'$ref': '#/components/schemas/Curve'})
@@ -146,7 +146,7 @@ def json_schema(kind: Any) -> dict[str, Any]:  # noqa: PLR0911 - one line for ea
 
 
 def component(kind: Any) -> dict[str, Any]:
-    """What JSON Schema says of a body: its fields and no others."""
+    """The JSON Schema of a body: its fields and no others."""
     fields = fields_of(kind)
     rules: list[dict[str, Any]] = [
         {"oneOf": [{"required": [name]} for name in names]} for names in ONE_OF if fields.keys() >= {*names}
@@ -183,7 +183,7 @@ def parse_json(body: bytes) -> dict[str, Any]:
         depth += _STEP.get(byte, 0)
         deepest = max(deepest, depth)
     if deepest > DEEPEST:
-        raise _body_refusal(f"A body must not nest deeper than {DEEPEST}.")
+        raise _body_refusal(f"A body must not have more than {DEEPEST} levels.")
     try:
         content = json.loads(
             body.decode("utf-8"),
@@ -192,7 +192,7 @@ def parse_json(body: bytes) -> dict[str, Any]:
             parse_float=_decimal,
             parse_int=lambda text: int(_short(text)),
         )
-        json.dumps(content, ensure_ascii=False, default=str).encode("utf-8")  # no half of a surrogate pair
+        json.dumps(content, ensure_ascii=False, default=str).encode("utf-8")  # refuses half of a surrogate pair
     except (ValueError, RecursionError):  # of json, and of UTF-8
         raise _body_refusal("The body is not JSON.") from None
     if not isinstance(content, dict):
@@ -201,13 +201,13 @@ def parse_json(body: bytes) -> dict[str, Any]:
 
 
 def too_long() -> Refusal:
-    return Refusal(413, f"A body has at most {LONGEST // 1024} KiB.", "Ask a shorter question; nothing was spent.")
+    return Refusal(413, f"A body can have at most {LONGEST // 1024} KiB.", "Ask a shorter question; nothing was spent.")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) != len(pairs):
-        raise _body_refusal("A name must occur once in an object.")
+        raise _body_refusal("A name must not occur twice in an object.")
     return content
 
 
@@ -224,7 +224,7 @@ def _decimal(text: str) -> Decimal:
 
 def _short(text: str) -> str:
     if len(text) > _LONGEST_NUMBER:
-        raise _body_refusal(f"A number has at most {_LONGEST_NUMBER} characters.")
+        raise _body_refusal(f"A number can have at most {_LONGEST_NUMBER} characters.")
     return text
 
 
@@ -237,13 +237,13 @@ def _field_refusal(error: str) -> Refusal:
 
 
 def _words(kind: Any) -> Words:
-    """The further words of JSON Schema in the annotation of a type."""
-    return next((each for each in kind.__metadata__ if isinstance(each, Words)), Words())
+    """The further keywords of JSON Schema in the annotation of a type."""
+    return next((note for note in kind.__metadata__ if isinstance(note, Words)), Words())
 
 
 def _wanted(kind: Any) -> str:
-    """The text in the annotation of a type, for refusals."""
-    return next(each for each in kind.__metadata__ if isinstance(each, str))
+    """The description of a type in its annotation, for refusals."""
+    return next(note for note in kind.__metadata__ if isinstance(note, str))
 
 
 @cache
@@ -253,7 +253,7 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "discreet",
             "version": "1",
-            "description": "Private questions: the custodian keeps the data; analysts ask, and never touch a row.",
+            "description": "Private questions: the custodian keeps the data, and analysts never see a row.",
         },
         "security": [{"token": []}],
         "paths": _paths(),
@@ -282,29 +282,35 @@ def _paths() -> dict[str, Any]:
         for name, schema in (("study", {"type": "string"}), ("format", {"enum": list(FORMATS)}))
     )
     get = {
-        "/studies": _operation("studies", "What may be asked about, and what is left for it", bodies.Studies, seen),
+        "/studies": _operation(
+            "studies", "The studies that you may use, and what is left in each", bodies.Studies, seen
+        ),
         "/ledger": _operation(
-            "ledger", "What was spent: an analyst's own, all for a custodian", bodies.Entries, named, parameters=[study]
+            "ledger",
+            "What was spent: an analyst sees their own entries, a custodian all",
+            bodies.Entries,
+            named,
+            parameters=[study],
         ),
         "/releases/{id}": _operation(
-            "released", "An answer again", bodies.Answer, (*named, "406"), parameters=[entry, form]
+            "released", "A released answer", bodies.Answer, (*named, "406"), parameters=[entry, form]
         ),
-        "/reports/{id}": _operation("reported", "A report again", bodies.Report, named, parameters=[entry]),
+        "/reports/{id}": _operation("reported", "A released report", bodies.Report, named, parameters=[entry]),
         "/reports/{id}/{table}": _operation(
             "table", "A table of a report", bodies.Answer, (*named, "406"), parameters=[entry, table, form]
         ),
         "/openapi.json": _operation("openapi", "This document", dict[str, Any], ("421",), security=[]),
         "/healthz": _operation("health", "Whether the server is up", bodies.Health, ("421",), security=[]),
-        "/readyz": _operation("ready", "Whether it can answer", bodies.Health, ("421", "503"), security=[]),
-        "/metrics": _operation("metrics", "What it counts, for custodians", str, (*seen, "403")),
+        "/readyz": _operation("ready", "Whether the server can answer", bodies.Health, ("421", "503"), security=[]),
+        "/metrics": _operation("metrics", "Metrics, for custodians", str, (*seen, "403")),
     }
     post = {
         path: _operation(name, words, kind, codes, requestBody={"required": True, "content": _content(body)})
         for path, name, words, body, kind, codes in (
-            ("/plan", "plan", "What a question would cost and give; free", bodies.Question, bodies.Plan, planned),
-            ("/release", "release", "The answer to a question, spent for", bodies.Request, bodies.Answer, spent),
-            ("/report/plan", "report_plan", "What a report would cost and give; free", *report, planned),
-            ("/report", "report", "All tables of a report, spent for once", bodies.ReportRequest, bodies.Report, spent),
+            ("/plan", "plan", "Plan a question: its cost and errors; free", bodies.Question, bodies.Plan, planned),
+            ("/release", "release", "Release the answer to a question, for ε", bodies.Request, bodies.Answer, spent),
+            ("/report/plan", "report_plan", "Plan a report: its cost and errors; free", *report, planned),
+            ("/report", "report", "Release all tables of a report, for ε", bodies.ReportRequest, bodies.Report, spent),
             ("/discover/plan", "discovery_plan", _WOULD_DISCOVER, keys, bodies.DiscoveryPlan, planned),
             ("/discover", "discover", _DISCOVERS, keys, bodies.Discovery, (*planned, "403")),
         )
@@ -313,7 +319,7 @@ def _paths() -> dict[str, Any]:
     for path in ("/releases/{id}", "/reports/{id}/{table}"):
         answer = get[path]["responses"]["200"]["content"]
         answer |= {kind: {"schema": {}} for name, kind in FORMATS.items() if name != "json"}
-    return {path: {"get": does} for path, does in get.items()} | {path: {"post": does} for path, does in post.items()}
+    return {path: {"get": spec} for path, spec in get.items()} | {path: {"post": spec} for path, spec in post.items()}
 
 
 def _operation(name: str, words: str, kind: Any, codes: tuple[str, ...], **more: Any) -> dict[str, Any]:

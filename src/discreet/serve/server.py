@@ -1,12 +1,12 @@
-"""A running server: uvicorn around the application, on this machine only unless the custodian says otherwise.
+"""A running server: uvicorn around the application, reachable only from this machine unless the custodian opens it.
 
-Nobody can hold a connection for ever:
+Nobody can hold a connection forever:
 
-    a request must be complete within `patience` of its first byte; an idle connection ends after as long
-    a client must read something every `patience`, `pace` bytes a second on average, and all within `reading`
+    a request must be complete within `patience` of its first byte; an idle connection is closed after `patience`
+    a client must read something every `patience`, `pace` bytes per second on average, and all within `reading`
 
-When all connections are in use, a new one closes the one that has waited longest for its request, so that slow senders
-push out each other and not those who ask. Connections are checked ten times a second.
+When all connections are in use, a new one closes the connection that has waited longest for its request, so that slow
+senders displace each other and not those who ask. Connections are checked ten times a second.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from discreet.serve.schema import json_bytes
 
 _HEADER_BYTES = 16 * 1024
 
-_LATE = Refusal(408, "The request did not come in time.", "Send it again; nothing was spent.")
-_FULL = Refusal(503, "All connections are taken.", "Try again in a moment; nothing was spent.")
+_LATE = Refusal(408, "The request did not arrive in time.", "Send it again; nothing was spent.")
+_FULL = Refusal(503, "All connections are in use.", "Try again in a moment; nothing was spent.")
 _FOREIGN = Refusal(400, "This is not a request in HTTP/1.1.", "GET /openapi.json lists what can be asked.")
 
 _REASONS = {_LATE.status: "late", _FULL.status: "full", _FOREIGN.status: "no HTTP"}
 
 PER_ADDRESS = 100
-"""Connections of one network address, where the server sees them: many people of one institute may share one."""
+"""Connections from one network address, if the server sees it: many people of an institute may share one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +64,12 @@ class Endpoint:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """What the header Host of a request may name."""
+        """The names that the header Host of a request may have."""
         return frozenset({*map(host_name, (self.host, *self.allowed_hosts)), *(LOCAL if is_local(self.host) else ())})
 
     @property
     def is_behind_proxy(self) -> bool:
-        """Whether all connections may come from one address, that of a proxy."""
+        """Whether all connections may come from the address of a proxy."""
         return self.insecure_public or is_local(self.host)
 
     def __post_init__(self) -> None:
@@ -78,11 +78,11 @@ class Endpoint:
         if not (self.certfile or self.insecure_public or is_local(self.host)):
             raise InvalidParameter(
                 f"host must be this machine (127.0.0.1) unless the server has TLS, got {self.host!r}: tokens would "
-                "travel in the clear; give --certfile and --keyfile, or --insecure-public behind a proxy that has TLS"
+                "be sent unencrypted; give --certfile and --keyfile, or --insecure-public behind a proxy that has TLS"
             )
         if host_name(self.host) in ("0.0.0.0", "::") and not self.allowed_hosts:  # noqa: S104
             raise InvalidParameter(
-                f"allowed-host must say under which name clients reach the server if host is {self.host!r}, "
+                f"allowed-host must name the host that clients use if host is {self.host!r}, "
                 "as in --allowed-host data.example.org"
             )
 
@@ -92,19 +92,21 @@ def open_studies(paths: Sequence[Path], ledger: str | None = None, anchor: str |
     for path in paths:
         study = open_study(path, ledger=ledger, anchor=anchor)
         if study.name in studies:
-            raise InvalidParameter(f"studies must differ in name, got {study.name!r} twice: rename one of the files")
+            raise InvalidParameter(
+                f"studies must have different names, got {study.name!r} twice: rename one of the files"
+            )
         studies[study.name] = study
     return studies
 
 
 def files_of(paths: Sequence[Path], access: Path | None) -> tuple[Path, Path]:
-    """Where tokens and requests are kept: beside the first study, or where the custodian says."""
+    """The files of tokens and of requests: beside the first study, or at `access`."""
     tokens = access or paths[0].parent / FILE
     return tokens, tokens.with_name(REQUESTS)
 
 
 class _Transport:
-    """A transport that counts what is written to it."""
+    """A transport that counts the bytes written to it."""
 
     def __init__(self, transport: Any) -> None:
         self._transport, self.written = transport, 0
@@ -120,13 +122,13 @@ class _Transport:
 class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
     limits: Limits
     live: ClassVar[set[Connection]]
-    """The connections of this server that are not being ended."""
+    """The open connections of this server."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(_Transport(transport))  # type: ignore[arg-type, unused-ignore]
         self.network = _network(self.client[0]) if self.client else None
         self.is_idle, self.since = True, time.monotonic()
-        self._slow: tuple[float, int] | None = None  # since when bytes wait to be taken, and how many were before
+        self._slow: tuple[float, int] | None = None  # since when bytes wait to be read, and how many were read before
         self._taken, self._moved = 0, self.since
         self._answering: float | None = None  # since when an answer is being sent
         has_room = _has_room(self.limits.connections, self.live)
@@ -143,12 +145,12 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
 
     @property
     def is_waiting(self) -> bool:
-        """Whether no whole request is here."""
+        """Whether no complete request has arrived."""
         is_answered = self.cycle is None or self.cycle.response_complete
         return is_answered or self.conn.their_state is h11.SEND_BODY
 
     def data_received(self, data: bytes) -> None:
-        """Go on with a request; the first byte starts its time."""
+        """Read more of a request; its time starts with the first byte."""
         if self.is_idle:
             self.is_idle, self.since = False, time.monotonic()
         super().data_received(data)
@@ -169,7 +171,7 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         is_answering = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
         self._answering = (self._answering or now) if is_answering or waits else None
         if self._answering is not None and now - self._answering > self.limits.reading:
-            self._end("slow", "the reader took too long")
+            self._end("slow", "the client took too long to read the answer")
         elif not waits:
             self._slow = None
             if self.is_waiting and now - self.since > patience and not self.transport.is_closing():
@@ -179,7 +181,7 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         else:
             began, before = self._slow
             if now - self._moved > patience or now - began > patience + (taken - before) / pace:
-                self._end("slow", "the reader was too slow")
+                self._end("slow", "the client read too slowly")
 
     def _end(self, reason: str, words: str) -> None:
         METRICS.add("discreet_closed_total", reason=reason)
@@ -191,7 +193,7 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         self.transport.abort()
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Send the refusal if no response has begun, and close."""
+        """Send the refusal if no response has begun, and close the connection."""
         if (self.is_idle and refusal is _LATE) or self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.abort()
             return
@@ -210,17 +212,19 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
 
 
 def _has_room(most: int, crowd: set[Connection]) -> bool:
-    """Whether one more may come; if there are too many, those that have waited longest are closed, a few at a time."""
+    """Whether one more fits; if there are too many, those that have waited longest are closed, a few at a time."""
     if len(crowd) < most:
         return True
-    waiting = sorted((each for each in crowd if each.is_waiting), key=lambda each: each.since)
+    waiting = sorted(
+        (connection for connection in crowd if connection.is_waiting), key=lambda connection: connection.since
+    )
     for connection in waiting[: 1 + most // 20]:
         connection.abort()
     return bool(waiting)
 
 
 def _network(host: str) -> object:
-    """Whose address it is: an IPv6 customer has at least a /64.
+    """The network of an address: an IPv6 customer has at least a /64.
 
     >>> _network("10.0.0.1"), _network("2001:db8::1") == _network("2001:db8::2")
     (IPv4Network('10.0.0.1/32'), True)
@@ -233,7 +237,7 @@ def _network(host: str) -> object:
 
 
 class Server(uvicorn.Server):
-    """uvicorn, with limits of time for connections, also while TLS is being agreed on."""
+    """uvicorn with time limits for connections, including the TLS handshake."""
 
     def __init__(self, config: uvicorn.Config, limits: Limits, stop: Callable[[], None]) -> None:
         super().__init__(config)
@@ -243,16 +247,16 @@ class Server(uvicorn.Server):
         patience = self._limits.patience
 
         class Loop(asyncio.SelectorEventLoop):
-            async def create_server(self, *given: Any, **options: Any) -> asyncio.Server:
+            async def create_server(self, *args: Any, **options: Any) -> asyncio.Server:
                 if options.get("ssl") is not None:
                     options |= {"ssl_handshake_timeout": patience, "ssl_shutdown_timeout": patience}
-                return await super().create_server(*given, **options)
+                return await super().create_server(*args, **options)
 
         with asyncio.Runner(loop_factory=Loop) as runner:
             runner.run(self.serve(sockets))
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second: end the connections that are late."""
+        """Ten times a second: close connections that are too slow."""
         now = time.monotonic()
         for connection in list(self.server_state.connections):
             if isinstance(connection, Connection):
@@ -260,9 +264,9 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
-        """Let what runs end; after the grace its statements are stopped, and its clients told to ask again."""
+        """Let requests finish; after `grace`, interrupt their statements, and tell their clients to ask again."""
         running = len(self.server_state.tasks)
-        tell("ending", f"ending: {running} requests have {self._limits.grace:g} s to be answered", requests=running)
+        tell("ending", f"ending: {running} requests have {self._limits.grace:g} s to finish", requests=running)
         stopping = asyncio.ensure_future(self._stop_late())
         try:
             await super().shutdown(sockets)
@@ -272,14 +276,14 @@ class Server(uvicorn.Server):
 
     async def _stop_late(self) -> None:
         await asyncio.sleep(self._limits.grace)
-        tell("stopping", f"stopping {len(self.server_state.tasks)} requests", requests=len(self.server_state.tasks))
+        tell("stopping", f"interrupting {len(self.server_state.tasks)} requests", requests=len(self.server_state.tasks))
         while True:  # a statement may be about to start
             await asyncio.to_thread(self._stop)
             await asyncio.sleep(0.1)
 
 
 def bound(endpoint: Endpoint) -> socket:
-    """A socket at the address of a server, which does not listen yet; refused in one sentence if it cannot be had."""
+    """A socket bound to the address of a server, not listening yet; refused if the address cannot be used."""
     try:
         family, kind, number, _, address = getaddrinfo(
             endpoint.host, endpoint.port, type=SOCK_STREAM, flags=AI_PASSIVE
@@ -288,13 +292,13 @@ def bound(endpoint: Endpoint) -> socket:
     except OSError:
         raise InvalidParameter(f"host must be an address of this machine, got {endpoint.host!r}") from None
     try:
-        listener.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)  # a server that has just ended leaves connections behind
+        listener.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)  # a server that has just ended leaves connections in TIME_WAIT
         listener.bind(address)
     except OSError as error:
         listener.close()
         why = {
-            EADDRINUSE: f"port {endpoint.port} is in use: end what listens there, or choose another with --port",
-            EACCES: f"port {endpoint.port} needs more rights: choose one above 1023, and put a proxy in front",
+            EADDRINUSE: f"port {endpoint.port} is in use: stop that program, or choose another with --port",
+            EACCES: f"port {endpoint.port} needs more rights: choose a port above 1023, with a proxy in front",
             EADDRNOTAVAIL: f"host must be an address of this machine, got {endpoint.host!r}",
         }
         raise InvalidParameter(why.get(error.errno or 0, f"port {endpoint.port}: {error.strerror}")) from None
@@ -302,7 +306,7 @@ def bound(endpoint: Endpoint) -> socket:
 
 
 def refuse_certificate(endpoint: Endpoint) -> None:
-    """Refuse a certificate that cannot be used, before anything is opened."""
+    """Refuse an unusable certificate before anything is opened."""
     if endpoint.certfile is None:
         return
     try:
@@ -310,12 +314,12 @@ def refuse_certificate(endpoint: Endpoint) -> None:
         tls.load_cert_chain(endpoint.certfile, endpoint.keyfile, password=lambda: b"")
     except (OSError, ValueError):  # ssl.SSLError is an OSError
         raise InvalidParameter(
-            "certfile and keyfile must be a certificate and its private key, as PEM and without a password"
+            "certfile and keyfile must be a certificate and its private key, in PEM and without a password"
         ) from None
 
 
 def server(app: Any, *, endpoint: Endpoint, limits: Limits) -> Server:
-    """uvicorn around the application, whose `stop` ends what it runs."""
+    """uvicorn around the application, whose `stop` interrupts its statements."""
     config = uvicorn.Config(
         app,
         host=endpoint.host,

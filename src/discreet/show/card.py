@@ -1,13 +1,13 @@
-"""The card of a study or a release: what is claimed, in the words in which such claims are compared.
+"""The card of a study or a release: its privacy claims, in the terms in which such claims are compared.
 
     dp_flavor · privacy_loss · model · accounting · implementation
 
-These are the sections and the names of OpenDP's registry of deployments [OPD25], which ask for what NIST SP 800-226
-[NIST25] says a claim needs: unit, neighbours, ε and δ, what is public, mechanisms, how they deal with floats, time and
-randomness, composition, and post-processing. A registry's `product` (whose data, what for) is the custodian's to write.
+These are the sections and names of OpenDP's registry of deployments [OPD25]. They ask for what NIST SP 800-226 [NIST25]
+says a claim needs: unit, neighbours, ε and δ, what is public, mechanisms, treatment of floats, timing and randomness,
+composition, and post-processing. The custodian writes the registry's `product` (whose data, and for what purpose).
 
-Every figure is that of the policy, the ledger, the plan or its certificate. There is no row count, no hash of the data
-and no path in it: a card is made to be published.
+Every figure comes from the policy, the ledger, the plan or its certificate. A card is made to be published: it has no
+row count, no hash of the data and no path.
 """
 
 from __future__ import annotations
@@ -50,37 +50,37 @@ _PROOF = Fraction(1)
 
 _HANDLING = {
     "pre_processing": (
-        "Bounds, keys and limits are declared, never taken from the data. A value outside its bounds counts as the "
-        "nearer bound, a missing one is dropped or replaced as declared, and rows of a unit beyond its limits are left "
-        "out."
+        "Bounds, keys and limits are declared, never taken from the data. A value outside its bounds is clamped to the "
+        "nearer bound, a missing value is dropped or replaced as declared, and rows of a unit beyond its limits are "
+        "ignored."
     ),
     "accuracy": (
-        "Every released number has an interval. It covers the noise that was added, not the choice of people nor "
-        "values that were clamped."
+        "Every released number has a confidence interval. It covers the noise that was added, but not sampling error "
+        "or the effect of clamping."
     ),
     "floating_point": (
-        "No float lies between a row and its noise: values become integers on a public grid, row by row, sums are "
-        "exact, and noise is an exact draw of integers. Only the finished integer becomes a decimal."
+        "No floating-point number is used between a row and its noise: each value becomes an integer on a public grid, "
+        "sums are exact, and noise is an exact integer sample. Only the finished integer becomes a decimal."
     ),
     "timing": (
-        "Time is reduced, not eliminated: it is outside the promise. A server lets answers leave on multiples of a "
-        "quantum."
+        "Timing channels are reduced, not eliminated: they are outside the promise. A server sends answers at "
+        "multiples of a time quantum."
     ),
-    "randomness": "AES-256-CTR, keyed by the operating system; no seed can be given, and a failing source stops all.",
+    "randomness": "AES-256-CTR, keyed by the operating system. No seed can be given; if it fails, nothing is released.",
 }
 _POST_PROCESSING = (
-    "Estimates, intervals, orders, HAVING and LIMIT are functions of noisy integers alone, and cost nothing."
+    "Estimates, intervals, ORDER BY, HAVING and LIMIT are computed from noisy integers only, and cost nothing."
 )
 
 _SECTIONS = ("dp_flavor", "privacy_loss", "model", "accounting", "implementation")
 
 Section: TypeAlias = tuple[str, list[tuple[str, str]]]
-"""A heading, and its lines: what it is about, and what is said."""
+"""A heading and its lines: a label and a text each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What is claimed of a study or a release, as JSON, YAML or a page."""
+    """The privacy claims of a study or a release, as JSON, YAML or HTML."""
 
     content: dict[str, Any]
     kept: Kept = NOTHING
@@ -106,17 +106,19 @@ class Card:
         return page(f"Privacy card of {self.content['study']}", "".join(parts))
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> Path:
-        """Write the card as a new .json, .yaml or .html, and give its place."""
+        """Write the card to a new .json, .yaml or .html file; its path."""
         ending = Path(path).suffix
         if ending not in _ENDINGS:
-            raise InvalidParameter(f"a card ends in {', '.join(_ENDINGS)}, got {quote(Path(path).name)}")
-        made = {".json": self.to_json, ".yaml": self.to_yaml, ".html": self.to_html}
-        return write(path, made[ending](), force=force, kept=self.kept)
+            raise InvalidParameter(
+                f"the file of a card must end in {', '.join(_ENDINGS)}, got {quote(Path(path).name)}"
+            )
+        formats = {".json": self.to_json, ".yaml": self.to_yaml, ".html": self.to_html}
+        return write(path, formats[ending](), force=force, kept=self.kept)
 
     @property
     def sections(self) -> list[Section]:
-        """What a reader sees: headings with lines."""
-        flavor, loss, model, account, made = (self.content[name] for name in _SECTIONS)
+        """The card for a reader: headings with lines."""
+        flavor, loss, model, account, implementation = (self.content[name] for name in _SECTIONS)
         parameters = loss["privacy_parameters"]
         return [
             (
@@ -126,8 +128,8 @@ class Card:
                     ("neighbors", f"{loss['neighbors']}: {loss['neighbors_description']}"),
                     ("ε", parameters["epsilon"]),
                     ("δ", parameters["delta"]),
-                    ("in the sense of", f"{flavor['name']}, {flavor['output_measure']}"),
-                    ("trusted", f"{model['trusted']} ({model['model_name'].lower()} model)"),
+                    ("definition", f"{flavor['name']}, {flavor['output_measure']}"),
+                    ("who is trusted", f"{model['trusted']} ({model['model_name'].lower()} model)"),
                 ],
             ),
             (
@@ -142,12 +144,21 @@ class Card:
                 [
                     ("ε", f"{account['spent']} of {account['total']}, {account['left']} left"),
                     ("entries", f"{account['at_entry']:,}"),
-                    *(("beside", f"{name}, over the same data: what both spend adds up") for name in _beside(account)),
+                    *(
+                        ("other study", f"{name}, on the same data: their ε add up")
+                        for name in account.get("beside", ())
+                    ),
                     ("composition", account["composition"]),
                     ("post-processing", account["post_processing"]),
                 ],
             ),
-            ("How it is done", [*_mechanism_rows(made), *((name.replace("_", " "), made[name]) for name in _HANDLING)]),
+            (
+                "How it is done",
+                [
+                    *_mechanism_rows(implementation),
+                    *((name.replace("_", " "), implementation[name]) for name in _HANDLING),
+                ],
+            ),
             ("Made by", [("", self.content["software"])]),
         ]
 
@@ -167,10 +178,10 @@ def of(value: object) -> Card:
         case Answer(plan=Plan() | ReportPlan() as plan) | AnswerFile(plan=plan) | Report(plan=plan):
             entry = plan.study.ledger.entry(value.entry, study=plan.study.name)
             head = entry or plan.study.ledger.recent(plan.study.name, last=1)[-1]
-            found = value.record.get("discovered")
-            parameters = {"epsilon": decimal(value.epsilon), "delta": "0" if found is None else found["delta"]}
+            discovery = value.record.get("discovered", {"delta": "0"})
+            parameters = {"epsilon": decimal(value.epsilon), "delta": discovery["delta"]}
             return _card(plan.study, parameters, head, mechanisms=_mechanisms(plan))
-    raise InvalidParameter("a card is made of a study, or of an answer or report of a study of one's own")
+    raise InvalidParameter("a card needs a study of your own, or an answer or report of one")
 
 
 def _card(study: Study, parameters: dict[str, str], head: Entry, **implementation: Any) -> Card:
@@ -194,12 +205,12 @@ def _card(study: Study, parameters: dict[str, str], head: Entry, **implementatio
             "privacy_unit": policy.unit,
             "privacy_unit_description": _unit(policy),
             "neighbors": policy.neighbors,
-            "neighbors_description": "one unit is replaced by any other" if replaced else "one unit comes or goes",
+            "neighbors_description": f"one unit is {'replaced by any other' if replaced else 'added or removed'}",
             "privacy_parameters": parameters,
         },
         "model": {"model_name": "Central", "trusted": "the custodian, who holds the data, the ledger and its anchor"},
         "accounting": {
-            "composition": "Every ε is charged on disk before a row is read. Sums of ε never pass the total.",
+            "composition": "Every ε is recorded on disk before a row is read. Their sum never exceeds the total.",
             "total": decimal(in_epsilon(head.total)),
             "spent": decimal(in_epsilon(head.spent)),
             "left": decimal(in_epsilon(head.total - head.spent)),
@@ -215,7 +226,7 @@ def _card(study: Study, parameters: dict[str, str], head: Entry, **implementatio
 def _public(study: Study) -> list[str]:
     facts = [
         "names, bounds, keys and bins of the declared columns",
-        "every question that was released, its ε, and what is left of the total",
+        "every released question, its ε, and what is left of the total",
     ]
     if study.policy.neighbors == "change-one" and study.engine.public_size:
         facts.append("the number of units")
@@ -226,11 +237,11 @@ def _unit(policy: Policy) -> str:
     if policy.unit_column is None:
         return "Each row is a unit."
     groups = f" in at most {policy.max_groups:,} groups" if policy.max_groups else ""
-    return f"All rows of one {policy.unit}, of which at most {policy.max_rows:,} count{groups}."
+    return f"All rows of one {policy.unit}, of which at most {policy.max_rows:,} are used{groups}."
 
 
 def _declared(declared: Declared) -> dict[str, Any]:
-    """What a policy says of a column; of keys only how many there are."""
+    """The declaration of a column; of its keys, only their number."""
     facts: dict[str, Any] = {}
     if declared.bounds is not None:
         facts["bounds"] = [day(end) if isinstance(end, datetime) else decimal(Fraction(end)) for end in declared.bounds]
@@ -244,13 +255,13 @@ def _declared(declared: Declared) -> dict[str, Any]:
 
 
 def _delta(study: Study) -> str:
-    """δ of the study: that of its discovery, made or to be made."""
+    """The δ of the study's discovery, past or future."""
     delta = study.policy.delta if study.discovered is None else study.discovered.delta
     return "0" if delta is None else str(delta)
 
 
 def _mechanisms(plan: Plan | ReportPlan) -> list[dict[str, Any]]:
-    """What adds noise in a release, and with which part of ε."""
+    """The mechanisms of a release, each with its part of ε."""
     if isinstance(plan, ReportPlan):
         tables = [table.name for table in plan.layout.tables]
         return [{"name": LAPLACE, "statistics": tables, "epsilon": decimal(plan.epsilon), "sets": len(plan.measured)}]
@@ -275,7 +286,7 @@ def _mechanism(design: object) -> str:
 
 
 def _mechanisms_of_study(study: Study) -> list[dict[str, Any]]:
-    """Each statistic that the study answers, with the loss that is proved for it; nothing is read or spent."""
+    """Each statistic that the study answers, with its proved loss; nothing is read or spent."""
     numbers = [name for name, declared in study.policy.columns.items() if declared.bounds and not _is_date(declared)]
     subjects = {None: "", "number": _quoted(numbers[0]) if numbers else None}
     rows: list[dict[str, Any]] = []
@@ -295,14 +306,14 @@ def _mechanisms_of_study(study: Study) -> list[dict[str, Any]]:
 
 
 def proved(plan: Plan | ReportPlan) -> dict[str, Any]:
-    """What is proved of the loss of a release, from the code that draws; empty where all of it is public."""
+    """The proved loss of a release, from the code that draws its noise; empty if everything is public."""
     from discreet.verify.certificate import COVERS, certify
 
     if isinstance(plan, Plan) and not plan.cost:
         return {}
     certificate = certify(plan)
     if not certificate.holds:
-        raise InvalidParameter("the noise of this release is not proved to be enough: see discreet verify")
+        raise InvalidParameter("the noise of this release is not proved to be enough; run discreet verify to see why")
     return {"epsilon": decimal(certificate.epsilon), "proved_loss": str(certificate.loss), "covers": COVERS}
 
 
@@ -321,7 +332,7 @@ def _quoted(name: str) -> str:
 
 
 def _yaml(value: Any, depth: int = 0) -> Iterator[str]:
-    """Lines of YAML: blocks of names and of items, and scalars as JSON writes them, which YAML reads alike."""
+    """Lines of YAML: blocks of names and items; scalars as in JSON, which YAML reads in the same way."""
     indent = "  " * depth
     for name, item in value.items() if isinstance(value, dict) else ((None, item) for item in value):
         plain = name is not None and re.fullmatch("[a-z_]{4,}", name) and name not in ("null", "true", "false")
@@ -334,26 +345,26 @@ def _yaml(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _scalar(value: Any) -> str:
-    """A value as JSON, with signs for what JSON allows in a text and YAML takes for a line end, or refuses."""
+    """A value as JSON, with escapes for characters that YAML takes for a line end or refuses."""
     text = json.dumps(value, ensure_ascii=False)
     return re.sub("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", lambda letter: f"\\u{ord(letter[0]):04x}", text)
 
 
-def _mechanism_rows(made: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Mechanisms for a reader, with the loss that is proved."""
-    for row in made["mechanisms"]:
+def _mechanism_rows(implementation: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Mechanisms for a reader, with their proved loss."""
+    for row in implementation["mechanisms"]:
         name = row["statistic"] if "statistic" in row else ", ".join(row["statistics"])
         cost = f", ε {row['epsilon']}" if "epsilon" in row else f", δ {row['delta']}" if "delta" in row else ""
         yield name, f"{row['name']}{cost}{_proof_text(row)}"
-    if "proofs_cover" in made:
-        yield "proofs cover", made["proofs_cover"]
+    if "proofs_cover" in implementation:
+        yield "proofs cover", implementation["proofs_cover"]
 
 
 def _proof_text(proof: dict[str, Any]) -> str:
     if "proved_loss" not in proof:
         return ""
     slack = Fraction(proof["epsilon"]) - Fraction(proof["proved_loss"])
-    return f"; proved: a loss of at most ε{'' if slack == 0 else f' − {float(slack):.1g}'}"
+    return f"; proved loss: at most ε{'' if slack == 0 else f' − {float(slack):.1g}'}"
 
 
 def _facts_text(facts: dict[str, Any]) -> str:
@@ -364,8 +375,3 @@ def _facts_text(facts: dict[str, Any]) -> str:
         "bins": lambda edges: f"bins at {', '.join(edges)}",
     }
     return ", ".join(texts[name](value) for name, value in facts.items()) or "declared"
-
-
-def _beside(account: dict[str, Any]) -> list[str]:
-    names: list[str] = account.get("beside", [])
-    return names

@@ -5,7 +5,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const M = { left: 52, right: 14, top: 28, bottom: 40 };
 const sliders = { epsilon: byId("epsilon"), delta: byId("delta"), people: byId("people") };
 
-/** A number in three digits, without an exponent. */
+/** A number with three significant digits, without an exponent. */
 function short(value) {
   if (value === 0) return "0";
   const size = Math.floor(Math.log10(Math.abs(value)));
@@ -14,14 +14,14 @@ function short(value) {
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 
 function element(parent, name, attributes, text) {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
-  parent.append(made);
-  return made;
+  const child = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) child.setAttribute(key, value);
+  if (text !== undefined) child.textContent = text;
+  parent.append(child);
+  return child;
 }
 
-/** An empty chart with axes; it gives the functions from data to pixels. */
+/** An empty chart with axes, and the functions from data to pixels. */
 function axes(id, { x, y, xTicks, yTicks, xTitle, yTitle, logX = false, logY = false }) {
   const svg = byId(id);
   svg.replaceChildren();
@@ -88,11 +88,11 @@ function drawLaw(now) {
   const xTicks = outputs.filter((y) => y % 5 === 0).map((y) => [y, String(y)]);
   const span = { x: [first - 0.5, last + 0.5], xTicks, xTitle: "published number" };
   const top = law.chances[0] * 1.08;
-  const curves = axes("curves", { ...span, y: [0, top], yTicks: steps(top), yTitle: "chance" });
+  const curves = axes("curves", { ...span, y: [0, top], yTicks: steps(top), yTitle: "probability" });
   line(curves, outputs.map((y) => [y, before(y)]), "blue thin");
   line(curves, outputs.map((y) => [y, after(y)]), "vermilion thin");
   outputs.forEach((y) => { dot(curves, y, before(y), "blue", 3.5); square(curves, y, after(y), "vermilion"); });
-  describe("curves", `At ε = ${epsilon.text} and Δ = ${delta} the noise has the scale Δ/ε = ${law.scale}. Another record slides the curve by ${delta}. The chance of the exact number itself is ${percent(law.chances[0])}.`);
+  describe("curves", `At ε = ${epsilon.text} and Δ = ${delta} the noise scale is Δ/ε = ${law.scale}. Replacing one person shifts the distribution by ${delta}. The exact number itself is published with probability ${percent(law.chances[0])}.`);
   const high = law.ratios.at(-1), low = law.ratios[0], far = high ** 1.5;
   const ratios = axes("ratio", { ...span, y: [1 / far, far], logY: true, yTitle: "ratio", yTicks: [[high, short(high)], [1, "1"], [low, short(low)]] });
   for (const limit of [high, low]) element(ratios.svg, "line", { class: "limit", x1: M.left, x2: ratios.width - M.right, y1: ratios.Y(limit), y2: ratios.Y(limit) });
@@ -100,7 +100,7 @@ function drawLaw(now) {
   outputs.forEach((y) => dot(ratios, y, ratio(y), "green", 3));
   element(ratios.svg, "text", { x: ratios.width - M.right - 4, y: ratios.Y(high) - 6, "text-anchor": "end" }, `e^ε = ${short(high)}`);
   element(ratios.svg, "text", { x: M.left + 4, y: ratios.Y(low) - 6 }, `e^−ε = ${short(low)}`);
-  describe("ratio", `No published number is more than e^ε = ${short(high)} times as likely from one data set as from the other. That is the promise.`);
+  describe("ratio", `No published number is more than e^ε = ${short(high)} times as likely from one data set as from the other. That is ε-differential privacy.`);
   byId("chances").replaceChildren(...outputs.filter((y) => y >= -5 && y <= delta + 5).map((y) => {
     const row = document.createElement("tr");
     for (const cell of [y, before(y), after(y), ratio(y)]) row.append(Object.assign(document.createElement("td"), { textContent: String(cell).replace("-", "−") }));
@@ -113,14 +113,14 @@ function drawAttacker({ law, delta, epsilon }) {
   const whole = Array.from({ length: Math.floor(last) + 1 }, (_, value) => [value, String(value)]);
   const chart = axes("attacker", { x: [0, last], y: [0.45, 1.02], xTicks: whole, xTitle: "ε", yTitle: "right guesses", yTicks: [0.5, 0.6, 0.7, 0.8, 0.9, 1].map((share) => [share, `${Math.round(share * 100)} %`]) });
   element(chart.svg, "line", { class: "limit", x1: M.left, x2: chart.width - M.right, y1: chart.Y(0.5), y2: chart.Y(0.5) });
-  element(chart.svg, "text", { x: chart.width - M.right - 4, y: chart.Y(0.5) - 6, "text-anchor": "end" }, "a coin");
+  element(chart.svg, "text", { x: chart.width - M.right - 4, y: chart.Y(0.5) - 6, "text-anchor": "end" }, "coin flip");
   line(chart, [[0, 0.5], ...data.epsilons.map((each) => [each.value, each.limit])], "blue");
   dot(chart, epsilon.value, law.attacker, "own");
-  const limit = delta === 1 ? "which is the limit" : `and the limit for any answer is ${percent(epsilon.limit)}:`;
-  describe("attacker", `Someone who knows everybody else guesses which data set it was. The best guess is right in ${percent(law.attacker)} of all trials, ${limit} e^ε/(1+e^ε). A coin is right in 50 %; without noise it is 100 %.`);
+  const limit = delta === 1 ? "This is the limit" : `The limit for any mechanism is ${percent(epsilon.limit)} =`;
+  describe("attacker", `An attacker who knows everyone else guesses which data set it was. The best guess is right in ${percent(law.attacker)} of all trials. ${limit} e^ε/(1+e^ε). A coin flip is right in 50 %; without noise, the attacker is right in 100 %.`);
 }
 
-/** Curves against the number of people, on logarithmic axes. */
+/** Curves over the number of people, on logarithmic axes. */
 function againstPeople(id, now, curves, looks, title, useless) {
   const people = data.people;
   const ends = [10 ** Math.floor(Math.log10(data.least[id])), 10 ** Math.ceil(Math.log10(data.most[id]))];
@@ -130,25 +130,25 @@ function againstPeople(id, now, curves, looks, title, useless) {
     element(chart.svg, "text", { x: chart.width - M.right - 4, y: M.top + 14, "text-anchor": "end" }, "wider than the bounds");
   }
   curves.forEach((curve, index) => {
-    line(chart, curve.map((value, at) => [people[at], value]), looks[index]);
-    dot(chart, people[now.at], curve[now.at], index ? "vermilion" : "own");
+    line(chart, curve.map((value, count) => [people[count], value]), looks[index]);
+    dot(chart, people[now.count], curve[now.count], index ? "vermilion" : "own");
   });
 }
 
 function drawErrors(now) {
-  const { index, at, epsilon } = now, n = data.people[at].toLocaleString("en");
+  const { index, count, epsilon } = now, n = data.people[count].toLocaleString("en");
   const mean = data.mean[index], laplace = data.laplace[index], response = data.response[index];
   againstPeople("mean", now, [mean], ["blue"], "± at 95 %", data.width);
-  const verdict = mean[at] >= data.width ? "That says nothing: the bounds are public." : "";
-  describe("mean", `The mean age of ${n} people, ages from 0 to ${data.width}, is known within ± ${short(mean[at])} years with 95 % at ε = ${epsilon.text}. ${verdict}`.trim());
+  const verdict = mean[count] >= data.width ? "This is useless: the interval is wider than the public bounds." : "";
+  describe("mean", `At ε = ${epsilon.text}, the mean age of ${n} people (ages 0 to ${data.width}) has an error of at most ± ${short(mean[count])} years with probability 95 %. ${verdict}`.trim());
   againstPeople("response", now, [laplace, response], ["blue", "vermilion"], "error of a fraction", 0);
-  describe("response", `The fraction of ${n} people who say yes: the root mean square error is ${short(laplace[at])} by the Laplace mechanism, and ${short(response[at])} by randomized response, where everyone adds noise to their own answer. That is √(n/2) = ${short(response[at] / laplace[at])} times as much.`);
+  describe("response", `The fraction of ${n} people who say yes has a root mean square error of ${short(laplace[count])} with the Laplace mechanism, and of ${short(response[count])} with randomized response, where everyone adds noise to their own answer: √(n/2) = ${short(response[count] / laplace[count])} times as much.`);
 }
 
 function draw() {
-  const index = Number(sliders.epsilon.value), at = Number(sliders.people.value), which = Number(sliders.delta.value);
-  const now = { index, at, epsilon: data.epsilons[index], delta: data.deltas[which], law: data.laws[index][which] };
-  for (const [name, text] of [["epsilon", now.epsilon.text], ["delta", String(now.delta)], ["people", data.people[at].toLocaleString("en")]]) {
+  const index = Number(sliders.epsilon.value), count = Number(sliders.people.value), shift = Number(sliders.delta.value);
+  const now = { index, count, epsilon: data.epsilons[index], delta: data.deltas[shift], law: data.laws[index][shift] };
+  for (const [name, text] of [["epsilon", now.epsilon.text], ["delta", String(now.delta)], ["people", data.people[count].toLocaleString("en")]]) {
     byId(`${name}-shown`).textContent = text;
     sliders[name].setAttribute("aria-valuetext", text);
   }
@@ -163,7 +163,7 @@ for (const [name, count, start] of [["epsilon", data.epsilons.length, data.start
   sliders[name].value = start;
   sliders[name].addEventListener("input", () => {
     const now = draw();
-    byId("said").textContent = `Scale ${now.law.scale}. Attacker right in ${percent(now.law.attacker)}. Mean within plus or minus ${short(data.mean[now.index][now.at])}.`;
+    byId("said").textContent = `Scale ${now.law.scale}. Attacker right in ${percent(now.law.attacker)}. Error of the mean: plus or minus ${short(data.mean[now.index][now.count])}.`;
   });
 }
 addEventListener("resize", draw);

@@ -1,11 +1,11 @@
-"""A page to play with: ε, Δ and n as sliders; both curves, their ratio, the attacker, the errors. One file, no network.
+"""An interactive page with sliders for ε, Δ and n: two curves, their ratio, the attacker, the errors. No network.
 
-Everything that the page shows is computed here and embedded: for each ε, Δ and n of the sliders
+Every number on the page is computed here and embedded. For each ε, Δ and n of the sliders:
 
-    P(k) = (1−q)/(1+q)·q^|k|, q = e^(−ε/Δ)         chances of the discrete law, correctly rounded
+    P(k) = (1−q)/(1+q)·q^|k|, q = e^(−ε/Δ)         probabilities of the discrete law, correctly rounded
     e^(ε·m/Δ), m = |y−Δ| − |y|                      their ratio at an output y
-    ½ + ½·(F(m) − F(m−Δ)), m = ⌈Δ/2⌉ − 1            the best guess between the two: 1/2 and half of the total variation
-    e^ε/(1+e^ε)                                     the limit of any guess
+    ½ + ½·(F(m) − F(m−Δ)), m = ⌈Δ/2⌉ − 1            success of the best guess: 1/2 plus half of the total variation
+    e^ε/(1+e^ε)                                     limit of any guess
 
 and the errors of a mean and of a fraction (`figures.accuracy`, `calibrate.lemma`). The script of the page only draws.
 """
@@ -34,7 +34,7 @@ EPSILONS = tuple(Fraction(tenths) / 10 for tenths in _TENTHS)
 DELTAS = (1, 2, 3, 4, 5)
 PEOPLE = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 WINDOW = (-20, 25)
-"""The outputs that are drawn."""
+"""First and last output that is drawn."""
 
 BOUNDS = (0, 120)
 _LEVEL = Fraction(95, 100)
@@ -54,7 +54,7 @@ _COLOURS = {
 
 
 def save(path: str | PathLike[str], *, force: bool = False) -> Path:
-    """Write the page as a new file, and return its path."""
+    """Write the page to a new file; its path."""
     return write(Path(path), page(), force=force)
 
 

@@ -1,7 +1,7 @@
-"""What a notebook shows of plans, answers, reports, releases, studies and ledgers: small tables, on light and dark.
+"""Plans, answers, reports, releases, studies and ledgers in a notebook: small tables, for light and dark themes.
 
-Colours are the notebook's own (`inherit`, `currentColor`), styles are inline, since notebooks drop style sheets, and
-every text is escaped: a key may be anything. Of a long table the first and the last rows are shown.
+Colours are the notebook's own (`inherit`, `currentColor`). Styles are inline, since notebooks drop style sheets. Every
+text is escaped: a key may be anything. A long table shows its first and last rows.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def table(
     most: int | None = MOST_ROWS,
     attributes: Callable[[str, bool], str] = _inline,
 ) -> str:
-    """A table; `texts` are the indexes of columns that hold texts; of more than `most` rows the ends are shown.
+    """A table; `texts` are the indexes of text columns; beyond `most` rows, only the first and last are shown.
 
-    `attributes` gives those of a tag, which is a table, or a cell that is a text or a number.
+    `attributes` returns the attributes of a tag: of the table, or of a cell that is a text or a number.
     """
     (head, *body), below = shortened(headings, rows, most)
 
@@ -142,7 +142,7 @@ def _study(study: Study) -> Iterator[str]:
 
 
 def _declaration(column: Declared) -> str:
-    """What a policy says about a column, in a few words."""
+    """The declaration of a column in a few words."""
     words = []
     if column.bounds is not None:
         words.append(" to ".join(shown(end) if isinstance(end, Fraction) else day(end) for end in column.bounds))
@@ -152,7 +152,7 @@ def _declaration(column: Declared) -> str:
         words.append(f"{len(column.keys):,} keys")
     elif column.discover:
         words.append("keys not discovered yet")
-    return " · ".join(words) or "as it is"
+    return " · ".join(words) or "no bounds or keys"
 
 
 def _ledger(ledger: Ledger) -> Iterator[str]:
@@ -162,7 +162,7 @@ def _ledger(ledger: Ledger) -> Iterator[str]:
 
 
 def _number_cells(value: Any, low: Any, high: Any) -> list[str]:
-    """A number with as many digits as its error has meaning, and its interval."""
+    """A number, rounded by the size of its error, and its interval."""
     *three, digits = rounded(np.array([value]), np.array([low]), np.array([high]))
     number, lower, upper = (decimal_text(column.item(), digits.item()) for column in three)
     return [number, f"{lower} to {upper}"]

@@ -1,4 +1,4 @@
-"""The plan of a question or a report as JSON: one form for the command line and for HTTP. Exact numbers are texts."""
+"""The plan of a question or a report as JSON, the same for the command line and HTTP. Exact numbers are texts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 _MOST_SETS = 10
-"""Sets that a line names."""
+"""Most sets that a line names."""
 
 
 class Words(dict[str, Any]):
-    """What JSON Schema says of a type, beside it in `Annotated`."""
+    """Keywords of JSON Schema for a type, beside it in `Annotated`."""
 
     __hash__ = object.__hash__  # type: ignore[assignment] # `Annotated` needs one
 
@@ -45,7 +45,7 @@ class PlanLine(TypedDict):
 
 
 class PlanJson(TypedDict):
-    """What a question will cost and give."""
+    """The cost and the errors of a question."""
 
     study: str
     epsilon: Exact
@@ -97,7 +97,7 @@ def plan_json(plan: Plan) -> PlanJson:
 
 
 class ReportLineJson(TypedDict):
-    """The error of one number of a table: together with all others, and if each table were asked alone."""
+    """The error of one number of a table: measured together with all tables, and if each table were asked alone."""
 
     table: str
     column: str
@@ -118,7 +118,7 @@ class MeasuredSet(TypedDict):
 
 
 class ReportPlanJson(TypedDict):
-    """What a report will cost and give."""
+    """The cost and the errors of a report."""
 
     study: str
     title: str
@@ -162,7 +162,7 @@ def report_plan_json(plan: ReportPlan) -> ReportPlanJson:
 
 
 def measured_sets(plan: ReportPlan) -> list[MeasuredSet]:
-    """The sets that a report measures, the largest part of ε first."""
+    """The sets that a report measures, in descending order of their ε."""
     sets: list[MeasuredSet] = [
         {
             "columns": [_axis_name(plan, index, level) for index, level in enumerate(levels) if level],
@@ -175,7 +175,7 @@ def measured_sets(plan: ReportPlan) -> list[MeasuredSet]:
 
 
 def set_text(measured: MeasuredSet) -> str:
-    """A set as a reader sees it.
+    """The name of a set for a reader.
 
     >>> set_text({"columns": ["county", "month"], "cells": 60, "epsilon": "1/2"})
     'county × month'
@@ -190,7 +190,7 @@ def measured_text(plan: ReportPlan) -> str:
 
 
 def _axis_name(plan: ReportPlan, index: int, level: int) -> str:
-    """What tables call a column on a level, or what it is called in the data."""
+    """The name of a column at a level: as tables call it, or as the data does."""
     attribute = plan.layout.attributes[index]
     for table in plan.layout.tables:
         for group, own in zip(table.query.groups, table.groups, strict=True):

@@ -1,4 +1,4 @@
-"""Released tables as Markdown, to go into a document, and as plain text, to go into a letter."""
+"""Released tables as Markdown and as plain text."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from discreet.show.publication import METHOD, Method, Opening
 
 _WIDTH = 100
 _MARKS = re.compile(r"([\\`*_{}\[\]<>#|~]|&(?=#?\w+;))")
-"""What Markdown or HTML inside of it could take for more than text."""
+"""Characters with a meaning in Markdown, or in HTML inside it."""
 
 Table = tuple[Opening, Sequence[str], Sequence[Sequence[str]], Sequence[int]]
-"""What stands above a table, its headings, its rows, and the indexes of the columns that hold keys."""
+"""The opening of a table, its headings, its rows, and the indexes of its key columns."""
 
 
 def markdown(opening: Opening, tables: Sequence[Table], method: Method) -> str:
-    """Tables below a title, and their method at the end."""
+    """Tables below a title, with their method at the end."""
     return "\n\n".join([*_markdown_opening(opening, "#"), *_markdown_tables(tables), *_markdown_method(method)]) + "\n"
 
 
@@ -28,7 +28,7 @@ def text(opening: Opening, tables: Sequence[Table], method: Method) -> str:
     for above, headings, rows, keys in tables:
         parts += [*_text_opening(above, "-"), "\n".join(_aligned(headings, rows, keys))]
     parts.append(f"{METHOD}\n{'-' * len(METHOD)}")
-    parts += [_wrapped(f"{heading}: {' '.join(map(one_line, said))}") for heading, said in method.items()]
+    parts += [_wrapped(f"{heading}: {' '.join(map(one_line, sentences))}") for heading, sentences in method.items()]
     return "\n\n".join(parts) + "\n"
 
 
@@ -52,12 +52,12 @@ def _markdown_tables(tables: Sequence[Table]) -> Iterator[str]:
 
 def _markdown_method(method: Method) -> Iterator[str]:
     yield f"## {METHOD}"
-    for heading, said in method.items():
-        yield f"**{_escaped(heading)}.** {_escaped(' '.join(said))}"
+    for heading, sentences in method.items():
+        yield f"**{_escaped(heading)}.** {_escaped(' '.join(sentences))}"
 
 
 def _escaped(cell: str) -> str:
-    """A text that means nothing more in Markdown."""
+    """A text with Markdown's special characters escaped."""
     return _MARKS.sub(r"\\\1", one_line(cell))
 
 

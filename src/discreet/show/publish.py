@@ -1,10 +1,10 @@
 """A released answer as a file, by its suffix, with its record beside it.
 
-    .csv .xlsx            tables for spreadsheets, rounded as they are shown
-    .json .parquet        tables for programs, exact
-    .html .md .txt        to read: title, source, date, the question, the table, and at the end how it was made
+    .csv .xlsx            tables for spreadsheets, rounded as shown
+    .json .parquet        tables for programs, unrounded
+    .html .md .txt        documents: title, source, date, question, table, and method
 
-What cannot be written is refused before anything is written, and, for a command, before ε is spent (`refuse`).
+A file that cannot be written is refused before anything is written and, for a command, before ε is spent (`refuse`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def save(
     bom: bool = False,
     force: bool = False,
 ) -> Path:
-    """Write an answer as a new file and its record beside it; the path of the file comes back."""
+    """Write an answer to a new file, and its record beside it; the path of the file."""
     target = Path(path)
     form = refuse(target, bom=bom)
     decimals_by(answer.columns, decimals)
@@ -54,7 +54,7 @@ def save(
 
 
 def refuse(path: Path, *, bom: bool = False) -> str:
-    """The form of a file by its suffix; one that cannot be written here is refused."""
+    """The form of a file by its suffix; a form that cannot be written here is refused."""
     if path.suffix not in SUFFIXES:
         raise InvalidParameter(f"path must end in {', '.join(SUFFIXES)}, got {quote(path.name)}")
     form = path.suffix[1:]
@@ -83,7 +83,7 @@ def _content(answer: Answer, form: str, above: Opening, decimals: Decimals) -> b
 
 
 def facts_of(record: Mapping[str, Any]) -> dict[str, str]:
-    """What the sheet on the method lists of a record."""
+    """Facts of a record for the sheet on the method."""
     unit = "row" if record.get("unit", "row") == "row" else str(record["unit"])
     return {
         "Source": str(record["study"]),

@@ -1,7 +1,7 @@
-"""A released answer as one HTML file to hand on: what it is, figure, table, how it was made, and the record.
+"""A released answer as one HTML file to publish: description, figure, table, method, and the record.
 
-The file needs no network and no script. It follows the reader's choice of light or dark, and prints. Everything in it
-was released: it is made of the answer, which is made of the bytes that the ledger keeps.
+The file needs no network and no script. It follows the reader's light or dark theme, and prints well. Everything in it
+was released: it is made from the answer alone, which is the content that the ledger keeps.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from discreet.show.publication import METHOD, Method, Opening, keys_of
 
 
 def page_of(answer: Answer, above: Opening, how: Method, decimals: Decimals = None) -> str:
-    """The page of an answer: what it is, its figure, its numbers, and how they were made."""
+    """The page of an answer: its description, figure, numbers and method."""
     record = printable(json.dumps(answer.record, ensure_ascii=False, indent=1))
     numbers = table(answer.columns, answer.shown(decimals), texts=keys_of(answer), most=None, attributes=classes)
     return page(
         above.title,
         f"{opened(above)}<figure>{svg(make('release', answer=answer))}</figure><div class='wide'>{numbers}</div>"
         f'<section id="method"><h2>{METHOD}</h2>{sections(how)}'
-        f"<details><summary>The record, as the ledger keeps it</summary><pre>{escape(record)}</pre></details>"
+        f"<details><summary>The record in the ledger</summary><pre>{escape(record)}</pre></details>"
         "</section>",
     )
 
 
 def opened(above: Opening) -> str:
-    """What stands between a title and its table."""
+    """The text between a title and its table."""
     sql = f"<pre><code>{escape(printable(above.sql.strip()))}</code></pre>" if above.sql else ""
     source = f'<p class="source">{escape(above.source)}</p>' if above.source else ""
     return f"{paragraphs(*filter(None, [above.caption]))}{source}{paragraphs(*filter(None, [above.words]))}{sql}"
 
 
 def sections(how: Method) -> str:
-    return "".join(f"<h3>{escape(heading)}</h3>{paragraphs(*said)}" for heading, said in how.items())
+    return "".join(f"<h3>{escape(heading)}</h3>{paragraphs(*sentences)}" for heading, sentences in how.items())
 
 
 def page(title: str, body: str) -> str:
-    """One HTML file: a title, and what stands below it."""
+    """One HTML file: a title and its body."""
     heading = escape(one_line(title))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -61,7 +61,7 @@ def classes(tag: str, text: bool) -> str:
 
 def _style() -> str:
     names = {"card": theme.CARD, "text": theme.TEXT, "quiet": theme.QUIET, "line": theme.GRID, "link": theme.BLUE}
-    day, night = ("".join(f"--{name}:{pair[at]};" for name, pair in names.items()) for at in (0, 1))
+    day, night = ("".join(f"--{name}:{pair[card]};" for name, pair in names.items()) for card in (0, 1))
     return (
         f":root{{color-scheme:light dark;{day}}}@media screen and (prefers-color-scheme: dark){{:root{{{night}}}}}"
         "body{margin:0;background:var(--card);color:var(--text);font:16px/1.5 system-ui,sans-serif}"

@@ -1,7 +1,7 @@
-"""Signatures of what was released: files on disk, what the ledger knows of them, and the proof of their loss.
+"""Signatures of released files, with what the ledger records of them and the proof of their privacy loss.
 
-One signature for each record: it signs the record and the files that go with it. A folder of a report has one record;
-files of an answer belong to the record that is called like them.
+Each record has one signature, which signs the record and its files. The folder of a report has one record; the file of
+an answer belongs to the record of the same name.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def sign(
     key: Signer | str | PathLike[str],
     force: bool = False,
 ) -> list[Path]:
-    """Sign the files of a release, the records among them, and give the places of the signatures."""
+    """Sign the files of a release, its records among them; the paths of the signatures."""
     if release.plan is None:
-        raise InvalidParameter("an answer of a server is signed by whoever keeps its ledger")
+        raise InvalidParameter("an answer from a server must be signed by the custodian, who keeps its ledger")
     signer, study, paths = Signer.load(key), release.plan.study, list(map(Path, files))
     _refuse_names(paths)
     records = dict.fromkeys(path for path in paths if path.name.endswith(_RECORD))
     if not records:
-        raise InvalidParameter(f"what is signed must have its record, which ends in {_RECORD}, beside it")
+        raise InvalidParameter(f"files must include their record, which ends in {_RECORD}")
     for record in records:
         free(signature_place(record), force=force, kept=study.kept)
     about = {"study": study.name, "entry": release.entry, "proof": proved(release.plan) if release.epsilon else {}}
@@ -61,10 +61,10 @@ def _files_of(record: Path, paths: Sequence[Path], records: int) -> list[Path]:
 
 
 def _refuse_names(files: Iterable[Path]) -> None:
-    """Refuse files that would be taken for signatures."""
+    """Refuse files with the name of a signature."""
     for file in files:
         if file.name.endswith(ENDING):
-            raise InvalidParameter(f"{file.name} has the name of a signature: give what is signed another name")
+            raise InvalidParameter(f"{file.name} has the name of a signature: rename the file")
 
 
 def refuse_unsigned(
@@ -76,10 +76,10 @@ def refuse_unsigned(
     force: bool = False,
     kept: Kept,
 ) -> None:
-    """Refuse, before anything is spent, what could not be signed or proved afterwards."""
+    """Refuse, before ε is spent, a release that could not be signed or proved afterwards."""
     Signer.load(key)
     _refuse_names(files)
-    for place in map(signature_place, records):
-        if place.parent.is_dir():  # a folder that is made is empty
-            free(place, force=force, kept=kept)
+    for path in map(signature_place, records):
+        if path.parent.is_dir():  # a new folder is empty
+            free(path, force=force, kept=kept)
     proved(plan)

@@ -1,7 +1,7 @@
-"""Released tables as a workbook: a sheet for each table, and one on how they were made.
+"""Released tables as a workbook: a sheet for each table, and one on the method.
 
-Each number has its interval in the two columns beside it. Numbers are numbers, rounded as they are shown, with a
-format of as many decimals. Texts are written as texts, whatever they begin with: none can become a formula or a link.
+Each number has its interval in the two columns beside it. Numbers are stored as numbers, rounded as shown, with as many
+decimals. Texts are stored as texts, whatever they begin with: none can become a formula or a link.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from discreet.release.postprocessing import Numbers
 from discreet.show.publication import METHOD, Method, Opening
 
 _ROWS, _CELL, _SHEET = 1_048_576, 32_767, 31
-"""Rows of a sheet, characters of a cell and of the name of a sheet: Excel has no more."""
+"""Excel's limits: rows of a sheet, characters of a cell, characters of a sheet's name."""
 
 _NOT_IN_NAMES = re.compile(r"[\[\]:*?/\\]")
 _WIDEST = 60
@@ -30,7 +30,7 @@ _LINES = {"text_wrap": True, "valign": "top"}
 
 
 def writer() -> ModuleType:
-    """The package that writes workbooks, or a sentence that says what to install."""
+    """The package that writes workbooks; if it is missing, the error says what to install."""
     try:
         import xlsxwriter
     except ImportError:
@@ -40,9 +40,9 @@ def writer() -> ModuleType:
 
 
 def refuse_long(name: str, rows: int) -> None:
-    """Refuse a table that no sheet takes."""
+    """Refuse a table that is too long for a sheet."""
     if rows >= _ROWS:
-        raise InvalidParameter(f"a sheet has at most {_ROWS - 1:,} rows, and {name} has {rows:,}: save it as .parquet")
+        raise InvalidParameter(f"a sheet has at most {_ROWS - 1:,} rows, but {name} has {rows:,}: save it as .parquet")
 
 
 def workbook(
@@ -51,7 +51,7 @@ def workbook(
     facts: Mapping[str, str],
     method: Method,
 ) -> bytes:
-    """The bytes of a workbook: tables by the name of their sheet, then the method."""
+    """The bytes of a workbook: the tables by the names of their sheets, then the method."""
     sink = io.BytesIO()
     book = writer().Workbook(sink, {"in_memory": True})
     book.set_properties({"title": opening.title[:255], "comments": "Released with differential privacy by discreet"})
@@ -64,39 +64,39 @@ def workbook(
 
 
 def _write_table(book: Any, sheet: Any, answer: Answer, decimals: Decimals) -> None:
-    bold, formats, at = book.add_format({"bold": True, "bottom": 1}), {}, 0
+    bold, formats, index = book.add_format({"bold": True, "bottom": 1}), {}, 0
     for name, column, digits in answer.rounded(decimals):
         if isinstance(column, Numbers):
             for end, items in zip(("", "_low", "_high"), column.items(), strict=True):
-                sheet.write_string(0, at, _text(name + end), bold)
+                sheet.write_string(0, index, _text(name + end), bold)
                 for row, (item, places) in enumerate(zip(items, digits.tolist(), strict=True), 1):
                     if places not in formats:
                         form = "#,##0" + (f".{'0' * places}" if places else "")
                         formats[places] = book.add_format({"num_format": form})
-                    _write_number(sheet, row, at, item, formats[places])
-                sheet.set_column(at, at, max(12, len(name + end) + 2))
-                at += 1
+                    _write_number(sheet, row, index, item, formats[places])
+                sheet.set_column(index, index, max(12, len(name + end) + 2))
+                index += 1
             continue
         keys = items_of(column)
-        sheet.write_string(0, at, _text(name), bold)
+        sheet.write_string(0, index, _text(name), bold)
         for row, key in enumerate(keys, 1):
             if isinstance(key, bool):
-                sheet.write_boolean(row, at, key)
+                sheet.write_boolean(row, index, key)
             elif isinstance(key, int | float):
-                _write_number(sheet, row, at, key)
+                _write_number(sheet, row, index, key)
             elif key is not None:
-                sheet.write_string(row, at, _text(str(key)))
+                sheet.write_string(row, index, _text(str(key)))
         widest = max((len(str(key)) for key in keys[:1000]), default=0)
-        sheet.set_column(at, at, min(_WIDEST, max(len(name), widest) + 2))
-        at += 1
+        sheet.set_column(index, index, min(_WIDEST, max(len(name), widest) + 2))
+        index += 1
     sheet.freeze_panes(1, 0)
 
 
-def _write_number(sheet: Any, row: int, at: int, item: Any, form: Any = None) -> None:
-    """A number; one that is missing leaves the cell empty, and so does an end that is not there."""
+def _write_number(sheet: Any, row: int, index: int, item: Any, form: Any = None) -> None:
+    """Write a number; the cell stays empty if the number is missing or infinite."""
     number = None if item is None else as_float(Fraction(item)) if isinstance(item, int) else float(item)
     if number is not None and math.isfinite(number):
-        sheet.write_number(row, at, number, form)
+        sheet.write_number(row, index, number, form)
 
 
 def _write_method(
@@ -110,10 +110,10 @@ def _write_method(
     lines: list[tuple[str, str]] = [("Title", opening.title), ("", opening.caption), *facts.items()]
     for name, (above, _, _) in tables.items():
         about = f" of {name}" if len(tables) > 1 else ""
-        said = (above.caption, above.words) if len(tables) > 1 else (above.words,)
-        lines += [(f"Content{about}", " ".join(filter(None, said))), (f"SQL{about}", printable(above.sql.strip()))]
+        texts = (above.caption, above.words) if len(tables) > 1 else (above.words,)
+        lines += [(f"Content{about}", " ".join(filter(None, texts))), (f"SQL{about}", printable(above.sql.strip()))]
     lines.append((METHOD, ""))
-    lines += [(heading, " ".join(map(one_line, said))) for heading, said in method.items()]
+    lines += [(heading, " ".join(map(one_line, sentences))) for heading, sentences in method.items()]
     bold, wrapped = book.add_format({"bold": True, **_LINES}), book.add_format(_LINES)
     for row, (label, value) in enumerate(line for line in lines if line[1] or line[0] == METHOD):
         sheet.write_string(row, 0, _text(label), bold)
@@ -123,17 +123,17 @@ def _write_method(
 
 
 def _text(text: str) -> str:
-    """A text as a cell takes it: no longer than that, and without what XML cannot hold."""
+    """A text that fits into a cell, without characters that XML forbids."""
     return printable(text)[:_CELL]
 
 
 def _sheet_names(names: Iterable[str]) -> Sequence[str]:
-    """Names of sheets: what Excel takes, and each once, whatever the case."""
+    """Names of sheets that Excel accepts, distinct regardless of case."""
     sheets: list[str] = []
     for name in names:
         plain = _NOT_IN_NAMES.sub("_", printable(name)).strip("'")[:_SHEET] or "Table"
-        taken, number, sheet = {one.casefold() for one in sheets}, 1, plain
-        while sheet.casefold() in taken or sheet.casefold() == "history":  # a name that Excel keeps for itself
+        taken, number, sheet = {other.casefold() for other in sheets}, 1, plain
+        while sheet.casefold() in taken or sheet.casefold() == "history":  # reserved by Excel
             number += 1
             sheet = f"{plain[: _SHEET - len(str(number)) - 1]} {number}"
         sheets.append(sheet)

@@ -1,10 +1,9 @@
-"""The table of an answer as a file that a program or a spreadsheet reads: CSV, JSON or Parquet.
+"""The table of an answer as a file for programs or spreadsheets: CSV, JSON or Parquet.
 
-CSV is rounded as numbers are shown (`formats.rounded`): people open it. Parquet and JSON are exact.
+CSV is rounded as numbers are shown (`formats.rounded`), since people open it. Parquet and JSON are unrounded.
 
-A spreadsheet takes a cell of CSV for a formula if it begins with =, +, -, @, one of them in full width, a tab or the
-end of a line, whatever quotes are around it. A text of that kind, a key or the name of a column, has an apostrophe in
-front; numbers such as -5 do not.
+A spreadsheet takes a cell of CSV for a formula if it begins with =, +, -, @, one of them in full width, a tab or a line
+break, even in quotes. A key or column name that begins so gets an apostrophe in front; numbers such as -5 do not.
 """
 
 from __future__ import annotations
@@ -44,15 +43,15 @@ def write_table(answer: Answer, form: str, sink: Any, *, decimals: Decimals = No
 
 
 def refuse_bom(bom: object, form: str) -> None:
-    """Refuse a mark in a file that has no place for it."""
+    """Refuse a byte order mark in a file that is not CSV."""
     if bom not in (True, False):
         raise InvalidParameter(f"bom must be True or False, got {bom!r}")
     if bom and form != "csv":
-        raise InvalidParameter(f"bom is for .csv, which may need it, and not for .{form}: leave it out")
+        raise InvalidParameter(f"bom is only for .csv, got a .{form} file: leave bom out")
 
 
 def no_formula(text: str) -> str:
-    """A text that no spreadsheet takes for a formula.
+    """The text, with an apostrophe in front if a spreadsheet would take it for a formula.
 
     >>> no_formula("=1+2"), no_formula("=5"), no_formula("-5"), no_formula("- none"), no_formula("a=b")
     ("'=1+2", "'=5", '-5', "'- none", 'a=b')
@@ -61,7 +60,7 @@ def no_formula(text: str) -> str:
 
 
 def _rounded(answer: Answer, decimals: Decimals) -> pyarrow.Table:
-    """The table as people read it."""
+    """The table with rounded numbers."""
     import pyarrow
 
     columns, names = [], []
@@ -77,7 +76,7 @@ def _rounded(answer: Answer, decimals: Decimals) -> pyarrow.Table:
 
 
 def _safe(keys: pyarrow.Array) -> pyarrow.Array:
-    """Texts that no spreadsheet takes for formulas; most lists of keys have none that it could."""
+    """Keys that no spreadsheet takes for formulas; the common case, where none could be, is fast."""
     import pyarrow
     from pyarrow import compute
 
@@ -87,7 +86,7 @@ def _safe(keys: pyarrow.Array) -> pyarrow.Array:
 
 
 def _columns_text(answer: Answer) -> str:
-    """The same as text, a line for each column."""
+    """The table as JSON, a line for each column."""
     lines = [
         f" {json.dumps(name, ensure_ascii=False)}: {json.dumps(column, ensure_ascii=False, allow_nan=False)}"
         for name, column in columns_json(answer).items()

@@ -1,13 +1,12 @@
-"""A released report as a folder to publish: every table as CSV and Parquet, a page to read, and the record.
+"""A released report as a folder to publish: every table as CSV and Parquet, a page, and the record.
 
     NAME.csv, NAME.parquet   each table; a number `x` has its interval in `x_low` and `x_high`; CSV is rounded
-    index.html               all tables with figures, and how they were made; it needs no network and no script
-    TITLE.release.json       the record: the noisy cells, from which all tables follow, and the card
-    rows.parquet             synthetic rows, if they were asked for
+    index.html               all tables with figures, and the method; it needs no network and no script
+    TITLE.release.json       the record: the noisy cells, from which all tables are computed, and the card
+    rows.parquet             synthetic rows, if the report asks for them
 
 Or as one file, by its suffix, with the record and the rows beside it: .xlsx (a sheet for each table, and one on the
-method), .html, .md or .txt. What cannot be written is refused before anything is written, and, for a plan, before ε is
-spent.
+method), .html, .md or .txt. Files that cannot be written are refused before anything is written, and before ε is spent.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ _PAGE = "index.html"
 _FILES = (".xlsx", ".html", ".md", ".txt")
 
 _MOST_DRAWN, _MOST_FIGURES = 2_000, 60
-"""Rows of a table up to which it is drawn, and figures of a page: a browser must open it."""
+"""Most rows of a table with a figure, and most figures of a page, so that a browser can open it."""
 
 _SETS = "What was measured"
 """The heading below which a page lists the measured sets."""
@@ -78,11 +77,11 @@ def save(
     bom: bool = False,
     force: bool = False,
 ) -> list[Path]:
-    """Write all files into a folder, which is made if it is not there; their paths come back, the page first."""
+    """Write all files into a folder, which is created if needed; their paths, the page first."""
     plan, target, kept, look = report.plan, Path(folder), report.plan.study.kept, report.plan.presentation
     known = {**report.record, "entry": report.entry, "card": report.card().content}
     record = json.dumps(known, ensure_ascii=False, indent=1).encode()
-    recorded = has(record_file(plan, target), record)  # beside another form of the same report
+    recorded = has(record_file(plan, target), record)  # written with another form of the same report
     refuse_taken(plan, target, bom=bom, decimals=decimals, recorded=recorded, force=force)
     above = Opening(
         title=one_line(title or plan.title),
@@ -106,7 +105,7 @@ def save(
     _write_rows(report, target, force, kept)
     if not recorded:
         write(record_file(plan, target), record, force=force, kept=kept)
-    write(target / _PAGE, html(shown_tables), force=force, kept=kept)  # last: what it leads to is there
+    write(target / _PAGE, html(shown_tables), force=force, kept=kept)  # last, so that its links lead somewhere
     return targets(plan, target)
 
 
@@ -151,14 +150,14 @@ def refuse_taken(
     recorded: bool = False,
     force: bool = False,
 ) -> None:
-    """Refuse a folder that does not take the files of a report; nothing is spent before this is known.
+    """Refuse, before ε is spent, a folder in which the files of a report cannot be written.
 
-    With `recorded` its record is there already.
+    With `recorded`, the record is already there.
     """
     target, kept = Path(folder), plan.study.kept
     refuse_bom(bom, target.suffix[1:] if _is_file(target) else "csv")
     if isinstance(decimals, dict):
-        raise InvalidParameter(f"decimals of a report must be one number for all of it, got {quote(decimals)}")
+        raise InvalidParameter(f"decimals of a report must be one number for all tables, got {quote(decimals)}")
     for shown_table in plan.layout.tables:
         decimals_by([name for name, _ in shown_table.query.outputs], _decimals(plan, shown_table.name, decimals))
     if target.suffix == ".xlsx" and _is_file(target):
@@ -170,9 +169,11 @@ def refuse_taken(
         theme.altair()
     files = targets(plan, target)
     if len({file.name.casefold() for file in files}) < len(files):
-        raise InvalidParameter(f"rows must have a file of their own, and {plan.rows} is that of a table: name another")
+        raise InvalidParameter(
+            f"rows must have a file of their own, but {plan.rows} is the file of a table: name another file"
+        )
     if not _is_file(target) and os.path.lexists(target) and not target.is_dir():
-        raise InvalidParameter(f"a report needs a folder, and {target.name} is none: name another")
+        raise InvalidParameter(f"a report needs a folder, but {target.name} is a file: name another")
     if _is_file(target) or target.is_dir():
         for file in files:
             if not (recorded and file == record_file(plan, target)):
@@ -184,7 +185,7 @@ def refuse_taken(
 
 
 def _decimals(plan: ReportPlan, name: str, decimals: int | None) -> Decimals:
-    """Those of a table: what is asked for now, or what the file says of it, or of all tables."""
+    """The decimals of a table: the argument, else its own in the file, else those of the report."""
     if decimals is not None:
         return decimals
     own: int | None = plan.presentation.of(name).decimals
@@ -198,14 +199,13 @@ def record_name(plan: ReportPlan) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """A report as it is shown: what stands above it, and the decimals of each table."""
+    """A report with its opening and the decimals of each table."""
 
     report: Report
     above: Opening
     decimals: Mapping[str, Decimals]
 
     def opening(self, name: str) -> Opening:
-        """What stands above a table."""
         answer, look = self.report.tables[name], self.report.plan.presentation.of(name)
         return Opening(
             title=one_line(look.title or name.replace("_", " ")),
@@ -216,7 +216,7 @@ class _Tables:
 
 
 def _content(tables: _Tables, suffix: str) -> str | bytes:
-    """A report as one file."""
+    """The content of a report as one file."""
     answers, how = tables.report.tables, _method(tables)
     openings = {name: tables.opening(name) for name in answers}
     match suffix:
@@ -234,7 +234,7 @@ def _content(tables: _Tables, suffix: str) -> str | bytes:
 
 
 def html(tables: _Tables, *, files: bool = True) -> str:
-    """The page of a report; with `files` it leads to those of its tables, and of long tables shows some rows."""
+    """The page of a report; with `files`, it links to the files of its tables and shortens long tables."""
     report = tables.report
     drawn = [name for name, answer in report.tables.items() if len(answer) <= _MOST_DRAWN][:_MOST_FIGURES]
     contents = "".join(
@@ -252,7 +252,7 @@ def html(tables: _Tables, *, files: bool = True) -> str:
 
 
 def _section(tables: _Tables, name: str, drawn: bool, files: bool) -> str:
-    """One table: what it is, its figure, its numbers."""
+    """One table: its description, figure and numbers."""
     answer, above = tables.report.tables[name], tables.opening(name)
     most, cells = MOST_ROWS if files else None, answer.shown(tables.decimals[name])
     numbers = table(answer.columns, cells, texts=keys_of(answer), most=most, attributes=classes)
@@ -266,8 +266,8 @@ def _section(tables: _Tables, name: str, drawn: bool, files: bool) -> str:
 
 def _method_section(tables: _Tables, files: bool) -> str:
     plan, parts = tables.report.plan, []
-    for heading, said in _method(tables).items():
-        parts.append(sections({heading: said}) + (_sets(tables.report) if heading == _SETS else ""))
+    for heading, sentences in _method(tables).items():
+        parts.append(sections({heading: sentences}) + (_sets(tables.report) if heading == _SETS else ""))
     if files:
         links = [record_name(plan), *([] if plan.rows is None else [plan.rows])]
         parts.append(f"<p>Files: {', '.join(map(_link, links))}</p>")
@@ -286,10 +286,10 @@ def _method(tables: _Tables) -> Method:
         "What is protected": [*cost(report), *_promise(record)],
         "What the intervals cover": [meaning(terms, of)],
         _SETS: [*_measurement(plan)],
-        "How the tables follow": [*_following(plan)],
+        "How the tables are computed": [*_following(plan)],
         "What is public": [*dict.fromkeys(sentence for sentence in known if sentence != last), last],
         "How numbers are rounded": [f"{rounding(chosen)} Sums of rounded numbers may differ in their last digit."],
-        "The record": ["The record holds the noisy cells, from which all tables follow."],
+        "The record": ["The record has the noisy cells, from which all tables are computed."],
     }
     if plan.rows is not None:
         parts["Synthetic rows"] = [" ".join(_of_rows(report))]
@@ -298,17 +298,17 @@ def _method(tables: _Tables) -> Method:
 
 def _promise(record: dict[str, Any]) -> Iterable[str]:
     yield from promise(record)
-    delta = "no δ but that of the discovered keys" if "discovered" in record else "no δ"
-    yield f"This holds whatever else anybody knows, for all tables together, and there is {delta}."
+    delta = "δ is only that of the discovered keys" if "discovered" in record else "δ = 0"
+    yield f"This holds for all tables together, whatever else anybody knows, and {delta}."
 
 
 def _measurement(plan: ReportPlan) -> Iterable[str]:
     many = len(plan.measured)
     sets = "one set of cells" if many == 1 else f"{many} sets of cells"
-    parts = "which has the whole ε" if many == 1 else "which have parts of ε that add up to it"
+    parts = "which has the whole ε" if many == 1 else "each with a part of ε"
     yield (
-        f"The rows were counted in {sets}, {parts}, and each cell got discrete Laplace noise of its own. "
-        "Nothing else was read. Rows with none of the listed keys have a cell of their own."
+        f"The rows were counted in {sets}, {parts}, and independent discrete Laplace noise was added to each cell. "
+        "Nothing else was read. Rows with none of the listed keys have a separate cell."
     )
     if plan.known:
         yield "The number of all rows is public."
@@ -316,11 +316,11 @@ def _measurement(plan: ReportPlan) -> Iterable[str]:
         if attribute.number is not None:
             of = attribute.number.of
             name = of.of.name if isinstance(of.of, Column) else text(of.of)
-            missing = " Rows without a value have a cell of their own." if of.missing is None else ""
+            missing = " Rows without a value have a separate cell." if of.missing is None else ""
             yield (
-                f"{name} is measured by two cells: a row adds its place between {decimal(of.lower)} and "
-                f"{decimal(of.upper)}, as a share of that range, to the one, and the rest to the other. Values outside "
-                f"count as the nearer bound.{missing}"
+                f"{name} is measured by two cells. A row adds the place of its value between {decimal(of.lower)} and "
+                f"{decimal(of.upper)}, as a share s of that range, to the first cell, and 1 − s to the second. Values "
+                f"outside count as the nearer bound.{missing}"
             )
 
 
@@ -332,31 +332,31 @@ def _sets(report: Report) -> str:
 
 def _following(plan: ReportPlan) -> Iterable[str]:
     yield (
-        "Every number is a combination of these noisy cells, with weights that leave no bias and follow from the parts "
-        "of ε alone. So all tables agree with each other and with their totals, and the combination costs no ε."
+        "Every number is an unbiased linear combination of these noisy cells, with weights that depend only on the "
+        "parts of ε. So all tables agree with each other and with their totals. This post-processing costs no ε."
     )
     if not plan.integers:
-        yield "Counts may be negative or not whole. They are left as they are: a correction would bias their sums."
+        yield "Counts may be negative or fractional. They are not corrected, since a correction would bias their sums."
         return
     yield (
-        "Counts are whole and not negative: they are those of one set of rows that reproduces all tables, made of the "
-        "noisy cells by one rounding. So counts still agree with each other. Their intervals are those before the "
-        "rounding, and reach to the whole number where it lies outside."
+        "Counts are whole and not negative: they count one synthetic set of rows that reproduces all tables, "
+        "obtained by rounding the noisy cells once. So counts still agree with each other. Their intervals are those "
+        "before the rounding, extended to the whole number where it lies outside."
     )
 
 
 def _of_rows(report: Report) -> Iterable[str]:
-    """Which numbers synthetic rows reproduce."""
+    """What synthetic rows reproduce."""
     plan = report.plan
     names = [
         table.name
         for table in plan.layout.tables
         if any(number.statistic == "count" and number.attribute not in plan.layout.halves for number in table.numbers)
     ]
-    yield "These rows are synthetic: they are made of the noisy cells alone, and no row is that of a person."
-    near = "exactly" if plan.integers else "up to rounding, and with no count below 0"
-    yield f"They keep the counts of {', '.join(names) or 'no table'}, {near}."
-    yield "They keep nothing else: no means or sums, and not how columns relate beyond these tables."
+    yield "These rows are synthetic: they are generated from the noisy cells alone, and no row belongs to a person."
+    precision = "exactly" if plan.integers else "up to rounding, with no count below 0"
+    yield f"They reproduce the counts of {', '.join(names) or 'no table'}, {precision}."
+    yield "They reproduce nothing else: no means, no sums, and no relation of columns beyond these tables."
 
 
 def _files(name: str) -> str:

@@ -47,6 +47,6 @@ def test_the_invented_people_are_as_many_as_it_says_and_the_same_in_every_run():
 def test_it_takes_no_folder_of_others(tmp_path):
     (tmp_path / "visits.parquet").write_text("a custodian's own")
     (tmp_path / "precious.txt").write_text("mine")
-    with pytest.raises(InvalidParameter, match="it holds other things"):
+    with pytest.raises(InvalidParameter, match="must be an empty folder"):
         run(tmp_path)
     assert len(list(tmp_path.iterdir())) == 2

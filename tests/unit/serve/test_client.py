@@ -77,7 +77,7 @@ def test_a_study_is_found_by_its_name(site, url):
 
 def test_a_wrong_token_is_refused(url):
     with pytest.raises(
-        InvalidParameter, match="the token is unknown, expired or was revoked; ask the custodian for a new one"
+        InvalidParameter, match="the token is unknown, expired or revoked; ask the custodian for a new token"
     ):
         discreet.connect(url, "discreet_no")
 
@@ -126,9 +126,9 @@ def test_an_answer_that_the_network_lost_is_charged_once(site, url):
 @pytest.mark.parametrize(
     ("status", "reply", "words"),
     [
-        (200, {"studies": [{"name": "people"}]}, "is none of discreet's, or of another version"),
-        (200, [], "is none of discreet's, or of another version"),
-        (502, {"message": "bad gateway"}, "is none of discreet's, or of another version"),
+        (200, {"studies": [{"name": "people"}]}, "is not a discreet server, or has another version"),
+        (200, [], "is not a discreet server, or has another version"),
+        (502, {"message": "bad gateway"}, "is not a discreet server, or has another version"),
         (502, "<html>", "answered with status 502 and no JSON"),
         (502, "[" * 100_000, "answered with status 502 and no JSON"),
         (503, {"error": "Down.", "advice": "Wait."}, "Down. Wait."),

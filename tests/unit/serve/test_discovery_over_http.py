@@ -37,7 +37,7 @@ def test_nobody_discovers_unless_the_custodian_allows_it():
             for path in ("/discover/plan", "/discover"):
                 refusal = site.client(who).post(path, json=ASKED)
                 assert refusal.status_code == 422
-                assert refusal.json()["error"] == "This server makes no discoveries."
+                assert refusal.json()["error"] == "This server does not allow discoveries."
         assert site.study.spent == 0
 
 

@@ -115,7 +115,7 @@ def test_a_table_that_is_asked_alone_is_free_under_an_id_of_ones_own(site):
 def test_what_is_too_much_is_refused_before_it_is_paid_for(site):
     fifty = {f"t{number}": TOTAL for number in range(51)}
     refused = {
-        "has at most 50 statistics, this one has 51": {"tables": fifty},
+        "at most 50 statistics, but this one has 51": {"tables": fifty},
         "share of analyst 'ann'": {"epsilon": "61"},
         "epsilon must be at least 0.0001": {"epsilon": "0.00001"},
         "would release rows": {"tables": {"rows": "SELECT * FROM people"}},
@@ -138,7 +138,7 @@ def test_a_report_of_many_numbers_is_refused():
     limits = replace(QUICK, most_numbers=6)
     with folder_in_memory() as folder, served(folder, limits=limits) as site:
         response = site.client().post("/report", json=question_body())
-        assert "has at most 6 numbers, this one has 7" in response.json()["error"]
+        assert "at most 6 numbers, but this one has 7" in response.json()["error"]
         by_county = {"tables": {"by_county": "SELECT county, count(*) FROM people GROUP BY county"}}
         assert site.client().post("/report", json=question_body(**by_county)).status_code == 200
         with mock.patch("discreet.serve.desk._MEASURED", 0):
@@ -146,7 +146,7 @@ def test_a_report_of_many_numbers_is_refused():
         assert site.study.spent == Fraction("0.2")
     with folder_in_memory() as folder, served(folder, limits=replace(QUICK, most_numbers=3)) as site:
         response = site.client().post("/report", json=question_body(**by_county, integers=True))
-        assert "cells of all columns together, this one has 4" in response.json()["error"]
+        assert "cells of all columns together, but this one has 4" in response.json()["error"]
         assert site.client().post("/report", json=question_body(**by_county)).status_code == 200
 
 

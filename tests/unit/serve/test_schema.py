@@ -87,7 +87,7 @@ REFUSED = {
     "size must be a whole number.": {"size": 1.5},
     'weights must be an object such as {"people": 2}.': {"weights": {"people": [2]}},
     'ask must be an object such as {"people": {"kind": "Count"}}.': {"sql": None, "ask": {}},
-    "A question is given either as sql or as ask.": {"ask": MANY},
+    "A question must have either sql or ask.": {"ask": MANY},
     "where and by belong to ask; in SQL, write WHERE and GROUP BY.": {"by": ["county"]},
     "The field 'noise' is not known here.": {"noise": "off"},
     "The field 'request_id' is not known here.": {"request_id": "a"},

@@ -40,7 +40,7 @@ def test_a_card_says_what_the_policy_and_the_ledger_say(study, card):
     loss = content["privacy_loss"]
     assert loss["privacy_parameters"] == {"epsilon": "1", "delta": "0"}
     assert (loss["privacy_unit"], loss["neighbors"]) == ("patient", "change-one")
-    assert "at most 2 count" in loss["privacy_unit_description"]
+    assert "at most 2 are used" in loss["privacy_unit_description"]
     accounting = content["accounting"]
     assert Fraction(accounting["total"]) == study.ledger.total("study")
     assert Fraction(accounting["spent"]) == study.spent == Fraction(1, 8)
@@ -64,15 +64,15 @@ def test_json_yaml_and_page_are_the_same_card(card, tmp_path):
     assert json.loads(card.to_json()) == card.content
     assert yaml.safe_load(card.to_yaml()) == card.content
     page = card.to_html()
-    for text in ("Pure DP", "permute-and-flip", "0.125 of 1, 0.875 left", "change-one", "a loss of at most ε"):
+    for text in ("Pure DP", "permute-and-flip", "0.125 of 1, 0.875 left", "change-one", "proved loss: at most ε"):
         assert text in page
     rows = {name: text for _, rows in card.sections for name, text in rows}
     assert rows["age"] == "between 0 and 120"
     assert rows["county"] == "3 keys"
-    assert rows["median"] == "permute-and-flip, ε 1; proved: a loss of at most ε"
+    assert rows["median"] == "permute-and-flip, ε 1; proved loss: at most ε"
     for name in ("card.json", "card.yaml", "card.html"):
         assert card.save(tmp_path / name).stat().st_size > 1000
-    with pytest.raises(InvalidParameter, match=r"ends in \.json, \.yaml, \.html"):
+    with pytest.raises(InvalidParameter, match=r"end in \.json, \.yaml, \.html"):
         card.save(tmp_path / "card.pdf")
 
 
@@ -132,5 +132,5 @@ def test_a_public_number_and_a_report_have_cards_too(tmp_path):
         assert report["a"].card().content == report.card().content
         assert report.card().content["accounting"]["spent"] == "0.1"
         assert "discrete Laplace noise" in report.card().to_html()
-    with pytest.raises(InvalidParameter, match="of a study of one's own"):
+    with pytest.raises(InvalidParameter, match="needs a study of your own"):
         of(3)

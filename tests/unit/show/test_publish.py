@@ -60,7 +60,7 @@ def test_a_workbook_has_numbers_with_formats_intervals_and_texts_that_are_no_for
     assert {cell.data_type for row in book["Method"].iter_rows() for cell in row} == {"s"}
     assert (method["Title"], method["Source"], method["ε"], method["SQL"]) == ("=Title", "people", "0.2", SQL)
     assert method["What the intervals cover"].endswith(
-        "It does not cover sampling error or values cut off at the bounds."
+        "It does not cover sampling error or the effect of clamping values to their bounds."
     )
     assert "The list of keys of place is public" in method["What is public"]
 
@@ -111,7 +111,7 @@ def test_text_has_aligned_columns(released):
     words = text.split("\n\n")[2].replace("\n", " ")
     assert words == (
         "For each place, people is the number of rows, pay is the mean of pay and age is the median of age. "
-        "Only rows count where age >= 1."
+        "Only rows where age >= 1 are counted."
     )
     table = text.split("\n\n")[4].splitlines()
     assert [line.split("  ")[0] for line in table] == ["place", "north", "south", "west"]
@@ -149,10 +149,10 @@ def test_decimals_may_be_by_column(released):
 
 
 def test_what_cannot_be_written_is_refused_and_leaves_nothing(tmp_path, monkeypatch):
-    with pytest.raises(InvalidParameter, match=r"bom is for \.csv"):
+    with pytest.raises(InvalidParameter, match=r"bom is only for \.csv"):
         odd_answer().save(tmp_path / "x.xlsx", bom=True)
     monkeypatch.setattr(spreadsheet, "_ROWS", 6)
-    with pytest.raises(InvalidParameter, match=r"a sheet has at most 5 rows, and x\.xlsx has 6: save it as \.parquet"):
+    with pytest.raises(InvalidParameter, match=r"a sheet has at most 5 rows, but x\.xlsx has 6: save it as \.parquet"):
         odd_answer().save(tmp_path / "x.xlsx")
     monkeypatch.setitem(sys.modules, "xlsxwriter", None)
     with pytest.raises(InvalidParameter, match=r"^\.xlsx needs XlsxWriter: pip install 'discreet\[xlsx\]'$"):

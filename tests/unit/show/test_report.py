@@ -29,8 +29,8 @@ def test_a_report_opens_with_what_it_is_and_ends_with_how_it_was_made(tmp_path):
     assert not set("εΔ") & set(opening.partition("<figure>")[0])
     assert "ε = 0.2 was spent; 0.8 was left" in method
     assert "e^ε = 1.221" in method
-    assert "Each true number lies within its ± in 95 % of releases." in method
-    assert "It does not cover sampling error or values cut off at the bounds." in method
+    assert "Each exact number lies within its ± in 95 % of releases." in method
+    assert "It does not cover sampling error or the effect of clamping values to their bounds." in method
     record = re.search(r"<pre>(.*?)</pre>", method, re.DOTALL)
     assert record is not None
     assert json.loads(html.unescape(record[1])) == released.record
@@ -51,6 +51,6 @@ def test_a_report_needs_no_network_runs_nothing_and_escapes_keys(tmp_path):
 def test_what_simultaneous_intervals_mean_is_said(tmp_path):
     released = answer()
     released.record["simultaneous"] = True
-    assert "In at least 95 % of releases all true numbers of the table lie within their ± at once." in page(
+    assert "In at least 95 % of releases, all exact numbers of the table lie within their ± at once." in page(
         tmp_path, released
     )

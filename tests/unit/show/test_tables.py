@@ -42,8 +42,8 @@ def test_rows_are_labelled_and_reproduce_the_counts(saved):
     report, folder, _ = saved
     rows = pyarrow.parquet.read_table(folder / "rows.parquet")
     label = rows.schema.metadata[b"discreet"].decode()
-    assert "They keep the counts of by_county, by_level, both, exactly." in label
-    assert "They keep nothing else" in label
+    assert "They reproduce the counts of by_county, by_level, both, exactly." in label
+    assert "They reproduce nothing else" in label
     counted = dict(zip(*[column.to_pylist() for column in rows["county"].value_counts().flatten()], strict=True))
     shown = dict(zip(report["by_county"]["county"], report["by_county"]["people"], strict=True))
     assert {county: counted.get(county, 0) for county in shown} == shown
@@ -62,14 +62,14 @@ def test_the_page_says_how_the_numbers_were_made(saved):
     assert all(sql in opening for sql in TABLES.values())
     assert "ε" not in opening.partition("<figure>")[0]
     assert "ε = 1 was spent" in method
-    assert "ε = 1 was spent; 2 was left of the study's total. With one row more or less" in text
+    assert "ε = 1 was spent; 2 was left of the study's total. If one row is added or removed" in text
     for cells in tables.measured_sets(report.plan):
         assert tables.set_text(cells) in text
         assert f">{float(Fraction(cells['epsilon'])):.4g}<" in text
-    assert "age is measured by two cells: a row adds its place between 0 and 120" in text
-    assert "Counts are whole and not negative: they are those of one set of rows" in text
-    assert "Each true number lies within its ± in 95 % of releases." in text
-    assert "It does not cover sampling error or values cut off at the bounds." in text
+    assert "age is measured by two cells. A row adds the place of its value between 0 and 120" in text
+    assert "Counts are whole and not negative: they count one synthetic set of rows" in text
+    assert "Each exact number lies within its ± in 95 % of releases." in text
+    assert "It does not cover sampling error or the effect of clamping values to their bounds." in text
     assert text.count("<svg") == 3
 
 
@@ -97,11 +97,11 @@ def test_decimals_together_and_no_rows_are_said(tmp_path):
     files = report.save(tmp_path / "out")
     text = html.unescape(files[0].read_text("utf-8"))
     assert (
-        "In at least 95 % of releases all true numbers of all 3 tables of this report lie within their ± at once."
+        "In at least 95 % of releases, all exact numbers of all 3 tables of this report lie within their ± at once."
         in text
     )
-    assert "an equal part of the chance to miss (Bonferroni)" in text
-    assert "Counts may be negative or not whole. They are left as they are" in text
+    assert "an equal part of the probability of a miss (Bonferroni)" in text
+    assert "Counts may be negative or fractional. They are not corrected" in text
     assert "synthetic" not in text
     assert files[-1].name == "report.release.json"
 
@@ -140,7 +140,7 @@ def test_nothing_is_overwritten_without_force(saved):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda folder: folder.write_text("a file"), "a report needs a folder, and out is none"),
+        (lambda folder: folder.write_text("a file"), "a report needs a folder, but out is a file"),
         (lambda folder: folder.mkdir() or (folder / "both.csv").mkdir(), "must be a plain file, and both.csv is none"),
         (lambda folder: folder.mkdir() or (folder / "both.csv").symlink_to("x"), "both.csv is a link"),
     ],
@@ -172,7 +172,7 @@ def test_files_of_the_study_are_not_replaced_even_with_force(tmp_path):
 
 def test_rows_have_a_file_of_their_own_and_groups(tmp_path):
     plan = plan_in(tmp_path, rows="both.parquet")
-    with pytest.raises(InvalidParameter, match=r"rows must have a file of their own, and both\.parquet is that"):
+    with pytest.raises(InvalidParameter, match=r"rows must have a file of their own, but both\.parquet is the file"):
         tables.refuse_taken(plan, tmp_path / "out")
     with pytest.raises(InvalidParameter, match="rows must name a file beside the tables"):
         plan.study.report(TABLES, epsilon=1, rows="../rows.parquet")
@@ -190,7 +190,7 @@ def test_a_condition_is_said_with_its_table(tmp_path):
     few = TABLES["by_county"].replace(" GROUP", " WHERE level = 3 GROUP")
     tables_asked = {"few": few, "both": TABLES["both"]}
     page = study_in(tmp_path).report(tables_asked, epsilon=1).release().save(tmp_path / "out")[0].read_text("utf-8")
-    assert html.unescape(page).count("Only rows count where level = 3.") == 1
+    assert html.unescape(page).count("Only rows where level = 3 are counted.") == 1
 
 
 def test_a_question_that_is_refused_says_of_which_table(tmp_path):

@@ -1,1 +1,1 @@
-"""What study.toml does to the data, for the custodian alone: counted, proposed for, shown."""
+"""`discreet check`: how study.toml fits the data, for the custodian alone."""

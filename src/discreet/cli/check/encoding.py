@@ -1,4 +1,4 @@
-"""Lines of a CSV file that are no UTF-8: a study that reads their bytes leaves them out, unless it has an encoding."""
+"""Lines of a CSV file that are not UTF-8: a study leaves them out, unless it declares an encoding."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from discreet.engines.sources import CSV
 
 USUAL = "windows-1252"
-"""What spreadsheets of western offices write; Latin-1 is part of it, but for control characters."""
+"""The encoding that spreadsheets in western offices write; it contains Latin-1, except control characters."""
 
 
 def undecoded_lines(source: object, most: int | None = None) -> int:
-    """How many lines of a plain file of CSV are no UTF-8, of the first ones; 0 of other sources."""
+    """The number of lines that are not UTF-8 among the first `most` of a plain CSV file; 0 for other sources."""
     if not isinstance(source, str) or Path(source).suffix.lower() not in CSV or not Path(source).is_file():
         return 0
     with Path(source).open("rb") as file:

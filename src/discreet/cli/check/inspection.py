@@ -1,15 +1,15 @@
-"""What a promise does to the data, for the custodian, before anything is spent: exact counts and examples of cells.
+"""How study.toml fits the data, for the custodian, before anything is spent: exact counts and examples of cells.
 
-This is the one place beside the mechanism that opens exact answers. It is not private, and stays in the house: it lies
-in `cli`, which no server and no study can import; it opens no ledger, and writes nothing.
+This is the only module besides the mechanism that reveals exact answers. Its output is not private. It lives in `cli`,
+which no server and no study can import; it opens no ledger and writes nothing.
 
-    unreadable   cells that are no number, date or truth as declared
-    no key       values that are not among the keys, and the keys that they nearly are
-    outside      values beyond the bounds or bins, at which end
+    unreadable   cells that cannot be read as the declared number, date or truth value
+    no key       values that are not among the keys, and the keys that they resemble
+    outside      values beyond the bounds or bins, and at which end
     missing      cells that are missing in the source, or declared so
-    limit        units with more rows than count, and units whose names differ by blanks or capitals alone
+    limit        units with more rows than are used, and units whose names differ only by blanks or capitals
 
-Proposals are tried on the data, one option after another, and kept if they read more rows; they say what is left.
+Proposals are tried on the data, one option after another, and kept if they read more rows.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from discreet.engines.choose import engine_under
 from discreet.errors import EngineFailed, InvalidParameter
 
 _FREQUENT = 300
-"""Values that are looked at for proposals."""
+"""Most frequent values that proposals are based on."""
 _MOST_KEYS = 10_000
-"""Keys of a column whose other values are looked at; more would make a long statement."""
+"""Most keys of a column for which examples of other values are fetched; more would make a long statement."""
 _MOST_FORMATS = 5
-_WORDS = {"number": "number", "date": "date", "truth": "truth", "text": "text"}
+_NOUNS = {"number": "numbers", "date": "dates", "truth": "truth values", "text": "text"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What the promise does to some rows of a column."""
+    """A problem with some rows of a column."""
 
     column: str
     problem: str
@@ -53,18 +53,18 @@ class Finding:
     text: str
     """The problem in words, with examples."""
     proposal: str
-    """What to write, or what happens as it stands."""
+    """What to write into study.toml, or what happens to these rows now."""
     examples: Mapping[str, int] = field(default_factory=dict)
     left: int | None = None
     """Rows that the proposal does not help."""
     rest: Mapping[str, int] = field(default_factory=dict)
-    """Examples of them, as they are read so far."""
+    """Examples of those rows, as the proposal reads them."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """The options that are proposed."""
+    """The proposed options."""
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody has to decide something."""
+        """Whether the custodian has to decide something."""
         return self.problem in ("unreadable", "no key", "spelling", "encoding")
 
 
@@ -74,15 +74,15 @@ class Inspection:
     units: int | None
     findings: tuple[Finding, ...]
     left_out: tuple[str, int] | None
-    """A table that would be asked for, in words, and how many rows it would leave out."""
+    """A likely table, in words, and how many rows it would leave out."""
 
 
 def inspect(policy: Policy) -> Inspection:
-    """The counts of a policy over its data."""
+    """Check a policy against its data."""
     try:
         return _Inspector(policy).inspection()
     except EngineFailed as error:
-        raise EngineFailed(f"{error}; where the source is a SELECT, use TRY_CAST, which no row can make fail") from None
+        raise EngineFailed(f"{error}; if the source is a SELECT, use TRY_CAST, which cannot fail on any row") from None
 
 
 class _Inspector:
@@ -93,7 +93,7 @@ class _Inspector:
         [self.rows] = self.counts(None)
 
     def counts(self, *conditions: Expression | None) -> list[int]:
-        """How many rows each condition holds in; None is all rows."""
+        """The number of rows that satisfy each condition; None is all rows."""
         fetched = self.engine.fetch(Request(tuple(map(Rows, conditions)))).reveal()
         return [int(column[0]) for column in fetched]
 
@@ -102,10 +102,11 @@ class _Inspector:
         return values
 
     def inspection(self) -> Inspection:
-        findings = [one for name, declared in self.policy.columns.items() for one in self.column(name, declared)]
+        columns = self.policy.columns.items()
+        findings = [finding for name, declared in columns for finding in self.column(name, declared)]
         left_out, units = self.left_out(findings), None
         if self.policy.encoding is None and (lines := undecoded_lines(self.policy.source)):
-            text, proposal = f"{lines:,} lines are no UTF-8, and may be left out", f'encoding = "{USUAL}"'
+            text, proposal = f"{lines:,} lines are not UTF-8 and may be left out", f'encoding = "{USUAL}"'
             findings.insert(0, Finding(column="source", problem="encoding", rows=lines, text=text, proposal=proposal))
         if self.policy.unit_column is not None:
             units, of_units = self.units(self.policy.unit_column)
@@ -122,13 +123,13 @@ class _Inspector:
         if unread:
             examples = self.frequent(source, unreadable)
             options, note, left, rest = self.readable(name, declared, examples)
-            proposal = _lines(options) if options else "the type may be another, or map = { … } names what they are"
-            told = f"{unread:,} are no {_WORDS[column.kind]}{_formats(declared)} ({shown(examples)})"
+            proposal = _lines(options) if options else "declare another type, or map = { … } for these values"
+            text = f"{unread:,} are not {_NOUNS[column.kind]}{_formats(declared)} ({shown(examples)})"
             yield Finding(
                 column=name,
                 problem="unreadable",
                 rows=unread,
-                text=told,
+                text=text,
                 proposal=proposal + note,
                 examples=examples,
                 left=left,
@@ -145,13 +146,13 @@ class _Inspector:
             )
 
     def cell(self, name: str, declared: Declared) -> Column:
-        """A cell before its type: missing where it is so in the source, or declared so."""
+        """A cell before it is read as its type: missing if the source or a declaration says so."""
         if self.schema[name].kind != "text":
             return Column(name, self.schema[name].kind)
         return Column(name, "text", replace(declared.reading, whole=False, formats=(), decimal=".", thousands=""))
 
     def unread(self, name: str, candidates: Sequence[Declared]) -> list[int]:
-        """How many cells each of some declarations does not read."""
+        """The number of cells that each declaration cannot read."""
         conditions = []
         for declared in candidates:
             column = column_under(name, declared, self.schema[name])
@@ -161,7 +162,7 @@ class _Inspector:
     def readable(
         self, name: str, declared: Declared, examples: Mapping[str, int]
     ) -> tuple[dict[str, Any], str, int, dict[str, int]]:
-        """Options under which more cells are read, with a note; how many are not read then, and which."""
+        """Options that read more cells, a note, the number of cells that they still cannot read, and examples."""
         words = [text for text in examples if text.strip().lower() in MISSING_WORDS]
         options: dict[str, Any] = {}
         if words:
@@ -184,12 +185,12 @@ class _Inspector:
         return options, note, left, rest
 
     def best(self, name: str, declared: Declared, choices: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """The first of the choices that leave the fewest cells unread."""
+        """The first choice that leaves the fewest cells unread."""
         possible = []
         for choice in choices:
             try:
                 possible.append((choice, _with(declared, choice)))
-            except InvalidParameter:  # of a mark that is the other one already
+            except InvalidParameter:  # decimal and thousands marks would be the same
                 continue
         left = self.unread(name, [candidate for _, candidate in possible])
         return possible[left.index(min(left))][0]
@@ -197,7 +198,7 @@ class _Inspector:
     def dates(
         self, name: str, declared: Declared, options: dict[str, Any], examples: Mapping[str, int]
     ) -> tuple[dict[str, Any], str]:
-        """Formats that read more dates, the best first added; and a note where another order of day and month fits."""
+        """Formats that read more dates, best first, and a note if the other order of day and month fits as well."""
         formats = list(declared.format or ("%Y-%m-%d",))
         [left] = self.unread(name, [_with(declared, options)])
         note = ""
@@ -211,7 +212,7 @@ class _Inspector:
             formats.append(others[unread.index(left)])
             twin = TWINS.get(formats[-1])
             if twin in others and unread[others.index(twin)] == left:
-                note = f" (or {twin}: all of them fit both; ask who wrote them)"
+                note = f" (or {twin}: all of these dates fit both; ask who wrote them)"
             others.remove(formats[-1])
         if len(formats) == len(declared.format or ("",)):
             return options, note
@@ -252,7 +253,7 @@ class _Inspector:
             yield Finding(column=name, problem="other", rows=lost, text=text, proposal=proposal, examples=examples)
             return
         near = {example: rows for example, rows in examples.items() if example not in rest}
-        text = f"{lost:,} match no key, but nearly do ({shown(near)})"
+        text = f"{lost:,} match no key, but are similar to one ({shown(near)})"
         yield Finding(
             column=name,
             problem="no key",
@@ -266,23 +267,23 @@ class _Inspector:
         )
 
     def lost(self, name: str, candidates: Sequence[Declared]) -> list[int]:
-        """How many values are no key under each of some declarations."""
-        found = []
+        """The number of values that match no key under each declaration."""
+        lost = []
         for declared in candidates:
             column = column_under(name, declared, self.schema[name])
             group = Group(name, column, _keys(declared, column), "\0other")
             [counted] = self.engine.fetch(Request((Rows(),), (group,))).reveal()
-            found.append(int(counted[-1]) - self.counts(Missing(column))[0])
-        return found
+            lost.append(int(counted[-1]) - self.counts(Missing(column))[0])
+        return lost
 
     def spelled(self, name: str, column: Column, declared: Declared) -> tuple[dict[str, Any], int, dict[str, int]]:
-        """Options under which more cells are keys; how many values are none even then, and which."""
+        """Options under which more cells match keys, the number of cells that still match none, and examples."""
         choices: list[dict[str, Any]] = [{}, {"trim": True}, {"casefold": True}, {"trim": True, "casefold": True}]
         possible = []
         for choice in choices:
             try:
                 possible.append((choice, _with(declared, choice)))
-            except InvalidParameter:  # of keys that would be one
+            except InvalidParameter:  # two keys would become equal
                 continue
         left = self.lost(name, [candidate for _, candidate in possible])
         options = dict(possible[left.index(min(left))][0])
@@ -313,18 +314,18 @@ class _Inspector:
             findings.append(Finding(column=unit, problem="limit", rows=beyond, text=text, proposal=ignored))
         if named < self.rows:
             without = self.rows - named
-            text = f"{without:,} rows have none"
+            text = f"{without:,} rows have no value"
             findings.append(
-                Finding(column=unit, problem="no unit", rows=without, text=text, proposal="they count nowhere")
+                Finding(column=unit, problem="no unit", rows=without, text=text, proposal="they are left out")
             )
         if spelled < units:
-            text = f"{units - spelled:,} of {units:,} differ from another by blanks or capitals alone"
-            advice = "each counts as a unit of its own: clean them in a SELECT"
+            text = f"{units - spelled:,} of {units:,} differ from another only by blanks or capitals"
+            advice = "each counts as a separate unit: clean them in a SELECT"
             findings.append(Finding(column=unit, problem="spelling", rows=0, text=text, proposal=advice))
         return units, findings
 
     def left_out(self, findings: Sequence[Finding]) -> tuple[str, int] | None:
-        """The table by the keys and the months that lose most, and how many rows are in none of its cells."""
+        """The table by the keys and the months that lose most rows, and how many rows are in none of its cells."""
         lost: dict[str, int] = {}
         for finding in findings:
             if finding.problem in ("unreadable", "no key", "other", "missing"):
@@ -359,19 +360,19 @@ class _Inspector:
 
 
 def _with(declared: Declared, options: Mapping[str, Any]) -> Declared:
-    """The declaration with other options; what does not matter to reading is left out."""
+    """The declaration with these options, without what does not affect how cells are read."""
     more: dict[str, Any] = {"parent": None, "missing": "drop", "other": None, **options}
     return replace(declared, **more)
 
 
 def _keys(declared: Declared, column: Column) -> Keys:
     if declared.keys is None:
-        raise TypeError("only columns with keys are compared with them")
+        raise TypeError("only columns with keys can be compared with keys")
     return declared.keys.as_kind(column.kind)
 
 
 def _lines(options: Mapping[str, Any]) -> str:
-    """Options as they stand in study.toml."""
+    """Options as study.toml writes them."""
     from discreet.ask.policy import toml
 
     order = ("type", "format", "decimal", "thousands", "trim", "casefold", "missing_values", "map")

@@ -1,4 +1,4 @@
-"""What people write in tables: words for a missing value, marks of numbers, formats of dates, spellings of a key."""
+"""How people write cells: words for a missing value, marks in numbers, formats of dates, spellings of a key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MARKS: tuple[dict[str, str], ...] = (
 
 _NUMBER = re.compile(r"[-+]?\d{1,3}(?:[ ,.'’\u00a0\u202f]?\d{3})*(?:[.,]\d+)?", re.ASCII)
 _MOST = 0.9
-"""The share of cells that must be numbers or dates for a column to be guessed so."""
+"""The share of cells that must be numbers or dates for the column to be guessed as such."""
 
 DATE_FORMATS = (
     "%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d",
@@ -38,17 +38,17 @@ DATE_FORMATS = (
 
 TWINS = {
     first: second
-    for one, other in (
+    for day_first, month_first in (
         ("%d/%m/%Y", "%m/%d/%Y"), ("%d-%m-%Y", "%m-%d-%Y"), ("%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M"),
         ("%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S"),
     )
-    for first, second in ((one, other), (other, one))
+    for first, second in ((day_first, month_first), (month_first, day_first))
 }  # fmt: skip
-"""Formats with day and month the other way round."""
+"""The format with day and month swapped, for each format that has one."""
 
 
 def formats_of(texts: Iterable[str]) -> list[str]:
-    """The formats of dates that one of some texts has.
+    """The date formats that match at least one of the texts.
 
     >>> formats_of(["13/05/2025 ", "n/a"])
     ['%d/%m/%Y', '%m/%d/%Y']
@@ -59,7 +59,7 @@ def formats_of(texts: Iterable[str]) -> list[str]:
 
 
 def kind_of_texts(texts: Iterable[str]) -> str:
-    """What most of some texts are: number, date or text.
+    """The kind of most texts: number, date or text.
 
     >>> kind_of_texts(["1,234.50", "n/a", "17"]), kind_of_texts(["13/05/2025", "2025-05-13"]), kind_of_texts(["A", "1"])
     ('number', 'date', 'text')
@@ -73,7 +73,7 @@ def kind_of_texts(texts: Iterable[str]) -> str:
 
 
 def nearest(texts: Mapping[str, int], keys: Iterable[str]) -> dict[str, str]:
-    """Texts that are a key but for blanks, capitals, accents and signs, each with that key.
+    """Texts that differ from a key only by blanks, capitals, accents and signs, each with that key.
 
     >>> nearest({" GERIATRIE": 7, "Surgery": 3}, ["Gériatrie", "Cardiology"])
     {' GERIATRIE': 'Gériatrie'}
@@ -86,6 +86,6 @@ def nearest(texts: Mapping[str, int], keys: Iterable[str]) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    """Letters and digits, in small letters without accents."""
+    """Letters and digits only, in lower case without accents."""
     letters = unicodedata.normalize("NFKD", text).casefold()
     return "".join(letter for letter in letters if letter.isalnum())

@@ -1,4 +1,4 @@
-"""The command; what it needs is imported when it runs."""
+"""The command `discreet init`; heavy modules are imported when it runs."""
 
 from __future__ import annotations
 
@@ -13,36 +13,38 @@ from discreet.errors import InvalidParameter, printable
 
 
 def init(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="A file, folder, glob, or database#table.")],
-    unit: Annotated[str | None, typer.Option(help="Whom we protect: a column, or row.")] = None,
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A file, folder, glob or database#table.")],
+    unit: Annotated[str | None, typer.Option(help="Whom to protect: a column that names a person, or row.")] = None,
     max_rows: Annotated[
         str | None, typer.Option(metavar="N", help="Most rows of one person to use; the rest are ignored.")
     ] = None,
     max_groups: Annotated[
-        str | None, typer.Option(metavar="N", help="Most groups in which one person is counted; the rest are ignored.")
+        str | None, typer.Option(metavar="N", help="Most groups to count one person in; the rest are ignored.")
     ] = None,
     neighbors: Annotated[
-        str | None, typer.Option(help="change-one: the number of units is public; add-remove: it is not.")
+        str | None, typer.Option(help="change-one: the number of units is public; add-remove: it is private.")
     ] = None,
-    bounds: Annotated[list[str] | None, typer.Option(metavar="C=LOWER:UPPER", help="As in age=0:120.")] = None,
+    bounds: Annotated[list[str] | None, typer.Option(metavar="C=LOWER:UPPER", help="Such as age=0:120.")] = None,
     keys: Annotated[
         list[str] | None,
-        typer.Option(metavar="C=KEYS", help='As in county=A,"B, C",D, county=counties.csv, month=1..12.'),
+        typer.Option(metavar="C=KEYS", help='Such as county=A,"B, C",D, county=counties.csv or month=1..12.'),
     ] = None,
-    bins: Annotated[list[str] | None, typer.Option(metavar="C=EDGES", help="As in age=0,18,65,120.")] = None,
-    missing: Annotated[list[str] | None, typer.Option(metavar="C=VALUE", help="A missing value counts as it.")] = None,
-    other: Annotated[list[str] | None, typer.Option(metavar="C=LABEL", help="A group for what is no key.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="The total for this data, for ever.")] = None,
-    delta: Annotated[str | None, typer.Option(help="The chance that a discovery of keys may fail.")] = None,
-    table: Annotated[str | None, typer.Option(help="What questions call the data.")] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of CSV: utf-8, windows-1252 or latin-1.")] = None,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The policy.")] = "study.toml",
-    another_budget: Annotated[bool, typer.Option("--another-budget", help="Beside that of another study.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: take defaults and proposals, or refuse.")] = False,
+    bins: Annotated[list[str] | None, typer.Option(metavar="C=EDGES", help="Such as age=0,18,65,120.")] = None,
+    missing: Annotated[list[str] | None, typer.Option(metavar="C=VALUE", help="Replaces missing values.")] = None,
+    other: Annotated[list[str] | None, typer.Option(metavar="C=LABEL", help="Group for all other values.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Total ε for this data, forever.")] = None,
+    delta: Annotated[str | None, typer.Option(help="Probability that a discovery of keys may fail.")] = None,
+    table: Annotated[str | None, typer.Option(help="Name of the table in questions.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="For CSV: utf-8, windows-1252 or latin-1.")] = None,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="File to write.")] = "study.toml",
+    another_budget: Annotated[
+        bool, typer.Option("--another-budget", help="Allow a second budget for data that another study uses.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: accept defaults and proposals.")] = False,
 ) -> None:
-    """Write a first study.toml from names and types of columns; those of CSV and JSON are guessed from some rows.
+    """Write a first study.toml from the names and types of columns. Types in CSV and JSON are guessed from some rows.
 
-    Keys with a comma stand in quotes: --keys 'ward=Surgery,"Ear, Nose & Throat"'.
+    Put keys that contain a comma in quotes: --keys 'ward=Surgery,"Ear, Nose & Throat"'.
     """
     from discreet.cli.check.sample import Sample
     from discreet.cli.init import draft as draft_of
@@ -53,12 +55,12 @@ def init(
 
     policy = Path(output)
     if os.path.lexists(policy):
-        raise InvalidParameter(f"{policy.name} must not be overwritten: it is a promise; move it away first")
+        raise InvalidParameter(f"{policy.name} exists and is a promise: move it away first, or name another with -o")
     asks = sys.stdin.isatty() and not yes
     ask = interview.asker(lambda text, default: typer.prompt(printable(text), default=default), say)
     interview.refuse_second_budget(policy, data, agreed=another_budget, ask=ask if asks else None)
     schema, formats, unread = looked_at(data)
-    say(draft_of.description(data, schema), *(f"{name} is not read: {reason}." for name, reason in unread.items()))
+    say(draft_of.description(data, schema), *(f"{name} is skipped: {reason}." for name, reason in unread.items()))
     rows = Sample.of(data)
     draft = draft_of.Draft(
         formats=formats,
@@ -73,8 +75,8 @@ def init(
         table=table,
         encoding=encoding,
     )
-    said = {"bounds": bounds, "keys": keys, "bins": bins, "missing": missing, "other": other}
-    for name, texts in said.items():
+    declarations = {"bounds": bounds, "keys": keys, "bins": bins, "missing": missing, "other": other}
+    for name, texts in declarations.items():
         draft.declare(name, texts or (), schema, policy.parent)
     undecoded = interview.take_encoding(draft, data, (ask if asks else lambda *_: True) if asks or yes else None)
     if asks:
@@ -89,6 +91,6 @@ def init(
         *draft_of.key_counts(text, policy.parent),
         *undecoded,
         *interview.warnings(draft, rows),
-        *(f"{name}: {interview.lines(options)} would read more of its cells." for name, options in proposals.items()),
+        *(f"{name}: {interview.lines(options)} would read more cells." for name, options in proposals.items()),
         f"Wrote {policy.name}. Please read it: this is what you promise. Then run: discreet check {output}",
     )

@@ -1,8 +1,7 @@
-"""A first study.toml, from the schema and the custodian's answers, with everything else as comments to fill in.
+"""A first study.toml, from the schema and the custodian's answers, with all other columns as comments to fill in.
 
-Names and types of columns are read, and of CSV some rows. What the options leave open is asked, if there is a terminal
-(`interview`); a total ε, the rows of a unit and the public facts of the columns have no default, since each is a
-promise.
+Names and types of columns are read, and some rows of CSV. On a terminal, `interview` asks for what the options leave
+open. The total ε, the rows of a unit and the public facts of columns have no default, since each is a promise.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from discreet.parameters import did_you_mean, exact_chance, exact_count, exact_e
 
 _PUBLIC_FILE = re.compile(r"[^,]*\.(csv|tsv|txt|parquet)(#[^,]*)?", re.IGNORECASE)
 _FIELD = re.compile(r'\s*+(?:"((?:[^"]|"")*)"|((?!")[^,]*?))\s*(,|$)')
-"""A key in a line of keys: in quotes, where "" is one, or up to the next comma."""
+"""A key in a line of keys: in quotes, where "" is a quote, or up to the next comma."""
 
 _RANGE = re.compile(r"-?\d+\.\.-?\d+", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -43,7 +42,7 @@ _EXAMPLES = {
 
 @dataclass(slots=True, kw_only=True)
 class Draft:
-    """What the custodian has said so far; columns as options in TOML."""
+    """The answers of the custodian so far; columns as options in TOML."""
 
     source: str
     unit: str | None = None
@@ -56,20 +55,20 @@ class Draft:
     encoding: str | None = None
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
     formats: dict[str, str] = field(default_factory=dict)
-    """Formats of dates that were guessed, by column."""
+    """Guessed formats of dates, by column."""
     guesses: dict[str, str] = field(default_factory=dict)
-    """What columns of text seem to be, for those that are left to be filled in."""
+    """Guessed types of text columns, for the comments that are left to fill in."""
 
     @property
     def discovers(self) -> bool:
-        """Whether the keys of a column are left to a discovery, which needs a δ."""
+        """Whether a column leaves its keys to a discovery, which needs a δ."""
         return any(options.get("keys") == '"discover"' for options in self.columns.values())
 
     def declare(self, option: str, texts: Iterable[str], schema: Schema, folder: Path) -> None:
         for text in texts:
             name, equals, value = text.partition("=")
             if not equals or not value:
-                raise InvalidParameter(f"--{option} must be written as column=…, got {quote(text)}")
+                raise InvalidParameter(f"--{option} must be column=…, got {quote(text)}")
             self.columns.setdefault(_column(name, schema), {})[option] = value_of(option, value, folder)
 
 
@@ -83,20 +82,20 @@ def description(source: str, schema: Schema) -> str:
     kinds = {name: "integer" if column.whole else column.kind for name, column in schema.items()}
     columns = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
     many = "1 column" if len(schema) == 1 else f"{len(schema):,} columns"
-    seen = "No values were read." if _typed(schema) else "Types are guessed from some rows; no values were kept."
-    return f"{source}: {many} ({columns}). {seen}"
+    reading = "No values were read." if _typed(schema) else "Types were guessed from some rows; no values were kept."
+    return f"{source}: {many} ({columns}). {reading}"
 
 
 def policy_text(draft: Draft, schema: Schema, folder: Path) -> str:
     """The text of the policy, which `Policy.load` reads, after all of its checks."""
-    missing = [] if draft.epsilon is not None else ["--epsilon, the total for this data, for ever"]
+    missing = [] if draft.epsilon is not None else ["--epsilon, the total for this data, forever"]
     if draft.unit not in (None, "row") and draft.max_rows is None:
-        missing.append(f"--max-rows, how many rows of one {draft.unit} may count")
+        missing.append(f"--max-rows, the most rows of one {draft.unit} to use")
     if not draft.columns:
         names = ", ".join(name for name in schema if name != draft.unit)
-        missing.append(f"--bounds, --keys or --bins for at least one column of {names}")
+        missing.append(f"--bounds, --keys or --bins for at least one of the columns {names}")
     if draft.discovers and draft.delta is None:
-        missing.append("--delta, the chance that a discovery may fail, such as 1e-6")
+        missing.append("--delta, the probability that a discovery may fail, such as 1e-6")
     if missing:
         raise InvalidParameter(f"a study needs {'; and '.join(missing)}")
     text = _text(draft, schema)
@@ -115,7 +114,7 @@ def columns_of(text: str) -> dict[str, dict[str, Any]]:
 
 
 def key_counts(text: str, folder: Path) -> list[str]:
-    """How many keys each column of a policy has, with the first ones, so that a list that was split wrongly shows."""
+    """The number of keys of each column and the first few, so that a wrongly split list is noticed."""
     lines = []
     for name, declared in Policy(**tomllib.loads(text), folder=folder).columns.items():
         if declared.keys is not None:
@@ -125,12 +124,12 @@ def key_counts(text: str, folder: Path) -> list[str]:
 
 
 def unit_of(text: str, schema: Schema) -> str:
-    """The unit as the data writes its column; "row" is each row."""
+    """The unit with its column spelled as in the data; "row" means each row."""
     return text if text == "row" else _column(text, schema)
 
 
 def relative(path: str, folder: Path) -> str:
-    """A path as it is from the folder of the policy; an address, a glob of elsewhere or a SELECT stays as it is."""
+    """A path relative to the folder of the policy; an address or a SELECT is unchanged."""
     if "://" in path or (" " in path and not Path(path).exists()):
         return path
     return path if Path(path).is_absolute() else Path(os.path.relpath(path, folder)).as_posix()
@@ -139,39 +138,39 @@ def relative(path: str, folder: Path) -> str:
 def _text(draft: Draft, schema: Schema) -> str:
     unit = draft.unit or "row"
     neighbors = exact_neighbors(draft.neighbors or "change-one")
-    whose = _quoted(unit)[1:-1]  # a name may hold a new line, a comment may not
+    whose = _quoted(unit)[1:-1]  # a name may contain a line break, a comment must not
     rows = "rows" if unit == "row" else f"values of {whose}"
     lines = [
         ("source", _quoted(draft.source), ""),
         ("unit", _quoted(unit), "whom we protect: " + ("each row" if unit == "row" else f"all rows of one {whose}")),
     ]
     if draft.table is not None:
-        lines.insert(1, ("table", _quoted(draft.table), "what questions call the data"))
+        lines.insert(1, ("table", _quoted(draft.table), "name of the table in questions"))
     if draft.encoding is not None:
-        lines.insert(1, ("encoding", _quoted(draft.encoding), "how bytes of the file are letters"))
+        lines.insert(1, ("encoding", _quoted(draft.encoding), "encoding of the file"))
     if draft.max_rows is not None:
-        lines.append(("max_rows", count_of("max-rows", draft.max_rows), f"rows of one {whose} that may count"))
+        lines.append(("max_rows", count_of("max-rows", draft.max_rows), f"most rows of one {whose} to use"))
     if draft.max_groups is not None:
-        lines.append(("max_groups", count_of("max-groups", draft.max_groups), f"groups in which one {whose} may count"))
+        lines.append(("max_groups", count_of("max-groups", draft.max_groups), f"most groups to count one {whose} in"))
     replaced = neighbors == "change-one"
     if replaced and not _typed(schema):
-        promise = f"{rows} are replaced; how many a file of text has is private, since a bad line is left out"
+        promise = f"{rows} are replaced; their number in a text file is private, since bad lines are left out"
     else:
         promise = f"the number of {rows} is {'public' if replaced else 'private'}"
     lines.append(("neighbors", _quoted(neighbors), promise))
-    lines.append(("epsilon", _quoted(epsilon_of(str(draft.epsilon))), "for this data, for ever"))
+    lines.append(("epsilon", _quoted(epsilon_of(str(draft.epsilon))), "total for this data, forever"))
     if draft.delta is not None:
         exact_chance("delta", draft.delta)
-        lines.append(("delta", _quoted(draft.delta), "the chance that a discovery of keys may fail"))
+        lines.append(("delta", _quoted(draft.delta), "probability that a discovery of keys may fail"))
     width = max(len(value) for _, value, _ in lines)
     text = [f"{name:<10} = {value:<{width}}  # {why}" if why else f"{name:<10} = {value}" for name, value, why in lines]
-    text += ["", "# What anyone may know beforehand; nothing here is taken from the data.", "[columns]"]
+    text += ["", "# Public facts; nothing here is taken from the data.", "[columns]"]
     if not _typed(schema):
-        text.append("# How text is read (type, format, trim …) was guessed from some rows: please check it.")
+        text.append("# Types and formats of text were guessed from some rows: please check them.")
     text += [_line(name, {**_reading(draft, schema, name), **options}) for name, options in draft.columns.items()]
     others = {name: column for name, column in schema.items() if name not in draft.columns and name != draft.unit}
     if others:
-        text.append("# Not declared, so nobody can ask about them:")
+        text.append("# Not declared, so no question can use them:")
     for name, column in others.items():
         kind = draft.guesses.get(name, column.kind)
         reading = _reading(draft, schema, name) if kind == column.kind else {"type": _quoted(kind)}
@@ -186,7 +185,7 @@ def _line(name: str, options: Mapping[str, str]) -> str:
 
 
 def _reading(draft: Draft, schema: Schema, name: str) -> dict[str, str]:
-    """The type of a column of text, as options: what was guessed, unless its bounds or keys are of another kind."""
+    """The type of a text column as options: the guess, unless its bounds or keys are of another kind."""
     column, options = schema[name], draft.columns.get(name, {})
     if column.typed or "type" in options:
         return {}
@@ -208,7 +207,7 @@ def read_options(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def value_of(option: str, text: str, folder: Path) -> str:
-    """What was said of an option, as TOML has it."""
+    """The value of an option as TOML."""
     if option == "missing":
         return text if _DECIMAL.fullmatch(text) else _scalar(text)
     if option == "bins":
@@ -216,7 +215,7 @@ def value_of(option: str, text: str, folder: Path) -> str:
     if option == "bounds":
         lower, colon, upper = text.partition(":")
         if not colon:
-            raise InvalidParameter(f"bounds must be written as lower:upper, such as 0:120, got {quote(text)}")
+            raise InvalidParameter(f"bounds must be lower:upper, such as 0:120, got {quote(text)}")
         return f"[{_scalar(lower)}, {_scalar(upper)}]"
     if option == "other" or text == "discover" or _RANGE.fullmatch(text):
         return _quoted(text)
@@ -242,13 +241,13 @@ def _listed(text: str) -> list[str]:
 
 
 def _scalar(text: str) -> str:
-    """A number or a date as TOML has it; a text, which the policy reads exactly or refuses, if it is neither."""
+    """A number or a date as TOML; anything else as text, which the policy reads exactly or refuses."""
     text = text.strip()
     return text if _DATE.fullmatch(text) or re.fullmatch(r"-?(0|[1-9]\d{0,17})", text, re.ASCII) else _quoted(text)
 
 
 def _column(name: str, schema: Schema) -> str:
-    """The column of that name; capitals do not matter where there is no doubt."""
+    """The column of that name; case is ignored where the name is unambiguous."""
     alike = [column for column in schema if column.lower() == name.lower()]
     if name not in schema and len(alike) != 1:
         hint = f"did you mean {' or '.join(alike)}?" if alike else did_you_mean(name, schema)
@@ -259,7 +258,7 @@ def _column(name: str, schema: Schema) -> str:
 
 def count_of(name: str, text: str) -> str:
     if not re.fullmatch(r"\d{1,18}", text, re.ASCII):
-        raise InvalidParameter(f"--{name} must be a whole number from 1, got {quote(text)}")
+        raise InvalidParameter(f"--{name} must be a whole number of at least 1, got {quote(text)}")
     return str(exact_count(name, int(text)))
 
 

@@ -1,1 +1,1 @@
-"""What an operator sees of a running server: its log and its metrics."""
+"""The operation of a server: its guard, log, metrics and state."""

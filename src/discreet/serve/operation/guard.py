@@ -1,4 +1,4 @@
-"""What stands around the application: who it is for, headers on every response, the log, and no exception out of it."""
+"""The wrapper of the application: it checks the host, adds headers, writes the log, and lets no exception out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; trusted-types; require-trusted-types-for 'script'"
 )
-"""What the page may load: its own files, and nothing that is written inside it; no text becomes markup."""
+"""The page may load only its own files and no inline code; no text becomes markup."""
 
 HEADERS = [
     (b"cache-control", b"no-store"),
@@ -34,10 +34,10 @@ HEADERS = [
 
 _EXTRA = {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "1"}}
 _SINGLE = (b"authorization", b"content-length", b"content-type")
-"""Headers of which two would be read differently by a proxy in front."""
+"""Headers that may occur once: a proxy in front might read two of them differently."""
 _CLOSE = (b"connection", b"close")
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT")
-"""What the log names: a client may send any other word, a token among them."""
+"""Methods that the log names: a client may send any word as a method, even a token."""
 
 
 class Guarded:
@@ -67,7 +67,7 @@ class Guarded:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                closing = [_CLOSE] if unread else []  # what is still to come of a body is not waited for
+                closing = [_CLOSE] if unread else []  # the rest of the body is not read
                 message = {**message, "headers": [*message["headers"], *HEADERS, *closing]}
             await send(message)
 
@@ -76,7 +76,7 @@ class Guarded:
         try:
             async with AsyncExitStack() as scope["discreet.exit"]:
                 await (self._app if refusal is None else refusal_response(refusal))(scope, hear, answer)
-        except (Exception, asyncio.CancelledError) as error:  # cancelled: the server ends, and this did not in time
+        except (Exception, asyncio.CancelledError) as error:  # cancelled: the server ends before this request has
             tell_operator(error, route)
             if not status:
                 await refusal_response(FAILURE)(scope, hear, answer)
@@ -87,7 +87,7 @@ class Guarded:
         tell("request", f"{name} {method} {route!r} {status}", name=name, method=method, route=route, status=status)
 
     def _route(self, scope: Scope) -> str:
-        """The route of a request, in which nothing is the client's own; "-" where there is none."""
+        """The route of a request, without any text of the client; "-" if there is none."""
         for route in self._app.routes:
             if route.matches(scope)[0] is not Match.NONE:
                 return str(getattr(route, "path", "-"))
@@ -99,21 +99,21 @@ def refusal_response(refusal: Refusal, headers: Mapping[str, str] | None = None)
 
 
 def _misdirection(scope: Scope, hosts: Collection[str]) -> Refusal | None:
-    """The refusal of a request for another server, or of one that a proxy in front may read differently."""
+    """The refusal of a request for another server, or that a proxy in front may read differently."""
     names = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
     counts = Counter(name for name, _ in scope["headers"])
     if scope["http_version"] not in ("1.0", "1.1") or not scope["path"].startswith("/"):
-        return Refusal(400, "A request has a path and is in HTTP/1.1.", "GET /openapi.json lists the paths.")
+        return Refusal(400, "A request must have a path and use HTTP/1.1.", "GET /openapi.json lists the paths.")
     if len(names) != 1 or host_name(names[0]) not in hosts:
         return Refusal(
             421,
             "The header Host names another server than this one.",
-            "Use the address that the custodian gave; the custodian allows a name with --allowed-host.",
+            "Use the address that the custodian gave you; the custodian allows names with --allowed-host.",
         )
     if any(counts[name] > 1 for name in _SINGLE):
         return Refusal(
-            400, "The headers Authorization, Content-Length and Content-Type may come once.", "Send each of them once."
+            400, "The headers Authorization, Content-Length and Content-Type must not occur twice.", "Send each once."
         )
     if counts[b"transfer-encoding"]:
-        return Refusal(411, "A body must come with its length.", "Send Content-Length and no Transfer-Encoding.")
+        return Refusal(411, "A body must have a Content-Length.", "Send Content-Length and no Transfer-Encoding.")
     return None

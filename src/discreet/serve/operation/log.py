@@ -1,9 +1,9 @@
 """The operator's log: one line for each event, as text or as JSON, and nothing that depends on a row.
 
-A request is told by its name, method, route and status: the route and not the address, in which a client may have put a
-token or a key. How long it took is not told: the time of a statement depends on the data. There are no tracebacks and
-no messages of libraries: the traceback of a driver may quote a row. A library's record appears as its logger, its level
-and the kind of its error; only uvicorn's messages about the socket are kept, since they say why a server did not start.
+A request is logged with its name, method, route and status: the route and not the address, in which a client may have
+put a token or a key. The duration is not logged, since the time of a statement depends on the data. There are no
+tracebacks and no messages of libraries, since a driver may quote a row. A library's record appears as its logger, level
+and kind of error; only uvicorn's messages about the socket are kept, since they say why a server did not start.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ LogFormat: TypeAlias = Literal["text", "json"]
 
 def tell(event: str, sentence: str, **fields: Any) -> None:
     """Write an event to the operator's log: a sentence in text, its fields in JSON."""
-    told = fields or ({} if sentence == event else {"message": sentence})
-    log.info("%s", sentence, extra={"event": event, "fields": told})
+    shown = fields or ({} if sentence == event else {"message": sentence})
+    log.info("%s", sentence, extra={"event": event, "fields": shown})
 
 
 def tell_operator(error: BaseException | None, doing: str) -> None:
-    """Write an error to the operator's log: where it was and of which kind, and its words only if they are ours."""
+    """Write an error to the operator's log: its place and kind, and its message only if the error is ours."""
     frames = extract_tb(getattr(error, "__traceback__", None))[-1:]
     place = "".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames)
     words = str(error) if isinstance(error, DiscreetError) else ""
@@ -72,12 +72,12 @@ def _words(record: logging.LogRecord) -> str:
 
 
 def configure_log(stream: Any = None, form: LogFormat = "text") -> None:
-    """Send everything that this process has to say through one handler."""
+    """Send all logs of this process through one handler."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLine() if form == "json" else OneLine())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("discreet").setLevel(logging.INFO)
-    logging.getLogger("sqlalchemy").setLevel(logging.CRITICAL)  # the request that failed is told
+    logging.getLogger("sqlalchemy").setLevel(logging.CRITICAL)  # the failed request is logged anyway
     logging.captureWarnings(True)
     threading.excepthook = lambda lost: tell_operator(lost.exc_value, "a thread")
     sys.unraisablehook = lambda lost: tell_operator(lost.exc_value, "a clean-up")

@@ -1,14 +1,14 @@
-"""What a running server counts, in the text format of Prometheus.
+"""Metrics of a running server, in the text format of Prometheus.
 
-    discreet_requests_total{route,status}      answers that were sent, refusals among them
-    discreet_closed_total{reason}              connections that the server ended: late, full, slow, no HTTP
-    discreet_requests_in_progress              requests that are worked on or being sent
-    discreet_ledger_seconds{operation}         a histogram: how long a spend and the record of an answer took
+    discreet_requests_total{route,status}      responses, including refusals
+    discreet_closed_total{reason}              connections that the server closed: late, full, slow, no HTTP
+    discreet_requests_in_progress              requests that are processed or sent
+    discreet_ledger_seconds{operation}         a histogram: duration of a spend and of the record of an answer
     discreet_epsilon_total, _spent, _left      of each study, now
-    discreet_ledger_entries{study}             how long its chain is
+    discreet_ledger_entries{study}             length of its chain
 
-Names of people, questions and keys are no labels. How long a statement took is not told: that depends on the data. A
-spend comes before the first row is read, and the length of an answer is known before, too.
+Names of people, questions and keys are never labels. The duration of a statement is not measured, since it depends on
+the data. A spend comes before the first row is read, and the length of an answer is public before the release.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from discreet.release.study import Study
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-"""Seconds up to which a histogram counts: a spend waits for a disk, which takes milliseconds, or for its turn."""
+"""Upper ends of the histogram in seconds: a spend waits for the disk (milliseconds), or for its turn."""
 
 _HELP = {
-    "discreet_requests_total": ("counter", "Answers that were sent, by route and status."),
-    "discreet_closed_total": ("counter", "Connections that the server ended, by reason."),
-    "discreet_requests_in_progress": ("gauge", "Requests that are worked on or being sent."),
-    "discreet_ledger_seconds": ("histogram", "Seconds of a spend, and of the record of an answer."),
-    "discreet_epsilon_total": ("gauge", "All the epsilon that a study has."),
-    "discreet_epsilon_spent": ("gauge", "The epsilon that was spent of a study."),
-    "discreet_epsilon_left": ("gauge", "The epsilon that can still be spent of a study."),
-    "discreet_ledger_entries": ("gauge", "Entries in the chain of a study."),
-    "discreet_info": ("gauge", "What is running."),
+    "discreet_requests_total": ("counter", "Responses by route and status."),
+    "discreet_closed_total": ("counter", "Connections that the server closed, by reason."),
+    "discreet_requests_in_progress": ("gauge", "Requests that are processed or sent."),
+    "discreet_ledger_seconds": ("histogram", "Duration of a spend and of the record of an answer."),
+    "discreet_epsilon_total": ("gauge", "Total epsilon of a study."),
+    "discreet_epsilon_spent": ("gauge", "Epsilon that a study has spent."),
+    "discreet_epsilon_left": ("gauge", "Epsilon that a study has left."),
+    "discreet_ledger_entries": ("gauge", "Entries of a study in its ledger."),
+    "discreet_info": ("gauge", "Version of the software."),
     "process_resident_memory_bytes": ("gauge", "Memory of the server's process."),
 }
 
@@ -64,7 +64,7 @@ class Metrics:
 
     @contextmanager
     def timing(self, operation: str) -> Iterator[None]:
-        """Count how long this takes, as an operation of the ledger."""
+        """Measure the duration of an operation of the ledger."""
         began = time.perf_counter()
         try:
             yield
@@ -95,13 +95,13 @@ class Metrics:
 
 _PARTS = ("bucket", "sum", "count")
 METRICS = Metrics()
-"""Those of this process."""
+"""The metrics of this process."""
 
 MONITOR = "discreet.monitor"
-"""The name under which whoever has the key of the metrics asks; nobody can be called so."""
+"""The name of the owner of the metrics key; no person can have this name."""
 
 _SHORTEST = 32
-"""Characters of the key of the metrics."""
+"""Fewest characters of the metrics key."""
 
 
 def hashed(key: str) -> bytes:
@@ -109,44 +109,44 @@ def hashed(key: str) -> bytes:
 
 
 def metrics_key(file: Path | None) -> bytes | None:
-    """The hash of the key in a file, which only its owner may read; it opens the metrics, and nothing else."""
+    """The hash of the metrics key in a file, which only its owner and group may read."""
     if file is None:
         return None
     key = file.read_text("utf-8").strip()
     if stat.S_IMODE(file.stat().st_mode) & 0o037:
-        raise InvalidParameter(f"only its owner and group may read the key of the metrics: chmod 640 {file.name}")
+        raise InvalidParameter(f"only its owner and group may read the file of the metrics key: chmod 640 {file.name}")
     if len(key) < _SHORTEST or not key.isascii() or not key.isprintable() or " " in key:
         raise InvalidParameter(
-            f"the key of the metrics must be one line of {_SHORTEST} or more random characters: "
+            f"the metrics key must be one line of {_SHORTEST} or more random characters: "
             f"openssl rand -hex 32 > {file.name}"
         )
     return hashed(key)
 
 
 class Timed:
-    """A ledger whose spends and records are counted by their time; all else is the ledger's own."""
+    """A ledger whose spends and records are timed."""
 
     def __init__(self, ledger: Any) -> None:
         self._ledger = ledger
 
-    def spend(self, *given: Any, **options: Any) -> Any:
+    def spend(self, *args: Any, **options: Any) -> Any:
         with METRICS.timing("spend"):
-            return self._ledger.spend(*given, **options)
+            return self._ledger.spend(*args, **options)
 
-    def record(self, *given: Any, **options: Any) -> Any:
+    def record(self, *args: Any, **options: Any) -> Any:
         with METRICS.timing("record"):
-            return self._ledger.record(*given, **options)
+            return self._ledger.record(*args, **options)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ledger, name)
 
 
 def _budget(name: str, study: Study) -> Iterator[tuple[str, Labels, float]]:
-    """What a study has, has spent and has left: one reading of the ledger, so that they agree."""
+    """Total, spent and left ε of a study, from one entry of the ledger, so that they agree."""
     [head] = study.ledger.recent(study.name, last=1)
     labels = (("study", name),)
     amounts = {"total": head.total, "spent": head.spent, "left": head.total - head.spent}
-    yield from ((f"discreet_epsilon_{what}", labels, amount / 10**9) for what, amount in amounts.items())
+    yield from ((f"discreet_epsilon_{name}", labels, amount / 10**9) for name, amount in amounts.items())
     yield "discreet_ledger_entries", labels, float(head.number)
 
 
@@ -160,7 +160,7 @@ def _histogram(operation: str, buckets: list[float], total: float) -> Iterator[t
 
 
 def _memory() -> list[tuple[str, Labels, float]]:
-    """The memory of this process, where Linux tells it."""
+    """The memory of this process, on Linux."""
     try:
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     except (OSError, ValueError, IndexError):

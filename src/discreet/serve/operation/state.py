@@ -1,4 +1,4 @@
-"""Whether a server can answer, and how it stops what it is answering."""
+"""Whether a server can answer, and how it interrupts its statements."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from discreet.release.study import Study
 from discreet.serve.operation.log import tell_operator
 
 _HOLDS = 1.0
-"""Seconds for which an answer of `Readiness` holds, however often it is asked: anybody may ask."""
+"""Seconds for which a result of `Readiness` is reused, since anybody may ask."""
 
 
 class Readiness:
-    """Whether every ledger, and whatever else is looked at, can be read; the operator is told of what cannot."""
+    """Whether every ledger and the other files can be read; failures go to the operator's log."""
 
     def __init__(self, studies: Mapping[str, Study], **others: Callable[[], Any]) -> None:
         ledgers = {f"the ledger of study {name!r}": _reader(study) for name, study in studies.items()}
-        self._looks: dict[str, Callable[[], Any]] = {**ledgers, **others}
+        self._checks: dict[str, Callable[[], Any]] = {**ledgers, **others}
         self._until, self._is_ready = 0.0, False
 
     def __call__(self) -> bool:
         if time.monotonic() < self._until:
             return self._is_ready
         self._until = time.monotonic() + _HOLDS
-        self._is_ready = all(_can(what, look) for what, look in self._looks.items())
+        self._is_ready = all(_passes(name, check) for name, check in self._checks.items())
         return self._is_ready
 
 
@@ -33,16 +33,16 @@ def _reader(study: Study) -> Callable[[], Any]:
     return lambda: study.ledger.remaining(study.name)
 
 
-def _can(what: str, look: Callable[[], Any]) -> bool:
+def _passes(name: str, check: Callable[[], Any]) -> bool:
     try:
-        look()
+        check()
     except Exception as error:
-        tell_operator(error, what)
+        tell_operator(error, name)
         return False
     return True
 
 
 def stop(studies: Mapping[str, Study]) -> None:
-    """Stop the statements that run: what they were to answer is spent, and free when it is asked again."""
+    """Interrupt running statements: their ε is spent, and asking again is free."""
     for study in studies.values():
         getattr(study.engine, "interrupt", lambda: None)()

@@ -1,4 +1,4 @@
-// The page: a token opens studies; a question has a plan; a plan becomes an answer; answers stay in the history.
+// The page: log in with a token, choose a study, plan a question, release its answer, open answers from the history.
 
 import * as answers from "./answer.js";
 import * as discoveries from "./discovery.js";
@@ -10,9 +10,9 @@ import { Report } from "./report.js";
 import * as server from "./server.js";
 import * as studies from "./study.js";
 
-const UNKNOWN = "This token opens nothing: it is mistyped, unknown or revoked.";
-const SAID = "discreet.said"; // to the next load
-const REFUSED = "It will be refused, unless the same question was answered before: then it is free.";
+const UNKNOWN = "This token does not work: it is mistyped, unknown, expired or revoked.";
+const SAID = "discreet.said"; // a message for the next load of the page
+const REFUSED = "The release will be refused, unless the same question was answered before: then it is free.";
 const state = { studies: [], study: null, entries: [], all: false };
 const changed = () => state.study && plan.soon();
 const question = new Question(changed);
@@ -34,14 +34,14 @@ find("login-form").addEventListener("submit", async (event) => {
   say(find("login-alert"), "");
   const token = find("token").value.trim();
   if (!/^[!-~]+$/.test(token)) {
-    leave(UNKNOWN); // no header can carry it
+    leave(UNKNOWN); // it cannot be sent in a header
     return;
   }
   server.keepToken(token);
   await enter();
 });
 find("skip").addEventListener("click", (event) => {
-  event.preventDefault(); // the address names a study
+  event.preventDefault(); // the hash of the address is the name of a study
   find("main").focus();
 });
 find("leave").addEventListener("click", () => leave(""));
@@ -72,23 +72,23 @@ async function enter() {
   find("login").hidden = true;
   find("leave").hidden = find("who").hidden = false;
   if (!state.studies.length) {
-    say(find("alert"), "This token opens no study that is served here. Ask the custodian.");
+    say(find("alert"), "This token has no access to the studies on this server. Ask the custodian.");
     return;
   }
   choose();
 }
 
-// A new page is loaded, so that nothing of the study stays in this one, hidden or in memory.
+// The page is loaded again, so that nothing of the study stays in it.
 function leave(words) {
   server.forget();
   if (words) sessionStorage.setItem(SAID, words);
   location.replace(location.pathname);
 }
 
-// The study that the address names, or the first.
+// Open the study that the address names, or the first one.
 function choose() {
-  const wanted = location.hash.slice(1);
-  const study = state.studies.find(({ name }) => encodeURIComponent(name) === wanted) ?? state.studies[0];
+  const hash = location.hash.slice(1);
+  const study = state.studies.find(({ name }) => encodeURIComponent(name) === hash) ?? state.studies[0];
   const links = state.studies.map(({ name }) =>
     make("a", { href: `#${encodeURIComponent(name)}`, ...(name === study.name ? { "aria-current": "page" } : {}) }, name),
   );
@@ -156,7 +156,7 @@ async function refresh() {
   await refreshHistory();
 }
 
-// The forms again, with the keys that were discovered.
+// Fill the forms again, with the discovered keys.
 function renew(study) {
   find("modes").querySelector("input").checked = true;
   showForm();
@@ -165,7 +165,7 @@ function renew(study) {
   question.open(study);
 }
 
-// What will be spent and what stays, before it is.
+// Release after a dialog that shows what will be spent and what will be left.
 async function confirmed() {
   const body = plan.asked;
   const cost = exact(plan.plan.cost);
@@ -176,26 +176,26 @@ async function confirmed() {
   const left = exact(plan.plan.remaining);
   const after = minus(left, cost);
   const price = epsilonText(cost);
-  const whose = state.study.allotment === null ? "of the study" : "of yours";
+  const whose = state.study.allotment === null ? "in the study" : "of your share";
   const [again, short] = [plan.plan.asked_before, isLess(left, cost)];
-  find("confirm-title").textContent = again ? "Ask again?" : short ? "Too little is left" : `Spend ε ${price}?`;
-  find("confirm-yes").textContent = again ? "Ask again" : short ? "Ask all the same" : `Spend ε ${price}`;
+  find("confirm-title").textContent = again ? "Ask again?" : short ? "Not enough ε is left" : `Spend ε ${price}?`;
+  find("confirm-yes").textContent = again ? "Ask again" : short ? "Ask anyway" : `Spend ε ${price}`;
   const strong = (value) => make("strong", {}, epsilonText(value));
   const words = again
-    ? [`This was ${REPEATED}. If the data has changed, it costs ε ${price}.`]
+    ? [`This question was ${REPEATED}. If the data has changed, it costs ε ${price}.`]
     : short
-      ? [`This costs ε ${price}, and only `, strong(left), ` is left ${whose}. ${REFUSED}`]
-      : ["Of the ε ", strong(left), ` that is left ${whose}, `, strong(after), " will stay."];
+      ? [`This costs ε ${price}, but only ε `, strong(left), ` is left ${whose}. ${REFUSED}`]
+      : ["You have ε ", strong(left), ` left ${whose}. After this release, ε `, strong(after), " will be left."];
   fill(
     find("confirm-words"),
     make("p", {}, ...words),
     ...(body.columns ? [make("p", {}, plan.plan.meaning)] : []),
     make("pre", {}, make("code", {}, body.sql ?? (body.columns ? `Keys of ${body.columns.join(", ")}` : written(body.tables)))),
-    make("p", { className: "hint" }, "What is spent stays spent. The same question, asked again, gives the same answer, free."),
+    make("p", { className: "hint" }, "What is spent cannot be refunded. The same question again gives the same answer, free."),
   );
   const dialog = find("confirm");
   dialog.returnValue = "no";
-  dialog.showModal(); // the focus is on "Not now": a key that is held down spends nothing
+  dialog.showModal(); // the focus is on "Not now", so that a key held down spends nothing
   await new Promise((closed) => dialog.addEventListener("close", closed, { once: true }));
   if (dialog.returnValue === "yes") await release(body);
 }
@@ -211,7 +211,7 @@ async function release(body) {
   try {
     const answer = await server.release(body);
     await refresh().catch(failed);
-    if (state.study?.name !== body.study) return; // it waits in the history of its study
+    if (state.study?.name !== body.study) return; // the answer is in the history of its study
     if (answer.keys) {
       const isOwn = state.entries.some(({ id, kind }) => id === discoveries.REQUEST && kind === "spend");
       presentKeys(answer, `${isOwn ? `${answers.spent(answer)} spent` : "Free"}; ${epsilonText(exact(answer.remaining))} left.`);
@@ -219,7 +219,7 @@ async function release(body) {
     }
     const free = state.entries.some(({ id, kind }) => id === answer.id && kind === "repeat");
     const cost = state.entries.some(({ id, kind }) => id === answer.id && kind === "spend");
-    const first = free ? "Asked before: the same answer, free" : cost ? `${answers.spent(answer)} spent` : "Free";
+    const first = free ? "Asked before: same answer, free" : cost ? `${answers.spent(answer)} spent` : "Free";
     present(answer, `${first}; ${epsilonText(exact(answer.remaining))} left.`);
   } catch (error) {
     alertIn(find("release-alert"), error);
@@ -269,13 +269,13 @@ async function openAgain(entry) {
   }
 }
 
-// A question that was sent and not answered is asked again under its id, which costs nothing more.
+// Offer to repeat an unanswered question under its id, at no further cost.
 function offerUnanswered() {
   const [body] = state.study ? server.unanswered(state.study.name) : [];
   if (body === undefined) return;
-  const told = { type: "button", className: "quiet", on: { click: () => release(body) } };
-  const again = make("button", told, icon("again"), "Ask again");
-  find("release-alert").append(" The last question was not answered. Asking again is charged once at most. ", again);
+  const attributes = { type: "button", className: "quiet", on: { click: () => release(body) } };
+  const again = make("button", attributes, icon("again"), "Ask again");
+  find("release-alert").append(" The last question was not answered. If you ask it again, it is charged only once. ", again);
 }
 
 function greet() {

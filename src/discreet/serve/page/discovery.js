@@ -1,4 +1,4 @@
-// The form of a discovery: columns whose keys nobody could declare.
+// The form of a discovery: columns without a public list of keys.
 
 import { fill, find, make } from "./dom.js";
 import { epsilonText, exact, many, short, toNumber } from "./exact.js";
@@ -21,7 +21,7 @@ export class Discovery {
   }
 
   get problem() {
-    return this.fields().columns.length ? null : "Choose a column at least.";
+    return this.fields().columns.length ? null : "Choose at least one column.";
   }
 
   fields() {
@@ -29,18 +29,18 @@ export class Discovery {
   }
 }
 
-// What was discovered of a study: what the one discovery was of, to be asked for again.
+// The body of the discovery that was made, to ask for its keys again.
 export const made = (study, epsilon) => ({
   study: study.name,
   columns: study.columns.filter(({ discover, keys }) => discover && keys !== null).map(({ name }) => name),
   epsilon,
 });
 
-// What a plan of a discovery says, in sentences.
+// The plan of a discovery in sentences.
 export function notes({ columns, meaning, always_from: always, half_from: half }, unit) {
   const who = (count) => many(count, unit === "row" ? "row" : "unit");
-  const once = `The keys of ${columns.join(" and ")} cost all of the study’s δ, too: it makes one discovery.`;
-  return [once, meaning, `A key that ${who(always)} have is always shown, one that ${who(half)} have every second time.`];
+  const once = `The keys of ${columns.join(" and ")} also cost all of the study’s δ: a study can make only one discovery.`;
+  return [once, meaning, `A key that ${who(always)} have is always shown; a key that ${who(half)} have is shown with probability 1/2.`];
 }
 
 export function showKeys(place, discovered, { said }) {
@@ -50,7 +50,7 @@ export function showKeys(place, discovered, { said }) {
       "section",
       { className: "table-answer", "aria-label": column },
       make("h3", {}, column),
-      make("p", { className: "hint" }, `${many(keys.length, "key")}, discovered at ${price}. Group by ${column} to ask about them.`),
+      make("p", { className: "hint" }, `${many(keys.length, "key")}, discovered at ${price}. Group by ${column} to use them.`),
       make("ul", { className: "keys" }, ...keys.map((key) => make("li", {}, String(key)))),
     ),
   );

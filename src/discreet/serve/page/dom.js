@@ -1,10 +1,10 @@
-// Elements made of text: nothing that a server sends is ever read as HTML.
+// Elements with text content: nothing from a server is ever parsed as HTML.
 
 export const find = (id) => document.getElementById(id);
 
-export function make(tag, told = {}, ...children) {
+export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(told)) {
+  for (const [name, value] of Object.entries(attributes)) {
     if (name === "on") for (const [event, work] of Object.entries(value)) element.addEventListener(event, work);
     else if (name in element && name !== "list") element[name] = value;
     else element.setAttribute(name, value);
@@ -13,9 +13,9 @@ export function make(tag, told = {}, ...children) {
   return element;
 }
 
-export function draw(tag, told = {}, ...children) {
+export function draw(tag, attributes = {}, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(told)) element.setAttribute(name, value);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   element.append(...children);
   return element;
 }
@@ -24,7 +24,7 @@ export function fill(place, ...children) {
   place.replaceChildren(...children.filter((child) => child !== null));
 }
 
-// A sentence in a live region; the same sentence twice is read twice.
+// Set the text of a live region; a screen reader reads the same sentence again.
 export function say(place, words) {
   place.textContent = "";
   place.textContent = words;
@@ -38,6 +38,6 @@ const PATHS = {
 };
 
 export function icon(name) {
-  const told = { viewBox: "0 0 16 16", width: 16, height: 16, class: "icon", "aria-hidden": "true" };
-  return draw("svg", told, draw("path", { d: PATHS[name] }));
+  const attributes = { viewBox: "0 0 16 16", width: 16, height: 16, class: "icon", "aria-hidden": "true" };
+  return draw("svg", attributes, draw("path", { d: PATHS[name] }));
 }

@@ -17,25 +17,23 @@ export function share(part, whole) {
   return Math.min(1, Math.max(0, toNumber({ above: part.above * whole.below, below: part.below * whole.above })));
 }
 
-// How often a price fits into what is left.
+// How many times a price fits into what is left.
 export function times(left, price) {
   const charge = (price.above * UNIT + price.below - 1n) / price.below;
   return charge === 0n ? null : (left.above * UNIT) / left.below / charge;
 }
 
-// ε with as many digits as it has, or six that matter.
+// ε with at most six significant digits.
 export function epsilonText(value) {
-  const number = toNumber(value);
-  const text = Number(number.toPrecision(6));
-  return plain(text);
+  return plain(Number(toNumber(value).toPrecision(6)));
 }
 
-// A price with one or two digits, so that a slider stops at numbers that can be said.
+// A number with two significant digits, so that a slider stops at round numbers.
 export function rounded(number) {
   return Number(number.toPrecision(2));
 }
 
-// Without an exponent.
+// A number as text without an exponent.
 export function plain(number) {
   return number !== 0 && Math.abs(number) < 1e-6 ? number.toFixed(12).replace(/0+$/, "") : String(number);
 }
@@ -50,7 +48,7 @@ export function decimals(number, digits) {
   return AS_DECIMAL.get(digits).format(number);
 }
 
-// Three digits that matter, with thousands set apart.
+// Three significant digits, with thousands separators.
 export function short(number) {
   const size = Math.abs(number);
   if (size !== 0 && (size >= 1e10 || size < 1e-4)) {
@@ -60,17 +58,17 @@ export function short(number) {
   return decimals(number, Number.isInteger(number) ? 0 : digitsFor(size, 3));
 }
 
-// Digits after the point so that an error of this size shows two of its own.
+// Decimals for which an error of this size has two significant digits.
 export function digitsFor(size, wanted = 2) {
   if (!(size > 0)) return 0;
   return Math.min(8, Math.max(0, wanted - 1 - Math.floor(Math.log10(size))));
 }
 
-// A number with so many digits after the point: the nearest, or on a side, so that an interval holds no less often.
+// A number with so many decimals: rounded to the nearest, or to a side, so that an interval holds at least as often.
 export function rounding(number, digits, side = 0) {
   const unit = 10 ** digits;
   const steps = Math.round(number * unit);
-  return (side * (steps / unit) < side * number ? steps + side : steps) / unit + 0; // and no minus before zero
+  return (side * (steps / unit) < side * number ? steps + side : steps) / unit + 0; // + 0 turns −0 into 0
 }
 
 export const many = (count, word) => `${count.toLocaleString("en")} ${word}${BigInt(count) === 1n ? "" : "s"}`;

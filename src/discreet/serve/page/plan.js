@@ -1,4 +1,4 @@
-// A plan, live: what the question costs and gives, and the error that another price would buy.
+// The plan of the current question: its cost and errors, and the error at other prices.
 
 import * as discovery from "./discovery.js";
 import { draw, fill, find, icon, make, say } from "./dom.js";
@@ -6,27 +6,26 @@ import { digitsFor, decimals, epsilonText, exact, isLess, isZero } from "./exact
 import { many, minus, plain, rounded, short, toNumber } from "./exact.js";
 import * as server from "./server.js";
 
-const PATIENCE = { question: 350, report: 900 }; // milliseconds without a keystroke; the plan of a report takes longer
+const PATIENCE = { question: 350, report: 900 }; // milliseconds after the last keystroke; the plan of a report takes longer
 const STOPS = 300;
-const DECADES = 3; // the slider reaches from a thousandth of the share, or of the total, to all of it
-const [HEIGHT, TOP, SIDE] = [150, 24, 8]; // SIDE is half the thumb of a slider, so that the point stands where both are
+const DECADES = 3; // the slider ranges from a thousandth of the share, or of the total, to all of it
+const [HEIGHT, TOP, SIDE] = [150, 24, 8]; // SIDE is half the thumb of a slider, so that the point lines up with both thumbs
 
 const ENDS = {
   question: ["less ε, larger error", "more ε, smaller error"],
   discovery: ["less ε, fewer keys", "more ε, more keys"],
 };
 
-// What was asked before is free, unless the data is another one.
 export const REPEATED = "asked before: free while the data is the same";
 
 export class Plan {
-  // `asked` is the form that is in use.
+  // `asked` returns the form in use.
   constructor(asked, shown, revoked) {
     Object.assign(this, { form: asked, shown, revoked, timer: 0, sent: null, plan: null });
     [this.price, this.error] = [find("epsilon"), find("error")];
     [this.slider, this.errorSlider] = [find("slider"), find("error-slider")];
     const on = (field, work) => field.addEventListener("input", work);
-    on(this.slider, () => this.turn("epsilon", plain(rounded(this.at(Number(this.slider.value))))));
+    on(this.slider, () => this.turn("epsilon", plain(rounded(this.priceAt(Number(this.slider.value))))));
     on(this.errorSlider, () => this.turn("within", plain(rounded(this.reachAt(Number(this.errorSlider.value))))));
     on(this.price, () => this.turn("epsilon", this.price.value));
     on(this.error, () => this.turn("within", this.error.value));
@@ -53,7 +52,7 @@ export class Plan {
     this.mark();
   }
 
-  // What is given decides: the price, or the error of one number. The other one follows.
+  // The user sets the price, or the error of one number; the other follows.
   turn(given, text) {
     this.given = given;
     const field = given === "epsilon" ? this.price : this.error;
@@ -62,7 +61,7 @@ export class Plan {
     this.soon();
   }
 
-  at(stop) {
+  priceAt(stop) {
     return this.total * 10 ** (DECADES * (stop / STOPS - 1));
   }
 
@@ -70,7 +69,7 @@ export class Plan {
     return Math.round(STOPS * (1 + Math.log10(epsilon / this.total) / DECADES));
   }
 
-  // The error slider reaches over the errors of the curve.
+  // The range of the error slider is that of the curve.
   reachAt(stop) {
     const { low, high } = this.drawn;
     return 10 ** (low + ((high - low) * stop) / STOPS);
@@ -130,7 +129,7 @@ export class Plan {
     this.shown(this.plan);
   }
 
-  // Whether only the error that is wanted cannot be had: then another one can be tried.
+  // Whether only the requested error is impossible, so that another can be tried.
   isTry(refusal) {
     return this.given === "within" && this.plan !== null && /^(within|epsilon) /.test(refusal.message);
   }
@@ -183,8 +182,8 @@ export class Plan {
     const words = [...(this.isDiscovery ? [] : [size]), isZero(cost) ? "free" : `ε ${epsilonText(cost)}`];
     if (this.isDiscovery) words.push("all of δ");
     if (this.plan.asked_before) words.push(REPEATED);
-    else if (isLess(left, cost)) words.push(`only ${epsilonText(left)} is left`);
-    else words.push(`leaves ${epsilonText(after)}`);
+    else if (isLess(left, cost)) words.push(`only ε ${epsilonText(left)} is left`);
+    else words.push(`leaves ε ${epsilonText(after)}`);
     return make("p", { className: "summary" }, words.join(" · "));
   }
 
@@ -200,7 +199,7 @@ export class Plan {
         ? make("tr", {}, name(line.table, `${line.column} · ${many(line.rows, "row")}`), error(line.within), error(line.one_by_one))
         : make("tr", {}, name(line.title, noise(line)), error(line.within)),
     );
-    const said = this.isReport ? "How near each number is, together and one by one" : "What each number costs in noise";
+    const said = this.isReport ? "The error of each number, together and one by one" : "The noise of each number";
     const caption = make("caption", { className: "away" }, said);
     const head = make("thead", {}, make("tr", {}, ...heads));
     return make("table", { className: "lines" }, caption, head, make("tbody", {}, ...rows));
@@ -213,34 +212,34 @@ export class Plan {
     return [...warned, notes.length ? make("p", { className: "hint" }, notes.join(" ")) : null];
   }
 
-  // The lines that have an error to draw.
+  // Offer the lines that have an error to draw.
   offer() {
     const { lines, curve } = this.plan;
-    const drawable = lines.map((_, at) => at).filter((at) => curve.points.some(({ reach }) => reach?.[at] > 0));
+    const drawable = lines.map((_, index) => index).filter((index) => curve.points.some(({ reach }) => reach?.[index] > 0));
     const chosen = find("curve-of");
     const before = chosen.value;
-    fill(chosen, ...drawable.map((at) => make("option", { value: at }, lines[at].title)));
+    fill(chosen, ...drawable.map((index) => make("option", { value: index }, lines[index].title)));
     if (drawable.map(String).includes(before)) chosen.value = before;
     find("curve-part").hidden = drawable.length < 2;
   }
 
   points() {
-    const at = find("curve-of").value;
-    if (this.plan === null || at === "") return [];
-    return this.plan.curve.points.map(({ epsilon, reach }) => [epsilon, reach?.[at]]).filter(([, reach]) => reach > 0);
+    const index = find("curve-of").value;
+    if (this.plan === null || index === "") return [];
+    return this.plan.curve.points.map(({ epsilon, reach }) => [epsilon, reach?.[index]]).filter(([, reach]) => reach > 0);
   }
 
-  // The other coordinate of a point on the curve, which is straight between its points in even ratios.
-  onCurve(points, value, at, other) {
+  // The other coordinate of a point on the curve, which is a straight line between its points on logarithmic axes.
+  onCurve(points, value, axis, other) {
     if (points.length < 2 || !(value > 0)) return null;
-    const beyond = points.findIndex((point) => (at === 0 ? point[0] >= value : point[1] <= value));
+    const beyond = points.findIndex((point) => (axis === 0 ? point[0] >= value : point[1] <= value));
     const to = beyond < 0 ? points.length - 1 : Math.max(1, beyond);
     const [from, next] = [points[to - 1], points[to]];
-    if (from[at] === next[at]) return from[other];
-    return from[other] * (next[other] / from[other]) ** (Math.log(value / from[at]) / Math.log(next[at] / from[at]));
+    if (from[axis] === next[axis]) return from[other];
+    return from[other] * (next[other] / from[other]) ** (Math.log(value / from[axis]) / Math.log(next[axis] / from[axis]));
   }
 
-  // The price and the error that are chosen now: those of the plan, or of the curve until it comes.
+  // The current price and error: from the plan, or from the curve until the plan arrives.
   point(points) {
     const { line } = this;
     if (this.given === "within") {
@@ -253,7 +252,7 @@ export class Plan {
     return [epsilon, (isPlanned ? line?.reach : null) ?? this.onCurve(points, epsilon, 0, 1)];
   }
 
-  // Move the point, both sliders and the field that follows; draw the curve first if it is not there.
+  // Move the point, both sliders and the dependent field; draw the curve first if needed.
   mark() {
     const points = this.points();
     if (this.drawn === null || this.drawn === undefined) this.drawCurve(points);
@@ -276,12 +275,12 @@ export class Plan {
     drop.setAttribute("d", `M0 ${py}H${px}V${HEIGHT}`);
     const right = px > width * 0.6;
     label.setAttribute("x", right ? Math.min(px + 6, width - 6) : px + 12);
-    label.setAttribute("y", Math.max(22, py - (right ? 22 : 8))); // off the line, which falls
+    label.setAttribute("y", Math.max(22, py - (right ? 22 : 8))); // away from the falling line
     label.setAttribute("text-anchor", right ? "end" : "start");
     label.textContent = `± ${short(reach)}`;
   }
 
-  // Without a curve there is no error to choose.
+  // Without a curve, no error can be chosen.
   unscale(words = null) {
     this.drawn = { scale: false };
     for (const id of ["error-part", "error-slider", "curve-title"]) find(id).hidden = true;
@@ -292,8 +291,8 @@ export class Plan {
     const place = find("curve");
     const isFree = this.plan !== null && isZero(exact(this.plan.cost));
     if (points.length < 2 || isFree) {
-      const ranked = "How near it will be depends on the data; the interval is released with the answer.";
-      const free = points.length < 2 ? "What is public is exact at any price, and free." : "This is free, whatever the price.";
+      const ranked = "The error depends on the data; the interval is released with the answer.";
+      const free = points.length < 2 ? "Public numbers are exact and free." : "This is free at any price.";
       this.unscale(this.plan === null || this.isReport || this.isDiscovery ? null : isFree ? free : ranked);
       return;
     }
@@ -307,13 +306,13 @@ export class Plan {
     const y = (reach) => TOP + (HEIGHT - TOP - SIDE) * (1 - (Math.log10(reach) - low) / Math.max(0.1, high - low));
     const left = toNumber(exact(this.study.left));
     const sized = line.sized ? ` at ${many(this.plan.curve.size, "row")}` : "";
-    const words = `of ${line.title}${sized} over ε${left < this.total ? "; gray: more than is left" : ""}`;
+    const words = `of ${line.title}${sized} over ε${left < this.total ? "; gray: more ε than is left" : ""}`;
     const path = `M${points.map(([epsilon, reach]) => `${x(epsilon).toFixed(1)} ${y(reach).toFixed(1)}`).join("L")}`;
     const beyond = left < this.total ? Math.max(SIDE, x(Math.max(left, this.total / 1000))) : null;
     const dot = draw("circle", { r: 7, class: "dot" });
     const drop = draw("path", { class: "drop" });
     const label = draw("text", { class: "dot-label" });
-    const marks = draw("g", { visibility: "hidden" }, drop, dot, label); // until there is a price and an error
+    const marks = draw("g", { visibility: "hidden" }, drop, dot, label); // until there are a price and an error
     const drawing = draw(
       "svg",
       { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": `Error ${words}` },
@@ -331,15 +330,15 @@ export class Plan {
 const between = (least, value, most) => Math.min(most, Math.max(least, value));
 const shade = (x, end) => draw("rect", { x, y: 0, width: end - x, height: HEIGHT, class: "beyond" });
 
-// A line for each power of ten that the error passes.
+// A grid line for each power of ten in the range of the error.
 function ticks(low, high, y, width) {
-  const found = [];
+  const lines = [];
   for (let power = Math.ceil(low); power <= high; power += 1) {
-    const at = y(10 ** power).toFixed(1);
-    const side = high - power > (high - low) / 2 ? { x: SIDE + 2 } : { x: width - SIDE - 4, "text-anchor": "end" }; // off the curve
-    const words = draw("text", { ...side, y: at - 4, class: "tick" });
+    const height = y(10 ** power).toFixed(1);
+    const side = high - power > (high - low) / 2 ? { x: SIDE + 2 } : { x: width - SIDE - 4, "text-anchor": "end" }; // away from the curve
+    const words = draw("text", { ...side, y: height - 4, class: "tick" });
     words.textContent = `± ${power < 0 ? decimals(10 ** power, digitsFor(10 ** power, 1)) : short(10 ** power)}`;
-    found.push(draw("path", { d: `M${SIDE} ${at}H${width - SIDE}`, class: "grid" }), words);
+    lines.push(draw("path", { d: `M${SIDE} ${height}H${width - SIDE}`, class: "grid" }), words);
   }
-  return found;
+  return lines;
 }

@@ -1,4 +1,4 @@
-// The form of a report: tables with names, each a SELECT, that are measured together.
+// The form of a report: named tables, each a SELECT, that are measured together.
 
 import { fill, find, icon, make } from "./dom.js";
 
@@ -21,13 +21,13 @@ export class Report {
     fill(find("tables"));
   }
 
-  // The first table is what the form of one question asks.
+  // The first table is the question in the form of one question.
   begin(sql) {
     const group = /GROUP BY (\w+)$/.exec(sql)?.[1];
     if (!find("tables").children.length) this.add(this.free(group ? `by_${group}` : "table_1"), sql);
   }
 
-  // A table over the next group column, so that there is something to edit.
+  // A table by the next group column, as a start to edit.
   next() {
     const groups = this.study.columns.filter(isGroup).map(({ name }) => name);
     const taken = Object.values(this.fields().tables).join(" ");
@@ -41,9 +41,9 @@ export class Report {
   free(name) {
     const names = new Set(this.rows().map(([taken]) => taken));
     const plain = name.replaceAll(/[^\p{L}\p{N}_-]+/gu, "_").slice(0, 50); // files are named after it
-    let [found, at] = [plain, 2];
-    for (; names.has(found); at += 1) found = `${plain}_${at}`;
-    return found;
+    let [unique, number] = [plain, 2];
+    for (; names.has(unique); number += 1) unique = `${plain}_${number}`;
+    return unique;
   }
 
   add(name, sql) {
@@ -65,8 +65,8 @@ export class Report {
       find("add-table").focus();
       this.changed();
     };
-    const told = { type: "button", className: "quiet square", "aria-label": words, title: words, on: { click: work } };
-    return make("button", told, icon("remove"));
+    const attributes = { type: "button", className: "quiet square", "aria-label": words, title: words, on: { click: work } };
+    return make("button", attributes, icon("remove"));
   }
 
   // A report has at least one table.
@@ -79,7 +79,7 @@ export class Report {
     return [...find("tables").children].map((part) => part.read());
   }
 
-  // What an object of tables cannot say.
+  // Problems that are lost when tables become an object.
   get problem() {
     const names = this.rows().map(([name]) => name);
     if (names.includes("")) return "Each table needs a name.";

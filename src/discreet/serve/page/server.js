@@ -1,4 +1,4 @@
-// The server: a token that lives in this tab alone, refusals as sentences, and ids that are kept until they are answered.
+// The server: a token that stays in this tab, refusals as sentences, and ids that are kept until they are answered.
 
 const TOKEN = "discreet.token";
 const PENDING = "discreet.pending";
@@ -9,20 +9,20 @@ export class Refusal extends Error {
     Object.assign(this, { status, advice });
   }
 
-  // The sentence, with what to do where that helps: a question that is wrong says all itself.
+  // The sentence, with the advice where it helps: the error of a wrong question is complete without it.
   get words() {
     const sentence = this.message.endsWith(".") ? this.message : `${this.message}.`;
     return this.status === 400 || this.status === 422 ? sentence : `${sentence} ${this.advice}`;
   }
 
-  // Whether it may have been spent for: then the same id must be used again.
+  // Whether ε may have been spent: then the same id must be used again.
   get open() {
     return this.status === 0 || this.status === 408 || this.status === 429 || this.status >= 500;
   }
 }
 
-// The token is in memory, and in storage only from one load of this tab to the next: a tab that is opened from here
-// gets a copy of the storage.
+// The token is in memory, and in storage only between two loads of this tab: a tab opened from here would get a copy of
+// the storage.
 let token = null;
 
 function takeToken() {
@@ -34,29 +34,29 @@ addEventListener("pageshow", takeToken);
 addEventListener("pagehide", () => token !== null && sessionStorage.setItem(TOKEN, token));
 
 export const hasToken = () => token !== null;
-export const keepToken = (given) => (token = given);
+export const keepToken = (text) => (token = text);
 
 export function forget() {
   token = null;
   sessionStorage.clear();
 }
 
-async function send(path, told = {}) {
+async function send(path, options = {}) {
   const headers = { authorization: `Bearer ${token ?? ""}` };
-  if (told.body !== undefined) headers["content-type"] = "application/json";
+  if (options.body !== undefined) headers["content-type"] = "application/json";
   let response;
   try {
-    response = await fetch(path, { ...told, headers: { ...headers, ...told.headers }, credentials: "omit", cache: "no-store" });
+    response = await fetch(path, { ...options, headers: { ...headers, ...options.headers }, credentials: "omit", cache: "no-store" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refusal(0, "The server cannot be reached.", "Try again; nothing is spent twice.");
+    throw new Refusal(0, "The server cannot be reached.", "Try again; nothing is charged twice.");
   }
   if (response.ok) return response;
   const refused = await response.json().catch(() => ({}));
   throw new Refusal(response.status, refused.error ?? "The server could not answer.", refused.advice ?? "Try again.");
 }
 
-const json = async (path, told) => (await send(path, told)).json();
+const json = async (path, options) => (await send(path, options)).json();
 const post = (path, body, signal) => json(path, { method: "POST", body: JSON.stringify(body), signal });
 
 export const studies = () => json("studies");
@@ -64,7 +64,7 @@ export const ledger = async (study) => (await json(`ledger?study=${encodeURIComp
 export const released = (id) => json(address(id), { headers: { accept: "application/json" } });
 export const file = async (id, table, format) => (await send(`${address(id, table)}?format=${format}`)).blob();
 
-// Reports have ids of their own kind, and tables in them.
+// The ids of reports have a prefix, and reports have tables.
 function address(id, table = null) {
   const kind = id.startsWith("discreet.report.") ? "reports" : "releases";
   return [kind, id, ...(table === null ? [] : [table])].map(encodeURIComponent).join("/");
@@ -73,7 +73,7 @@ function address(id, table = null) {
 export async function plan(body, signal) {
   const path = body.columns ? "discover/plan" : body.tables ? "report/plan" : "plan";
   const plan = await post(path, body, signal);
-  // a report and a discovery have none of them
+  // defaults for a report and a discovery, which lack these fields
   return { cost: plan.epsilon, lines: [], warnings: [], notes: [], curve: { points: [] }, ...plan };
 }
 
@@ -83,13 +83,13 @@ function keepPending(all) {
   sessionStorage.setItem(PENDING, JSON.stringify(all));
 }
 
-// Questions of a study that were sent and not answered.
+// Questions of a study that were sent but not answered.
 export function unanswered(study) {
   const bodies = Object.keys(pending()).map((mark) => JSON.parse(mark));
   return bodies.filter((body) => body.study === study);
 }
 
-// An answer; whoever asks again after a failure asks under the same id, which is charged once.
+// An answer. After a failure, the same question is asked under the same id, which is charged once.
 export async function release(body) {
   if (body.columns) return post("discover", body); // a study has one discovery, which needs no id to be charged once
   const mark = JSON.stringify(body);
@@ -112,7 +112,7 @@ function settle(mark) {
   keepPending(all);
 }
 
-// randomUUID is there on secure origins only; behind a plain-http proxy the same bits are asked for directly.
+// randomUUID exists only on secure origins; behind a plain-http proxy, the random bits are drawn directly.
 function identity() {
   if (crypto.randomUUID) return crypto.randomUUID();
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,1 +1,1 @@
-"""A study as clients see it: what may be known of it, the errors of a plan over ε, and its one discovery."""
+"""A study as clients see it: its public facts, the errors of a plan as a function of ε, and its discovery."""

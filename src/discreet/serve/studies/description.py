@@ -1,4 +1,4 @@
-"""What may be known of a study, and the errors of a plan over ε, as JSON."""
+"""The public facts of a study, and the errors of a plan as a function of ε, as JSON."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from discreet.serve import bodies
 from discreet.serve.access import Person
 
 _FIRST_KEYS = 20
-"""Keys of a column in the list of studies."""
+"""Most keys of a column in the list of studies."""
 
 _POINTS = 13
 _DECADES = 3
-"""A slider reaches from a thousandth of the share of an analyst, or of the total, to all of it."""
+"""A slider ranges from a thousandth of the analyst's share, or of the total, to all of it."""
 
 _SIZE = 1_000
-"""Rows for which a slider shows the error of a mean, if the client names none."""
+"""Group size for which a slider shows the error of a mean, unless the client gives one."""
 
 _DECLARED = ("bounds", "keys", "discover", "bins", "precision", "missing", "other")
 
 
 def study_json(study: Study, person: Person, *, discovers: bool = False) -> bodies.Study:
-    """What may be known of a study, and what is left of it for this person; `discovers` if a discovery is allowed."""
+    """The public facts of a study, and what this person has left; `discovers` if a discovery is allowed."""
     policy, ledger, analyst = study.policy, study.ledger, person.analyst
     fields = {
         "name": study.name,
@@ -70,7 +70,7 @@ def _plain(value: Any) -> Any:
 
 
 def curve(plan: Plan, person: Person) -> bodies.Curve:
-    """The error of each released number over ε, at points in even ratios; null where there is none to show."""
+    """The error of each released number at values of ε in even ratios; null if it has no error to show."""
     study, size = plan.study, plan.size or _SIZE
     total = study.ledger.total(study.name, analyst=person.analyst) or study.policy.epsilon
     ratio = 10 ** (_DECADES / (_POINTS - 1))
@@ -86,5 +86,5 @@ def curve(plan: Plan, person: Person) -> bodies.Curve:
 def _reaches(plan: Plan) -> list[float | None] | None:
     try:
         return [or_null(line.reach) for line in plan.lines]
-    except DiscreetError:  # a design that cannot be made at so small an ε
+    except DiscreetError:  # some designs do not exist at so small an ε
         return None

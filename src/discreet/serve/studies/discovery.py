@@ -1,4 +1,4 @@
-"""The one discovery of a study, as JSON: what it would cost and show, and the keys that it told."""
+"""The one discovery of a study, as JSON: its cost, and the keys that it found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HALF = 0.5
 
 
 def discovery_cost(plan: DiscoveryPlan) -> Fraction:
-    """What it spends: ε, or nothing where it was paid for before."""
+    """The ε that it spends; 0 if it was paid for before."""
     return plan.epsilon if plan.begun is None else Fraction(0)
 
 

@@ -1,9 +1,9 @@
-"""The figures by name, and how they become files.
+"""The figures by name, and their files.
 
-    make("slide", epsilon=1, sensitivity=2)     a chart of altair: shows itself in a notebook
+    make("slide", epsilon=1, sensitivity=2)     a chart of altair, which a notebook displays
     save(chart, "slide.svg")                    .png, .svg, .html (interactive, no network), .json (the spec)
 
-Everything that a spec holds is public or released. Altair is imported when a figure is made, not before.
+Everything in a spec is public or released. Altair is imported only when a figure is made.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NAMES: MappingProxyType[str, Callable[..., theme.Figure]] = MappingProxyType(
 )
 
 SHARPNESS = 2
-"""Pixels of a PNG for one of the figure's: sharp on screens and in print."""
+"""Pixels of a PNG for each pixel of the figure: sharp on screens and in print."""
 
 
 def make(name: str, **options: Any) -> theme.Figure:
@@ -47,16 +47,16 @@ def make(name: str, **options: Any) -> theme.Figure:
     parameters = inspect.signature(NAMES[name]).parameters
     for option in options:
         if option not in parameters:
-            raise InvalidParameter(f"figure {name} takes {', '.join(parameters)}, got {quote(option)}")
+            raise InvalidParameter(f"figure {name} takes only {', '.join(parameters)}, got {quote(option)}")
     for needed, parameter in parameters.items():
         if parameter.default is inspect.Parameter.empty and needed not in options:
             raise InvalidParameter(f"figure {name} needs {needed}")
-    theme.altair()  # without the extra, nothing is looked at
+    theme.altair()  # first of all, refuse if the extra is missing
     return NAMES[name](**options)
 
 
 def save(chart: theme.Figure, path: str | PathLike[str], *, force: bool = False, kept: Kept = NOTHING) -> Path:
-    """Write a figure as a new .png, .svg, .html or .json, and return its path."""
+    """Write a figure to a new .png, .svg, .html or .json file; its path."""
     file = Path(path)
     content: str | bytes
     match file.suffix.lower():
@@ -74,14 +74,14 @@ def save(chart: theme.Figure, path: str | PathLike[str], *, force: bool = False,
 
 
 def svg(chart: theme.Figure) -> str:
-    """The picture as SVG, which turns dark where the reader prefers that."""
+    """The figure as SVG, which turns dark if the reader prefers dark."""
     text: str = theme.converter().vegalite_to_svg(chart.to_dict())
     opening, body = text.split(">", 1)
     return f"{opening}><style>{theme.repaint()}</style>{body}"
 
 
 def page(chart: theme.Figure) -> str:
-    """The figure as one HTML file that needs no network: it has tooltips, and turns dark with the reader's choice."""
+    """The figure as one HTML file without network access: with tooltips, and dark if the reader prefers dark."""
     # a key such as </script> must stay data
     spec = json.dumps(chart.to_dict(), allow_nan=False).replace("<", "\\u003c")
     code = theme.converter().javascript_bundle()
@@ -91,7 +91,7 @@ def page(chart: theme.Figure) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1"><style>'
         f"body{{margin:0;background:{light}}}#figure{{overflow-x:auto}}"
         f"{theme.repaint()}@media screen and (prefers-color-scheme: dark){{"
-        # a live figure has its card as an inline style, which only this can repaint
+        # an interactive figure has its background as an inline style, which only !important overrides
         f"body,#figure svg{{background:{dark}!important}}}}</style></head>"
         f'<body><div id="figure"></div><script>{code}</script><script>'
         f'vegaEmbed("#figure",{spec},{{renderer:"svg",actions:false}})</script></body></html>'

@@ -1,12 +1,12 @@
-"""How near an answer is: the error of a mean against n and ε, and beside randomized response; and that of a plan.
+"""Accuracy: the error of a mean as a function of n and ε, compared with randomized response; and the error of a plan.
 
     mean of n values in [L, H]     ± ln(20)·(H − L)/nε at 95 %
     a fraction, root mean square   1/(√2·n·sinh(ε/2)) by discrete Laplace noise
                                    1/(2·√n·sinh(ε/2)) by randomized response
-    the largest of d errors        λ(ln d + 1) at most, on average; λ(1 + 1/2 + … + 1/d) exactly
-    one person of n, in [0, 1]     moves a mean by 1/n, a standard deviation by about 1/√n, a maximum by 1
+    the largest of d errors        expected: λ(1 + 1/2 + … + 1/d), at most λ(ln d + 1)
+    one person of n, in [0, 1]     changes a mean by 1/n, a standard deviation by about 1/√n, a maximum by 1
 
-All axes are logarithmic. An interval as wide as the bounds says nothing: the bounds are public.
+All axes are logarithmic. An interval as wide as the bounds is useless: the bounds are public.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from discreet.release.plan import Plan
 
 _DECADE = 6
-"""Points of a curve for one power of ten: they are nearly straight."""
+"""Points of a curve per power of ten: the curves are nearly straight."""
 
 _GUESS = 1_000
-"""Rows of a group for which a plan shows errors if it was made without a size."""
+"""Group size for the errors of a plan that has no size."""
 
 _MOST_PANELS = 4
 
@@ -52,7 +52,7 @@ def error(
     confidence: object = "0.95",
     width: object = theme.WIDTH,
 ) -> theme.Figure:
-    """The half-width of the interval of a mean against n and against ε, with the given point on both."""
+    """The half-width of the interval of a mean as a function of n and of ε, with the given point on both."""
     people, budget, level = exact_count("n", n), exact_epsilon(epsilon), exact_confidence(confidence)
     if isinstance(bounds, str):
         bounds = tuple(part.strip() for part in bounds.split(","))
@@ -85,14 +85,14 @@ def error(
 
 
 def mean_reach(people: int, epsilon: Fraction, bounds: Range, level: Fraction) -> float:
-    """The half-width of the interval of a mean by the textbook's mechanism."""
+    """The half-width of the interval of a mean under the Laplace mechanism."""
     return float(Laplace(sensitivity.mean(n=people, bounds=bounds) / epsilon).quantile((1 + level) / 2))
 
 
 def response(*, epsilon: object = 1, largest: object = 1_000_000, width: object = theme.WIDTH) -> theme.Figure:
-    """The root mean square error of a fraction against n, by Laplace noise and by randomized response."""
+    """The root mean square error of a fraction as a function of n: Laplace noise and randomized response."""
     budget, most, wide = exact_epsilon(epsilon), exact_count("largest", largest, least=10), exact_count("width", width)
-    names = ["randomized response: nobody is trusted", "Laplace noise on the true count"]
+    names = ["randomized response: no trusted custodian", "Laplace noise on the exact count"]
     noise = lemma.root_mean_square(1 / budget, law="discrete")
     values = [
         {"x": units, "error": reach, "series": name}
@@ -100,24 +100,24 @@ def response(*, epsilon: object = 1, largest: object = 1_000_000, width: object 
         for name, reach in zip(names, (lemma.randomized_response(n=units, epsilon=budget), noise / units), strict=True)
     ]
     chart = _lines(values, "number of people n", "root mean square error", names, colors=theme.colors(2)[::-1])
-    apart = f"at n = {most:,} the Laplace mechanism is √(n/2) = {(most / 2) ** 0.5:,.0f} times nearer"
-    title = f"A fraction of n people under ε = {float(budget):.4g}"
+    apart = f"at n = {most:,} the error of the Laplace mechanism is √(n/2) = {(most / 2) ** 0.5:,.0f} times smaller"
+    title = f"The error of a fraction of n people at ε = {float(budget):.4g}"
     return theme.framed(chart, title, apart, width=wide, height=280)
 
 
 def largest(
     *, epsilon: object = "0.1", most: object = 1_000_000, confidence: object = "0.95", width: object = theme.WIDTH
 ) -> theme.Figure:
-    """The error of the worst of d counts of a histogram against d, beside that of one count."""
+    """The largest error of d counts of a histogram as a function of d, beside the error of one count."""
     budget, level = exact_epsilon(epsilon), exact_confidence(confidence)
     cells, wide = exact_count("most", most, least=10), exact_count("width", width)
     scale = sensitivity.histogram(bins=2) / budget
     percent = f"{float(level) * 100:g} %"
     curves: dict[str, Callable[[int], float]] = {
-        f"all within, {percent}": lambda d: float(lemma.half_width(scale, level, d=d)),
-        "the worst: at most λ(ln d + 1)": lambda d: lemma.expected_max(scale, d),
-        "the worst: exactly": lambda d: lemma.expected_max(scale, d, law="continuous"),
-        "one count: λ": lambda _: lemma.expected_error(scale),
+        f"all errors below this, {percent}": lambda d: float(lemma.half_width(scale, level, d=d)),
+        "expected largest error: bound λ(ln d + 1)": lambda d: lemma.expected_max(scale, d),
+        "expected largest error: exact": lambda d: lemma.expected_max(scale, d, law="continuous"),
+        "expected error of one count: λ": lambda _: lemma.expected_error(scale),
     }
     values = [{"x": d, "error": error(d), "series": name} for name, error in curves.items() for d in _steps(1, cells)]
     span = alt.Scale(type="log", nice=False, domain=[1, cells])
@@ -127,13 +127,13 @@ def largest(
     legend = alt.Legend(title=None, orient="bottom", columns=2)
     paint = theme.series("series", list(curves), "strokeDash", legend=legend)
     chart = theme.chart(values).mark_line().encode(x=x, y=y, **paint)
-    title = f"The largest error of a histogram under ε = {float(budget):.4g}"
-    note = f"Δ = 2 however many counts there are, so λ = 2/ε = {float(scale):.4g}; only the largest error grows"
+    title = f"The largest error of a histogram at ε = {float(budget):.4g}"
+    note = f"Δ = 2 for any number of counts, so λ = 2/ε = {float(scale):.4g}; only the largest error grows with d"
     return theme.framed(chart, title, note, width=wide, height=280)
 
 
 def moves(*, most: object = 10_000, width: object = theme.WIDTH) -> theme.Figure:
-    """The sensitivity of each example of the texts against n, for values in [0, 1]."""
+    """The sensitivity of several statistics as a function of n, for values in [0, 1]."""
     people, wide, unit = exact_count("most", most, least=10), exact_count("width", width), (0, 1)
     curves: dict[str, Callable[[int], Fraction]] = {
         "histogram": lambda n: sensitivity.histogram(bins=n),
@@ -146,16 +146,16 @@ def moves(*, most: object = 10_000, width: object = theme.WIDTH) -> theme.Figure
     ]
     paints = [theme.BLACK[0], theme.VERMILION[0], theme.GREEN[0], theme.BLUE[0]]
     chart = _lines(values, "number of people n", "Δ", list(curves), colors=paints)
-    note = "values in [0, 1]; the noise has the scale Δ/ε, so it vanishes where Δ falls with n"
-    return theme.framed(chart, "How far one of n people moves a statistic", note, width=wide, height=280)
+    note = "values in [0, 1]; the noise scale is Δ/ε, so the noise vanishes with growing n if Δ does"
+    return theme.framed(chart, "How much one of n people can change a statistic", note, width=wide, height=280)
 
 
 def planned(plan: Plan, *, width: object = theme.WIDTH) -> theme.Figure:
-    """The errors of a plan against its ε, with the plan's own point on each curve."""
+    """The errors of a plan as a function of its ε, with the plan itself as a point on each curve."""
     wide, size, titles = exact_count("width", width), plan.size or _GUESS, plan.titles()
 
     def reaches(cost: Fraction) -> dict[str, float]:
-        """The half-widths where the whole plan costs so much; quantiles have none before the release."""
+        """The half-widths if the whole plan cost this much; quantiles have none before the release."""
         return {
             line.name: line.reach
             for share in plan.shares
@@ -166,7 +166,7 @@ def planned(plan: Plan, *, width: object = theme.WIDTH) -> theme.Figure:
 
     own = reaches(plan.epsilon)
     if not own:
-        raise InvalidParameter("the errors of this plan depend on the data: they are known when it is released")
+        raise InvalidParameter("the errors of this plan depend on the data; they are known only after the release")
     around = {cost: reaches(cost) for cost in _exact_around(plan.epsilon)}
     span = float(min(around)), float(max(around))
     panels = []
@@ -183,7 +183,7 @@ def planned(plan: Plan, *, width: object = theme.WIDTH) -> theme.Figure:
     sized = any(line.sized for line in plan.lines)
     return theme.framed(
         theme.stacked(panels),
-        "How near this plan comes",
+        "The error of this plan",
         f"half-width at {percent} · the dot is this plan, ε = {float(plan.epsilon):.4g} of {left:.4g} left",
         f"for groups of {size:,} rows" if sized else "",
         f"the first {_MOST_PANELS} of {len(own)} columns" if len(own) > _MOST_PANELS else "",
@@ -200,7 +200,7 @@ def _panel(
     useless: float | None,
     span: tuple[float, float] | None = None,
 ) -> theme.Figure:
-    """Curves, the reader's own point, and where an answer says nothing; a span is that of several panels."""
+    """Curves, the given point, and the zone where an answer is useless; `span` is the common x-range of panels."""
     names = list(dict.fromkeys(row["series"] for row in values))
     colors = [theme.VERMILION[0], theme.BLUE[0], theme.GREEN[0]] if len(names) == 3 else theme.colors(len(names))
     curves = _lines(values, horizontal, vertical, names, colors=colors, span=span)
@@ -232,7 +232,7 @@ def _lines(
 
 
 def _steps(first: int, last: int) -> list[int]:
-    """Whole numbers in equal ratios."""
+    """Whole numbers in roughly equal ratios."""
     steps, value = [first], float(first)
     while value < last:
         value = min(float(last), value * 10 ** (1 / _DECADE))
@@ -249,7 +249,7 @@ def _powers(numbers: Iterable[float]) -> list[float]:
 
 
 def _exact_around(epsilon: Fraction) -> list[Fraction]:
-    """ε from a hundredth of it to a hundred times it, itself included."""
+    """Values from ε/100 to 100·ε, ε included."""
     powers = range(-2 * _DECADE, 2 * _DECADE + 1)
     factors = (Fraction(10 ** (power / _DECADE)).limit_denominator(10**6) for power in powers)
     return [epsilon * factor for factor in factors if UNIT <= epsilon * factor <= LARGEST]

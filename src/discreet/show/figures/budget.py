@@ -1,4 +1,4 @@
-"""What was spent of a study's ε, when, and by whom: from the entries of the ledger, and nothing else in them.
+"""How much of a study's ε was spent, when, and by whom, from the entries of the ledger.
 
 The line rises with each spend and never falls; the dashed line is the total, which it cannot cross.
 """
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
 
 _MOST_POINTS = 1_000
-"""Of more spends every second, third, … is drawn; the line is the same to the eye."""
+"""Of more spends, only every second, third, … is drawn; the line looks the same."""
 
 _MANY_POINTS = 60
-"""Of more spends the dots are small: the line is what is seen."""
+"""With more spends, the dots are small."""
 
 _NOBODY = "no name given"
 _OTHERS = "others"
@@ -31,7 +31,7 @@ _OTHERS = "others"
 def budget(ledger: Ledger, *, study: str | None = None, width: object = theme.WIDTH) -> theme.Figure:
     """ε spent over time under the study's total, and who spent it."""
     wide, name = exact_count("width", width), study if study is not None else _only(ledger)
-    total = float(ledger.total(name))  # refuses a study that is not there
+    total = float(ledger.total(name))  # refuses an unknown study
     entries = ledger.entries(name)
     spends = [entry for entry in entries if entry.kind in ("spend", "restore")]
     who, step = _analysts(spends), -(-len(spends) // _MOST_POINTS) or 1
@@ -42,10 +42,10 @@ def budget(ledger: Ledger, *, study: str | None = None, width: object = theme.WI
             "epsilon": float(in_epsilon(entry.amount)),
             "analyst": _name(entry, who),
         }
-        for entry in spends[::-step][::-1]  # the last one is always there
+        for entry in spends[::-step][::-1]  # the last spend is always drawn
     ]
-    begun = {"time": entries[0].time, "spent": 0.0}
-    line = theme.chart([begun, *points]).mark_line(interpolate="step-after", color=theme.QUIET[0], strokeWidth=1.5)
+    start = {"time": entries[0].time, "spent": 0.0}
+    line = theme.chart([start, *points]).mark_line(interpolate="step-after", color=theme.QUIET[0], strokeWidth=1.5)
     axis = alt.Axis(format=theme.CLOCK, labelOverlap=True, tickCount=6)
     x = alt.X("time:T", title="time (UTC)", scale=alt.Scale(type="utc", domain=_span(entries)), axis=axis)
     y = alt.Y("spent:Q", title="ε spent", scale=alt.Scale(domain=[0, total * 1.08], nice=False))
@@ -69,12 +69,12 @@ def _only(ledger: Ledger) -> str:
     studies = ledger.studies()
     if len(studies) != 1:
         named = ", ".join(map(quote, studies[:10])) or "none"
-        raise InvalidParameter(f"study must be named, as the ledger does not hold just one; it has {named}")
+        raise InvalidParameter(f"study must be named, since the ledger does not have exactly one; it has {named}")
     return studies[0]
 
 
 def _analysts(spends: list[Entry]) -> list[str]:
-    """The names that have a colour: those who spent most, and one more for all others."""
+    """The names that get a colour: those who spent most, and one for all others."""
     amounts: Counter[str] = Counter()
     for entry in spends:
         amounts[entry.analyst or _NOBODY] += entry.amount
@@ -84,13 +84,13 @@ def _analysts(spends: list[Entry]) -> list[str]:
 
 
 def _shares(spends: list[Entry], who: list[str], paint: dict[str, Any]) -> theme.Figure:
-    """How much each of them spent, which is also what the colours mean."""
+    """How much each analyst spent; it also serves as the legend."""
     amounts = dict.fromkeys(who, 0)
     for entry in spends:
         amounts[_name(entry, who)] += entry.amount
     rows = [{"analyst": name, "share": float(in_epsilon(amount))} for name, amount in amounts.items()]
     base = theme.chart(rows).properties(height=alt.Step(22))
-    x = alt.X("share:Q", title="ε spent by each")
+    x = alt.X("share:Q", title="ε spent by each analyst")
     y = alt.Y("analyst:N", sort=who, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=110))
     bars = base.mark_bar(opacity=0.45, height={"band": 0.62}).encode(x=x, y=y, color=paint["color"])
     return bars + theme.dots(base, 60).encode(x=x, y=y, tooltip=["share:Q"], **paint)
@@ -102,6 +102,6 @@ def _name(entry: Entry, names: list[str]) -> str:
 
 
 def _span(entries: list[Entry]) -> list[str]:
-    """From the first entry to the last, at least a minute: the ledger's times are whole seconds."""
+    """The time from the first entry to the last, at least a minute, since the ledger's times are whole seconds."""
     first, last = (datetime.fromisoformat(entries[index].time) for index in (0, -1))
     return [first.isoformat(), max(last, first + timedelta(minutes=1)).isoformat()]

@@ -1,11 +1,11 @@
-"""Figures of the texts: the Laplace law at several scales, two laws that slide by Δ, and an attacker's limit.
+"""Figures of the course: Laplace densities, two densities shifted by Δ, and the limit of an attacker.
 
     h(y) = e^(−|y|/λ) / 2λ                       h(y) / h(y−Δ) ≤ e^ε  everywhere, with λ = Δ/ε
 
-`slide` is the proof as a picture: move one person, and the curve moves by at most Δ; the ratio of the two curves never
-leaves the lines e^ε and e^−ε. With `law="discrete"` the curves are those of the noise that is drawn, on the integers.
-`attacker` shows what follows: anyone who guesses between two data sets that differ in one person is right in a share of
-at most e^ε / (1 + e^ε), whatever they know and compute. Measured rates may be drawn over it.
+`slide` shows the proof: changing one person shifts the curve by at most Δ, and the ratio of the two curves stays
+between e^−ε and e^ε. With `law="discrete"` the curves are the probabilities of the noise, on the integers. `attacker`
+shows the consequence: anyone who guesses between two data sets that differ in one person is right with probability at
+most e^ε / (1 + e^ε), whatever they know and compute. Measured rates may be drawn over it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from discreet.show.figures import theme
 from discreet.show.figures.theme import alt
 
 _POINTS = 160
-"""To either side of a peak; a curve of so many straight lines looks smooth."""
+"""Points on either side of a peak: enough for a curve to look smooth."""
 
 _MOST_INTEGERS = 400
-"""Dots of a discrete law: beyond that they run together, and the continuous law is the same picture."""
+"""Most dots of a discrete law: more would run together, and the continuous law looks the same."""
 
 
 def densities(*, scales: Iterable[Number] = (1, 2, 4, 7), width: object = theme.WIDTH) -> theme.Figure:
@@ -53,17 +53,17 @@ def densities(*, scales: Iterable[Number] = (1, 2, 4, 7), width: object = theme.
             **theme.series("scale", names, "strokeDash", legend=alt.Legend(title=None)),
         )
     )
-    formula = "h(y) = e^(−|y|/λ) / 2λ: the mean error is λ, the deviation √2·λ"
-    return theme.framed(chart, "The Laplace law Lap(λ)", formula, width=wide, height=280)
+    formula = "h(y) = e^(−|y|/λ) / 2λ: the mean absolute error is λ, the standard deviation √2·λ"
+    return theme.framed(chart, "The Laplace distribution Lap(λ)", formula, width=wide, height=280)
 
 
 def slide(
     *, epsilon: object = 1, sensitivity: object = 1, law: object = "continuous", width: object = theme.WIDTH
 ) -> theme.Figure:
-    """Two densities that are centred Δ apart, and their ratio between e^−ε and e^ε."""
+    """Two densities centred Δ apart, and their ratio between e^−ε and e^ε."""
     budget, delta, wide = exact_epsilon(epsilon), exact("sensitivity", sensitivity), exact_count("width", width)
     if budget > 100:
-        raise InvalidParameter(f"epsilon must be at most 100 for a picture of its ratio, got {quote(epsilon)}")
+        raise InvalidParameter(f"epsilon must be at most 100 to draw the ratio, got {quote(epsilon)}")
     if law not in ("continuous", "discrete"):
         raise InvalidParameter(f"law must be 'continuous' or 'discrete', got {quote(law)}")
     discrete = law == "discrete"
@@ -74,16 +74,16 @@ def slide(
         _ratio(values, budget, discrete).properties(width=wide, height=130),
         spacing=16,
     )
-    subtitle = f"one person moves the answer by Δ = {shift}, and the {'chances' if discrete else 'curve'} with it"
+    subtitle = f"changing one person shifts the {'probabilities' if discrete else 'density'} by at most Δ = {shift}"
     name = "DLap" if discrete else "Lap"
     noise = f"noise {name}(Δ/ε) = {name}({float(delta / budget):.4g})"
-    return theme.framed(chart, f"Sliding by Δ under ε = {float(budget):.4g}", subtitle, noise, width=wide)
+    return theme.framed(chart, f"Two neighbouring data sets at ε = {float(budget):.4g}", subtitle, noise, width=wide)
 
 
 def attacker(
     *, measured: Iterable[tuple[object, object]] = (), largest: object = 6, width: object = theme.WIDTH
 ) -> theme.Figure:
-    """The limit of an attacker's success against ε, with measured pairs (ε, rate) over it."""
+    """The limit of an attacker's success as a function of ε, with measured pairs (ε, rate) over it."""
     wide, rates = exact_count("width", width), [_rate_point(pair) for pair in measured]
     end = max([float(exact("largest", largest)), *(point["epsilon"] for point in rates)])
     if end > 700:
@@ -97,8 +97,8 @@ def attacker(
     y = alt.Y("rate:Q", title="right guesses", axis=percent, scale=span)
     limit = limits(*(end * step / 200 for step in range(201))).mark_line().encode(x=x, y=y)
     marks = [
-        {"rate": 1, "name": "without noise: always", "up": True},
-        {"rate": 0.5, "name": "a coin: half of the time", "up": False},
+        {"rate": 1, "name": "without noise: 100 %", "up": True},
+        {"rate": 0.5, "name": "coin flip: 50 %", "up": False},
     ]
     lines = theme.chart(marks).encode(y=y)
     above = lines.transform_filter("datum.up").mark_text(align="left", x=6, dy=-8).encode(text="name:N")
@@ -111,8 +111,8 @@ def attacker(
         parts.append(points.encode(x=x, y=y, tooltip=["epsilon:Q", "rate:Q"]))
     return theme.framed(
         alt.layer(*parts),
-        "What an attacker can tell from one answer",
-        "guesses between two data sets that differ in one person",
+        "How often an attacker can guess right",
+        "guessing which of two data sets, different in one person, gave the answer",
         "dots: measured" if rates else "",
         width=wide,
         height=280,
@@ -120,7 +120,7 @@ def attacker(
 
 
 def _continuous(scale: Fraction, delta: Fraction) -> Iterable[dict[str, Any]]:
-    """Points of both curves; each peak is one of them."""
+    """Points of both curves, with a point at each peak."""
     law, shift, reach = Laplace(scale), float(delta), 4 * float(scale)
     inner = max(2, min(_POINTS, math.ceil(_POINTS * shift / reach)))
     between = [shift * step / inner for step in range(inner + 1)]
@@ -130,18 +130,18 @@ def _continuous(scale: Fraction, delta: Fraction) -> Iterable[dict[str, Any]]:
 
 
 def _discrete(scale: Fraction, delta: Fraction) -> Iterable[dict[str, Any]]:
-    """Chances of every integer in reach."""
+    """Probabilities of the integers in reach."""
     if delta.denominator != 1:
         raise InvalidParameter(f"sensitivity must be a whole number for the discrete law, got {delta}")
     law, shift, reach = DiscreteLaplace(scale), int(delta), max(3, math.ceil(4 * scale))
     if 2 * reach + shift > _MOST_INTEGERS:
-        raise InvalidParameter("sensitivity/epsilon must be at most 49 for the discrete law: use law='continuous'")
+        raise InvalidParameter("sensitivity/epsilon must be at most 49 for the discrete law; use law='continuous'")
     integers = range(-reach, shift + reach + 1)
     return (_pair(number, law.pmf(number), law.pmf(number - shift), shift, scale) for number in integers)
 
 
 def _pair(output: float, first: float, second: float, shift: float, scale: Fraction) -> dict[str, Any]:
-    """One output: its chance from either data set, and their ratio e^((|y−Δ|−|y|)/λ), which cannot overflow here."""
+    """An output: its probability from either data set, and their ratio e^((|y−Δ|−|y|)/λ), which cannot overflow."""
     ratio = math.exp((abs(output - shift) - abs(output)) / float(scale))
     return {"output": output, "first": first, "second": second, "ratio": ratio}
 
@@ -149,13 +149,13 @@ def _pair(output: float, first: float, second: float, shift: float, scale: Fract
 def _curves(values: list[dict[str, Any]], shift: str, discrete: bool, width: int) -> theme.Figure:
     names = ["answer 0: your data", f"answer {shift}: one person changed"]
     tidy = [
-        {"output": row["output"], "chance": row[key], "data": name}
+        {"output": row["output"], "probability": row[key], "data": name}
         for row in values
         for key, name in zip(("first", "second"), names, strict=True)
     ]
     base = theme.chart(tidy).encode(
         x=alt.X("output:Q", title=None, scale=alt.Scale(nice=False)),
-        y=alt.Y("chance:Q", title="chance" if discrete else "density"),
+        y=alt.Y("probability:Q", title="probability" if discrete else "density"),
     )
     legend = alt.Legend(title=None, orient="top", columns=2 if width > 400 else 1)
     paint = theme.series("data", names, "shape" if discrete else "strokeDash", legend=legend)
@@ -168,7 +168,7 @@ def _curves(values: list[dict[str, Any]], shift: str, discrete: bool, width: int
 
 def _ratio(values: list[dict[str, Any]], epsilon: Fraction, discrete: bool) -> theme.Figure:
     top = math.exp(float(epsilon))
-    limits = [{"at": top, "name": f"e^ε = {top:.4g}"}, {"at": 1 / top, "name": f"e^−ε = {1 / top:.4g}"}]
+    limits = [{"limit": top, "name": f"e^ε = {top:.4g}"}, {"limit": 1 / top, "name": f"e^−ε = {1 / top:.4g}"}]
     scale = alt.Scale(type="log", domain=[top**-1.5, top**1.5], nice=False)
     axis = alt.Axis(values=[1 / top, 1, top], format=".3~g", grid=False)
     curve = theme.chart(values).encode(
@@ -176,9 +176,9 @@ def _ratio(values: list[dict[str, Any]], epsilon: Fraction, discrete: bool) -> t
         y=alt.Y("ratio:Q", title="ratio", scale=scale, axis=axis),
     )
     line = curve.mark_line(color=theme.GREEN[0], strokeWidth=1 if discrete else 2)
-    lines = theme.chart(limits).encode(y=alt.Y("at:Q"))
-    above = lines.transform_filter("datum.at >= 1").mark_text(align="right", x="width", dx=-4, dy=-8)
-    below = lines.transform_filter("datum.at < 1").mark_text(align="left", x=4, dy=10)
+    lines = theme.chart(limits).encode(y=alt.Y("limit:Q"))
+    above = lines.transform_filter("datum.limit >= 1").mark_text(align="right", x="width", dx=-4, dy=-8)
+    below = lines.transform_filter("datum.limit < 1").mark_text(align="left", x=4, dy=10)
     points = [theme.dots(curve, 30, color=theme.GREEN[0])] if discrete else []
     texts = [above.encode(text="name:N"), below.encode(text="name:N")]
     return alt.layer(theme.dashed(lines), line, *points, *texts)

@@ -1,13 +1,13 @@
-"""One column of released numbers as a picture, for each shape that its keys can have. Every number has its interval.
+"""A panel for one column of released numbers, by the kind of its keys. Every number has its interval.
 
-    lonely     no keys: a dot on a line of its own
+    lonely     no keys: a dot on a line
     listed     named keys: a bar or a dot each, with a label
-    crowded    more named keys than labels fit: all of them in the order of their numbers, and the first with labels
+    crowded    more named keys than labels fit: all in the order of their numbers, and the first with labels
     binned     bins: columns side by side
     ordered    numbers or dates: a line in its band
 
-An interval without end is a dashed line across the whole panel, and a missing number is said to be missing. A second
-key is a colour, or a small picture each.
+An unbounded interval is a dashed line across the panel, and a missing number is marked as missing. A second key is a
+colour, or has a panel for each value.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from discreet.show.figures.released_table import Keys, Numbers
 from discreet.show.figures.theme import alt
 
 MOST_LABELS = 40
-"""Rows with a label of their own: more do not fit on a screen."""
+"""Most rows with a label: more do not fit on a screen."""
 
 MOST_FACETS = 12
 
 _FEW = 60
-"""Points on a line that are drawn as dots."""
+"""Most points on a line that are drawn as dots."""
 
 _FINITE = "isValid(datum.low) && isValid(datum.high)"
 _NONE = "!isValid(datum.value)"
@@ -42,10 +42,10 @@ def lonely(column: Numbers, width: int) -> theme.Figure:
 def listed(
     column: Numbers, keys: Keys, series: Keys | None, width: int, *, labels: bool = True, row: int = 22
 ) -> theme.Figure:
-    """A row for each key: bars from zero for counts and sums, else dots."""
+    """A row for each key: bars from zero for counts and sums, otherwise dots."""
     axis = alt.Axis(labels=labels, ticks=False, domain=False, grid=False, title=keys.name if labels else None)
     many = 1 if series is None else len(series.different)
-    scale = alt.Scale(domain=keys.different, padding=0.1 if many == 1 else 0.35)  # also a row without a number
+    scale = alt.Scale(domain=keys.different, padding=0.1 if many == 1 else 0.35)  # rows without a number included
     position = {"y": alt.Y("key:N", sort=None, axis=axis, scale=scale)}
     if many > 1 and series is not None:
         position["yOffset"] = alt.YOffset("series:N", sort=[str(name) for name in series.different])
@@ -59,7 +59,7 @@ def listed(
 
 
 def crowded(column: Numbers, keys: Keys, width: int, *, chosen: list[int]) -> theme.Figure:
-    """All rows as a band in the order of their numbers, and the chosen ones with their labels."""
+    """All rows as a band in the order of their numbers, and the chosen rows with labels."""
     ranked = enumerate(column.ranked(), 1)
     values = [{"rank": rank, "key": str(keys.labels[row]), **column.fields(row)} for rank, row in ranked]
     base = theme.chart(values).properties(width=width, height=120)
@@ -85,7 +85,7 @@ def binned(column: Numbers, keys: Keys, series: Keys | None, width: int) -> them
 
 
 def ordered(column: Numbers, keys: Keys, series: Keys | None, width: int) -> theme.Figure:
-    """A line in its band; single points with their intervals where they are few."""
+    """A line in its band; with few points, each has its own interval."""
     base = _base(column, keys, series).properties(width=width, height=240)
     if keys.kind == "date":
         kind, scale, axis = "T", alt.Scale(type="utc"), alt.Axis(format=theme.CLOCK, labelOverlap=True)
@@ -95,7 +95,7 @@ def ordered(column: Numbers, keys: Keys, series: Keys | None, width: int) -> the
         kind, scale = "Q", alt.Scale(zero=False, nice=False, padding=12)
     x, y = alt.X(f"key:{kind}", title=keys.name, scale=scale, axis=axis), _upward(column)
     paint, tips = _painted(series), _tooltips(keys, series)
-    smooth = {name: how for name, how in paint.items() if name != "shape"}
+    smooth = {name: channel for name, channel in paint.items() if name != "shape"}
     line = base.mark_line(strokeWidth=1.5).encode(x=x, y=y, **smooth)
     if len(keys.different) <= _FEW:
         return _dotted(base, "y", y, {"x": x}, paint, tooltip=tips, under=line)
@@ -105,7 +105,7 @@ def ordered(column: Numbers, keys: Keys, series: Keys | None, width: int) -> the
 
 
 def _base(column: Numbers, keys: Keys, series: Keys | None) -> theme.Figure:
-    """The released numbers as rows of a spec, each with its key and its series."""
+    """The released numbers as data of a chart, each with its key and series."""
     rows = []
     for index, key in enumerate(keys.labels):
         more = {} if series is None else {"series": str(series.labels[index])}
@@ -127,8 +127,8 @@ def _dotted(
     tooltip: list[Any],
     under: Any = None,
 ) -> theme.Figure:
-    """Dots with intervals that lie (along x) or stand (along y); where they lie, a row without a number says so."""
-    color = {name: how for name, how in paint.items() if name == "color"}
+    """Dots with intervals along x or y; along x, a row without a number is marked as missing."""
+    color = {name: channel for name, channel in paint.items() if name == "color"}
 
     def intervals(which: str, first: Any, last: Any, **look: Any) -> theme.Figure:
         rules = base.transform_filter(which).mark_rule(color=theme.BLUE[0], **look)

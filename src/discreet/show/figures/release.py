@@ -1,8 +1,8 @@
-"""The figure of a release: of an answer's table, or of a release out of memory.
+"""The figure of a release: of the table of an answer, or of a release from arrays.
 
-The shape of the keys decides (`panels`): named keys are listed, bins stand side by side, numbers and dates make a
-line. Of two group columns one is the axis and the other a colour, if it has at most five keys, or a small picture each,
-up to twelve; beyond that, and for more columns, the keys are joined into one.
+The form depends on the keys (`panels`): named keys are listed, bins stand side by side, numbers and dates make a line.
+With two group columns, one is the axis; the other is a colour if it has at most five keys, or a panel for each of up
+to twelve keys. Beyond that, and for more columns, the keys are joined.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from discreet.show.figures.theme import alt
 
 _MOST_COLUMNS = 4
 _NARROWEST = 200
-"""Of a panel beside another."""
+"""Narrowest width of a panel beside another."""
 
 _SHAPES: dict[str, Callable[..., theme.Figure]] = {
     "bins": panels.binned,
     "number": panels.ordered,
     "date": panels.ordered,
 }
-"""Of keys that have an order; all others are listed."""
+"""The form for ordered keys; all others are listed."""
 
 _FEW = 60
-"""Bins that have an interval of their own; of more, the intervals make a band."""
+"""Most bins with separate intervals; with more, the intervals form a band."""
 
 _MOST_POINTS = 2_000
-"""Points of a curve: more than a screen has pixels."""
+"""Most points of a curve: more than a screen has pixels."""
 
 
 def release(
@@ -78,7 +78,7 @@ def _draw(table: Table, column: str | None, width: int) -> theme.Figure:
 
 
 def _arrange(table: Table, columns: list[Numbers], width: int) -> tuple[theme.Figure, str]:
-    """The panels of all columns, and what must be said of them."""
+    """The panels of all columns, and a note for the subtitle."""
     if not table.keys:
         return theme.stacked([panels.lonely(column, width) for column in columns]), ""
     axis, series, facets = _roles(table.keys)
@@ -88,7 +88,7 @@ def _arrange(table: Table, columns: list[Numbers], width: int) -> tuple[theme.Fi
         return theme.stacked([_SHAPES[axis.kind](column, axis, series, width) for column in columns]), ""
     rows = len(axis.different)
     if rows > panels.MOST_LABELS and series is None:
-        # the rows that get a label: the first ones as the question orders them, or else the largest
+        # rows with a label: the first in the order of the question, or else the largest
         chosen = (list(range(len(table))) if table.sorted else columns[0].ranked())[: panels.MOST_LABELS]
         many = f"with labels: the {'first' if table.sorted else 'largest'} {len(chosen)} of {rows:,}"
         return theme.stacked([panels.crowded(column, axis, width, chosen=chosen) for column in columns]), many
@@ -106,7 +106,7 @@ def _across(width: int, most: int) -> tuple[int, int]:
 
 
 def _roles(keys: tuple[Keys, ...]) -> tuple[Keys, Keys | None, Keys | None]:
-    """Which column is the axis, which a colour, which a small picture each."""
+    """The column for the axis, for the colour, and for the panels."""
     if len(keys) == 1:
         return keys[0], None, None
     if len(keys) == 2:
@@ -120,18 +120,18 @@ def _roles(keys: tuple[Keys, ...]) -> tuple[Keys, Keys | None, Keys | None]:
 
 
 def _join_keys(keys: tuple[Keys, ...]) -> Keys:
-    """All keys as one, each row with a label of its own."""
+    """All keys joined, with a distinct label for each row."""
     labels: list[Any] = []
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for parts in zip(*(column.labels for column in keys), strict=True):
         label = " · ".join(str(part).removesuffix("T00:00:00Z") for part in parts)
-        seen[label] += 1
-        labels.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
+        counts[label] += 1
+        labels.append(label if counts[label] == 1 else f"{label} ({counts[label]})")
     return Keys(name=", ".join(column.name for column in keys), kind="text", labels=labels)
 
 
 def _facet(column: Numbers, axis: Keys, facets: Keys, width: int) -> theme.Figure:
-    """One small picture for each key of the second column."""
+    """A panel for each key of the second column."""
     side, each = _across(width, width)
     drawn = []
     for name in facets.different:
@@ -168,7 +168,7 @@ def _histogram(release: Histogram, width: int) -> theme.Figure:
 
 
 def _cumulative(release: Cumulative, width: int) -> theme.Figure:
-    """The released numbers at or below each point, in the band that holds them all."""
+    """The released numbers of values at or below each point, with a simultaneous band."""
     names = ("point", "value", "low", "high")
     rows = [(point, *triple) for point, triple in zip(release.points.tolist(), triples(release), strict=True)]
     step = -(-len(rows) // _MOST_POINTS)
@@ -178,7 +178,7 @@ def _cumulative(release: Cumulative, width: int) -> theme.Figure:
     y, tips = alt.Y("value:Q", title="at or below"), [f"{name}:Q" for name in names]
     chart = alt.layer(band, base.mark_line(interpolate="step-after").encode(x=x, y=y, tooltip=tips))
     cost = _cost(release, "all points together")
-    return theme.framed(chart, "how many lie at or below", cost, width=width, height=260)
+    return theme.framed(chart, "number of values at or below each point", cost, width=width, height=260)
 
 
 def _cost(release: Histogram | Cumulative, which: str) -> str:

@@ -1,6 +1,7 @@
-"""What a figure draws of a release: rows of released numbers with the ends of their intervals, and their keys.
+"""The data of a figure: rows of released numbers with the ends of their intervals, and their keys.
 
-An infinite end and a missing number are null in a spec. Integers beyond 2⁵³, which no browser can hold, become floats.
+An infinite end and a missing number are null in a spec. Integers beyond 2⁵³, which a browser cannot represent, become
+floats.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _EXACT = 2**53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """A group column: one label for each row; numbers and dates have a place on an axis."""
+    """A group column: a label for each row; numbers and dates have a position on an axis."""
 
     name: str
     kind: Kind
@@ -33,7 +34,7 @@ class Keys:
 
     @property
     def different(self) -> list[Any]:
-        """The labels, each once, in the order of the answer."""
+        """The distinct labels, in the order of the answer."""
         return list(dict.fromkeys(self.labels))
 
     def only(self, rows: Iterable[int]) -> Keys:
@@ -42,11 +43,11 @@ class Keys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """A column of released numbers: for each row a value, and the ends of its interval."""
+    """A column of released numbers: for each row, a value and the ends of its interval."""
 
     name: str
     from_zero: bool
-    """Whether a bar that begins at zero shows it well: counts and sums."""
+    """Whether it is drawn as bars from zero: counts and sums."""
     items: Sequence[tuple[Any, Any, Any]]
 
     def fields(self, row: int) -> dict[str, Any]:
@@ -66,7 +67,7 @@ class Table:
     keys: tuple[Keys, ...]
     columns: tuple[Numbers, ...]
     note: str
-    """What ± means and what it cost."""
+    """The confidence level and the cost."""
     sorted: bool
     """Whether the question orders its rows."""
 
@@ -89,13 +90,13 @@ def of_answer(answer: Answer) -> Table:
             columns.append(Numbers(name=titled(name), from_zero=from_zero, items=[row[name] for row in answer.rows]))
     record = answer.record
     percent = f"{float(Fraction(record['confidence'])) * 100:g} %"
-    together = " all together" if record.get("simultaneous") else ""
+    together = ", all together" if record.get("simultaneous") else ""
     note = f"intervals at {percent}{together} · ε {shown(answer.epsilon)} · {record['neighbors']}"
     return Table(keys=tuple(keys), columns=tuple(columns), note=note, sorted=bool(answer.query.order))
 
 
 def of_release(release: Release) -> Table:
-    """The table of a release out of memory: one number, or one row for each number."""
+    """The table of a release from arrays: one number, or a row for each number."""
     note = f"intervals at 95 % · ε {shown(release.epsilon)} · {release.neighbors}"
     items = triples(release)
     labels = Keys(name="number", kind="text", labels=[str(row) for row in range(len(items))])
@@ -108,17 +109,17 @@ def of_release(release: Release) -> Table:
 
 
 def _of_keys(keys: tuple[Any, ...]) -> Keys:
-    """Numbers and dates have a place on an axis, if all keys are such."""
+    """The keys of a histogram: on a number or date axis if all keys are numbers or dates."""
     if all(isinstance(key, date) for key in keys):
-        written = [datetime(key.year, key.month, key.day) if type(key) is date else key for key in keys]  # noqa: DTZ001
-        return Keys(name="key", kind="date", labels=[f"{moment.isoformat()}Z" for moment in written])
+        moments = [datetime(key.year, key.month, key.day) if type(key) is date else key for key in keys]  # noqa: DTZ001
+        return Keys(name="key", kind="date", labels=[f"{moment.isoformat()}Z" for moment in moments])
     if all(isinstance(key, int | float) and not isinstance(key, bool) for key in keys):
         return Keys(name="key", kind="number", labels=[plain(key) for key in keys])
     return Keys(name="key", kind="text", labels=[one_line(str(key)) for key in keys])
 
 
 def of_releases(releases: Releases) -> Table:
-    """The table of several statistics out of one release, each a column of its own."""
+    """The table of several statistics of one release, a column for each."""
     columns = [
         Numbers(name=name, from_zero=False, items=[(part.value, *part.interval())]) for name, part in releases.items()
     ]
@@ -135,7 +136,7 @@ def triples(release: Release) -> list[tuple[Any, Any, Any]]:
 
 
 def titled(name: str) -> str:
-    """The name of a column in a figure. Vega reads a title as an expression, in which a backslash means more."""
+    """The name of a column in a figure. Vega reads a title as an expression, in which a backslash escapes."""
     return one_line(name).replace("\\", "∖")
 
 
@@ -154,7 +155,7 @@ def _kind(group: Group) -> Kind:
 
 
 def _label(key: Any, kind: Kind) -> Any:
-    """A key on its axis; a date as an instant of UTC, so that no machine's zone moves it."""
+    """A key on its axis; a date as an instant in UTC, so that the time zone of the machine does not shift it."""
     if kind == "number":
         return plain(key)
     if kind != "date":

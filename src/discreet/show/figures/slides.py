@@ -1,9 +1,9 @@
-"""The figures of a lecture: all that follow from their options alone, in one style, light and dark, as SVG and PNG.
+"""The figures of the course that depend only on their options, in one style, light and dark, as SVG and PNG.
 
     slides/slide-light.svg   slide-light.png   slide-dark.svg   slide-dark.png   …
 
-A dark figure is the same spec with the colours of the dark card (`theme.PAIRS`), so that it needs no style sheet, which
-programs for slides ignore.
+A dark figure is the same spec with dark colours (`theme.PAIRS`), so that it needs no style sheet, which presentation
+programs ignore.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LECTURE: MappingProxyType[str, tuple[str, dict[str, Any]]] = MappingProxyType(
 
 
 def save_all(folder: str | PathLike[str], *, width: object = None, force: bool = False) -> list[Path]:
-    """Write every figure of the lecture into a folder, which is made if it is not there; the paths of the files."""
+    """Write every figure of the course into a folder, which is created if needed; the paths of the files."""
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise InvalidParameter(f"-o must be a folder with --all, got the file {quote(target.name)}")

@@ -1,15 +1,15 @@
 """The look of every figure: colours, sizes, and the only import of altair.
 
-A figure has a card of its own behind it, so that its text reads on any page: dark on a light card in pictures and
-notebooks; in SVG and HTML also light on a dark card where the reader prefers dark. Both come from one table of pairs,
+A figure has its own background (card), so that its text is readable on any page: light in pictures and notebooks; in
+SVG and HTML also dark if the reader prefers dark. Both come from one table of pairs,
 
     (colour on the light card, colour on the dark card)
 
-turned into a style sheet that repaints a finished picture: CSS rules are stronger than an SVG's own attributes. Series
-have colours of Okabe and Ito, which the colour-blind tell apart, made to reach 3:1 on both cards (text: 4.5:1), and
-differ in shape or dash as well.
+turned into a style sheet that repaints a finished picture: CSS rules override an SVG's attributes. Series have colours
+of Okabe and Ito, which colour-blind readers can tell apart, with a contrast of at least 3:1 on both cards (text:
+4.5:1). They also differ in shape or dash.
 
-A spec carries its theme, and its data: it needs nothing else to be drawn. Nothing global is set.
+A spec contains its theme and its data. No global state is set.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TEXT = ("#1f2430", "#e8eaed")
 QUIET = ("#5a6270", "#aab2bf")
 GRID = ("#e3e6ea", "#2e343d")
 LINE = ("#8a929e", "#7d8794")
-"""Axes and the lines that something is compared with."""
+"""Axes and reference lines."""
 
 BLUE = ("#0072b2", "#4aa8e0")
 VERMILION = ("#d55e00", "#f08a45")
@@ -44,20 +44,20 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3])
 
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
-"""The first is what the converter brings along; the others are of the same widths."""
+"""The converter includes the first; the others have the same widths."""
 
 WIDTH = 520
 
 CLOCK = {"milliseconds": "%H:%M:%S", "seconds": "%H:%M:%S", "minutes": "%H:%M", "hours": "%H:%M"}
-"""How the axis of a time names the parts of a day: without AM and PM."""
+"""Labels of a time axis within a day, without AM and PM."""
 
 
 def _extra(name: str) -> Any:
-    """A module of the extra, or the sentence that says how to get it."""
+    """A module of the extra; if it is missing, the error says how to install it."""
     try:
         return import_module(name)
     except ImportError:
-        raise InvalidParameter("figures need the extra: pip install 'discreet[plot]'") from None
+        raise InvalidParameter("figures need more packages; run: pip install 'discreet[plot]'") from None
 
 
 altair, converter = partial(_extra, "altair"), partial(_extra, "vl_convert")
@@ -72,7 +72,7 @@ alt: Any = _Altair()
 
 
 def chart(values: list[dict[str, Any]]) -> Figure:
-    """A chart of data inside of the spec: altair keeps it once, by its hash; in its own class every row is checked."""
+    """A chart with its data inside the spec, as a dict: altair's own data class would check every row."""
     return alt.Chart({"values": values})
 
 
@@ -81,7 +81,7 @@ def dots(base: Figure, size: int, **look: Any) -> Figure:
 
 
 def dashed(base: Figure) -> Figure:
-    """A line that something is compared with."""
+    """A reference line."""
     return base.mark_rule(strokeDash=[4, 4], color=LINE[0])
 
 
@@ -97,7 +97,7 @@ def colors(count: int) -> list[str]:
 def series(
     field: str, names: list[str], mark: Literal["shape", "strokeDash"], *, legend: Any, paints: list[str] | None = None
 ) -> dict[str, Any]:
-    """The colour of each name, and its shape or dash, by which it is known without colours, too."""
+    """The colour of each name, and its shape or dash, for readers who cannot use colours."""
     kind, looks = {"shape": (alt.Shape, SHAPES), "strokeDash": (alt.StrokeDash, DASHES)}[mark]
     ranges = {"color": paints or colors(len(names)), mark: list(looks[: len(names)])}
     return {
@@ -107,7 +107,7 @@ def series(
 
 
 def framed(chart: Figure, title: str, *subtitles: str, width: int, height: int | None = None) -> Figure:
-    """The chart with its title and the theme; titles are broken into lines that fit the width."""
+    """The chart with its title and the theme; titles are wrapped to the width."""
     if height is not None:
         chart = chart.properties(width=width, height=height)
     lines = [line for text in subtitles if text for line in wrap(text, max(20, width // 6))]
@@ -139,7 +139,7 @@ def _config() -> dict[str, Any]:
 
 
 def repaint() -> str:
-    """The style sheet that turns a picture on the light card into one on the dark card; paper stays white."""
+    """The style sheet that turns a light picture dark on screens; paper stays white."""
     rules = "".join(f'[{paint}="{light}"]{{{paint}:{dark}}}' for light, dark in PAIRS for paint in ("fill", "stroke"))
     return f"@media screen and (prefers-color-scheme: dark){{{rules}}}"
 

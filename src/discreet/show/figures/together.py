@@ -1,7 +1,7 @@
 """Why tables are asked together: the error of each table of a report, measured together and one by one.
 
-Of k tables, each asked alone gets ε/k, and its cells have the variance 2k²/ε² (one row more or less). Together they are
-combinations of a few measured sets, which have the parts of ε that the planner of reports gives them.
+If k tables are asked one by one, each gets ε/k, and its cells have variance 2k²/ε² (add or remove one row). Together,
+the tables are combinations of a few measured sets, among which the planner of reports divides ε.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from discreet.show.figures import theme
 from discreet.show.figures.theme import alt
 
 SIZES = {"work": 9, "marital status": 7, "race": 5, "sex": 2, "relationship": 6, "income": 2}
-"""Columns of a census with their cells."""
+"""Columns of a census, each with its number of cells."""
 
 _NAMES = ("one by one", "together")
 _MOST = 8
-"""Columns of a report that is drawn: more tables would not fit on a page."""
+"""Most columns of a report: more tables would not fit on a page."""
 
 
 def together(*, epsilon: object = 1, sizes: dict[str, int] | None = None, width: object = theme.WIDTH) -> theme.Figure:
@@ -36,17 +36,17 @@ def together(*, epsilon: object = 1, sizes: dict[str, int] | None = None, width:
     rows = sorted(((name, error / float(budget)) for name, error in errors.items()), key=lambda row: row[1])
     values = [
         {"table": name, "error": error, "series": series}
-        for name, near in rows
-        for series, error in zip(_NAMES, (alone / float(budget), near), strict=True)
+        for name, jointly in rows
+        for series, error in zip(_NAMES, (alone / float(budget), jointly), strict=True)
     ]
     mean = math.sqrt(sum(error**2 for _, error in rows) / len(rows))
-    subtitle = f"{alone / float(budget):.3g} one by one, {mean:.3g} together in the mean; {sets} sets are measured"
+    subtitle = f"error {alone / float(budget):.3g} one by one, {mean:.3g} together on average; {sets} sets are measured"
     title = f"{len(rows)} tables at ε = {float(budget):.4g}"
     return theme.framed(_draw(values, [name for name, _ in rows]), title, subtitle, width=wide, height=18 * len(rows))
 
 
 def _errors(sizes: dict[str, int]) -> tuple[dict[str, float], int]:
-    """The root mean square error of each table at ε = 1, and how many sets are measured."""
+    """The root mean square error of each table at ε = 1, and the number of measured sets."""
     axes = tuple(Axis((1, size)) for size in sizes.values())
     tables = [set(some) for many in (1, 2) for some in combinations(range(len(axes)), many)]
     targets = []

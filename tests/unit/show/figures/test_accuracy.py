@@ -76,10 +76,10 @@ def test_the_largest_error_has_the_numbers_of_the_counties():
     """Exercise 1.5: 20 for one county, at most 181.06 for the worst of 3,143, and all within ± 220."""
     rows = {(row["series"], row["x"]): row["error"] for row in data_in(largest(epsilon="0.1", most=3143))}
     at = {name.split(":")[0].split(",")[0]: value for (name, d), value in rows.items() if d == 3143}
-    assert at["one count"] == 20
-    assert at["all within"] == 220
-    assert rows["the worst: at most λ(ln d + 1)", 3143] == pytest.approx(181.06, abs=0.005)
-    assert rows["the worst: exactly", 3143] == pytest.approx(172.61, abs=0.005)
+    assert at["expected error of one count"] == 20
+    assert at["all errors below this"] == 220
+    assert rows["expected largest error: bound λ(ln d + 1)", 3143] == pytest.approx(181.06, abs=0.005)
+    assert rows["expected largest error: exact", 3143] == pytest.approx(172.61, abs=0.005)
 
 
 def test_moves_are_the_sensitivities_of_the_texts():

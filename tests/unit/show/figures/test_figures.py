@@ -73,7 +73,7 @@ def test_a_page_needs_no_network_and_a_key_stays_data(tmp_path):
 def test_what_cannot_be_made_is_refused_with_a_sentence(tmp_path):
     with pytest.raises(InvalidParameter, match=r"figure must be one of densities, slide, .*, got 'pie'"):
         figures.make("pie")
-    with pytest.raises(InvalidParameter, match="figure slide takes epsilon, sensitivity, law, width, got 'eps'"):
+    with pytest.raises(InvalidParameter, match="figure slide takes only epsilon, sensitivity, law, width, got 'eps'"):
         figures.make("slide", eps=1)
     with pytest.raises(InvalidParameter, match="figure release needs answer"):
         figures.make("release")

@@ -45,5 +45,5 @@ def test_no_two_colors_of_the_light_card_are_one_so_that_each_has_its_own_on_the
 @pytest.mark.parametrize(("missing", "load"), [("altair", theme.altair), ("vl_convert", theme.converter)])
 def test_without_the_extra_a_sentence_says_how_to_get_it(monkeypatch, missing, load):
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(InvalidParameter, match=r"figures need the extra: pip install 'discreet\[plot\]'"):
+    with pytest.raises(InvalidParameter, match=r"figures need more packages; run: pip install 'discreet\[plot\]'"):
         load()
