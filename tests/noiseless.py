@@ -137,10 +137,7 @@ def _places() -> list[tuple[ModuleType, str, Callable[..., Any]]]:
     originals |= {name: getattr(mechanism, name) for name in ("noisy_counts", "noisy_tree", "textbook")}
     modules = [module for name, module in sys.modules.items() if re.match(r"discreet\.(?!draw)", name)]
     return [
-        (module, name, real)
-        for module in modules
-        for name, real in originals.items()
-        if vars(module).get(name) is real
+        (module, name, real) for module in modules for name, real in originals.items() if vars(module).get(name) is real
     ]
 
 
