@@ -5,7 +5,7 @@ from importlib import import_module
 
 TABLES = (
     *("noise", "accuracy", "quantiles", "profile", "joint", "reports"),
-    *("ledger", "study", "keys", "scale", "serve", "load"),
+    *("ledger", "study", "engines", "keys", "scale", "serve", "load"),
 )
 
 
