@@ -84,7 +84,7 @@ def csv_rows(files: Sequence[Path], layout: Layout, hive: bool, connection: Any)
         for file in same_header:
             _refuse_unsound(file, mark, end)
         cells = {f"c{index}": name for index, name in enumerate(own)}
-        beside = "".join(f", {in_quotes(name)}" for name in folders)
+        folder_columns = "".join(f", {in_quotes(name)}" for name in folders)
         chosen = [f"{cell} AS {in_quotes(name)}" for cell, name in cells.items()]
         ends = r"\r\n" if end == b"\r\n" else r"\n"
         terms = f"""delim = {literal(mark)}, quote = '"', escape = '"', header = true, new_line = '{ends}'"""
@@ -92,7 +92,7 @@ def csv_rows(files: Sequence[Path], layout: Layout, hive: bool, connection: Any)
         if encoding is not None:
             rows = in_quotes(f"decoded {' '.join(map(str, same_header))}")
             connection.register(rows[1:-1].replace('""', '"'), _decoded(same_header, list(cells), mark, encoding))
-        parts.append(f"SELECT {', '.join(chosen)}{beside} FROM {rows}")  # noqa: S608 - names in quotes, texts as literals
+        parts.append(f"SELECT {', '.join(chosen)}{folder_columns} FROM {rows}")  # noqa: S608 - names in quotes, texts as literals
     return " UNION ALL BY NAME ".join(parts)
 
 
@@ -111,10 +111,10 @@ def json_rows(files: Sequence[Path], columns: Sequence[str], hive: bool) -> str:
     listed = f"[{', '.join(pointers)}]"
     terms = f"delim = {literal(_NO_TEXT)}, quote = '', escape = '', header = false, strict_mode = false"
     lines = _read(files, ["line"], terms, hive)
-    beside = "".join(f", {in_quotes(name)}" for name in folders)
-    short = f"SELECT CASE WHEN STRLEN(line) <= {LONGEST_OBJECT} THEN line END AS line{beside} FROM {lines}"  # noqa: S608
-    objects = f"SELECT CASE WHEN json_valid(line) THEN line END AS o{beside} FROM ({short}) AS short"  # noqa: S608
-    values_of = f"json_extract_string(o, {listed}) AS x, json_type(o, {listed}) AS t{beside}"
+    folder_columns = "".join(f", {in_quotes(name)}" for name in folders)
+    short = f"SELECT CASE WHEN STRLEN(line) <= {LONGEST_OBJECT} THEN line END AS line{folder_columns} FROM {lines}"  # noqa: S608
+    objects = f"SELECT CASE WHEN json_valid(line) THEN line END AS o{folder_columns} FROM ({short}) AS short"  # noqa: S608
+    values_of = f"json_extract_string(o, {listed}) AS x, json_type(o, {listed}) AS t{folder_columns}"
     return (
         f"SELECT {', '.join([*chosen, *map(in_quotes, folders)])} FROM "  # noqa: S608
         f"(SELECT {values_of} FROM ({objects}) AS objects WHERE json_type(o) = 'OBJECT') AS found"
