@@ -130,7 +130,7 @@ class PostgreSQL(SQLEngine):
         with self._connected() as connection:
             rows = connection.execute(_FIND, [names]).fetchall()
         if not rows:
-            raise InvalidParameter(f"the source must name an existing table or view, got {names}")
+            raise InvalidParameter(f"the source must name a table or view that exists, got {names}")
         return ".".join(map(_identifier, rows[0]))
 
     def _checked_schema(self) -> Schema:

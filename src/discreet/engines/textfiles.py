@@ -220,7 +220,7 @@ def _refuse_unsound(file: Path, mark: str | None, end: bytes) -> None:
             'first, so that a line could hide another; write cells with quotes as "a ""quoted"" word" and use one line '
             "ending, or export to Parquet"
             if mark
-            else f"{file.name} has a carriage return within a line, which could split it; write the file again"
+            else f"{file.name} has a carriage return within a line, so that a line could be split; write the file again"
         )
 
 
