@@ -142,7 +142,7 @@ class PostgreSQL(SQLEngine):
                 "use PostgreSQL 16 to 18 without changes to it",
                 _schema(connection, known_source),
                 POSTGRESQL,
-                lambda wanted: wanted.answer(_rows(connection, known_source, wanted.sql, wanted.keys)),
+                lambda query: query.answer(_rows(connection, known_source, query.sql, query.keys)),
             )
             return _schema(connection, self._table)
 

@@ -73,25 +73,25 @@ def csv_rows(files: Sequence[Path], layout: Layout, hive: bool, connection: Any)
     encoding = None if layout.encoding == "utf-8" else layout.encoding
     if encoding is not None and hive:
         raise InvalidParameter("files in folders such as year=2024 must be UTF-8; convert them first, as with iconv")
-    alike: dict[Header, list[Path]] = {}
+    files_by_header: dict[Header, list[Path]] = {}
     for file in files:
-        alike.setdefault(header(file, layout.delimiter, encoding), []).append(file)
+        files_by_header.setdefault(header(file, layout.delimiter, encoding), []).append(file)
     folders = folder_names(files[0]) if hive else []
-    for names, _, _ in alike:
+    for names, _, _ in files_by_header:
         refuse_alike([*names, *folders])
     parts = []
-    for (own, mark, end), same_header in alike.items():
-        for file in same_header:
+    for (own, mark, end), group in files_by_header.items():
+        for file in group:
             _refuse_unsound(file, mark, end)
         cells = {f"c{index}": name for index, name in enumerate(own)}
         folder_columns = "".join(f", {in_quotes(name)}" for name in folders)
         chosen = [f"{cell} AS {in_quotes(name)}" for cell, name in cells.items()]
         ends = r"\r\n" if end == b"\r\n" else r"\n"
         terms = f"""delim = {literal(mark)}, quote = '"', escape = '"', header = true, new_line = '{ends}'"""
-        rows = _read(same_header, list(cells), terms, hive)
+        rows = _read(group, list(cells), terms, hive)
         if encoding is not None:
-            rows = in_quotes(f"decoded {' '.join(map(str, same_header))}")
-            connection.register(rows[1:-1].replace('""', '"'), _decoded(same_header, list(cells), mark, encoding))
+            rows = in_quotes(f"decoded {' '.join(map(str, group))}")
+            connection.register(rows[1:-1].replace('""', '"'), _decoded(group, list(cells), mark, encoding))
         parts.append(f"SELECT {', '.join(chosen)}{folder_columns} FROM {rows}")  # noqa: S608 - names in quotes, texts as literals
     return " UNION ALL BY NAME ".join(parts)
 
