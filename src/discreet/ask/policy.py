@@ -179,10 +179,10 @@ class Policy:
         """What ε protects: it cannot change once ε is spent. Bounds, keys and missing belong to each question."""
         return {name: getattr(self, name) for name in ("unit", "max_rows", "max_groups", "neighbors")}
 
-    def with_keys(self, keys: Mapping[str, Iterable[Key]]) -> Policy:
+    def with_keys(self, found: Mapping[str, Iterable[Key]]) -> Policy:
         """The policy with discovered keys, in the columns whose keys are to be discovered."""
         columns = {
-            name: declared.with_keys(keys[name]) if declared.discover and name in keys else declared
+            name: declared.with_keys(found[name]) if declared.discover and name in found else declared
             for name, declared in self.columns.items()
         }
         policy = copy(self)
