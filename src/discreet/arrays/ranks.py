@@ -165,7 +165,7 @@ def quantiles(
     """
     shares = [_share(q) for q in qs] if isinstance(qs, Sequence | np.ndarray) else []
     if not shares or shares != sorted(shares):
-        raise InvalidParameter(f"qs must be one or more shares in rising order, got {len(shares)}")
+        raise InvalidParameter(f"qs must be one or more shares in increasing order, got {len(shares)}")
     ask = question("quantiles", x, bounds, epsilon, neighbors, missing=missing)
 
     def work() -> Vector:

@@ -1,1 +1,1 @@
-"""What is asked, of whom, within which bounds."""
+"""Questions and policies: what is asked, of which columns, within which bounds."""

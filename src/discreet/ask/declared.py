@@ -12,8 +12,8 @@
                 bins or keys, or from the type in the source
 
 A file of keys has one key a line (.csv, .tsv, .txt) or one column (.parquet); its first line is a header only if it
-is the column's name. "file.csv#name" takes the column `name` of a file whose first line is a header, and
-"file.db#table.name" that of a table of SQLite. In Python, keys may be a column of numpy, pandas, polars or Arrow, too.
+is the column's name. "file.csv#name" means the column `name` of a file whose first line is a header, and
+"file.db#table.name" a column of an SQLite table. In Python, keys may also be a numpy, pandas, polars or Arrow column.
 """
 
 from __future__ import annotations

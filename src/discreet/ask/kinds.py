@@ -78,48 +78,48 @@ class _Check:
             raise refused(
                 f"an expression may have {MOST_PARTS:,} parts and {DEEPEST} levels; split the question, or use IN (…)"
             )
-        below = depth + 1
+        inner_depth = depth + 1
         match expression:
             case row.Column(_, kind):
                 return kind
             case row.Constant():
                 return _constant(expression)
             case row.Arithmetic(sign, left, right):
-                return self.all("number", (left, right), sign, below, "number")
+                return self.all("number", (left, right), sign, inner_depth, "number")
             case row.Comparison(sign, left, right):
-                self.one_kind((left, right), sign, below)
+                self.one_kind((left, right), sign, inner_depth)
             case row.Every(parts):
-                self.all("truth", parts, "AND", below)
+                self.all("truth", parts, "AND", inner_depth)
             case row.Some(parts):
-                self.all("truth", parts, "OR", below)
+                self.all("truth", parts, "OR", inner_depth)
             case row.Negation(part):
-                self.all("truth", (part,), "NOT", below)
+                self.all("truth", (part,), "NOT", inner_depth)
             case row.Membership(part, choices):
                 if not choices:
                     raise refused("IN needs at least one value, as in IN ('a', 'b')")
                 if any(choice.value is None for choice in choices):
                     raise refused("IN (…, NULL) is never false; write x IN (…) OR x IS NULL")
-                self.one_kind((part, *choices), "IN", below)
+                self.one_kind((part, *choices), "IN", inner_depth)
             case row.Missing(part):
-                self.kind(part, below)
+                self.kind(part, inner_depth)
             case row.Likeness(part, pattern):
-                self.all("text", (part,), "LIKE", below)
+                self.all("text", (part,), "LIKE", inner_depth)
                 _check_text(pattern)
             case row.Case(branches, otherwise):
                 if not branches:
                     raise refused("CASE needs at least one WHEN … THEN …")
-                self.all("truth", tuple(condition for condition, _ in branches), "WHEN", below)
-                return self.one_kind((*(value for _, value in branches), otherwise), "CASE", below)
+                self.all("truth", tuple(condition for condition, _ in branches), "WHEN", inner_depth)
+                return self.one_kind((*(value for _, value in branches), otherwise), "CASE", inner_depth)
             case row.Coalesce(parts):
-                return self.one_kind(parts, "COALESCE", below)
+                return self.one_kind(parts, "COALESCE", inner_depth)
             case row.Function(name, arguments):
-                return self.function(name, arguments, below)
+                return self.function(name, arguments, inner_depth)
             case row.Part(name, date):
-                return self.all("date", (date,), name, below, "number")
+                return self.all("date", (date,), name, inner_depth, "number")
             case row.Truncated(_, date):
-                return self.all("date", (date,), "DATE_TRUNC", below, "date")
+                return self.all("date", (date,), "DATE_TRUNC", inner_depth, "date")
             case row.Cast(part, kind):
-                if {self.kind(part, below), kind} == {"date", "number"}:
+                if {self.kind(part, inner_depth), kind} == {"date", "number"}:
                     raise refused(f"a date is not a number; {DATED}")
                 return kind
             case _:

@@ -179,10 +179,10 @@ class Policy:
         """What ε protects: it cannot change once ε is spent. Bounds, keys and missing belong to each question."""
         return {name: getattr(self, name) for name in ("unit", "max_rows", "max_groups", "neighbors")}
 
-    def with_keys(self, keys: Mapping[str, Iterable[Key]]) -> Policy:
+    def with_keys(self, found: Mapping[str, Iterable[Key]]) -> Policy:
         """The policy with discovered keys, in the columns whose keys are to be discovered."""
         columns = {
-            name: declared.with_keys(keys[name]) if declared.discover and name in keys else declared
+            name: declared.with_keys(found[name]) if declared.discover and name in found else declared
             for name, declared in self.columns.items()
         }
         policy = copy(self)
@@ -219,17 +219,17 @@ class Policy:
         if self.unit_column is None:
             if self.max_rows in (None, 1) and self.max_groups in (None, 1):
                 return
-            wrong = "max_rows: each row is a unit; leave it out, or write unit = the column that identifies the unit"
+            fault = "max_rows: each row is a unit; leave it out, or write unit = the column that identifies the unit"
         elif self.max_rows is None:
-            wanted = f"max_rows{' = ' if self.folder else '='}1 or more"
-            wrong = f"max_rows: it must say how many rows of one {self.unit} may count; write {wanted}"
+            example = f"max_rows{' = ' if self.folder else '='}1 or more"
+            fault = f"max_rows: it must say how many rows of one {self.unit} may count; write {example}"
         elif self.max_groups is not None and self.max_groups > self.max_rows:
-            wrong = f"max_groups: it must not exceed max_rows, got {self.max_groups} and {self.max_rows}; leave it out"
+            fault = f"max_groups: it must not exceed max_rows, got {self.max_groups} and {self.max_rows}; leave it out"
         elif self.columns.get(self.unit, Declared()) != Declared():
-            wrong = f"columns.{self.unit}: the column of the unit cannot be asked about; leave it out of columns"
+            fault = f"columns.{self.unit}: the column of the unit cannot be asked about; leave it out of columns"
         else:
             return
-        raise InvalidParameter(wrong)
+        raise InvalidParameter(fault)
 
 
 def toml_in(path: Path, *, title: str, absent: str, keys: tuple[str, ...], needed: Mapping[str, str]) -> dict[str, Any]:

@@ -55,8 +55,8 @@ class Scope:
         """The declared column of that name; without `exact`, the case of a–z is ignored if only one column matches."""
         columns = self.policy.columns
         if not exact and name not in columns and name.isascii():
-            alike = [column for column in columns if column.isascii() and column.lower() == name.lower()]
-            name = alike[0] if len(alike) == 1 else name
+            matches = [column for column in columns if column.isascii() and column.lower() == name.lower()]
+            name = matches[0] if len(matches) == 1 else name
         unit, shown = self.policy.unit_column, quote(name)
         if unit is not None and (name == unit or (not exact and self.is_unit(name))):
             raise refused(f"{shown} identifies the unit, and may only be counted: count(DISTINCT {unit})")

@@ -34,7 +34,19 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Count(Question):
-    """The number of rows; of an expression, rows where it is not missing; of a condition, rows where it is true."""
+    """The number of rows.
+
+    Parameters
+    ----------
+    of : text, optional
+        An expression, to count the rows where it is not missing, or a condition, to count the rows where it is true.
+
+    Examples
+    --------
+    >>> Count("age >= 65")
+    Count(of='age >= 65')
+
+    """
 
     of: str | None = None
 
@@ -46,21 +58,47 @@ class CountUnits(Question):
 
 @dataclass(frozen=True, slots=True)
 class Sum(Question):
-    """The sum of a number."""
+    """The sum of a number.
+
+    Parameters
+    ----------
+    of : text
+        A column or an expression with bounds, such as "income / 1000".
+
+    Examples
+    --------
+    >>> Sum("income / 1000")
+    Sum(of='income / 1000')
+
+    """
 
     of: str
 
 
 @dataclass(frozen=True, slots=True)
 class Mean(Question):
-    """The mean of a number."""
+    """The mean of a number, as in `Mean("age")`; `of` is as in `Sum`."""
 
     of: str
 
 
 @dataclass(frozen=True, slots=True)
 class Variance(Question):
-    """The variance of a number, divided by n, or by n − 1 for a sample."""
+    """The variance of a number.
+
+    Parameters
+    ----------
+    of : text
+        As in `Sum`.
+    sample : bool
+        Whether to divide by n − 1 instead of n.
+
+    Examples
+    --------
+    >>> Variance("age", sample=True)
+    Variance(of='age', sample=True)
+
+    """
 
     of: str
     sample: bool = False
@@ -68,7 +106,19 @@ class Variance(Question):
 
 @dataclass(frozen=True, slots=True)
 class Std(Question):
-    """The standard deviation of a number, divided by n, or by n − 1 for a sample."""
+    """The standard deviation of a number.
+
+    Parameters
+    ----------
+    of, sample
+        As in `Variance`.
+
+    Examples
+    --------
+    >>> Std("age")
+    Std(of='age', sample=False)
+
+    """
 
     of: str
     sample: bool = False
@@ -76,14 +126,28 @@ class Std(Question):
 
 @dataclass(frozen=True, slots=True)
 class Median(Question):
-    """The median of a number."""
+    """The median of a number, as in `Median("age")`; `of` is as in `Sum`."""
 
     of: str
 
 
 @dataclass(frozen=True, slots=True)
 class Quantile(Question):
-    """A quantile of a number, or several: `Quantile("age", 0.9)`, `Quantile("age", [0.25, 0.75])`."""
+    """One or several quantiles of a number.
+
+    Parameters
+    ----------
+    of : text
+        As in `Sum`.
+    share : number or sequence of numbers
+        The shares, from 0 to 1.
+
+    Examples
+    --------
+    >>> Quantile("age", [0.25, 0.75])
+    Quantile(of='age', share=[0.25, 0.75])
+
+    """
 
     of: str
     share: Number | Sequence[Number]
@@ -91,28 +155,54 @@ class Quantile(Question):
 
 @dataclass(frozen=True, slots=True)
 class Min(Question):
-    """The smallest value of a number."""
+    """The smallest value of a number, as in `Min("age")`; `of` is as in `Sum`."""
 
     of: str
 
 
 @dataclass(frozen=True, slots=True)
 class Max(Question):
-    """The largest value of a number."""
+    """The largest value of a number, as in `Max("age")`; `of` is as in `Sum`."""
 
     of: str
 
 
 @dataclass(frozen=True, slots=True)
 class Proportion(Question):
-    """The share of rows where a condition is true, among the rows where it is not missing."""
+    """The share of rows where a condition is true, among the rows where it is not missing.
+
+    Parameters
+    ----------
+    of : text
+        The condition.
+
+    Examples
+    --------
+    >>> Proportion("age >= 80")
+    Proportion(of='age >= 80')
+
+    """
 
     of: str
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram(Question):
-    """The number of rows in each bin of a number: the declared bins, or these edges. It must be asked alone."""
+    """The number of rows in each bin of a number. It must be asked alone.
+
+    Parameters
+    ----------
+    of : text
+        A column or an expression.
+    bins : sequence of numbers, optional
+        The edges of the bins; by default the declared bins.
+
+    Examples
+    --------
+    >>> Histogram("age", [0, 18, 65, 120])
+    Histogram(of='age', bins=[0, 18, 65, 120])
+
+    """
 
     of: str
     bins: Sequence[Number] | None = None

@@ -1,1 +1,1 @@
-"""How far one unit can move an answer, and what that costs."""
+"""How far one unit can move an answer, and how much noise that needs."""

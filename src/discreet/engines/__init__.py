@@ -1,1 +1,1 @@
-"""The exact answer: the only code that touches rows."""
+"""Exact answers: the only code that reads rows."""

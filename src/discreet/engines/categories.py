@@ -219,7 +219,7 @@ def _among(values: NDArray[Any], keys: list[Any], rest: int) -> NDArray[np.int64
     """The index of the key that each value equals, or `rest`."""
     index_of_key = {key: index for index, key in enumerate(keys) if key is not None}
     if len(index_of_key) < len([key for key in keys if key is not None]):
-        raise InvalidParameter("keys must differ from each other as 64-bit floats")
+        raise InvalidParameter("keys must differ from each other as floats of 64 bits")
     result = np.full(values.size, rest, np.int64)
     if not index_of_key:
         return result

@@ -128,7 +128,7 @@ def _check(known_source: Any) -> None:
         "install duckdb>=2.0,<2.1, and open the source where no setting or macro of DuckDB is changed",
         schema_of(known_source.columns, known_source.types, typed=True),
         DUCKDB,
-        lambda wanted: wanted.answer(_rows(known_source, wanted.sql, None)),
+        lambda query: query.answer(_rows(known_source, query.sql, None)),
     )
 
 

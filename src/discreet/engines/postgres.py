@@ -130,7 +130,7 @@ class PostgreSQL(SQLEngine):
         with self._connected() as connection:
             rows = connection.execute(_FIND, [names]).fetchall()
         if not rows:
-            raise InvalidParameter(f"the source must name an existing table or view, got {names}")
+            raise InvalidParameter(f"the source must name a table or view that exists, got {names}")
         return ".".join(map(_identifier, rows[0]))
 
     def _checked_schema(self) -> Schema:
@@ -142,7 +142,7 @@ class PostgreSQL(SQLEngine):
                 "use PostgreSQL 16 to 18 without changes to it",
                 _schema(connection, known_source),
                 POSTGRESQL,
-                lambda wanted: wanted.answer(_rows(connection, known_source, wanted.sql, wanted.keys)),
+                lambda query: query.answer(_rows(connection, known_source, query.sql, query.keys)),
             )
             return _schema(connection, self._table)
 

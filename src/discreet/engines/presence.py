@@ -17,10 +17,10 @@ NUMBERS = "biuf"
 
 def presence(data: Any) -> Column:
     """The column for `count`: numbers and truth values as they are, other types as whether a value is not missing."""
-    presence_and_nullable = array.safely(data, _valid)
-    if presence_and_nullable is None:
+    valid_and_nullable = array.safely(data, _valid)
+    if valid_and_nullable is None:
         return array.column(data)
-    valid, nullable = presence_and_nullable
+    valid, nullable = valid_and_nullable
     return Column(values=np.where(valid, 1.0, np.nan), whole=False, truth=False, nullable=nullable)
 
 

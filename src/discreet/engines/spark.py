@@ -105,7 +105,7 @@ def _check(session: Any) -> None:
         "use Spark 4 without changes to it",
         _schema(known_source[SOURCE]),
         SPARK,
-        lambda wanted: wanted.answer([_over(session, wanted.sql, known_source).toArrow()]),
+        lambda query: query.answer([_over(session, query.sql, known_source).toArrow()]),
         QUESTIONS[:1],
     )
     _CHECKED.add(session)

@@ -68,9 +68,9 @@ def _sqlite_value(value: Any, kind: str) -> Any:
             return None
 
 
-def one_table(wanted: str, names: Sequence[str]) -> str:
-    if wanted in names:
-        return wanted
-    if wanted or len(names) != 1:
+def one_table(table: str, names: Sequence[str]) -> str:
+    if table in names:
+        return table
+    if table or len(names) != 1:
         raise InvalidParameter(f"the source must name a table, as in file.db#table; the file has {', '.join(names)}")
     return names[0]

@@ -73,26 +73,26 @@ def csv_rows(files: Sequence[Path], layout: Layout, hive: bool, connection: Any)
     encoding = None if layout.encoding == "utf-8" else layout.encoding
     if encoding is not None and hive:
         raise InvalidParameter("files in folders such as year=2024 must be UTF-8; convert them first, as with iconv")
-    alike: dict[Header, list[Path]] = {}
+    files_by_header: dict[Header, list[Path]] = {}
     for file in files:
-        alike.setdefault(header(file, layout.delimiter, encoding), []).append(file)
+        files_by_header.setdefault(header(file, layout.delimiter, encoding), []).append(file)
     folders = folder_names(files[0]) if hive else []
-    for names, _, _ in alike:
+    for names, _, _ in files_by_header:
         refuse_alike([*names, *folders])
     parts = []
-    for (own, mark, end), same_header in alike.items():
-        for file in same_header:
+    for (own, mark, end), group in files_by_header.items():
+        for file in group:
             _refuse_unsound(file, mark, end)
         cells = {f"c{index}": name for index, name in enumerate(own)}
-        beside = "".join(f", {in_quotes(name)}" for name in folders)
+        folder_columns = "".join(f", {in_quotes(name)}" for name in folders)
         chosen = [f"{cell} AS {in_quotes(name)}" for cell, name in cells.items()]
         ends = r"\r\n" if end == b"\r\n" else r"\n"
         terms = f"""delim = {literal(mark)}, quote = '"', escape = '"', header = true, new_line = '{ends}'"""
-        rows = _read(same_header, list(cells), terms, hive)
+        rows = _read(group, list(cells), terms, hive)
         if encoding is not None:
-            rows = in_quotes(f"decoded {' '.join(map(str, same_header))}")
-            connection.register(rows[1:-1].replace('""', '"'), _decoded(same_header, list(cells), mark, encoding))
-        parts.append(f"SELECT {', '.join(chosen)}{beside} FROM {rows}")  # noqa: S608 - names in quotes, texts as literals
+            rows = in_quotes(f"decoded {' '.join(map(str, group))}")
+            connection.register(rows[1:-1].replace('""', '"'), _decoded(group, list(cells), mark, encoding))
+        parts.append(f"SELECT {', '.join(chosen)}{folder_columns} FROM {rows}")  # noqa: S608 - names in quotes, texts as literals
     return " UNION ALL BY NAME ".join(parts)
 
 
@@ -111,10 +111,10 @@ def json_rows(files: Sequence[Path], columns: Sequence[str], hive: bool) -> str:
     listed = f"[{', '.join(pointers)}]"
     terms = f"delim = {literal(_NO_TEXT)}, quote = '', escape = '', header = false, strict_mode = false"
     lines = _read(files, ["line"], terms, hive)
-    beside = "".join(f", {in_quotes(name)}" for name in folders)
-    short = f"SELECT CASE WHEN STRLEN(line) <= {LONGEST_OBJECT} THEN line END AS line{beside} FROM {lines}"  # noqa: S608
-    objects = f"SELECT CASE WHEN json_valid(line) THEN line END AS o{beside} FROM ({short}) AS short"  # noqa: S608
-    values_of = f"json_extract_string(o, {listed}) AS x, json_type(o, {listed}) AS t{beside}"
+    folder_columns = "".join(f", {in_quotes(name)}" for name in folders)
+    short = f"SELECT CASE WHEN STRLEN(line) <= {LONGEST_OBJECT} THEN line END AS line{folder_columns} FROM {lines}"  # noqa: S608
+    objects = f"SELECT CASE WHEN json_valid(line) THEN line END AS o{folder_columns} FROM ({short}) AS short"  # noqa: S608
+    values_of = f"json_extract_string(o, {listed}) AS x, json_type(o, {listed}) AS t{folder_columns}"
     return (
         f"SELECT {', '.join([*chosen, *map(in_quotes, folders)])} FROM "  # noqa: S608
         f"(SELECT {values_of} FROM ({objects}) AS objects WHERE json_type(o) = 'OBJECT') AS found"
@@ -220,7 +220,7 @@ def _refuse_unsound(file: Path, mark: str | None, end: bytes) -> None:
             'first, so that a line could hide another; write cells with quotes as "a ""quoted"" word" and use one line '
             "ending, or export to Parquet"
             if mark
-            else f"{file.name} has a carriage return within a line, which could split it; write the file again"
+            else f"{file.name} has a carriage return within a line, so that a line could be split; write the file again"
         )
 
 

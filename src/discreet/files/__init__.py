@@ -1,1 +1,1 @@
-"""Noise on files of any length, and the one writer of files."""
+"""Noise on files of any length, and the writer of all files."""

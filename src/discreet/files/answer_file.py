@@ -115,10 +115,10 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
         asked=plan.query.sql,
     )
 
-    beside = Path(target).with_suffix(".release.json")
+    record_path = Path(target).with_suffix(".release.json")
     rest = {**plan.told(), **told_with(study.discovered, plan.query.groups)}
     if not asking.answered(os.path.abspath(target)):
-        free(beside, kept=study.kept)
+        free(record_path, kept=study.kept)
 
     def write(draft: Draft) -> dict[str, Any]:
         tables = even(ahead(batches_of(plan, plan.fetched())), _CELLS * _PARTS)
@@ -129,9 +129,9 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
     record = released(target, write, asking, kept=study.kept)
     remaining = study.ledger.remaining(study.name, analyst=analyst)
     answer = AnswerFile(record=record, remaining=remaining, entry=entry, plan=plan)
-    if os.path.abspath(target) == record["file"] and not is_plain_file(beside):  # a repeated answer may be elsewhere
+    if os.path.abspath(target) == record["file"] and not is_plain_file(record_path):  # a repeat may be elsewhere
         document = {**record, "entry": entry, "card": answer.card().content}
-        write_file(beside, json.dumps(document, ensure_ascii=False, indent=1), kept=study.kept)
+        write_file(record_path, json.dumps(document, ensure_ascii=False, indent=1), kept=study.kept)
     return answer
 
 

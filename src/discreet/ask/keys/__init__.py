@@ -1,1 +1,1 @@
-"""Declared keys: what one is, many of them as a column, and the public files that hold them."""
+"""Declared keys: a single key, a column of keys, and public files of keys."""

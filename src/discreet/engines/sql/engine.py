@@ -68,8 +68,8 @@ class SQLEngine(ABC):
         return Exact([int(units.get(level, 0)) for level in range(len(limits) + 1)])
 
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:
-        wanted = _statement(request, self._schema, self.dialect)
-        return Exact(self._run("fetch", wanted.sql, wanted.answer, wanted.keys, wanted.stored))
+        query = _statement(request, self._schema, self.dialect)
+        return Exact(self._run("fetch", query.sql, query.answer, query.keys, query.stored))
 
     @abstractmethod
     def _tables(

@@ -58,17 +58,17 @@ class Facts:
         grid, dialect = value.grid, self.translator.dialect
         if max(abs(grid.lower), abs(grid.upper)) > 2**52 or abs(grid.exponent) > 1000:
             raise InvalidParameter(f"a grid must have its bounds within 2⁵² steps of 2^±1000, got {grid}")
-        behind = self.translator.column_of_numbers(value.of)
-        if behind is not None and behind[1] in dialect.short and grid.exponent == 0:
-            value_tree = behind[0]
+        number_column = self.translator.column_of_numbers(value.of)
+        if number_column is not None and number_column[1] in dialect.short and grid.exponent == 0:
+            value_tree = number_column[0]
             is_present = present(value_tree)
             steps = _clamped(value_tree, is_present, whole(grid.lower), whole(grid.upper))
             # an untyped literal would take the type of the column, in which the difference may not fit
             lower = dialect.cast(whole(grid.lower), "long")
         else:
             # the bounds lie within the limits of numbers, and the step above the smallest: no limits are needed
-            if behind is not None and dialect.is_double(behind[1]) and -300 <= grid.exponent <= 100:
-                value_tree = behind[0]
+            if number_column is not None and dialect.is_double(number_column[1]) and -300 <= grid.exponent <= 100:
+                value_tree = number_column[0]
                 is_present = negated(dialect.is_nan(value_tree))
             else:
                 value_tree = self.translator.named(self.translator.term(value.of)).tree

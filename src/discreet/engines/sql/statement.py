@@ -195,13 +195,13 @@ class _Builder:
         # of equal edges the last begins a bin; values above the last edge are in no bin
         bins: dict[float, int | None] = {edge: position for position, edge in enumerate(edges[:-1])}
         bins[math.nextafter(edges[-1], math.inf)] = None
-        below = None if len(group.keys) <= _FEW_BINS else self.dialect.edges_below(named, list(bins))
-        if below is None and len(group.keys) <= _MORE_BINS:
+        edge_count = None if len(group.keys) <= _FEW_BINS else self.dialect.edges_below(named, list(bins))
+        if edge_count is None and len(group.keys) <= _MORE_BINS:
             inside = sql.between(named, self.dialect.real(edges[0]), self.dialect.real(edges[-1]))
             return when([(inside, self._bin(named, edges, 0, len(group.keys)))])
-        if below is not None:
+        if edge_count is not None:
             self.keys[index] = number_column(np.arange(1, len(bins) + 1)), pa.array(bins.values(), pa.int32())
-            return self.dialect.cast(below, "long")
+            return self.dialect.cast(edge_count, "long")
         self.keys[index] = pa.array(bins, pa.float64()), pa.array(bins.values(), pa.int32())
         self.asof.add(index)
         return named
@@ -224,12 +224,12 @@ class _Builder:
         tree = term.tree
         if keys.kind != term.kind:
             raise InvalidParameter(f"the keys of {group.name!r} must be of kind {term.kind}, got {keys.kind}")
-        behind = self.translator.column_of_numbers(of)
-        values = key_values(keys, integers=behind is not None and behind[1] in self.dialect.short)
+        numbers = self.translator.column_of_numbers(of)
+        values = key_values(keys, integers=numbers is not None and numbers[1] in self.dialect.short)
         if values is None:
             raise InvalidParameter(f"the keys of {group.name!r} must differ from each other")
-        if behind is not None and pa.types.is_int64(values.type):
-            tree = behind[0]
+        if numbers is not None and pa.types.is_int64(values.type):
+            tree = numbers[0]
         elif term.kind == "text":
             values = self.dialect.text_keys(values)
             tree = tree if isinstance(tree, exp.Collate) else self.dialect.by_bytes(tree)
@@ -255,8 +255,8 @@ class _Builder:
             positions.append(alias(self.dialect.cast(position, "long"), f"c{index}"))
             position = self.dialect.cast(position, word)
             if group_index is not None:
-                ahead = exp.Mul(this=sql.paren(group_index), expression=whole(group.size))
-                position = exp.Add(this=ahead, expression=position)
+                offset = exp.Mul(this=sql.paren(group_index), expression=whole(group.size))
+                position = exp.Add(this=offset, expression=position)
             group_index = position
         index_columns = [alias(self.dialect.cast(whole(0), "long") if group_index is None else group_index, "place")]
         if self.request.sets is not None:
