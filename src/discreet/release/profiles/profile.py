@@ -189,7 +189,7 @@ class ColumnProfile(_Counted):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class UnitProfile(_Counted):
-    """How many rows units have."""
+    """The number of rows per unit."""
 
     @property
     def max_rows(self) -> int | None:

@@ -286,7 +286,7 @@ class JointDesign:
 
 @lru_cache(maxsize=512)
 def _scales(design: JointDesign, terms: Terms) -> tuple[Fraction, ...]:
-    """At ε = 1."""
+    """The scales at ε = 1."""
     if not terms.meets:
         parts = [part for attributes, part in design.families for _ in range(cells_of(design.shape, attributes))]
         return tuple(terms.family(unit, part) for unit, part in zip(design.units(terms), parts, strict=True))
