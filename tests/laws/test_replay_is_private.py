@@ -124,9 +124,9 @@ def test_a_unit_or_rows_of_another_kind_are_refused(open_study):
     study = open_study(TABLE, **UNIT)
     with pytest.raises(InvalidParameter, match="type of the unit column"):
         replay(study, "SELECT sum(age) FROM data", 3.5)
-    with pytest.raises(InvalidParameter, match="a column that the data has not"):
+    with pytest.raises(InvalidParameter, match="a column that the data does not have"):
         replay(study, "SELECT sum(age) FROM data", "me", other={"height": 3})
-    with pytest.raises(InvalidParameter, match="one of this study"):
+    with pytest.raises(InvalidParameter, match="a plan of this study"):
         replay(study, open_study(TABLE).sql("SELECT sum(age) FROM data", epsilon=1), "me")
 
 

@@ -88,10 +88,10 @@ def moved(accept: str) -> LedgerDamaged:
     )
 
 
-def refuse_above(units: int, left: int, whose: str) -> None:
-    if units > left:
+def refuse_above(units: int, remaining: int, whose: str) -> None:
+    if units > remaining:
         raise BudgetExceeded(
-            f"epsilon must not exceed what is left of {whose}: {shown(left)} is left, "
+            f"epsilon must not exceed what is left of {whose}: {shown(remaining)} is left, "
             f"{shown(units)} was asked for; nothing was spent"
         )
 

@@ -34,8 +34,8 @@ def _part(
     name: str, answer: sa.ColumnElement[bytes], *where: sa.ColumnElement[bool] | sa.TextClause
 ) -> sa.Select[*tuple[Any, ...]]:
     none = {name: sa.cast(sa.null(), sa.Text).label(name) for name in ("query", "asked")}
-    others = {**none, "answer": answer.label("answer")}
-    columns = [others.get(column, ENTRY.c[column]) for column in COLUMNS]
+    labelled = {**none, "answer": answer.label("answer")}
+    columns = [labelled.get(column, ENTRY.c[column]) for column in COLUMNS]
     return sa.select(sa.literal_column(f"'{name}'").label("part"), *columns).where(_OF_STUDY, *where)
 
 

@@ -1,1 +1,1 @@
-"""Spend, then add, once."""
+"""Plans, releases and answers: ε is spent, then the exact integers get noise, once."""

@@ -93,8 +93,8 @@ def answered(
     ledger = study.ledger
     with within_memory():
         content = ledger.record(grant, work()) if grant.answer is None else grant.answer
-        left = grant.remaining
-        return content, ledger.remaining(study.name, analyst=analyst) if left is None else left
+        remaining = grant.remaining
+        return content, ledger.remaining(study.name, analyst=analyst) if remaining is None else remaining
 
 
 def charged(

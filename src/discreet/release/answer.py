@@ -288,8 +288,8 @@ class Answer:
     def __repr__(self) -> str:
         confidence = float(Fraction(self.record["confidence"])) * 100
         lines = table_lines(self.columns, self.cells)
-        left = f"ε {shown(self.epsilon)} spent, {left_shown(self.remaining)} left"
-        last = f"± at {confidence:g} % · {left} · {self.record['neighbors']}{self._discovery()}"
+        cost = f"ε {shown(self.epsilon)} spent, {left_shown(self.remaining)} left"
+        last = f"± at {confidence:g} % · {cost} · {self.record['neighbors']}{self._discovery()}"
         return "\n".join([*lines, one_line(last)])
 
     def _discovery(self) -> str:

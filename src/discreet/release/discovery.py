@@ -94,7 +94,7 @@ class Keeping:
     """n₂: the largest number of units with which a key may be left out."""
 
     def chance(self, units: int) -> Chance:
-        """π(units), as a rational where it is one.
+        """π(units), as a Fraction if it is rational.
 
         >>> rule = keeping(Fraction(1), Fraction(1, 10**5))
         >>> rule.chance(0), rule.chance(1), rule.chance(23)
@@ -124,7 +124,7 @@ class Keeping:
         return high
 
     def _above(self, beyond: int) -> arb:
-        """π at n₁ + m."""
+        """π(n₁ + m)."""
         limit = 1 + ball(self.delta) / ball(self.epsilon).expm1()
         loss = -beyond * self.epsilon
         return _rising(self.bend, self.epsilon, self.delta) * ball(loss).exp() - ball(loss).expm1() * limit

@@ -25,7 +25,6 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import views
 from discreet.errors import InvalidParameter, one_line
 from discreet.formats import decimal_text, rounded, shown, with_interval
 from discreet.parameters import Number, exact_confidence
@@ -128,13 +127,6 @@ class Release(Stored):
         raise TypeError("a release has an error, so it cannot be compared: compare its .value, or use its .interval()")
 
     __lt__ = __le__ = __gt__ = __ge__ = _refuse_order
-
-    def figure(self, **options: Any) -> Any:
-        """A chart of the numbers with their intervals."""
-        return views.figure(self, **options)
-
-    def _repr_html_(self) -> str:
-        return views.html(self)
 
     def __repr__(self) -> str:
         cost = f"ε {shown(self.epsilon)} · Δ {shown(self.sensitivity)} · {self.neighbors}"
@@ -335,13 +327,6 @@ class Releases(Stored, Mapping[str, Release]):
         """One interval for each statistic; all of them hold together at this confidence."""
         miss = (1 - exact_confidence(confidence)) / len(self.parts)
         return {name: part._spread(1 - miss, False) for name, part in self.parts.items()}
-
-    def figure(self, **options: Any) -> Any:
-        """A chart of the numbers with their intervals; `column=` chooses one."""
-        return views.figure(self, **options)
-
-    def _repr_html_(self) -> str:
-        return views.html(self)
 
     def __repr__(self) -> str:
         width = max(map(len, self.parts))

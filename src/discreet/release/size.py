@@ -35,8 +35,8 @@ _BYTES, _DIGITS = 8, 40
 def refuse_large(plan: Plan, rest: int) -> None:
     """Refuse an answer that a ledger cannot store; `rest` is the number of bytes besides the numbers."""
     numbers = 3 * plan.cells * len(plan.texts)
-    each = _DIGITS if any(line.scale >= _LARGE * line.step for line in plan.lines) else _BYTES
-    if numbers > MOST_RELEASED or rest + each * numbers > MOST_BYTES:
+    bytes_each = _DIGITS if any(line.scale >= _LARGE * line.step for line in plan.lines) else _BYTES
+    if numbers > MOST_RELEASED or rest + bytes_each * numbers > MOST_BYTES:
         raise QueryRefused(
             f"an answer may have at most {MOST_RELEASED:,} numbers, intervals included, but this has {numbers:,} for "
             f"{plan.cells:,} groups: release it to a file with to=, or ask for fewer groups; nothing was spent"

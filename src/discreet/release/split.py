@@ -55,7 +55,7 @@ def of_everybody(policy: Policy, query: Query) -> bool:
 
 
 def _designs(
-    policy: Policy, query: Query, terms: Terms, public_size: bool, each: bool
+    policy: Policy, query: Query, terms: Terms, public_size: bool, row_is_unit: bool
 ) -> tuple[list[tuple[Design, bool]], JointDesign | None]:
     """The designs of a query, each with whether its number of rows is public, and the joint design, if any."""
     whole = public_size and of_everybody(policy, query)
@@ -64,11 +64,11 @@ def _designs(
     moments: dict[Moment, list[tuple[str, str]]] = {}
     for name, aggregate in query.aggregates:
         match aggregate:
-            case Count(of=None) if whole and each:
+            case Count(of=None) if whole and row_is_unit:
                 designs.append((KnownCount(name=name, of=aggregate), True))
             case CountUnits() if whole:
                 designs.append((KnownCount(name=name, of=aggregate), True))
-            case CountUnits() if not each:
+            case CountUnits() if not row_is_unit:
                 designs.append((CountDesign(name=name, of=aggregate), False))
             case Count() | CountUnits():
                 counts.append((name, aggregate if isinstance(aggregate, Count) else Count()))
@@ -82,11 +82,11 @@ def _designs(
                 designs.append((design, False))
             case Extreme():
                 designs.append((ExtremeDesign(name=name, of=aggregate), False))
-    columns = [MomentDesign(wanted=tuple(wanted), of=of) for of, wanted in moments.items()]
+    columns = [MomentDesign(wanted=tuple(statistics), of=of) for of, statistics in moments.items()]
 
     def joins(design: MomentDesign) -> bool:
         """If rows are replaced, only columns without dropped values share the number of rows."""
-        return not terms.meets or (design.of.missing is not None and not (whole and each))
+        return not terms.meets or (design.of.missing is not None and not (whole and row_is_unit))
 
     joint = JointDesign(
         counts=tuple((name, count) for name, count in counts if not terms.meets or count.of is None),
@@ -97,7 +97,9 @@ def _designs(
         joint = replace(joint, counts=(), columns=())
     single = [(CountDesign(name=name, of=count), False) for name, count in counts if name not in joint.names]
     lone = [
-        (design, whole and each and design.of.missing is not None) for design in columns if design not in joint.columns
+        (design, whole and row_is_unit and design.of.missing is not None)
+        for design in columns
+        if design not in joint.columns
     ]
     return [*designs, *single, *lone], joint if joint.names else None
 
@@ -132,9 +134,9 @@ def shared(
 ) -> tuple[Share, ...]:
     """Each design with its exact share of ε; the shares add up to ε. `public_size` comes from the engine."""
     inner = _weighed(query, weights)
-    each = policy.unit_column is None
+    row_is_unit = policy.unit_column is None
     terms = {public: terms_of(policy, cells, public=public) for public in (False, True)}
-    designs, joint = _designs(policy, query, terms[False], public_size, each)
+    designs, joint = _designs(policy, query, terms[False], public_size, row_is_unit)
     wishes = tuple(float(inner.get(name, 1)) for name in (joint.names if joint is not None else ()))
     others = tuple(
         design.weight**3 * max((float(inner[name]) for name in design.names if name in inner), default=1.0)
@@ -142,11 +144,11 @@ def shared(
         if design.weight
     )
     families, part, parts = parted(joint, terms[False], wishes, others) if others or joint else ((), Fraction(0), ())
-    left = iter(parts)
+    rest = iter(parts)
     shares = [
         Share(
             design=design,
-            epsilon=epsilon * next(left) if design.weight else Fraction(0),
+            epsilon=epsilon * next(rest) if design.weight else Fraction(0),
             terms=terms[public],
         )
         for design, public in designs
@@ -176,11 +178,11 @@ def by_number(query: Query, parameter: str, values: Mapping[str, Any]) -> dict[s
     if not isinstance(values, Mapping):
         raise InvalidParameter(f'{parameter} must be given by column, as in {{"people": 2}}, got {quote(values)}')
     keys = {group.name for group in query.groups}
-    known = {n: out.name for n, out in query.outputs if isinstance(out, Named) and out.name not in keys}
+    names = {n: out.name for n, out in query.outputs if isinstance(out, Named) and out.name not in keys}
     for name in values:
-        if name not in known:
-            raise InvalidParameter(f"{parameter} must name released columns ({', '.join(known)}), got {quote(name)}")
-    return {known[name]: exact(parameter.removesuffix("s"), value) for name, value in values.items()}
+        if name not in names:
+            raise InvalidParameter(f"{parameter} must name released columns ({', '.join(names)}), got {quote(name)}")
+    return {names[name]: exact(parameter.removesuffix("s"), value) for name, value in values.items()}
 
 
 def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan:

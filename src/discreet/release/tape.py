@@ -36,12 +36,12 @@ class Tape:
         match next(self._old, None):
             case [known, drawn] if known == arguments:
                 return drawn
-        raise _other()
+        raise _mismatch()
 
     def end(self) -> None:
         """Refuse a tape with draws that were not read."""
         if self._old is not None and next(self._old, None) is not None:
-            raise _other()
+            raise _mismatch()
 
     def written(self) -> bytes:
         """The draws as bytes for the ledger."""
@@ -54,11 +54,11 @@ def _entries(written: bytes) -> list[Any]:
     except ValueError:
         entries = None
     if not isinstance(entries, list):  # such as the record of a file
-        raise _other()
+        raise _mismatch()
     return entries
 
 
-def _other() -> QueryRefused:
+def _mismatch() -> QueryRefused:
     return QueryRefused(
         "the answer recorded for this question was drawn on another grid or with other noise, so it cannot be shown; "
         "ask with another data_version or request_id, which is a new charge"

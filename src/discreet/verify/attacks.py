@@ -249,13 +249,13 @@ def repeats(
     question gets the recorded answer; a question that only looks different is charged, until the budget is spent.
     """
     total = exact_epsilon(epsilon)
-    each = total / questions
+    cost = total / questions
     half, right, naive, faults = _OTHERS + 0.5, 0, 0, set[str]()
     for secret in secrets(trials).tolist():
-        obtained = (ask or answers_of_study)(secret, total, each)
+        obtained = (ask or answers_of_study)(secret, total, cost)
         right += (sum(obtained.answers) / max(1, len(obtained.answers)) > half) == secret
         faults |= obtained.faults
-        naive += (_OTHERS + secret + float(many_floats(float(1 / each), _NAIVE_ASKS).mean()) > half) == secret
+        naive += (_OTHERS + secret + float(many_floats(float(1 / cost), _NAIVE_ASKS).mean()) > half) == secret
     return Attack(
         name="averaging",
         what=f"asks again and again, and averages ({_NAIVE_ASKS:,} times the naive mechanism; a ledger stops it)",
@@ -267,7 +267,7 @@ def repeats(
     )
 
 
-def answers_of_study(secret: bool, total: Fraction, each: Fraction) -> Answers:
+def answers_of_study(secret: bool, total: Fraction, cost: Fraction) -> Answers:
     """Everything that a real study answers about one person, asked in all ways that look new, twice in each."""
     import pyarrow
 
@@ -283,14 +283,14 @@ def answers_of_study(secret: bool, total: Fraction, each: Fraction) -> Answers:
         for turn in range(_MOST_ASKS):
             everybody = f"id > {-1 - turn}"  # true for everybody, so only the text is new
             try:
-                answer = study.where("well").where(everybody).ask(well=Count()).plan(epsilon=each).release()
+                answer = study.where("well").where(everybody).ask(well=Count()).plan(epsilon=cost).release()
             except BudgetExceeded:
                 break
             obtained.answers.append(answer["well"][0])
-            again = study.where(f"{everybody} AND well").ask(well=Count()).plan(epsilon=each).release()
+            again = study.where(f"{everybody} AND well").ask(well=Count()).plan(epsilon=cost).release()
             if again["well"] != answer["well"]:
                 obtained.faults.add("the same question got two different answers")
-        if study.spent > total or len(obtained.answers) * each > total:
+        if study.spent > total or len(obtained.answers) * cost > total:
             obtained.faults.add("more was answered than the budget pays for")
     return obtained
 

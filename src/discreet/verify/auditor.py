@@ -128,10 +128,10 @@ def audit(
     labels += [f"not: {label}" for label in labels]
     counts = [np.concatenate([happened, tried - happened]) for happened, tried in samples]
     trials = [np.tile(tried, 2) for _, tried in samples]
-    each = doubt / (4 * len(labels))
-    bound, best, (above, below) = _best(counts, trials, each)
-    low = binomial.lower(int(counts[above][best]), int(trials[above][best]), each)
-    high = binomial.upper(int(counts[below][best]), int(trials[below][best]), each)
+    event_doubt = doubt / (4 * len(labels))
+    bound, best, (above, below) = _best(counts, trials, event_doubt)
+    low = binomial.lower(int(counts[above][best]), int(trials[above][best]), event_doubt)
+    high = binomial.upper(int(counts[below][best]), int(trials[below][best]), event_doubt)
     return Audit(
         epsilon=claimed,
         bound=max(bound, math.log(low / high) if low > 0 else 0.0, 0.0),

@@ -208,7 +208,9 @@ def check(path: str | PathLike[str]) -> Certificate:
     computed = certificate.to_dict()
     for name, value in computed.items():
         if stated.get(name) != value or type(stated.get(name)) is not type(value):
-            raise InvalidParameter(f"{file.name}: {_where(name, stated.get(name), value)} is not what its inputs give")
+            raise InvalidParameter(
+                f"{file.name}: {_field_name(name, stated.get(name), value)} is not what its inputs give"
+            )
     if set(stated) != set(computed):
         raise InvalidParameter(f"{file.name}: a certificate has no {sorted(set(stated) - set(computed))[0]!r}")
     if not certificate.holds:
@@ -235,7 +237,7 @@ def _read(stated: dict[str, Any], name: str) -> Certificate:
     return certificate
 
 
-def _where(name: str, stated: Any, computed: Any) -> str:
+def _field_name(name: str, stated: Any, computed: Any) -> str:
     if name == "parts" and isinstance(stated, list):
         for part, expected in zip(stated, computed, strict=False):
             for key, value in expected.items():

@@ -186,8 +186,8 @@ def _multiples(values: NDArray[Any], counts: Integers) -> Integers:
     whole = np.ldexp(mantissas, 53).astype(np.int64)
     lowest = (np.frexp((whole & -whole).astype(np.float64))[1] - 1) + exponents - 53
     lowest = np.where(whole == 0, _POWERS[-1], np.clip(lowest, _POWERS[0] - 1, _POWERS[-1])) - (_POWERS[0] - 1)
-    each = np.bincount(lowest, counts, len(_POWERS) + 1).astype(np.int64)
-    return np.cumsum(each[::-1])[::-1][1:]
+    by_power = np.bincount(lowest, counts, len(_POWERS) + 1).astype(np.int64)
+    return np.cumsum(by_power[::-1])[::-1][1:]
 
 
 class _Failure:

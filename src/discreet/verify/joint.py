@@ -66,16 +66,21 @@ def report_law(design: ReportDesign) -> tuple[dict[str, Fraction], list[int]]:
 
 def require_report_totals(design: ReportDesign, part: Part, sizes: list[int]) -> None:
     """Refuse a report in which some row moves the cells of a set by more than one row."""
-    numbers = [(index, one.number) for index, one in enumerate(design.attributes) if one.number is not None]
+    numbers = [attribute.number for attribute in design.attributes if attribute.number is not None]
     choices: list[list[Any]] = [
-        [*_points(one.grid.width, len(numbers)), *([None] if one.of.missing is None else [])] for _, one in numbers
+        [*_points(number.grid.width, len(numbers)), *([None] if number.of.missing is None else [])]
+        for number in numbers
     ]
     shape = [attribute.axis.sizes[-1] for attribute in design.attributes if attribute.group is not None]
     places = [[*range(size)] if size <= 3 else [0, size // 2, size - 1] for size in shape]
     units, families = list(part.facts.values()), [name.partition(".")[0] for name in part.facts]
     for row in _rows([*places, *choices]):
-        at, values = row[: len(shape)], dict(zip((one.value for _, one in numbers), row[len(shape) :], strict=True))
-        columns = design.totals([_in_sets(_integer(one, values, {}), at, shape, design) for one in design.measures()])
+        cell, values = (
+            row[: len(shape)],
+            dict(zip((number.value for number in numbers), row[len(shape) :], strict=True)),
+        )
+        integers = [_integer(measure, values, {}) for measure in design.measures()]
+        columns = design.totals([_in_sets(integer, cell, shape, design) for integer in integers])
         moved: dict[str, Fraction] = dict.fromkeys(families, Fraction(0))
         for family, unit, column, size in zip(families, units, columns, sizes, strict=True):
             array = np.asarray(column.array)

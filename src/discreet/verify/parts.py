@@ -89,7 +89,7 @@ def parts_of_profile(plan: ProfilePlan) -> list[Part]:
         about = _about(plan.study.policy, design.name, plan.share, design.cells)
         with recording() as draws:
             plan.drawn(design, Exact([[0] * design.cells]))
-        parts += _parts(design, draws, about, {}, everybody=False, each=plan.study.policy.unit_column is None)
+        parts += _parts(design, draws, about, {}, everybody=False, row_is_unit=plan.study.policy.unit_column is None)
         _nothing_more(draws, about)
     return parts
 
@@ -127,18 +127,18 @@ def _parts_of_share(share: Share, plan: Plan, titles: dict[str, str]) -> list[Pa
         everybody = everybody and share.design.of.missing is not None
     with recording() as draws:
         share.design.estimate(Exact(_zero_totals(share, plan)), share.terms, share.epsilon, plan.level)
-    parts = _parts(share.design, draws, about, titles, everybody=everybody, each=policy.unit_column is None)
+    parts = _parts(share.design, draws, about, titles, everybody=everybody, row_is_unit=policy.unit_column is None)
     _nothing_more(draws, about)
     return parts
 
 
 def _parts(  # noqa: PLR0911 - one for each design
-    design: object, draws: list[Draw], about: About, titles: Mapping[str, str], *, everybody: bool, each: bool
+    design: object, draws: list[Draw], about: About, titles: Mapping[str, str], *, everybody: bool, row_is_unit: bool
 ) -> list[Part]:
-    """The parts of a design, taken from the draws; `everybody`: no row is left out; `each`: every row is a unit."""
+    """The parts of a design, from the draws; `everybody`: no row is left out; `row_is_unit`: every row is a unit."""
     match design:
         case KnownCount():
-            _require(everybody and (isinstance(design.of, CountUnits) or (each and design.of.of is None)), about)
+            _require(everybody and (isinstance(design.of, CountUnits) or (row_is_unit and design.of.of is None)), about)
             _next(draws, "public", about)
             return [Part(**about, law="public", facts={})]
         case CountDesign():
@@ -147,7 +147,7 @@ def _parts(  # noqa: PLR0911 - one for each design
             return [_noisy(draws, about, "units" if isinstance(design.of, CountUnits) else "rows", {})]
         case HistogramDesign():
             [scale], cells = _next(draws, "counts", about).scales(1)
-            is_public = _take_public(draws, everybody and each and design.bins.number == 2 and cells == 1, about)
+            is_public = _take_public(draws, everybody and row_is_unit and design.bins.number == 2 and cells == 1, about)
             if not is_public and cells != design.bins.number:
                 raise InvalidParameter(f"{about['statistic']} must have noise on each bin")
             return [Part(**{**about, "cells": cells}, law="rows", facts={}, scales=(scale,), steps=(Fraction(1),))]
@@ -163,7 +163,7 @@ def _parts(  # noqa: PLR0911 - one for each design
             is_public = any(draw.kind == "public" for draw in draws[1:2])
             ends = {"lower": Fraction(design.grid.lower), "upper": Fraction(design.grid.upper)}
             part = _noisy(draws, about, _moment_law(design, known=is_public, meets=meets), ends)
-            _take_public(draws, everybody and each, about)
+            _take_public(draws, everybody and row_is_unit, about)
             require_totals(design, part, known=is_public)
             return [part]
         case JointDesign():
@@ -173,9 +173,11 @@ def _parts(  # noqa: PLR0911 - one for each design
         case QuantileDesign():
             _require_measures(design, (Cells,), about)
             epsilon = about["epsilon"] / len(design.names)
-            named = [{**about, "statistic": titles[name], "epsilon": epsilon} for name in design.names]
+            descriptions = [{**about, "statistic": titles[name], "epsilon": epsilon} for name in design.names]
             kinds = 3 if design.bracketed else 1
-            return [part for fields in named for part in _choices(draws, fields, kinds, groups=about.get("cells", 1))]
+            return [
+                part for fields in descriptions for part in _choices(draws, fields, kinds, groups=about.get("cells", 1))
+            ]
         case ExtremeDesign():
             _require_measures(design, (Cells,), about)
             return _choices(draws, about, 1, groups=about.get("cells", 1))
@@ -183,7 +185,7 @@ def _parts(  # noqa: PLR0911 - one for each design
             _require_measures(design, (Cells,), about)
             draw = _next(draws, "tree", about)
             [scale], _ = draw.scales(1)
-            _take_public(draws, everybody and each, about)
+            _take_public(draws, everybody and row_is_unit, about)
             facts = {"height": Fraction(draw.terms[0].height)}
             return [Part(**about, law="tree", facts=facts, scales=(scale,), steps=(Fraction(1),))]
     raise InvalidParameter(f"a certificate knows no law for a {type(design).__name__}")
@@ -273,9 +275,9 @@ def _choices(draws: list[Draw], about: About, kinds: int, groups: int = 1) -> li
     """A single choice, or two for a bracket and one for the value within it; the same in every group."""
     rates = [_next(draws, "choice", about).rates(groups) for _ in range(kinds)]
     share = Fraction(1) if kinds == 1 else VALUE_PART
-    named = [*((f", {side} end", (1 - share) / 2) for side in ("lower", "upper")), ("", share)][-kinds:]
+    choices = [*((f", {side} end", (1 - share) / 2) for side in ("lower", "upper")), ("", share)][-kinds:]
     parts = []
-    for (suffix, part), (rank, over, under) in zip(named, rates, strict=True):
+    for (suffix, part), (rank, over, under) in zip(choices, rates, strict=True):
         facts = {"share": rank, "over": over, "under": under}
         fields = {**about, "statistic": f"{about['statistic']}{suffix}", "epsilon": about["epsilon"] * part}
         parts.append(Part(**fields, law="choice", facts=facts))
@@ -329,7 +331,7 @@ def _parts_of_column(
         title = about["statistic"] if len(on_ledger) == 1 else ", ".join(design.names)
         titles = dict.fromkeys(design.names, title)
         fields = {**about, "statistic": title, "epsilon": epsilon}
-        yield from _parts(design, draws, fields, titles, everybody=everybody, each=True)
+        yield from _parts(design, draws, fields, titles, everybody=everybody, row_is_unit=True)
 
 
 _SHAPE = {"n", "whole", "nullable"}

@@ -37,18 +37,18 @@ class Draw:
 
     def scales_of(self, sizes: Sequence[int]) -> tuple[Fraction, ...]:
         """The smallest noise scale of each column; `sizes` has the lengths of the columns."""
-        left = [(note.parameter, note.count) for note in reversed(self.notes) if note.law == "laplace"]
+        remaining = [(note.parameter, note.count) for note in reversed(self.notes) if note.law == "laplace"]
         smallest = []
         for size in sizes:
             scales, missing = [], size
-            while missing and left:
-                scale, many = left.pop()
+            while missing and remaining:
+                scale, many = remaining.pop()
                 if many > missing:
-                    left.append((scale, many - missing))
+                    remaining.append((scale, many - missing))
                 scales.append(scale)
                 missing -= min(many, missing)
             smallest.append(Fraction(0) if missing else min(scales, default=Fraction(0)))
-        if left or not all(smallest) or any(note.law != "laplace" for note in self.notes):
+        if remaining or not all(smallest) or any(note.law != "laplace" for note in self.notes):
             raise InvalidParameter(f"a draw of {self.kind} must have noise on each of its numbers")
         return tuple(smallest)
 

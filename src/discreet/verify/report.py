@@ -110,7 +110,7 @@ def _proofs() -> Iterator[Line]:
 def _replay_lines() -> Iterator[Line]:
     for name, neighbors, work in _replays():
         rerun = work()
-        failed = ", ".join(check for check, held in rerun.checks.items() if not held)
+        failed = ", ".join(check for check, passed in rerun.checks.items() if not passed)
         line = f"{name:<42} {neighbors:<11} {f'{failed} differ' if failed else 'no row shows'}"
         fields = {"name": name, "neighbors": neighbors, "checks": rerun.checks, "passed": rerun.passed}
         yield rerun.passed, line, fields

@@ -70,9 +70,9 @@ class _WatchedEngine:
         return getattr(self._engine, name)
 
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:
-        held: list[Any] = []
-        self._engine.fetch(request).map(held.append)
-        return Watched(held[0], self._notes)
+        rows: list[Any] = []
+        self._engine.fetch(request).map(rows.append)
+        return Watched(rows[0], self._notes)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -104,7 +104,7 @@ class Replay:
         return self.passed
 
     def __repr__(self) -> str:
-        failed = [name for name, held in self.checks.items() if not held]
+        failed = [name for name, passed in self.checks.items() if not passed]
         head = f"FAILED: {', '.join(failed)} differ with one unit" if failed else "passed: no unit shows"
         deltas = " · ".join(f"{name} Δ {shown(delta)}" for name, delta in self.sensitivities)
         return f"{head} ({', '.join(CHECKS)}) · ε {shown(self.epsilon)} · {self.neighbors}\n{deltas}"
@@ -191,16 +191,16 @@ def _copy(note: Any) -> Any:
 
 
 def _compare(plan: Plan, shares: Shares, pairs: list[tuple[Record, Record]]) -> Replay:
-    held = dict.fromkeys(CHECKS, True)
+    checks = dict.fromkeys(CHECKS, True)
     for first, second in pairs:
-        held["errors"] &= first.error == second.error
-        held["flow"] &= [_form(note) for note in first.opened] == [_form(note) for note in second.opened]
-        held["shape"] &= first.shape == second.shape
-        held["charge"] &= first.spent == second.spent
-        if held["errors"] and held["flow"] and not first.error:
-            _compare_integers(shares, first.opened, second.opened, held)
+        checks["errors"] &= first.error == second.error
+        checks["flow"] &= [_form(note) for note in first.opened] == [_form(note) for note in second.opened]
+        checks["shape"] &= first.shape == second.shape
+        checks["charge"] &= first.spent == second.spent
+        if checks["errors"] and checks["flow"] and not first.error:
+            _compare_integers(shares, first.opened, second.opened, checks)
     return Replay(
-        checks=held,
+        checks=checks,
         sensitivities=tuple((part.statistic, part.sensitivity) for parts in shares for part in parts),
         neighbors=plan.study.policy.neighbors,
         epsilon=plan.cost,
@@ -214,20 +214,20 @@ def _form(note: Any) -> Any:
     return [len(column) for column in note] if isinstance(note, list) else type(note).__name__
 
 
-def _compare_integers(shares: Shares, first: list[Any], second: list[Any], held: dict[str, bool]) -> None:
+def _compare_integers(shares: Shares, first: list[Any], second: list[Any], checks: dict[str, bool]) -> None:
     """Check that public numbers are equal, and that totals and counts differ by at most Δ and cost at most the loss."""
     pairs = iter(zip(first, second, strict=True))
     for parts in shares:
         if parts[0].law == "choice":
-            held["sensitivity"] &= _choices_within(pairs, parts)
+            checks["sensitivity"] &= _choices_within(pairs, parts)
             continue
         for part in parts:
             if part.law != "public":
-                held["sensitivity"] &= _within(part, *next(pairs))
+                checks["sensitivity"] &= _within(part, *next(pairs))
             if part.law in ("public", *ALWAYS):
                 mine, theirs = next(pairs)
-                held["public numbers"] &= mine == theirs
-    held["flow"] &= next(pairs, None) is None
+                checks["public numbers"] &= mine == theirs
+    checks["flow"] &= next(pairs, None) is None
 
 
 def _within(part: Part, mine: list[list[int]], theirs: list[list[int]]) -> bool:
@@ -268,11 +268,11 @@ def _neighbors_of(table: Any, policy: Policy, unit: Any, other: Any) -> tuple[li
     """Tables, and the pairs of them that are neighbours."""
     without, is_present = _without(table, policy, unit)
     replacements = _replacements(table, policy) + ([] if other is None else [_given_rows(other, table)])
-    others = [pa.concat_tables([without, _unit_rows(table, policy, unit, rows)]) for rows in replacements]
+    neighbors = [pa.concat_tables([without, _unit_rows(table, policy, unit, rows)]) for rows in replacements]
     if policy.neighbors == "add-remove":
-        tables = [without, table, *others]
+        tables = [without, table, *neighbors]
         return tables, [(0, index) for index in range(1, len(tables))]
-    tables = [table, *others] if is_present else others
+    tables = [table, *neighbors] if is_present else neighbors
     return tables, list(combinations(range(len(tables)), 2))
 
 
@@ -285,8 +285,8 @@ def _without(table: Any, policy: Policy, unit: Any) -> tuple[Any, bool]:
         same = pc.fill_null(pc.equal(column, pa.scalar(unit, column.type)), False)
     except (pa.ArrowException, TypeError):
         raise InvalidParameter("unit must have the type of the unit column") from None
-    left = table.filter(pc.invert(same))
-    return left, left.num_rows < table.num_rows
+    remaining = table.filter(pc.invert(same))
+    return remaining, remaining.num_rows < table.num_rows
 
 
 def _unit_rows(table: Any, policy: Policy, unit: Any, rows: list[dict[str, Any]]) -> Any:

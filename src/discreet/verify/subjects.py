@@ -114,9 +114,9 @@ def _octaves(neighbors: str) -> Callable[..., Any]:
     return release
 
 
-def _moments(asked: Literal["sum", "mean", "variance", "std"], neighbors: str, top: int = 10) -> Callable[..., Any]:
+def _moments(statistic: Literal["sum", "mean", "variance", "std"], neighbors: str, top: int = 10) -> Callable[..., Any]:
     """A statistic of whole numbers from 0 to 10, or of truths; x is n, Σa and, for squares, Σa²."""
-    design = MomentDesign(wanted=(("m", asked),), of=_moment("x", top, missing=None))
+    design = MomentDesign(wanted=(("m", statistic),), of=_moment("x", top, missing=None))
     return lambda x, size: _release(design, [[number] * size for number in x], neighbors, 1)
 
 

@@ -126,7 +126,7 @@ def test_a_refusal_comes_before_any_spend(ledger, name):
 
 def test_half_an_account_is_refused(ledger):
     for account in ({"ledger": ledger}, {"study": "survey"}, {"request_id": "one"}):
-        with pytest.raises(InvalidParameter, match="ledger= and study= together"):
+        with pytest.raises(InvalidParameter, match="ledger= and study= must be given together"):
             discreet.count(AGES, epsilon=1, **account)
     with pytest.raises(TypeError, match="unexpected keyword argument 'ledgr'"):
         discreet.count(AGES, epsilon=1, ledgr=ledger)

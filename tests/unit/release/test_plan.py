@@ -352,7 +352,7 @@ def test_within_by_column_finds_the_least_epsilon_that_meets_all():
 @pytest.mark.parametrize(
     ("within", "sentence"),
     [
-        ({}, "within must name a column"),
+        ({}, "within must name at least one column"),
         ({"nobody": 5}, "within must name released columns"),
         ({"people": "x"}, "within must be"),
     ],

@@ -188,5 +188,5 @@ def test_a_part_that_cannot_be_is_refused(wrong):
     right = {"statistic": "n", "law": "rows", "neighbors": "change-one", "epsilon": Fraction(1), "facts": {}}
     right |= {"scales": (Fraction(1),), "steps": (Fraction(1),)}
     Part(**right)
-    with pytest.raises(InvalidParameter, match="cannot be"):
+    with pytest.raises(InvalidParameter, match="is impossible"):
         Part(**{**right, **wrong})

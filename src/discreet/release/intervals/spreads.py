@@ -75,18 +75,18 @@ def mapped(spread: Spread, sign: str, number: Any, confidence: Fraction, simulta
 
 def combined(first: Spread, second: Spread, sign: str, confidence: Fraction, simultaneous: bool) -> Ends:
     """The ends after arithmetic between two numbers, each with half the error probability."""
-    each = (1 + confidence) / 2
-    ends = [OPERATIONS[sign](a, b) for a in first(each, simultaneous) for b in second(each, simultaneous)]
+    level = (1 + confidence) / 2
+    ends = [OPERATIONS[sign](a, b) for a in first(level, simultaneous) for b in second(level, simultaneous)]
     return (np.minimum.reduce(ends), np.maximum.reduce(ends)) if np.ndim(ends[0]) else (min(ends), max(ends))
 
 
 def divided(above: Spread, below: Spread, confidence: Fraction, simultaneous: bool) -> Ends:
     """The ends of a ratio; infinite if the denominator may be 0."""
-    each = (1 + confidence) / 2
-    bottom = below(each, simultaneous)
+    level = (1 + confidence) / 2
+    bottom = below(level, simultaneous)
     if bottom[0] <= 0 <= bottom[1]:
         return -math.inf, math.inf
-    ends = [a / b for a in above(each, simultaneous) for b in bottom]
+    ends = [a / b for a in above(level, simultaneous) for b in bottom]
     return min(ends), max(ends)
 
 

@@ -6,6 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
+from discreet import views
+
 
 class Stored:
     """A release, or several; `document` writes it."""
@@ -36,6 +38,13 @@ class Stored:
         from discreet.release.intervals.document import save
 
         return save(self, path, force=force)
+
+    def figure(self, **options: Any) -> Any:
+        """A chart of the numbers with their intervals; for several statistics, `column=` chooses one."""
+        return views.figure(self, **options)
+
+    def _repr_html_(self) -> str:
+        return views.html(self)
 
     def __eq__(self, other: object) -> bool:
         return self.to_json() == other.to_json() if isinstance(other, Stored) else NotImplemented

@@ -107,9 +107,9 @@ def read(value: Any) -> Any:  # noqa: PLR0911 - one for each type
         case {"call": "ends", "of": of, **more}:
             return partial(read(of).ends, *read(more.get("with", [])))
         case {"call": str(name), "with": list(arguments)}:
-            return partial(_named(name, _FUNCTIONS), *read(arguments))
+            return partial(_imported(name, _FUNCTIONS), *read(arguments))
         case {"kind": str(name), **fields}:
-            return _named(name, _KINDS)(**{field: read(item) for field, item in fields.items()})  # type: ignore[arg-type]
+            return _imported(name, _KINDS)(**{field: read(item) for field, item in fields.items()})  # type: ignore[arg-type]
     raise InvalidParameter("this is not a release that discreet has written")
 
 
@@ -120,7 +120,7 @@ def fraction(text: str) -> Fraction:
     return Fraction(text)
 
 
-def _named(name: str, homes: dict[str, str]) -> Any:
+def _imported(name: str, homes: dict[str, str]) -> Any:
     if name not in homes:
         raise InvalidParameter(f"a release cannot store {name[:60]!r}")
     return getattr(import_module(f"discreet.{homes[name]}"), name)

@@ -144,8 +144,8 @@ def ends(counts: Sequence[float], whole: bool, limits: Limits) -> tuple[Fraction
     lower, upper = edges[first], edges[last] if last == zero else edges[last + 1]  # 0 itself, not the edge of its bin
     lower = Fraction(0) if lower == 1 / _END else lower
     if lower < upper and (lower >= 0 or upper <= 0):
-        others = bins_between(whole, *other_side(lower, upper))
-        if sum(counts[index] for index in others) > limits.across:
+        opposite = bins_between(whole, *other_side(lower, upper))
+        if sum(counts[index] for index in opposite) > limits.across:
             lower, upper = min(lower, -upper), max(upper, -lower)
     return lower, upper
 

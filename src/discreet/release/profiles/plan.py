@@ -80,8 +80,8 @@ class ProfilePlan:
     def release(self, *, request_id: str | None = None, analyst: str | None = None) -> Profile:
         """Spend ε, then read, draw and record; asked again, it returns the recorded profile, free."""
         entry = entry_of(request_id)
-        content, left = answered(self.study, entry, self.canonical, self.epsilon, self._answered, analyst=analyst)
-        return self._read(content, entry, left)
+        content, remaining = answered(self.study, entry, self.canonical, self.epsilon, self._answered, analyst=analyst)
+        return self._read(content, entry, remaining)
 
     def fetched(self, design: OctaveDesign) -> Secret:
         """The exact counts of a design: each unit in one bin."""

@@ -156,10 +156,16 @@ class ColumnProfile(_Counted):
         """Missing, zero, negative and where the values lie, as text."""
         shares = ["unknown" if share is None else share.text for share in (self.missing, self.zero, self.negative)]
         beyond, values = self.beyond, self._ends
-        where = _UNKNOWN if values is None else "only 0" if values[0] == values[1] else " and ".join(map(_said, values))
+        between = (
+            _UNKNOWN
+            if values is None
+            else "only 0"
+            if values[0] == values[1]
+            else " and ".join(map(_number_text, values))
+        )
         if beyond is not None and max(self.counts[0], self.counts[-2]) >= self._limits.core:
-            where += f"; {beyond.text} beyond {_said(self.edges[-2])}"
-        return [*shares, where]
+            between += f"; {beyond.text} beyond {_number_text(self.edges[-2])}"
+        return [*shares, between]
 
     def to_dict(self) -> dict[str, Any]:
         """The profile in JSON's types."""
@@ -176,14 +182,14 @@ class ColumnProfile(_Counted):
         }
 
     def __repr__(self) -> str:
-        missing, zero, negative, where = self.cells
-        text = f"between {where} · missing {missing} · zero {zero} · negative {negative}"
+        missing, zero, negative, between = self.cells
+        text = f"between {between} · missing {missing} · zero {zero} · negative {negative}"
         return one_line(f"ColumnProfile({text} · bounds {self.bounds} · ε {shown(self.epsilon)})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class UnitProfile(_Counted):
-    """How many rows units have."""
+    """The number of rows per unit."""
 
     @property
     def max_rows(self) -> int | None:
@@ -242,8 +248,8 @@ class Profile:
         rows = [[name, *column.cells, lines.get(name, "")] for name, column in self.columns.items()]
         if self.unit is not None:
             most = self.unit.max_rows
-            where = _UNKNOWN if most is None else f"1 and {most:,} rows"
-            rows.append([self.unit.name, "", "", "", where, lines.get(self.unit.name, "")])
+            between = _UNKNOWN if most is None else f"1 and {most:,} rows"
+            rows.append([self.unit.name, "", "", "", between, lines.get(self.unit.name, "")])
         return [["column", "missing", "zero", "negative", "between", "proposal for study.toml"], *rows]
 
     def to_dict(self) -> dict[str, Any]:
@@ -284,7 +290,7 @@ def _plain(number: Fraction) -> float:
     return int(number) if number.denominator == 1 else float(number)
 
 
-def _said(number: Fraction) -> str:
+def _number_text(number: Fraction) -> str:
     return f"{int(number):,}" if number.denominator == 1 else readable(float(number), 4)
 
 

@@ -102,9 +102,9 @@ def _needed(information: Floats, shares: Floats, selected: NDArray[np.bool_]) ->
 def _rounded(shares: Floats) -> list[Fraction]:
     """The shares as positive multiples of 1/4096 that add up to exactly 1."""
     counts = np.maximum(np.floor(shares * _GRAIN).astype(int), 1)
-    left = _GRAIN - int(counts.sum())
-    counts[np.argsort(counts - shares * _GRAIN)[: max(left, 0)]] += 1
-    counts[counts.argmax()] += min(left, 0)
+    missing = _GRAIN - int(counts.sum())
+    counts[np.argsort(counts - shares * _GRAIN)[: max(missing, 0)]] += 1
+    counts[counts.argmax()] += min(missing, 0)
     return [Fraction(int(count), _GRAIN) for count in counts]
 
 

@@ -130,7 +130,7 @@ class ReportDesign:
     def _columns(self, levels: Levels, integers: list[Array]) -> Iterator[Array]:
         """The columns of one set from the measures of its groups."""
         rows, numbers = integers[0], self._numbers_of(levels)
-        of = {index: integers[1 + 2 * at : 3 + 2 * at] for at, index in enumerate(self._singles)}
+        of = {index: integers[1 + 2 * i : 3 + 2 * i] for i, index in enumerate(self._singles)}
         if not numbers:
             yield rows
         elif len(numbers) == 1:
@@ -141,9 +141,9 @@ class ReportDesign:
                 yield rows - present
         else:
             first, second = numbers
-            at = 1 + 2 * len(self._singles) + 4 * self._pairs.index((first, second))
+            start = 1 + 2 * len(self._singles) + 4 * self._pairs.index((first, second))
             widths, missing = (self._width(first), self._width(second)), (self._missing(first), self._missing(second))
-            yield from product_cells(rows, of[first], of[second], integers[at : at + 4], widths, missing)
+            yield from product_cells(rows, of[first], of[second], integers[start : start + 4], widths, missing)
 
     def _coarser(self, levels: Levels, chosen: tuple[int, ...], cells: Array) -> Array:
         """Cells of the finest levels, added up to the levels of a set."""
@@ -171,11 +171,11 @@ class ReportDesign:
 
     def fit(self, columns: Sequence[NoisyColumn], known: int | None) -> Fit:
         """The fit of all tables to the noisy columns."""
-        cells, left = {}, iter(columns)
+        cells, rest = {}, iter(columns)
         for levels, _ in self.measured:
             units, numbers = self.units(levels), self._numbers_of(levels)
             shape = [axis.sizes[level] for axis, level in zip(self.axes, levels, strict=True)]
-            parts = [_scaled(next(left).values, self.unit // unit) for unit in units]
+            parts = [_scaled(next(rest).values, self.unit // unit) for unit in units]
             grouped = [size for index, size in enumerate(shape) if index not in numbers]
             table = np.stack(parts).reshape([*(self.axes[i].sizes[1] for i in numbers), *grouped])
             cells[levels] = np.moveaxis(table, range(len(numbers)), numbers)
@@ -183,9 +183,9 @@ class ReportDesign:
 
     def noise(self, columns: Sequence[NoisyColumn], confidence: float, *, known: bool) -> Noise:
         """The distribution of the noise of all tables."""
-        scales, slacks, left = [], [], iter(columns)
+        scales, slacks, rest = [], [], iter(columns)
         for levels, _ in self.measured:
-            draws = [(next(left)[0], unit) for unit in self.units(levels)]
+            draws = [(next(rest)[0], unit) for unit in self.units(levels)]
             scales.append(max(continuous_scale(draw) / unit for draw, unit in draws))
             slacks.append(max(slack_of(draw, confidence) / unit for draw, unit in draws))
         return Noise(axes=self.axes, measured=self.measured, scales=tuple(scales), slacks=tuple(slacks), known=known)

@@ -25,10 +25,10 @@ class Hierarchies:
         depths: dict[Expression, int] = {}
         for of, group in self._asked.items():
             descendants = [step.of for step in _steps(of)]
-            asked = [index for index, column in enumerate(descendants) if column in self._asked]
-            if asked:
-                depths[of] = asked[-1]
-                self._above.setdefault(descendants[asked[-1]], []).append(group)
+            requested = [index for index, column in enumerate(descendants) if column in self._asked]
+            if requested:
+                depths[of] = requested[-1]
+                self._above.setdefault(descendants[requested[-1]], []).append(group)
         for groups_above in self._above.values():
             groups_above.sort(key=lambda group: -depths[group.of])
         self._below = {group.of: self._asked[of] for of, above in self._above.items() for group in above}

@@ -157,18 +157,20 @@ class ReportPlan:
             reach, mean = self.reach(table, number), number.statistic == "mean"
             line = ReportLine("", "", 1, reach, reach, self.size if mean else None)
             scale = Fraction(reach).limit_denominator(1000) / 3
-            known = None if mean and size is None else reach
+            shown_reach = None if mean and size is None else reach
             lines.append(
-                Line(name=number.name, sensitivity=delta, scale=scale, within=line.within, reach=known, sized=True)
+                Line(
+                    name=number.name, sensitivity=delta, scale=scale, within=line.within, reach=shown_reach, sized=True
+                )
             )
         return lines
 
     def reach(self, table: Table, number: Number) -> float:
         """The largest half-width of the intervals of a number."""
-        known = self._reaches
-        if (table.name, number.name) not in known:
-            known[table.name, number.name] = self._reach(table, number)
-        return known[table.name, number.name]
+        reaches = self._reaches
+        if (table.name, number.name) not in reaches:
+            reaches[table.name, number.name] = self._reach(table, number)
+        return reaches[table.name, number.name]
 
     @cached_property
     def _reaches(self) -> dict[tuple[str, str], float]:
@@ -242,9 +244,9 @@ class ReportPlan:
         """Read, draw, and return the bytes of the record."""
         engine, unit = self.study.engine, self.study.policy.unit_column
         rows, columns = self.drawn(self.fetched(), lambda: engine.units(unit))
-        sets, left = [], iter(columns)
+        sets, noisy = [], iter(columns)
         for levels, part in self.measured:
-            own = islice(left, len(self.design.units(levels)))
+            own = islice(noisy, len(self.design.units(levels)))
             written = [
                 {"scale": str(column.scale), "step": column.step, "values": list(column.values)} for column in own
             ]
@@ -347,11 +349,15 @@ class ReportPlan:
     @property
     def summary(self) -> str:
         """The size of the report, its cost, and the number of measured sets, in one line."""
-        policy, left = self.study.policy, self.study.remaining
-        after = self.asked_before and f"{self.asked_before}, {left_shown(left)} left"
+        policy, remaining = self.study.policy, self.study.remaining
+        after = self.asked_before and f"{self.asked_before}, {left_shown(remaining)} left"
         if not after:
-            enough = left >= self.epsilon
-            after = f"{left_shown(left - self.epsilon)} left after" if enough else f"only {left_shown(left)} is left"
+            enough = remaining >= self.epsilon
+            after = (
+                f"{left_shown(remaining - self.epsilon)} left after"
+                if enough
+                else f"only {left_shown(remaining)} is left"
+            )
         many, sets = len(self.layout.tables), len(self.measured)
         tables = f"{many} {'table' if many == 1 else 'tables'}"
         price = f"ε {shown(self.epsilon)} of {shown(policy.epsilon)} for all together ({after})"

@@ -78,7 +78,7 @@ def report_plan(
 
 def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> Measured:
     """The sets to measure: for the least sum of variances, or for the least ε that reaches all targets."""
-    axes, wanted = plan.axes, []
+    axes, goals = plan.axes, []
     for table in sorted(plan.layout.tables, key=lambda table: canonical(table.query)):
         for number in table.numbers:
             target = table.target(axes, number)
@@ -91,8 +91,8 @@ def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> Measured:
                 target = replace(target, weight=max(max(aim, _LEAST_AIM) ** -2, 1e-12))
             else:
                 target = replace(target, weight=float(table.weight) / len(table.numbers))
-            wanted.append(target)
-    return allocated(axes, tuple(wanted), plan.layout.halves, known=plan.known, largest=bool(targets))
+            goals.append(target)
+    return allocated(axes, tuple(goals), plan.layout.halves, known=plan.known, largest=bool(targets))
 
 
 def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:

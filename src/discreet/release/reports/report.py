@@ -160,12 +160,12 @@ class Report:
 
     def _record_of(self, table: Table) -> dict[str, Any]:
         """The record of one table."""
-        known = {
+        fields = {
             name: value
             for name, value in self.record.items()
             if name not in ("sets", "tables", "axes", "rows", "where", "discovered")
         }
-        return {**known, **self.plan.record_of(table)}
+        return {**fields, **self.plan.record_of(table)}
 
     def _numbers(self, table: Table, number: Number) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """The numbers of a table and the ends of their intervals, with an axis for each group column."""

@@ -87,8 +87,8 @@ class KnownCount:
     def estimate(
         self, exact: Secret, _terms: Terms, _epsilon: Fraction, _confidence: Fraction
     ) -> Mapping[str, Estimate]:
-        known = [public_count(exact.map(lambda integers: int(integers[0][0])))]
-        return {self.name: Estimate(known, partial(constant, known, known))}
+        counts = [public_count(exact.map(lambda integers: int(integers[0][0])))]
+        return {self.name: Estimate(counts, partial(constant, counts, counts))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

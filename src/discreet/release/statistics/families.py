@@ -168,8 +168,8 @@ class JointDesign:
                 if self.shape[index][1]:
                     yield rows - numbers[index][0]
             else:
-                held = holding[attributes[0] - len(self.columns)]
-                yield from (held, rows - held)
+                true_rows = holding[attributes[0] - len(self.columns)]
+                yield from (true_rows, rows - true_rows)
 
     def units(self, terms: Terms) -> tuple[int, ...]:
         """For each total, the integer that stands for one row."""
@@ -271,22 +271,22 @@ class JointDesign:
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
         """The joint release: noisy totals of all groups, with estimates and intervals at any confidence."""
-        sums_of = lambda found: self.totals(found, terms)  # noqa: E731
+        sums_of = lambda measured: self.totals(measured, terms)  # noqa: E731
         totals = noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, sums_of)
         of_counts, of_columns = self.partitions(terms)
-        found: dict[str, Estimate] = {}
+        estimates: dict[str, Estimate] = {}
         for (name, _), partition in zip(self.counts, of_counts, strict=True):
             sums = Private(grid=WHOLE, partition=partition, totals=totals)
-            found[name] = Estimate(_whole(sums.value("count")), partial(_whole_ends, sums))
+            estimates[name] = Estimate(_whole(sums.value("count")), partial(_whole_ends, sums))
         for column, partition in zip(self.columns, of_columns, strict=True):
             sums = Private(grid=column.grid, partition=partition, totals=totals)
-            found |= {name: estimate_of(sums, statistic) for name, statistic in column.wanted}
-        return found
+            estimates |= {name: estimate_of(sums, statistic) for name, statistic in column.wanted}
+        return estimates
 
 
 @lru_cache(maxsize=512)
 def _scales(design: JointDesign, terms: Terms) -> tuple[Fraction, ...]:
-    """At ε = 1."""
+    """The scales at ε = 1."""
     if not terms.meets:
         parts = [part for attributes, part in design.families for _ in range(cells_of(design.shape, attributes))]
         return tuple(terms.family(unit, part) for unit, part in zip(design.units(terms), parts, strict=True))
@@ -324,19 +324,19 @@ def product_cells(
     rows: Any, first: list[Any], second: list[Any], both: list[Any], size: tuple[int, int], missing: tuple[bool, bool]
 ) -> Iterator[Any]:
     """The cells of a product of halves: u, 1−u and no value of the first, times those of the second."""
-    (n, s), (m, t), (width, other) = first, second, size
+    (n, s), (m, t), (width, other_width) = first, second, size
     count, left, right, mixed = both
     yield mixed
-    yield left * other - mixed
+    yield left * other_width - mixed
     if missing[1]:
         yield s - left
     yield right * width - mixed
-    yield count * (width * other) - left * other - right * width + mixed
+    yield count * (width * other_width) - left * other_width - right * width + mixed
     if missing[1]:
         yield (n - count) * width - (s - left)
     if missing[0]:
         yield t - right
-        yield (m - count) * other - (t - right)
+        yield (m - count) * other_width - (t - right)
         if missing[1]:
             yield rows - n - m + count
 

@@ -244,14 +244,14 @@ class Private:
         """The ends of the union of all v for which Σ(uᵢ−u)² − v·N is within its noise, over the u of some groups."""
         b0, b1, b2 = (values[block, None] for values in sums)
         u = low[block, None] + (high - low)[block, None] * np.linspace(0, 1, _MEANS)
-        known = u * u * b0 + (u * u - u) * b1 + (1 - u) ** 2 * b2
+        numerators = u * u * b0 + (u * u - u) * b1 + (1 - u) ** 2 * b2
         cell = np.minimum((u * (_POINTS - 1)).astype(np.int64), _POINTS - 2)
         part = (u * (_POINTS - 1) - cell)[..., None]
         table = self._variance_reach(confidence)
         reach = table[cell] * (1 - part) + table[cell + 1] * part
         size = np.broadcast_to(b0 + b1 + b2, u.shape)
         v = np.linspace(0, 0.25, _VARIANCES)
-        ends = edges(known.ravel(), size.ravel(), v, reach.reshape(-1, _VARIANCES))
+        ends = edges(numerators.ravel(), size.ravel(), v, reach.reshape(-1, _VARIANCES))
         return ends[0].reshape(u.shape).min(axis=1), ends[1].reshape(u.shape).max(axis=1)
 
 

@@ -329,18 +329,18 @@ class Known:
     def variance(self) -> float:
         """The variance of the population, clamped to 0 and to a quarter of the squared range."""
         width, mixed = self.grid.width, self._mixed()
-        m = self._held(Fraction(self.total.value, self.n))
+        m = self._clamped(Fraction(self.total.value, self.n))
         estimate = m * (width - m) - Fraction(mixed.value, self.n)
         return float(min(max(estimate, Fraction(0)), Fraction(width**2, 4)) * self.grid.step**2)
 
     def variance_interval(self, confidence: Fraction) -> Interval:
         """The image of a box with half the error probability for each total. The image is concave in m."""
-        width, each, mixed = self.grid.width, (1 + confidence) / 2, self._mixed()
-        reach = radius(self.total, each)
-        means = [self._held(Fraction(self.total.value + sign * reach, self.n)) for sign in (-1, 1)]
+        width, level, mixed = self.grid.width, (1 + confidence) / 2, self._mixed()
+        reach = radius(self.total, level)
+        means = [self._clamped(Fraction(self.total.value + sign * reach, self.n)) for sign in (-1, 1)]
         peaks = [*means, Fraction(width, 2)] if means[0] < Fraction(width, 2) < means[1] else means
         images = [m * (width - m) for m in peaks]
-        reach = radius(mixed, each)
+        reach = radius(mixed, level)
         low = min(images) - Fraction(mixed.value + reach, self.n)
         high = max(images) - Fraction(mixed.value - reach, self.n)
         # rounding to the grid moves a std by at most half a step
@@ -357,9 +357,9 @@ class Known:
         """The factor of a sample variance."""
         return self.n / (self.n - 1) if statistic.endswith("+") and self.n > 1 else 1.0
 
-    def _held(self, steps: Fraction) -> Fraction:
+    def _clamped(self, steps: Fraction) -> Fraction:
         return min(max(steps, Fraction(0)), Fraction(self.grid.width))
 
     def _value(self, steps: Fraction) -> float:
         """The value in the units of the data, clamped to the bounds."""
-        return float((self.grid.lower + self._held(steps)) * self.grid.step)
+        return float((self.grid.lower + self._clamped(steps)) * self.grid.step)

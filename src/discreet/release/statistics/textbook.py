@@ -53,29 +53,27 @@ def _of_sum(ask: Question, exact: Exact[int], delta: Fraction, epsilon: Fraction
 
 def variance(ask: Question, grid: ValueGrid, sample: bool) -> Release:
     """The variance plus Lap(Δ/ε)."""
-    n = ask.n
-    below = n * (n - 1) if sample else n * n
-    unit = grid.step**2
-    delta = sensitivity.variance(n=n, bounds=(0, grid.width), sample=sample) * unit
+    delta = sensitivity.variance(n=ask.n, bounds=(0, grid.width), sample=sample) * grid.step**2
 
     def floor(exact: tuple[int, ...]) -> Floor:
-        squares = Fraction(n * exact[2] - exact[1] ** 2, max(below, 1)) * unit
-        return lambda step: math.floor(squares / step)
+        exact_variance = _variance(ask.n, exact, grid, sample)
+        return lambda step: math.floor(exact_variance / step)
 
     return _release(ask, _moments(ask, grid).map(floor), delta)
 
 
+def _variance(n: int, exact: tuple[int, ...], grid: ValueGrid, sample: bool) -> Fraction:
+    return Fraction(n * exact[2] - exact[1] ** 2, max(n * (n - 1) if sample else n * n, 1)) * grid.step**2
+
+
 def std(ask: Question, grid: ValueGrid, sample: bool) -> Release:
     """The standard deviation plus Lap(Δ/ε): an error of 1/√n."""
-    n = ask.n
-    below = n * (n - 1) if sample else n * n
-    delta = sensitivity.std(n=n, bounds=(0, grid.width), sample=sample) * grid.step
-    unit = grid.step**2
+    delta = sensitivity.std(n=ask.n, bounds=(0, grid.width), sample=sample) * grid.step
 
     def floor(exact: tuple[int, ...]) -> Floor:
-        squares = Fraction(n * exact[2] - exact[1] ** 2, max(below, 1)) * unit
+        exact_variance = _variance(ask.n, exact, grid, sample)
         # ⌊√x⌋ is the integer root of ⌊x⌋
-        return lambda step: math.isqrt(math.floor(squares / step**2))
+        return lambda step: math.isqrt(math.floor(exact_variance / step**2))
 
     return _release(ask, _moments(ask, grid).map(floor), delta)
 

@@ -48,11 +48,11 @@ def totals(answer: Answer, by: tuple[str, ...]) -> Answer:
     if not statistics:
         raise InvalidParameter("the answer must have counts or sums: only these add up; ask for others without groups")
     many = math.prod(map(len, kept_keys.values()))
-    each = answer.recorded.cells // many
+    merged = answer.recorded.cells // many
     level = _level(record, many * len(statistics))
     numbers: dict[str, Any] = {}
     for statistic in statistics:
-        reach = sum_radius([float(Fraction(scale)) for scale in statistic["noise"]], each, level)
+        reach = sum_radius([float(Fraction(scale)) for scale in statistic["noise"]], merged, level)
         reach += float(Fraction(statistic["step"]))  # totals lie on the grid of the cells
         added = _added(answer.recorded.numbers[statistic["name"]][0], keys, kept_keys)
         if all(isinstance(value, int) for value in added):

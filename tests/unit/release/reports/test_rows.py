@@ -70,5 +70,5 @@ def test_rows_just_within_the_limit_are_written_in_parts(study, tmp_path, monkey
 def test_a_table_of_more_rows_than_fit_is_refused_and_names_the_way_out(study, monkeypatch):
     report = study.report(TABLES, epsilon=1).release()
     monkeypatch.setattr(rows_module, "MOST_ROWS", 10)
-    with pytest.raises(InvalidParameter, match="name a file by rows="):
+    with pytest.raises(InvalidParameter, match="name a file with rows="):
         report.rows()

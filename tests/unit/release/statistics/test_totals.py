@@ -49,11 +49,9 @@ def test_totals_cost_nothing_and_can_be_saved(answer, tmp_path):
 
 
 def test_what_does_not_add_up_is_refused(answer, tmp_path):
-    with pytest.raises(
-        InvalidParameter, match="totals must be by group columns, got 'pay'; the answer has level, place"
-    ):
+    with pytest.raises(InvalidParameter, match=r"totals must be by group columns \(level, place\), got 'pay'"):
         answer.totals("pay")
-    with pytest.raises(InvalidParameter, match="totals already"):
+    with pytest.raises(InvalidParameter, match="already totals"):
         answer.totals("place").totals()
     table = pa.table({"place": PLACES, "pay": [1.0, 2.0, 3.0]})
     policy = Policy(source=table, epsilon=10, columns={"place": {"keys": PLACES}, "pay": {"bounds": [-3, 5]}})
