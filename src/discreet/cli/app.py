@@ -99,7 +99,7 @@ def discover(
     anchor: option.Anchor = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """Find the keys of columns that have no public list. It spends ε and δ. A study does it once; repeating it is free."""
+    """Find the keys of columns that have no public list. It spends ε and δ, once per study; repeating it is free."""
     from discreet.cli.discover import run
 
     run(
