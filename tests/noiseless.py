@@ -12,13 +12,12 @@ added up over all events. Everything else in an event (its kind, scales, unit, s
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 from types import ModuleType
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
@@ -35,7 +34,8 @@ class Event:
     secret: np.ndarray
 
     def loss(self, other: "Event") -> Fraction:
-        kind, numbers = self.public[0], [int(a) - int(b) for a, b in zip(self.secret, other.secret, strict=True)]
+        pairs = zip(self.secret.tolist(), other.secret.tolist(), strict=True)
+        kind, numbers = self.public[0], [mine - theirs for mine, theirs in pairs]
         if kind == "choice":
             return self.public[1] * (max(numbers) - min(numbers))
         if kind == "even":
@@ -120,20 +120,25 @@ def no_noise() -> Iterator[Record]:
         "textbook": textbook,
     }
     tree._band.cache_clear()
-    with ExitStack() as stack:
-        for module, name in _places():
-            stack.enter_context(mock.patch.object(module, name, replaced[name]))
+    try:
+        for module, name, _ in _places():
+            setattr(module, name, replaced[name])
         yield record
-    tree._band.cache_clear()  # a band without noise has no width
+    finally:
+        for module, name, real in _places():
+            setattr(module, name, real)
+        tree._band.cache_clear()  # a band without noise has no width
 
 
 @cache
-def _places() -> list[tuple[ModuleType, str]]:
-    """Where the functions that draw are used, by whatever module has imported them."""
+def _places() -> list[tuple[ModuleType, str, Callable[..., Any]]]:
+    """Where the functions that draw are used, by whatever module has imported them, and the functions."""
     originals = {name: getattr(mechanism, name) for name in ("draw_one", "fill", "samples", "choose", "noisy_columns")}
     originals |= {name: getattr(mechanism, name) for name in ("noisy_counts", "noisy_tree", "textbook")}
     modules = [module for name, module in sys.modules.items() if re.match(r"discreet\.(?!draw)", name)]
-    return [(module, name) for module in modules for name, one in originals.items() if vars(module).get(name) is one]
+    return [
+        (module, name, real) for module in modules for name, real in originals.items() if vars(module).get(name) is real
+    ]
 
 
 def recorded(call: Callable[[], Any]) -> Record:

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from discreet.calibrate.sensitivity import Terms
+from discreet.calibrate.terms import Terms
 
 
 def terms_of(neighbors: str, *, dropped: bool = False) -> Terms:

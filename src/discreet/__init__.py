@@ -1,22 +1,22 @@
-"""discreet publishes statistics about people without revealing any one of them.
+"""discreet publishes statistics about people without revealing any individual.
 
-The Laplace mechanism of differential privacy, f(x) + Lap(Δ/ε), done exactly: integers from the row to
-the release, an exact rational ε, exact discrete Laplace noise.
+It computes the Laplace mechanism of differential privacy, f(x) + Lap(Δ/ε), exactly: integers from the rows
+to the release, a rational ε, and exact discrete Laplace noise.
 
     >>> import discreet
     >>> noisy = discreet.laplace_mechanism(1234, sensitivity=1, epsilon="0.1")
     >>> isinstance(noisy, int)
     True
 
-Names are imported when they are first used, so that `import discreet` costs nothing.
+Names are imported on first use, so that `import discreet` takes no time.
 """
 
 from __future__ import annotations
 
-from discreet.lazy import found as _found
+from discreet.lazy import resolve as _resolve
 
 TYPE_CHECKING = False
-"""As type checkers know it; to import it from typing would cost more than all else that happens here."""
+"""Known to type checkers; importing it from typing would take longer than the rest of this module."""
 
 if TYPE_CHECKING:
     from discreet import verify as verify
@@ -95,19 +95,19 @@ _MODULES = {
 }
 
 _PUBLIC = sorted({*_MODULES, *" ".join(_HOMES.values()).split()} - {"arrays"})
-"""`arrays` is reached by its name; its functions are what is public."""
+"""Only the functions of `arrays` are public."""
 
-# type checkers read the imports above; `from discreet import *` leaves Python's own names alone
+# `from discreet import *` must not replace Python's own names
 __all__ = [name for name in _PUBLIC if name not in {"max", "min", "open", "sum"}]
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name from its home on first use (PEP 562)."""
+    """A public name, imported on first use (PEP 562)."""
     if name == "__version__":
         from importlib.metadata import version
 
         return version("discreet")
-    value = globals()[name] = _found(__name__, name, _HOMES, _MODULES)
+    value = globals()[name] = _resolve(__name__, name, _HOMES, _MODULES)
     return value
 
 

@@ -1,10 +1,10 @@
-"""Where the program starts, and how it ends: with one sentence at most, and a code that says what happened.
+"""The entry point of the command line: at most one sentence on an error, and an exit code that says what happened.
 
-    0 done   1 unexpected   2 refused, nothing was done   3 too little ε is left   4 the ledger is damaged
-    5 a part of the machine failed   130 interrupted
+    0 done   1 unexpected error   2 refused, nothing was done   3 too little ε left   4 the ledger is damaged
+    5 a part of the system failed   130 interrupted
 
-There is never a traceback: an error of Python could quote a row. What is unexpected is told by its kind and its line.
-Help comes from a text that was made of the commands (help.txt): loading them takes longer than starting Python.
+There is never a traceback: a Python error could quote a row. An unexpected error is reported by its type and line.
+Help texts are generated from the commands (help.txt), because importing the commands takes longer than starting Python.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ CODES = {BudgetExceeded: 3, LedgerDamaged: 4, EngineFailed: 5}
 
 
 def main() -> None:
-    """Run the command line, and leave with its code."""
+    """Run the command line, and exit with its code."""
     code = ended()
-    if code:  # a reader of Arrow may still be at work in a thread of its own, which Python's own end would trip over
+    if code:  # a thread of Arrow may still be reading, which makes a normal exit of Python crash
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
@@ -31,21 +31,21 @@ def main() -> None:
 
 
 def ended() -> int:
-    """The code with which a command ends, after all that it says was said."""
+    """The exit code of a command, after its output is written."""
     try:
         code = 0 if _helped(sys.argv[1:]) else _run()
         sys.stdout.flush()
     except BrokenPipeError:
         _quiet_output()
-        code = _told("nobody reads the output any more", UNEXPECTED)
+        code = _report("nobody reads the output any more", UNEXPECTED)
     except KeyboardInterrupt as interrupt:
-        _told("interrupted" + ("." if not interrupt.args else f". {interrupt.args[0]}"), INTERRUPTED)
+        _report("interrupted" + ("." if not interrupt.args else f". {interrupt.args[0]}"), INTERRUPTED)
         os._exit(INTERRUPTED)  # without waiting for an engine that may still be stopping
     return code
 
 
 def _helped(words: list[str]) -> bool:
-    """Whether only help was asked for, and given."""
+    """Whether help was asked for, and printed."""
     if words and words[-1] != "--help":
         return False
     command = " ".join(["discreet", *words[:-1]])
@@ -56,32 +56,32 @@ def _helped(words: list[str]) -> bool:
 
 
 def _run() -> int:
-    """The code that a command ends with; its error is told."""
+    """The exit code of a command; its error is printed."""
     try:
         from typer.main import get_command
 
         from discreet.cli.app import app
 
         command = get_command(app)
-        # not command.main(), which makes an end of its own of interrupts and broken pipes
+        # not command.main(), which handles interrupts and broken pipes itself
         with command.make_context("discreet", sys.argv[1:]) as context:
             command.invoke(context)
     except (KeyboardInterrupt, BrokenPipeError):
         raise
     except DiscreetError as error:
-        return _told(str(error), next((CODES[kind] for kind in CODES if isinstance(error, kind)), REFUSED))
+        return _report(str(error), next((CODES[kind] for kind in CODES if isinstance(error, kind)), REFUSED))
     except OSError as error:
-        where = f" {os.path.basename(error.filename)}" if isinstance(error.filename, str) else ""
-        return _told(f"the file{where} cannot be used: {error.strerror or type(error).__name__}", REFUSED)
+        name = f" {os.path.basename(error.filename)}" if isinstance(error.filename, str) else ""
+        return _report(f"the file{name} cannot be used: {error.strerror or type(error).__name__}", REFUSED)
     except Exception as error:
-        return _other(error)
+        return _unexpected(error)
     return 0
 
 
-def _other(error: Exception) -> int:
-    """The end by an error that is not our own: one of the command line, or one that nobody expected."""
+def _unexpected(error: Exception) -> int:
+    """The exit code of an error that is not ours: an error of the command line, or an unexpected error."""
     if hasattr(error, "format_message"):
-        return _told(f"{' '.join(error.format_message().split())} See --help.", REFUSED)
+        return _report(f"{' '.join(error.format_message().split())} See --help.", REFUSED)
     if hasattr(error, "exit_code"):
         return int(error.exit_code)
     if type(error).__name__ == "Abort":
@@ -90,10 +90,10 @@ def _other(error: Exception) -> int:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     line = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "nowhere"
-    return _told(f"an unexpected {type(error).__name__} at {line}; please report it", UNEXPECTED)
+    return _report(f"an unexpected {type(error).__name__} at {line}; please report it", UNEXPECTED)
 
 
-def _told(sentence: str, code: int) -> int:
+def _report(sentence: str, code: int) -> int:
     try:
         print(f"discreet: {one_line(sentence)}", file=sys.stderr, flush=True)
     except OSError:
@@ -102,7 +102,7 @@ def _told(sentence: str, code: int) -> int:
 
 
 def _quiet_output() -> None:
-    """Let Python's own last flush go nowhere instead of failing."""
+    """Redirect the output to the null device, so that Python's last flush does not fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr) if sys.stderr.closed else (sys.stdout,):
         os.dup2(nowhere, stream.fileno())

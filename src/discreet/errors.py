@@ -1,22 +1,22 @@
-"""What can go wrong, as one small tree.
+"""The exceptions that discreet raises.
 
     DiscreetError
     ├── InvalidParameter   a parameter cannot be used (also a ValueError)
-    ├── QueryRefused       the question is outside the language or the policy
+    ├── QueryRefused       the question is not supported, or the policy does not allow it
     ├── BudgetExceeded     the ledger has too little ε left
-    ├── LedgerDamaged      the ledger is not what it was
-    └── EngineFailed       a machine part (engine, entropy) did not do its work
+    ├── LedgerDamaged      the ledger was changed, rolled back or replaced
+    └── EngineFailed       a part of the system (database, entropy source) failed
 
-Messages quote parameters, never data. Everything but `EngineFailed` is raised before any spend.
+Messages quote parameters, never data. All errors except `EngineFailed` are raised before any spend.
 
-`printable` is what stands between a text from anywhere (a key, a name of a column) and a terminal.
+`printable` makes untrusted text (a key, the name of a column) safe for a terminal.
 """
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    r"""The text with what a terminal could take for a command, or hide, as Python escapes it; lines stay lines.
+    r"""The text with control and invisible characters escaped, except line breaks.
 
     >>> print(printable("north\x1b[2J"), printable("\u202ehtuos"))
     north\x1b[2J \u202ehtuos
@@ -30,7 +30,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    r"""The same in one line.
+    r"""The same with line breaks escaped, too.
 
     >>> print(one_line("north\nsouth"))
     north\nsouth
@@ -39,7 +39,7 @@ def one_line(text: str) -> str:
 
 
 def shorter(text: str, longest: int) -> str:
-    """The text, or as much of it as goes before an ellipsis.
+    """The text, cut with an ellipsis to at most `longest` characters.
 
     >>> shorter("SELECT count(*)", 9), shorter("SELECT", 9)
     ('SELECT c…', 'SELECT')
@@ -48,7 +48,7 @@ def shorter(text: str, longest: int) -> str:
 
 
 class DiscreetError(Exception):
-    """Anything that discreet raises on purpose."""
+    """The base class of all errors that discreet raises."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(one_line(message))
@@ -59,16 +59,16 @@ class InvalidParameter(DiscreetError, ValueError):
 
 
 class QueryRefused(DiscreetError):
-    """The question cannot be asked; the message names the nearest thing that works."""
+    """The question cannot be answered; the message names the closest supported form."""
 
 
 class BudgetExceeded(DiscreetError):
-    """The spend would pass the total; nothing was spent."""
+    """The spend would exceed the total; nothing was spent."""
 
 
 class LedgerDamaged(DiscreetError):
-    """The ledger is broken, rolled back or foreign; it is never opened as a fresh budget."""
+    """The ledger was changed, rolled back or replaced; it is never opened as a new budget."""
 
 
 class EngineFailed(DiscreetError):
-    """A part of the machine failed; whatever was spent before stays spent."""
+    """A database, or another part of the system, failed; what was already spent stays spent."""

@@ -1,4 +1,4 @@
-"""Numbers, intervals and tables as text, and exact numbers as floats for a reader."""
+"""Numbers, intervals and tables as text, and exact numbers as floats."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from discreet.errors import one_line
 from discreet.parameters import UNIT
 
 _LONGEST = 1e15
-"""From here on a number has too many digits to be read in full."""
+"""Numbers from this size on are written with an exponent."""
 
 MOST_ROWS = 20
-"""Rows of a table up to which it is shown whole."""
+"""The most rows of a table that is shown in full."""
 
 MOST_DECIMALS = 12
-"""The most decimals that a number is given with."""
+"""The most decimals of a number."""
 
 _MIDDLE = 92
-"""An interval that reaches to one side less than so many percent of the other is told by its ends."""
+"""Percent: an interval is written with ± if its shorter side is at least this much of the longer side."""
 
 
 def as_float(number: Fraction) -> float:
-    """The nearest float, held at the largest: a large answer must not raise."""
+    """The nearest float, clamped to the largest float so that a large answer does not raise."""
     try:
         return float(number)
     except OverflowError:
@@ -36,14 +36,14 @@ def as_float(number: Fraction) -> float:
 
 
 def as_finite(number: Any) -> Any:
-    """A released number or an end of its interval, held at the largest float: a record has no infinity."""
+    """A released number or an end of its interval, clamped to the largest float: a record has no infinity."""
     if isinstance(number, float) and not math.isfinite(number):
         return math.copysign(sys.float_info.max, number)
     return number
 
 
 def finite(column: NDArray[Any]) -> NDArray[Any]:
-    """The same of a whole column."""
+    """`as_finite` of a whole column."""
     if column.dtype == np.float64 and not np.isfinite(column).all():
         return np.where(np.isfinite(column), column, np.copysign(sys.float_info.max, column))
     if column.dtype == object:
@@ -52,12 +52,12 @@ def finite(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def or_null(item: Any) -> Any:
-    """JSON has no infinity: an end that is not there is null."""
+    """The item, or None for an infinite end of an interval: JSON has no infinity."""
     return None if isinstance(item, float) and not math.isfinite(item) else item
 
 
 def shown(number: Fraction) -> str:
-    """A parameter as a reader sees it: up to four significant digits.
+    """A parameter with up to four significant digits.
 
     >>> shown(Fraction(1, 3)), shown(Fraction(48_000)), shown(Fraction(1234567))
     ('0.3333', '48,000', '1,235,000')
@@ -66,18 +66,18 @@ def shown(number: Fraction) -> str:
 
 
 def left_shown(epsilon: Fraction) -> str:
-    """What is left of a budget, to the last unit of 10⁻⁹ that can be asked for.
+    """The remaining budget, rounded down to a multiple of 10⁻⁹.
 
     >>> left_shown(Fraction(4, 5)), left_shown(Fraction(2, 3)), left_shown(Fraction(1200))
     ('0.8', '0.666666666', '1,200')
     """
-    units = epsilon // UNIT  # rounds down: so much can be spent
+    units = epsilon // UNIT  # rounds down: this much can be spent
     text = f"{units // 10**9:,}.{units % 10**9:09d}"
     return text.rstrip("0").rstrip(".")
 
 
 def readable(number: float, digits: int) -> str:
-    """A number with so many significant digits, large ones in full with their thousands apart.
+    """A number with this many significant digits, and with thousands separators.
 
     >>> readable(105_432.1, 3), readable(0.012345, 3), readable(3e20, 3)
     ('105,000', '0.0123', '3e+20')
@@ -87,7 +87,7 @@ def readable(number: float, digits: int) -> str:
 
 
 def with_interval(value: Any, low: Any, high: Any) -> str:
-    """A number with its interval, both rounded: ± where it lies in the middle of it, else its ends.
+    """A number with its interval, both rounded: with ± if the number is in the middle, else with the two ends.
 
     >>> with_interval(50, 38, 62), with_interval(57, 0, 120), with_interval(7, 7, 7)
     ('50 ± 12', '57 (0 to 120)', '7')
@@ -100,13 +100,13 @@ def with_interval(value: Any, low: Any, high: Any) -> str:
 
 
 def is_even(value: Any, low: Any, high: Any) -> bool:
-    """Whether a number lies in the middle of its interval."""
+    """Whether a number is in the middle of its interval."""
     below, above = value - low, high - value
     return _is_finite(below) and _is_finite(above) and bool(100 * min(below, above) >= _MIDDLE * max(below, above))
 
 
 def interval_text(value: Any, low: Any, high: Any, digits: int, *, even: bool) -> str:
-    """A rounded number with its interval, each with so many decimals; ± where it lay in the middle before."""
+    """A rounded number with its interval, with this many decimals; `even` says whether to write ±."""
     reach = max(value - low, high - value)
     if reach == 0:
         return _shortest(value, digits)
@@ -118,17 +118,17 @@ def interval_text(value: Any, low: Any, high: Any, digits: int, *, even: bool) -
 
 
 def decimal_text(number: Any, digits: int) -> str:
-    """A number with so many decimals, thousands apart; one that is not finite as it is."""
+    """A number with this many decimals and thousands separators; infinity and NaN as Python writes them."""
     return f"{number:,}" if isinstance(number, int) or not _is_finite(number) else f"{number:,.{digits}f}"
 
 
 def _is_finite(number: Any) -> bool:
-    """Whether a number has digits; an integer has, however large."""
+    """Whether a number is finite; an integer may be too large for `math.isfinite`."""
     return isinstance(number, int) or math.isfinite(number)
 
 
 def _shortest(number: Any, digits: int) -> str:
-    """The same without zeros that no error gives a meaning."""
+    """The same without trailing zeros."""
     text = decimal_text(number, digits)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -136,12 +136,12 @@ def _shortest(number: Any, digits: int) -> str:
 def rounded(
     value: NDArray[Any], low: NDArray[Any], high: NDArray[Any], decimals: int | None = None
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-    """Numbers and the ends of their intervals as people read them, and how many decimals each of them has.
+    """Numbers and the ends of their intervals, rounded for readers, and the decimals of each.
 
-    The one rule of what is shown, printed, and written to CSV and spreadsheets: decimals reach to the second digit of
-    the error, and no further than whole numbers; what is whole has none. An exact number has ten digits, and one of
-    unknown error six. Numbers go to the nearest, ends outward: the interval holds no less often. `decimals` takes the
-    place of the rule; integers stay what they are.
+    This rule holds for everything that is shown, printed, and written to CSV and spreadsheets. Decimals end at the
+    second digit of the error, and whole numbers have none. An exact number has ten digits, and a number of unknown
+    error six. Numbers are rounded to the nearest and ends outward, so that the confidence does not fall. `decimals`
+    overrides the rule; integers do not change.
     """
     columns = (value, low, high)
     if all(_is_whole(column) for column in columns):
@@ -154,7 +154,7 @@ def rounded(
 
 
 def decimals_of(value: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The decimals that numbers are given with: two digits of the error."""
+    """The decimals of numbers: up to the second digit of the error."""
     with np.errstate(all="ignore"):
         reach = np.maximum(value - low, high - value)
         digit = np.where(reach > 0, np.where(np.isfinite(reach), reach / 10, abs(value) / 1e5), abs(value) / 1e9)
@@ -164,7 +164,7 @@ def decimals_of(value: NDArray[np.float64], low: NDArray[np.float64], high: NDAr
 
 
 def _round(numbers: NDArray[np.float64], digits: NDArray[np.int64], side: int = 0) -> NDArray[np.float64]:
-    """The nearest with so many decimals, or the next one on a side; what is too large for that stays."""
+    """The numbers rounded to the nearest decimal, or towards a side; too large numbers do not change."""
     unit = 10.0**digits
     with np.errstate(all="ignore"):
         steps = np.rint(numbers * unit)
@@ -183,7 +183,6 @@ def _floats(column: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _column(number: Any) -> NDArray[Any]:
-    """A column of one number, as it is."""
     column = np.empty(1, object)
     column[0] = number.item() if isinstance(number, np.generic) else number
     return column
@@ -192,15 +191,15 @@ def _column(number: Any) -> NDArray[Any]:
 def shortened(
     headings: Sequence[str], rows: Sequence[Sequence[str]], most: int | None = MOST_ROWS
 ) -> tuple[list[list[str]], list[str]]:
-    """The headings and the rows that are shown of a table, and what is said below it.
+    """The headings and rows to show of a table, and the lines below it.
 
-    Of more than `most` rows only the first and the last are shown. A cell may come from anywhere: none can command a
-    terminal, and each is one line.
+    Only the first and the last rows are shown of a table with more than `most` rows. Cells are untrusted text, so
+    each is escaped and on one line.
     """
     cut = most is not None and len(rows) > most
     half = (most or 0) // 2
-    some = [*rows[:half], ["…"] * len(headings), *rows[-half:]] if cut else rows
-    return [[one_line(cell) for cell in row] for row in (headings, *some)], [f"{len(rows):,} rows"] if cut else []
+    visible = [*rows[:half], ["…"] * len(headings), *rows[-half:]] if cut else rows
+    return [[one_line(cell) for cell in row] for row in (headings, *visible)], [f"{len(rows):,} rows"] if cut else []
 
 
 def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Public names that are imported when they are first used (PEP 562), so that importing a package costs nothing."""
+"""Public names that are imported on first use (PEP 562), so that importing the package takes no time."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from importlib import import_module
 
 
-def found(package: str, name: str, homes: Mapping[str, str], modules: Mapping[str, str]) -> object:
-    """What a package means by a name: a module, or what the home that lists the name has under it.
+def resolve(package: str, name: str, homes: Mapping[str, str], modules: Mapping[str, str]) -> object:
+    """The module or object that a package exports under a name.
 
-    >>> found("discreet", "Laplace", {"draw.laplace": "DiscreteLaplace Laplace"}, {}).__name__
+    >>> resolve("discreet", "Laplace", {"draw.laplace": "DiscreteLaplace Laplace"}, {}).__name__
     'Laplace'
     """
     if name in modules:

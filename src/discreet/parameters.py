@@ -1,15 +1,14 @@
-"""Public parameters, read exactly: one parse gives one `Fraction`, used for the noise and for the charge.
+"""Public parameters as exact fractions: the same `Fraction` determines the noise and the charge.
 
     ε, sensitivities   positive; ε between 10⁻⁹, the ledger's unit, and 10⁶
     bounds             a pair (lower, upper) with lower < upper, each 0 or between 10⁻³⁰⁰ and 10³⁰⁰ in size
-    neighbors          "change-one": one unit's rows are replaced, the number of units is public
-                       "add-remove": one unit's rows appear or vanish, the number of units is private
+    neighbors          "change-one": one unit's rows are replaced; the number of units is public
+                       "add-remove": one unit's rows are added or removed; the number of units is private
     counts, chances    whole numbers up to 10¹⁸; probabilities strictly between 0 and 1
 
-Numbers are text ("0.1", "1/3", "1e-3"), int, Fraction, Decimal or float. A float is read by its shortest decimal, so
-0.1 is 1/10; a float sensitivity is the larger of that decimal and the binary value, so that the noise covers both
-readings. What cannot be used is refused with `InvalidParameter`, before anything happens: bool, NaN, ±inf, text that is
-no number, absurd length.
+Numbers are text ("0.1", "1/3", "1e-3"), int, Fraction, Decimal or float. A float counts as its shortest decimal, so 0.1
+is 1/10; a float sensitivity is the larger of that decimal and the binary value, so that the noise covers both.
+Anything else raises `InvalidParameter` before anything happens: bool, NaN, ±inf, text that is not a number or too long.
 """
 
 from __future__ import annotations
@@ -31,39 +30,39 @@ Epsilon: TypeAlias = Number
 """A privacy parameter; a float counts as its shortest decimal."""
 
 UNIT = Fraction(1, 10**9)
-"""What the ledger counts in; also the smallest ε."""
+"""The unit in which the ledger counts; also the smallest ε."""
 
 LARGEST = Fraction(10**6)
-"""No one who types a larger ε means it."""
+"""The largest ε; a larger one is a mistake."""
 
 _LONGEST = 60
-"""Characters of a text, and digits of a fraction's parts: beyond this it is no one's parameter."""
+"""The most characters of a text, and digits of a fraction's numerator and denominator."""
 
 _TEXT = re.compile(r"[+-]?(\d{1,40}/\d{1,40}|(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,4})?)", re.ASCII)
 
 _WANTED = "a positive number such as '0.1', '1/3' or 2"
 
 _REMEMBERED = (str, int, float)
-"""Most programs use a handful of parameters a million times; what else they are may have no hash."""
+"""The types that are cached: programs use a few parameters again and again, and other types may not be hashable."""
 
 Neighbors: TypeAlias = Literal["change-one", "add-remove"]
 
 Bounds: TypeAlias = tuple[Fraction, Fraction]
 
 Range: TypeAlias = tuple[Number, Number] | Sequence[Number]
-"""(lower, upper), as they are given."""
+"""(lower, upper), as given by the caller."""
 
 LARGEST_BOUND = Fraction(10**300)
-"""Beyond this a sum of squares leaves the floats; no one's data is there."""
+"""Beyond this a sum of squares is no longer a finite float."""
 
 SMALLEST_CONFIDENCE, SMALLEST_DOUBT = Fraction(1, 10**6), Fraction(1, 10**9)
 
 MOST_UNITS = 10**18
-"""More units than any data set has; what is larger was meant as something else."""
+"""More units than any data set has."""
 
 
 def exact(name: str, value: object) -> Fraction:
-    """The positive `Fraction` that `value` writes.
+    """The value as a positive `Fraction`.
 
     >>> exact("scale", 0.1), exact("scale", "1/3")
     (Fraction(1, 10), Fraction(1, 3))
@@ -84,12 +83,12 @@ def exact_epsilon(value: object) -> Fraction:
 
 
 def exact_sensitivity(value: object) -> Fraction:
-    """The sensitivity as an exact `Fraction`, a float rounded up to cover both of its readings."""
+    """The sensitivity as an exact `Fraction`; a float is the larger of its decimal and binary values."""
     return (_sensitivity if type(value) in _REMEMBERED else _sensitivity.__wrapped__)(value)
 
 
 def charge(epsilon: Fraction) -> int:
-    """What the ledger is charged for ε, in units of 10⁻⁹.
+    """The charge for ε in the ledger, in units of 10⁻⁹.
 
     >>> charge(Fraction(1, 3))
     333333334
@@ -115,13 +114,13 @@ def _sensitivity(value: object) -> Fraction:
 
 
 def read(name: str, value: object) -> Fraction:
-    """The finite number, of any sign, that `value` writes."""
+    """The value as an exact, finite number of any sign."""
     if type(value).__name__ in ("bool", "bool_"):
         raise InvalidParameter(f"{name} must be {_WANTED}, got {quote(value)}")
     if isinstance(value, Rational):
         number = Fraction(int(value.numerator), int(value.denominator))
         if max(abs(number.numerator), number.denominator) >= 10**_LONGEST:
-            raise InvalidParameter(f"{name} must have at most {_LONGEST} digits, got a longer one")
+            raise InvalidParameter(f"{name} must have at most {_LONGEST} digits, got more")
         return number
     if isinstance(value, str | Decimal | Real):
         return _read_text(name, str(value))
@@ -132,8 +131,8 @@ def _read_text(name: str, text: str) -> Fraction:
     if len(text) > _LONGEST:
         raise InvalidParameter(f"{name} must be at most {_LONGEST} characters, got {len(text)}")
     if not _TEXT.fullmatch(text):
-        meant = f"{text[:-1].strip()}/100" if text.endswith("%") else text.replace(",", ".")
-        hint = f"; write {meant!r}" if _TEXT.fullmatch(meant) else ""
+        corrected = f"{text[:-1].strip()}/100" if text.endswith("%") else text.replace(",", ".")
+        hint = f"; write {corrected!r}" if _TEXT.fullmatch(corrected) else ""
         raise InvalidParameter(f"{name} must be {_WANTED}, got {quote(text)}{hint}")
     try:
         return Fraction(text)
@@ -142,21 +141,21 @@ def _read_text(name: str, text: str) -> Fraction:
 
 
 def quote(value: object) -> str:
-    """A parameter as an error shows it: short, and never a traceback of its own."""
+    """A parameter as an error message shows it: short, and without raising."""
     if isinstance(value, str | bool | int | float | Fraction | Decimal | None):
         try:
             text = repr(value) if isinstance(value, str) else str(value)
-        except ValueError:  # Python prints no integer of more than 4,300 digits
+        except ValueError:  # Python does not print integers of more than 4,300 digits
             return "a number of thousands of digits"
         return text if len(text) <= _LONGEST else text[:40] + "…"
     return f"a {type(value).__name__}"
 
 
-def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """The question that a misspelt word deserves, or nothing where no known word is near it."""
+def did_you_mean(word: str, words: Iterable[str], cutoff: float = 0.6) -> str:
+    """A hint with the closest of the known words, or an empty text if none is close."""
     import difflib
 
-    return "".join(f"did you mean {near}?" for near in difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff))
+    return "".join(f"did you mean {near}?" for near in difflib.get_close_matches(word, list(words), n=1, cutoff=cutoff))
 
 
 def exact_bounds(bounds: object) -> Bounds:
@@ -182,7 +181,7 @@ def exact_bounds(bounds: object) -> Bounds:
 
 
 def exact_neighbors(value: object) -> Neighbors:
-    """The neighbour relation that `value` names."""
+    """The neighbour relation named by `value`."""
     match value:
         case "change-one" | "add-remove":
             return value
@@ -190,7 +189,7 @@ def exact_neighbors(value: object) -> Neighbors:
 
 
 def exact_count(name: str, value: object, *, least: int = 1) -> int:
-    """The whole number that `value` is, at least `least`."""
+    """The value as a whole number, at least `least`."""
     with suppress(TypeError):
         number = least - 1 if type(value).__name__ in ("bool", "bool_") else operator.index(value)  # type: ignore[arg-type]
         if least <= number <= MOST_UNITS:
@@ -199,7 +198,7 @@ def exact_count(name: str, value: object, *, least: int = 1) -> int:
 
 
 def exact_chance(name: str, value: object) -> Fraction:
-    """The probability strictly between 0 and 1 that `value` writes."""
+    """The value as a probability strictly between 0 and 1."""
     chance = exact_number(name, value)
     if not 0 < chance < 1:
         raise InvalidParameter(f"{name} must lie strictly between 0 and 1, got {quote(value)}")
@@ -207,7 +206,7 @@ def exact_chance(name: str, value: object) -> Fraction:
 
 
 def exact_confidence(value: object) -> Fraction:
-    """The confidence of an interval, from 10⁻⁶ to 1 − 10⁻⁹: nearer to 0 or 1 it says nothing, or nothing in floats."""
+    """The confidence of an interval, from 10⁻⁶ to 1 − 10⁻⁹; values closer to 0 or 1 are of no use in floats."""
     confidence = exact_chance("confidence", value)
     if not SMALLEST_CONFIDENCE <= confidence <= 1 - SMALLEST_DOUBT:
         raise InvalidParameter(
@@ -217,7 +216,7 @@ def exact_confidence(value: object) -> Fraction:
 
 
 def exact_number(name: str, value: object) -> Fraction:
-    """The finite number, of any sign, that `value` writes."""
+    """The value as an exact, finite number of any sign."""
     try:
         return read(name, value)
     except InvalidParameter:

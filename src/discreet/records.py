@@ -1,14 +1,14 @@
-"""The record of an answer as bytes: what a ledger keeps of a table of released numbers.
+"""The record of an answer as bytes: a table of released numbers as a ledger stores it.
 
     one Arrow IPC stream                 a single row: a list of keys for each group column, and for each number a list
                                          of values and two of ends (`a1`, `a1_low`, `a1_high`), one item for each cell
     the metadata of its schema           the head as JSON: everything a reader needs to judge the numbers
 
-Integers are of 64 bits and numbers doubles; a column that has another item, such as a larger integer, is one of texts,
-each item as JSON has it: nothing is rounded. The same content gives the same bytes with the same version of Arrow.
+Integers have 64 bits and other numbers are doubles; a column with any other item, such as a larger integer, is stored
+as JSON texts, so that nothing is rounded. The same content gives the same bytes with the same version of Arrow.
 
-What it does not do: know what the numbers mean. A cell is a combination of keys, the last column's changing fastest;
-where the head says `nested`, every column has a key for each cell.
+A cell is a combination of keys, where the keys of the last column change fastest; if the head says `nested`, every
+column has a key for each cell. This module does not know what the numbers mean.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Array: TypeAlias = NDArray[Any]
-"""Integers of 64 bits, doubles, or Python objects where a column has other items."""
+"""Integers of 64 bits, doubles, or Python objects if a column has other items."""
 
 Three: TypeAlias = tuple[Array, Array, Array]
 """Released numbers, and the lower and upper ends of their intervals."""
@@ -40,20 +40,20 @@ _HEAD, _ITEMS = b"discreet", {b"items": b"json"}
 _ENDS = ("", "_low", "_high")
 
 _LARGE = 2**16
-"""Bytes of keys and numbers from which a record is compressed, by all cores: below that it takes more than it saves."""
+"""Bytes from which a record is compressed, on all cores; for smaller records compression costs more than it saves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The head, the keys of each group column, and each released number with the ends of its intervals, by name."""
+    """The head, the keys of each group column, and the released numbers with the ends of their intervals, by name."""
 
     head: dict[str, Any]
     keys: Mapping[str, pa.Array | Array]
-    """Texts and truths are arrays of Arrow."""
+    """Texts and truth values are Arrow arrays."""
     numbers: Mapping[str, Three]
 
     def pack(self) -> bytes:
-        """The bytes that a ledger keeps."""
+        """The bytes that a ledger stores."""
         import pyarrow as pa
 
         fields, lists = [], []
@@ -71,7 +71,7 @@ class Record:
         batch = pa.RecordBatch.from_arrays(lists, schema=pa.schema(fields, {_HEAD: head.encode()}))
         sink = pa.BufferOutputStream()
         large = batch.nbytes >= _LARGE
-        # zstd takes half of the bytes of lz4, and twice to six times its time
+        # zstd needs half the bytes of lz4, and two to six times as long
         options = pa.ipc.IpcWriteOptions(compression="lz4" if large else None, use_threads=large)
         with pa.ipc.new_stream(sink, batch.schema, options=options) as stream:
             stream.write_batch(batch)
@@ -85,12 +85,12 @@ class Record:
 
     @property
     def size(self) -> int:
-        """The bytes that it takes at most, if all numbers fit into 64 bits; keys of no type take a few more."""
+        """An upper bound of the packed bytes, if all numbers fit into 64 bits; keys of mixed types take a few more."""
         columns = [*self.keys.values(), *(column for three in self.numbers.values() for column in three)]
         return len(json.dumps(self.head)) + sum(column.nbytes for column in columns)
 
     def whole(self) -> dict[str, Any]:
-        """The head with all keys and numbers as lists, as JSON has them."""
+        """The head with all keys and numbers as JSON lists."""
         numbers = {
             name: dict(zip(("value", "low", "high"), map(items_of, three), strict=True))
             for name, three in self.numbers.items()
@@ -102,7 +102,7 @@ _PLAIN: dict[str, Any] = {"ensure_ascii": False, "allow_nan": False, "separators
 
 
 def unpack(content: bytes) -> Record:
-    """The record that was packed into these bytes."""
+    """The record in these bytes."""
     import pyarrow as pa
 
     options = pa.ipc.IpcReadOptions(use_threads=len(content) >= _LARGE)
@@ -119,12 +119,12 @@ def unpack(content: bytes) -> Record:
 
 
 def is_packed(content: bytes) -> bool:
-    """Whether these bytes are a record of columns: no text begins like that."""
+    """Whether these bytes are a packed record: no text begins like this."""
     return content[:4] == b"\xff\xff\xff\xff"
 
 
 def from_whole(whole: Mapping[str, Any]) -> Record:
-    """The record whose `whole` this is."""
+    """The record that `Record.whole` turned into this mapping."""
     head = {name: value for name, value in whole.items() if name not in ("keys", "numbers")}
     keys = {name: keys_of(items) for name, items in whole["keys"].items()}
     numbers: dict[str, Any] = {
@@ -134,7 +134,7 @@ def from_whole(whole: Mapping[str, Any]) -> Record:
 
 
 def readable(content: bytes) -> Any:
-    """What a ledger keeps, for a reader: text; a record of columns with the SHA-256 of its bytes; or base 64."""
+    """Stored bytes for a reader: text, a packed record with the SHA-256 of its bytes, or base 64."""
     if is_packed(content):
         return {"record": unpack(content).whole(), "sha256": sha256(content).hexdigest()}
     try:
@@ -144,7 +144,7 @@ def readable(content: bytes) -> Any:
 
 
 def array_of(items: Any) -> Array:
-    """A column of numbers: of integers that fit into 64 bits, of doubles, or of whatever the items are."""
+    """A column of integers of 64 bits, of doubles, or of Python objects."""
     array = items if isinstance(items, np.ndarray) else None
     if array is not None and array.dtype in (np.int64, np.float64):
         return array
@@ -160,7 +160,7 @@ def array_of(items: Any) -> Array:
 
 
 def keys_of(items: Sequence[Any]) -> pa.Array | Array:
-    """A column of keys: texts or truths as Arrow has them, or numbers."""
+    """A column of keys: texts or truth values as an Arrow array, or numbers."""
     import pyarrow as pa
 
     kinds = {type(item) for item in items}
@@ -168,7 +168,7 @@ def keys_of(items: Sequence[Any]) -> pa.Array | Array:
 
 
 def items_of(column: pa.Array | Array) -> list[Any]:
-    """The items of a column as Python has them."""
+    """The items of a column as Python objects."""
     items: list[Any] = column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
     return items
 
@@ -184,7 +184,7 @@ def _packed(column: pa.Array | Array) -> tuple[pa.Array, dict[bytes, bytes] | No
 
 
 def number_column(numbers: Array) -> pa.Array:
-    """Integers or doubles as Arrow has them: `pa.array` would import pandas, which takes as long as a small release."""
+    """Integers or doubles as an Arrow array; `pa.array` would import pandas, which takes as long as a small release."""
     import pyarrow as pa
 
     whole = np.ascontiguousarray(numbers)
@@ -201,7 +201,7 @@ def _unpacked(field: pa.Field, values: pa.Array) -> pa.Array | Array:
 
 @cache
 def software() -> str:
-    """What makes releases, with its version."""
+    """The name and version of this software."""
     return f"discreet {version('discreet')}"
 
 

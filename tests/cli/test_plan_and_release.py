@@ -176,7 +176,7 @@ REFUSED = [
     (2, ["from 0 to 12, got '-1'"], [QUESTION, "--epsilon", "0.1", "--decimals", "-1"]),
     (2, ["of a column (county, visits, avg(age)), got 'x'"], [QUESTION, "--epsilon", "0.1", "--decimals", "x=1"]),
     (2, ["folder"], [QUESTION, "--epsilon", "0.1", "-o", "nowhere/a.csv"]),
-    (3, ["1 is left, 1.5 was asked"], [QUESTION, "--epsilon", "1.5"]),
+    (3, ["1 is left, 1.5 was asked for"], [QUESTION, "--epsilon", "1.5"]),
     *[(2, ["epsilon must"], [QUESTION, "--epsilon", text]) for text in BAD_EPSILONS],
 ]
 

@@ -202,7 +202,7 @@ def test_a_source_is_a_frame_a_table_or_a_file(spark, tmp_path):
 
 def test_a_statement_that_fails_is_told_without_sparks_words(spark):
     frame = spark.sql("SELECT IF(id = 3, raise_error('canary'), 'a') AS name FROM range(5)")
-    with pytest.raises(EngineFailed, match=r"^Spark could not do the statement 'fetch'$") as caught:
+    with pytest.raises(EngineFailed, match=r"^Spark could not run the statement 'fetch'$") as caught:
         Spark(frame).fetch(Request((Rows(ask.Column("name", "text")),)))
     assert caught.value.__context__ is None
 

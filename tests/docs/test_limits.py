@@ -46,8 +46,8 @@ def test_every_sentence_of_the_promise_names_a_test() -> None:
 
 
 def test_every_attack_names_a_test() -> None:
-    assert len(items(PAGE, "What is tried against it")) == ATTACKS
-    assert unshown(PAGE, "What is tried against it") == []
+    assert len(items(PAGE, "Attacks that the tests try")) == ATTACKS
+    assert unshown(PAGE, "Attacks that the tests try") == []
 
 
 def test_every_named_test_exists() -> None:

@@ -132,13 +132,13 @@ def worst_loss(
             )
         return records[people]
 
-    losses = [
-        record(people).loss(record(other))
+    pairs = {  # the cost is the same both ways
+        (people, other) if people > other else (other, people)
         for size in sizes
         for people in combinations_with_replacement(possible, size)
         for other in neighbours(people, possible, relation)
-    ]
-    return max(losses)
+    }
+    return max(record(people).loss(record(other)) for people, other in pairs)
 
 
 @pytest.mark.parametrize(("name", "relation"), [(name, relation) for name in ALL for relation in relations_of(name)])
@@ -231,10 +231,13 @@ def design_loss(name: str, width: int, shrink: Fraction = Fraction(1)) -> Fracti
     nobody = [[0] * len(found[0])]
     others = {"change-one": found, "add-remove": nobody, "either": [*found, *nobody]}[relation]
     divisors = [scale * shrink for scale in scales(width, EPSILON)]
-    return max(
-        sum(abs(one - two) / scale for one, two, scale in zip(mine, theirs, divisors, strict=True))
+    common = math.lcm(*(scale.numerator for scale in divisors))
+    weights = [int(common / scale) for scale in divisors]  # whole numbers, so that no fraction is added up
+    losses = (
+        sum(abs(one - two) * weight for one, two, weight in zip(mine, theirs, weights, strict=True))
         for mine, theirs in product(found, others)
     )
+    return Fraction(max(losses), common)
 
 
 @pytest.mark.parametrize("name", DESIGNS)

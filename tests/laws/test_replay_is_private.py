@@ -122,7 +122,7 @@ def test_a_row_is_named_by_its_number(open_study, unit):
 
 def test_a_unit_or_rows_of_another_kind_are_refused(open_study):
     study = open_study(TABLE, **UNIT)
-    with pytest.raises(InvalidParameter, match="type that the unit column has"):
+    with pytest.raises(InvalidParameter, match="type of the unit column"):
         replay(study, "SELECT sum(age) FROM data", 3.5)
     with pytest.raises(InvalidParameter, match="a column that the data has not"):
         replay(study, "SELECT sum(age) FROM data", "me", other={"height": 3})

@@ -125,8 +125,8 @@ def test_a_null_from_an_engine_is_an_error_and_no_number(column):
     wanted = statement(Request((Rows(),)), engine.schema())
     answer = {name: pa.array([0, 1], pa.int64()) for name in ("place", "level", "m0")}
     answer[column] = pa.array([0, None], pa.int64())
-    with pytest.raises(EngineFailed, match="NULL in place of an integer"):
+    with pytest.raises(EngineFailed, match="NULL instead of an integer"):
         wanted.answer([pa.table(answer)])
     wide = pa.table({**answer, column: pa.array([None, None], pa.decimal128(38, 0))})
-    with pytest.raises(EngineFailed, match="NULL in place of an integer"):
+    with pytest.raises(EngineFailed, match="NULL instead of an integer"):
         wanted.answer([wide])

@@ -288,7 +288,7 @@ def test_a_column_of_an_odd_type_is_refused_by_its_type_if_it_is_used_and_else_n
     engine = DuckDB(table, Layout(("n",)))
     assert list(engine.schema()) == ["n"]
     assert engine.fetch(Request((Rows(),), unit="n", max_rows=1)).reveal() == [[2]]
-    with pytest.raises(InvalidParameter, match=rf"^the column 'x' must hold numbers.*: its type is {kind}"):
+    with pytest.raises(InvalidParameter, match=rf"^the column 'x' must be a number.*: its type is {kind}"):
         DuckDB(table, Layout(("X", "n")))
 
 

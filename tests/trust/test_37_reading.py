@@ -278,7 +278,7 @@ def test_a_select_over_csv_sees_texts_and_does_not_look_at_rows_either(tmp_path)
         file.write_text("born\n" + "12/12/2001\n" * 20 + last + "\n")
         assert engine_of(f"SELECT born FROM '{file}'").schema()["born"].kind == "text"  # noqa: S608
     for query in ("SELECT * FROM read_csv('people.csv')", "FROM 'people.json'", "SELECT * FROM read_json_auto('x')"):
-        with pytest.raises(InvalidParameter, match="leave it to discreet how files are read"):
+        with pytest.raises(InvalidParameter, match="must not say how files are read"):
             engine_of(query)
     file.write_text('born\n1\n"2\n')
     with pytest.raises(InvalidParameter, match="could hide another"):

@@ -32,7 +32,7 @@ def put_back(place: Place, entries: int) -> Ledger:
         os.replace(place.where + ".copy", place.where)
     else:
         place.execute("DELETE FROM discreet_entry WHERE number > ?", entries)
-    with pytest.raises(LedgerDamaged, match="do not contain the anchored one") as refusal:
+    with pytest.raises(LedgerDamaged, match="do not include the anchored entry") as refusal:
         place.open()
     accept = str(refusal.value).partition("accept='")[2][:16]
     return Ledger.restore(place.where, anchor=place.anchor, accept=accept)

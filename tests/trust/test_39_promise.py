@@ -30,7 +30,7 @@ def policy(**changes) -> Policy:
 def test_another_promise_is_refused_with_what_differs_and_what_to_do(tmp_path, changes, words):
     with Study(policy(), ledger=tmp_path / "l") as study:
         study.sql("SELECT avg(age) FROM data", epsilon="0.9").release()
-    with pytest.raises(InvalidParameter, match=f"promise what the ledger was made with: {words}; set it back, or"):
+    with pytest.raises(InvalidParameter, match=f"promise what the ledger was created with: {words}; set it back, or"):
         Study(policy(**changes), ledger=tmp_path / "l")
     with Study(policy(), ledger=tmp_path / "l") as study:
         assert study.ledger.verify() == 3

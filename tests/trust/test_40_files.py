@@ -114,7 +114,7 @@ def test_a_planted_link_is_not_followed(tmp_path):
         ledger.create("t", 1)
     assert victim.read_text() == "precious"
     (tmp_path / "other.anchor").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(LedgerDamaged, match=r"anchor other\.anchor is there"):
+    with pytest.raises(LedgerDamaged, match=r"anchor other\.anchor exists"):
         Ledger.open(tmp_path / "other", new=True)
     assert not (tmp_path / "nowhere").exists()
 

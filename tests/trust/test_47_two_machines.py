@@ -139,13 +139,13 @@ def test_a_machine_joins_under_load_and_pays_nothing(server_place, tmp_path):
             assert joined.spend("r2", "q", "0.1", study="s", data_version=joined.keyed("hash")).answer == b"answer"
             assert (joined.spent("s"), ledger.verify()) == (Fraction(7, 10), 10)
         assert {entry.kind for entry in ledger.entries()} == {"create", "spend", "answer", "repeat"}
-        with pytest.raises(InvalidParameter, match=r"anchor must be a new file, and mine\.anchor is there"):
+        with pytest.raises(InvalidParameter, match=r"anchor must be a new file, but mine\.anchor exists"):
             Ledger.join(server_place.where, anchor=mine, other=server_place.anchor)
 
 
 def test_a_machine_does_not_join_a_ledger_that_was_rolled_back(server_place, tmp_path):
     rolled_back(server_place)
-    with pytest.raises(LedgerDamaged, match="do not contain the anchored one"):
+    with pytest.raises(LedgerDamaged, match="do not include the anchored entry"):
         Ledger.join(server_place.where, anchor=tmp_path / "c", other=server_place.anchor + ".b")
     assert not (tmp_path / "c").exists()
 

@@ -13,6 +13,7 @@ import random
 import sys
 from fractions import Fraction
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -39,13 +40,19 @@ class Steps:
     def __init__(self, at: int | None = None, kind: type[BaseException] = OSError) -> None:
         self.at, self.kind, self.names, self.spent = at, kind, [], False
 
-    def __call__(self, frame, event, _argument) -> None:
-        code = frame.f_code
-        if not code.co_filename.startswith(SOURCE):
-            return
-        if event == "return" and code.co_qualname == "Ledger.spend":
+    def begin(self, spend):
+        """The same spend, after which calls are counted: before it, counting would take longer than the work."""
+
+        def spent(*given, **named):
+            grant = spend(*given, **named)
             self.spent = True
-        elif event == "call" and self.spent:
+            sys.setprofile(self)
+            return grant
+
+        return spent
+
+    def __call__(self, frame, event, _argument) -> None:
+        if event == "call" and (code := frame.f_code).co_filename.startswith(SOURCE):
             self.names.append((code.co_filename, code.co_qualname))
             if len(self.names) - 1 == self.at:
                 sys.setprofile(None)  # nothing more to count
@@ -56,9 +63,9 @@ def run(act, steps: Steps | None):
     if steps is None:  # counting takes as long as the work
         return act()
     before = sys.getprofile()
-    sys.setprofile(steps)
     try:
-        return act()
+        with mock.patch.object(Ledger, "spend", steps.begin(Ledger.spend)):
+            return act()
     finally:
         sys.setprofile(before)
 

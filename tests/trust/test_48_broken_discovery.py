@@ -48,9 +48,9 @@ def _write(folder, rows: int) -> None:
 def test_the_same_discovery_is_answered_under_its_own_spend(broken, rows):
     _write(broken, rows)
     with discreet.open(broken / "study.toml") as study:
-        with pytest.raises(QueryRefused, match=r'of "county" at epsilon 2 that was broken off.*ask for exactly that'):
+        with pytest.raises(QueryRefused, match=r'of "county" at epsilon 2 that was interrupted.*ask for exactly that'):
             study.discover("town", epsilon="2")
-        with pytest.raises(QueryRefused, match=r'of "county" at epsilon 2 that was broken off'):
+        with pytest.raises(QueryRefused, match=r'of "county" at epsilon 2 that was interrupted'):
             study.discover("county", epsilon="1")
         assert study.discover("county", epsilon="2")["county"] == ("north", "south")
         assert (study.spent, study.ledger.verify()) == (2, 3)
@@ -67,6 +67,6 @@ def test_after_a_restore_one_sentence_says_what_to_do(broken, epsilon):
     Ledger.restore(broken / "study.ledger", accept=str(refusal.value).partition("accept='")[2][:16]).close()
     with (
         discreet.open(broken / "study.toml") as study,
-        pytest.raises(QueryRefused, match=r"never answered.*declare the keys in the policy"),
+        pytest.raises(QueryRefused, match=r"had no answer.*declare the keys in the policy"),
     ):
         study.discover("county", epsilon=epsilon)

@@ -332,9 +332,9 @@ def test_a_release_whose_name_is_taken_while_it_is_written_is_not_lost(folder, m
         planned = study.sql(SQL, epsilon="0.1")
         with monkeypatch.context() as patch:
             patch.setattr(writer.Draft, "publish", late)
-            with pytest.raises(EngineFailed, match=r"new.parquet was taken meanwhile: the release is whole in") as told:
+            with pytest.raises(EngineFailed, match="was taken in the meantime: the complete release is in") as told:
                 planned.release(to=target, request_id="r")
         assert target.read_text("utf-8") == "theirs"
         spent = study.spent
-        (folder / str(told.value).partition("whole in ")[2].partition(";")[0]).replace(target)
+        (folder / str(told.value).partition("release is in ")[2].partition(";")[0]).replace(target)
         assert (planned.release(to=target, request_id="r").path, study.spent) == (target, spent)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.ledger import ledger
+from discreet.ledger import grant
 from discreet.serve import answers
 from serving import QUICK, body, folder_in_memory, served
 
@@ -52,7 +52,7 @@ def test_figures_that_are_being_drawn_leave_the_threads_of_answers_alone(site, m
 
 
 def test_a_repeat_that_is_not_kept_is_told_how_to_be_had_again(site, monkeypatch):
-    monkeypatch.setattr(ledger, "_REPEATS", 1)
+    monkeypatch.setattr(grant, "_REPEATS", 1)
     client = site.client("cleo")
     asked = [body(epsilon="0.2") for _ in range(3)]
     made = [client.post("/release", json=one).json() for one in asked]

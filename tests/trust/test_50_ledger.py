@@ -9,12 +9,12 @@ import psycopg
 import pytest
 
 from discreet import EngineFailed, Ledger, LedgerDamaged
-from discreet.ledger import book, database, ledger, turns
+from discreet.ledger import book, database, grant, turns
 
 
 def test_a_repeat_stores_no_question_and_only_so_many_are_kept(place, monkeypatch):
     """Each under a new request id, all free; the ledger stops growing."""
-    monkeypatch.setattr(ledger, "_REPEATS", 3)
+    monkeypatch.setattr(grant, "_REPEATS", 3)
     with place.open(new=True) as opened:
         opened.create("s", 1)
         opened.allot("ann", 1, study="s")
@@ -35,12 +35,12 @@ def test_a_repeat_stores_no_question_and_only_so_many_are_kept(place, monkeypatc
 
 
 def test_an_unanswered_question_is_answered_under_a_request_that_was_not_kept(place, monkeypatch):
-    monkeypatch.setattr(ledger, "_REPEATS", 0)
+    monkeypatch.setattr(grant, "_REPEATS", 0)
     with place.open(new=True) as opened:
         opened.create("s", 1)
         opened.spend("r", "q", "0.1", study="s", data_version="1")
-        grant = opened.spend("r2", "q", "0.1", study="s", data_version="1")
-        assert opened.record(grant, b"answer") == b"answer"
+        granted = opened.spend("r2", "q", "0.1", study="s", data_version="1")
+        assert opened.record(granted, b"answer") == b"answer"
         assert opened.answer(study="s", request_id="r") == b"answer"
         assert opened.verify() == 3
 
@@ -122,7 +122,7 @@ def test_a_database_that_cannot_be_written_is_called_just_that(server_place, set
         opened.spend("r", "q", "0.1", study="s")
     assert "new=True" not in str(refusal.value)
     server_place.execute(f"REVOKE ALL ON SCHEMA {schema} FROM reader")
-    with pytest.raises(LedgerDamaged, match="no whole ledger that this user can see") as refusal:
+    with pytest.raises(LedgerDamaged, match="no complete ledger that this user can see") as refusal:
         replace(server_place, where=f"{server_place.where}%20-crole%3Dreader").open()
     assert "new=True" not in str(refusal.value)
 

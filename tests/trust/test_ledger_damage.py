@@ -102,10 +102,10 @@ def test_a_file_that_is_no_ledger_is_refused(file_place, content):
     filled(file_place)
     if content is None:
         Path(file_place.where).unlink()
-        refused(file_place, "anchor .* is there and its ledger is not", new=True)
+        refused(file_place, "anchor .* exists but its ledger does not", new=True)
     else:
         Path(file_place.where).write_bytes(content)
-    refused(file_place, "no ledger|not a whole ledger")
+    refused(file_place, "no ledger|not a complete ledger")
     assert content is not None or not Path(file_place.where).exists()
 
 
@@ -116,7 +116,7 @@ def test_another_database_is_refused(file_place):
     connection = sqlite3.connect(file_place.where)
     connection.execute("CREATE TABLE t (x)")
     connection.close()
-    refused(file_place, "not a whole ledger")
+    refused(file_place, "not a complete ledger")
 
 
 @pytest.mark.parametrize(
@@ -128,10 +128,10 @@ def test_another_database_is_refused(file_place):
         ("UPDATE discreet_entry SET amount = 1, spent = 1 WHERE number = 6", "entry 6 of study 's' was changed"),
         ("UPDATE discreet_entry SET query = 'other' WHERE number = 6", "entry 6 of study 's' was changed"),
         ("UPDATE discreet_entry SET total = 9000000000", "entry 6 of study 's' was changed"),
-        ("DELETE FROM discreet_entry WHERE number = 6", "do not contain the anchored one"),
-        ("DELETE FROM discreet_entry", "do not contain the anchored one"),
-        ("DELETE FROM discreet_study", "names a study that it does not hold"),
-        ("DROP TABLE discreet_analyst", "no whole ledger|tables are not the ones"),
+        ("DELETE FROM discreet_entry WHERE number = 6", "do not include the anchored entry"),
+        ("DELETE FROM discreet_entry", "do not include the anchored entry"),
+        ("DELETE FROM discreet_study", "mentions a study that it does not hold"),
+        ("DROP TABLE discreet_analyst", "no complete ledger|tables are not the ones"),
     ],
 )
 def test_a_change_of_what_the_budget_rests_on_is_refused(place, statement, words):
@@ -151,7 +151,7 @@ def test_a_change_of_what_the_budget_rests_on_is_refused(place, statement, words
         ("UPDATE discreet_analyst SET spent = 0", "not what its entries add up to"),
         ("UPDATE discreet_analyst SET allotted = 1000000000", "not what its entries add up to"),
         ("DELETE FROM discreet_analyst", "not what its entries add up to"),
-        ("INSERT INTO discreet_analyst VALUES ('other', 'ann', 1, 1, '')", "names a study that it does not hold"),
+        ("INSERT INTO discreet_analyst VALUES ('other', 'ann', 1, 1, '')", "mentions a study that it does not hold"),
     ],
 )
 def test_a_change_of_an_old_entry_or_a_share_is_found_by_verify(place, statement, words):
@@ -283,7 +283,7 @@ def test_a_share_that_was_changed_is_refused(place, statement):
             lambda: ledger.remaining("s", analyst="ann"),
             lambda: ledger.allot("ann", "0.6", study="s"),
         ):
-            with pytest.raises(LedgerDamaged, match="damaged: put back a copy"):
+            with pytest.raises(LedgerDamaged, match="damaged: put back an intact copy"):
                 verb()
         assert ledger.spent("s") == Fraction(3, 10)
 
@@ -312,7 +312,7 @@ def test_an_open_ledger_that_lost_an_entry_refuses_the_next_spend(place):
             lambda: ledger.remaining("s"),
             ledger.verify,
         ):
-            with pytest.raises(LedgerDamaged, match="do not contain the anchored one"):
+            with pytest.raises(LedgerDamaged, match="do not include the anchored entry"):
                 verb()
 
 
@@ -338,7 +338,7 @@ def test_a_ledger_in_wal_mode_that_loses_its_wal_is_refused(file_place):
         ledger.spend("r4", "q", "0.1", study="s")
         assert not Path(file_place.where + "-wal").exists()
     os.replace(file_place.where + ".old", file_place.where)
-    refused(file_place, "do not contain the anchored one, number 7")
+    refused(file_place, "do not include the anchored entry, number 7")
 
 
 def test_a_deleted_journal_of_a_closed_ledger_changes_nothing(file_place):
@@ -410,7 +410,7 @@ def test_a_copy_that_went_on_by_itself_is_refused(file_place):
     with file_place.open() as ledger:
         ledger.spend("r2", "q", "0.1", study="s")
     Path(file_place.anchor).write_bytes(newest)
-    refused(file_place, "2 entries, which do not contain the anchored one, number 2")
+    refused(file_place, "2 entries, which do not include the anchored entry, number 2")
 
 
 def test_two_ledgers_that_were_swapped_are_refused(tmp_path):

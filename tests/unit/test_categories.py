@@ -179,15 +179,15 @@ def test_the_noise_of_categories_is_proved(terms, neighbors):
 @pytest.mark.parametrize(
     ("terms", "words"),
     [
-        ({}, "either bins, of numbers, or keys"),
-        ({"bins": 2, "keys": ["a"]}, "either bins, of numbers, or keys"),
+        ({}, "either bins, for numbers, or keys"),
+        ({"bins": 2, "keys": ["a"]}, "either bins, for numbers, or keys"),
         ({"keys": ["a"], "bounds": (0, 1)}, "leave bounds out"),
-        ({"bins": [0, 1], "other": "rest"}, "other is of keys"),
+        ({"bins": [0, 1], "other": "rest"}, "other belongs to keys"),
         ({"keys": []}, "at least one value"),
         ({"keys": ["a", "a"]}, "must differ"),
         ({"keys": ["a"], "other": "a"}, "other must not be one of the keys"),
         ({"keys": ["a"], "missing": "b"}, "missing must be one of the keys"),
-        ({"keys": "discover"}, "only a study discovers"),
+        ({"keys": "discover"}, "only a study can discover"),
         ({"keys": 5}, "keys must be a list"),
     ],
 )

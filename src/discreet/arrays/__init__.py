@@ -1,21 +1,22 @@
-"""Statistics of one column in memory, one call each: the functions of the texts, with the estimators that lose least.
+"""Statistics of one column in memory, each with the most accurate estimator that discreet has.
 
     discreet.mean(ages, bounds=(0, 120), epsilon="0.1")
 
 These parameters mean the same in all of them:
 
     x           one value for each unit: an array, a list, a Series, a column of Arrow
-    bounds      (lower, upper): values beyond them are clamped. Choose them without a look at the data
+    bounds      (lower, upper): values beyond them are clamped. Choose them without looking at the data
     epsilon     the privacy parameter, as text, int, Fraction, Decimal or float; 0.1 is exactly 1/10
-    neighbors   "change-one": a person's value may change, and how many people there are is public
-                "add-remove": a person may be absent, and their number is private, too
-    missing     what None, NaN and texts that are no number count as. Without it they are dropped, and how many values
-                are left is private; a column of integers or truth values has none
-    method      "best", or "laplace" for the textbook's form: Algorithm 1 on the plain statistic
-    **account   ledger= and study=: the call is charged before the data is looked at (`release.account`); with
-                request_id=, or data_name= and data_version=, it can be repeated, free; analyst= is who asks
+    neighbors   "change-one": one person's value changes; the number of people is public
+                "add-remove": one person is added or removed; the number of people is private
+    missing     the value of None, NaN and texts that are not numbers. Without it they are dropped, and the number of
+                remaining values is private; a column of integers or truth values has no missing values
+    method      "best", or "laplace" for Algorithm 1 of the textbook on the plain statistic
+    **account   ledger= and study=: the call is charged before the data is read (`release.account`); with request_id=,
+                or data_name= and data_version=, the same call is free when repeated; analyst= names who asks
 
-Nothing in the data raises. Each call is ε-differentially private, and calls add up. docs/statistics.md explains them.
+Data never raises an error. Each call is ε-differentially private, and the ε of several calls add up. docs/statistics.md
+explains the statistics.
 """
 
 from discreet.arrays.distributions import cdf, histogram, value_counts

@@ -1,4 +1,4 @@
-"""How a call about an array is made: what its parameters can be, and the work on its account."""
+"""The types of the parameters of a call about an array, and the charge of its account."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from discreet.release.statistics.moments import SQUARE_BITS
 
 
 class Column(Protocol):
-    """A column of pandas, polars or Arrow."""
+    """A pandas, polars or Arrow column."""
 
     def __len__(self) -> int: ...
 
     def __iter__(self) -> Iterator[Any]: ...
 
     def to_numpy(self) -> Any:
-        """The values as an array of numpy."""
+        """The values as a numpy array."""
 
 
 Values: TypeAlias = ArrayLike | Sequence[object] | Column
-"""One value for each unit; missing ones are None or NaN."""
+"""One value for each unit; missing values are None or NaN."""
 Key: TypeAlias = str | bool | int | float | Fraction | Decimal | date
 """A category."""
 Keys: TypeAlias = Sequence[Key] | ArrayLike | Column | PathLike[str]
-"""Categories: a list or a column of them, a range "1..12", or a public file."""
+"""Categories: a list or a column, a range "1..12", or a public file."""
 Method: TypeAlias = Literal["best", "laplace"]
 
 Result = TypeVar("Result")
@@ -47,7 +47,7 @@ def run(
     squares: bool = False,
     **parameters: Any,
 ) -> Result:
-    """The work on the account, after everything that could refuse it: nothing is refused once ε is spent."""
+    """Charge the account and do the work; everything that can be refused is refused before ε is spent."""
     ask.require(least)
     if squares:
         ask.square_grid(SQUARE_BITS)

@@ -24,7 +24,7 @@ from discreet.release.statistics.counts import HistogramDesign
 from discreet.release.statistics.cumulative import TreeDesign
 
 _MOST_CELLS = 2**20
-"""A band is simulated for all cells at once: beyond this it takes minutes, and tells nothing more."""
+"""A confidence band is simulated for all cells at once; beyond this it takes minutes and shows nothing more."""
 
 
 def histogram(
@@ -39,31 +39,31 @@ def histogram(
     missing: Number | Key | None = None,
     **account: Unpack[Account],
 ) -> Histogram:
-    """Count the values in each bin of a number, or those of each key of a category.
+    """Count the values in each bin, or the values of each category.
 
     Parameters
     ----------
     x : array_like
-        One value for each person: numbers for bins; texts, numbers, dates or truths for keys.
+        One value for each person: numbers for bins; texts, numbers, dates or truth values for keys.
     epsilon : number or text
-        The privacy parameter: the smaller, the more noise. Every bin has it, also an empty one. Calls add up.
+        The privacy parameter: the smaller it is, the more noise is added, to empty bins as well.
     bins : int or sequence of numbers, optional
-        The number of even bins between the bounds, or the edges: [edge, next edge), the last closed.
+        The number of equal bins between the bounds, or the edges: bins are [edge, next edge), and the last is closed.
     bounds : (lower, upper), optional
-        For even bins. What lies beyond the bounds, or the edges, is in the first or the last bin.
+        For equal bins. Values beyond the bounds or edges are in the first or the last bin.
     keys : sequence, range such as "1..12", or public file, optional
-        The categories, listed without a look at the data. Values that are no key are in no category.
+        The categories, listed without looking at the data. Values that are not keys are not counted.
     other : text, optional
-        The label of one more category for all that are no key, also for missing values.
+        The label of one more category, for all values that are not keys and for missing values.
     missing : number or key, optional
-        What missing values count as; without it they are in no bin.
+        The value of missing values; without it they are not counted.
     neighbors, **account
-        The same for all statistics: see `help(discreet.arrays)`.
+        See `help(discreet.arrays)`.
 
     Returns
     -------
     Histogram
-        Its `value` is an array of whole numbers, which may be negative; its `edges` or `keys` say of what.
+        Its `value` is an array of whole numbers, which may be negative, one for each of its `keys` or bins (`edges`).
 
     Examples
     --------
@@ -80,13 +80,13 @@ def histogram(
 
     """
     if (bins is None) == (keys is None):
-        raise InvalidParameter("a histogram takes either bins, of numbers, or keys, of categories; give one of them")
+        raise InvalidParameter("a histogram takes either bins, for numbers, or keys, for categories; give one of them")
     if keys is not None:
         if bounds is not None:
-            raise InvalidParameter("bounds are of bins, and keys have none; leave bounds out")
+            raise InvalidParameter("bounds belong to bins, not to keys; leave bounds out")
         return _of_keys(x, keys, other, epsilon, neighbors, missing, account)
     if other is not None:
-        raise InvalidParameter("other is of keys; values beyond the edges are in the first or the last bin")
+        raise InvalidParameter("other belongs to keys; values beyond the edges are in the first or the last bin")
     edges, even = bin_edges(bins, bounds)
     ask = question("histogram", x, (edges[0], edges[-1]), epsilon, neighbors, missing=missing)
     home = None if ask.missing is None else int(np.searchsorted(edges[1:-1], as_float(ask.missing), side="right"))
@@ -105,29 +105,29 @@ def value_counts(
     sort: bool = True,
     **account: Unpack[Account],
 ) -> Histogram:
-    """Count the values of each key, the most frequent first: a histogram by keys, in another order.
+    """Count the values of each key, the most frequent key first.
 
     Parameters
     ----------
     x : array_like
-        One value for each person: texts, numbers, dates or truths.
+        One value for each person: texts, numbers, dates or truth values.
     keys : sequence, range such as "1..12", or public file
-        The categories, listed without a look at the data. Values that are no key are not counted.
+        The categories, listed without looking at the data. Other values are not counted, unless `other` is given.
     epsilon : number or text
-        The privacy parameter: the smaller, the more noise. Every key has it, also an empty one. Calls add up.
+        The privacy parameter: the smaller it is, the more noise is added, to unused keys as well.
     other : text, optional
-        The label of one more category for all that are no key, also for missing values.
+        The label of one more category, for all values that are not keys and for missing values.
     missing : key, optional
-        What missing values count as; without it they are not counted.
+        The key of missing values; without it they are not counted.
     sort : bool
-        Whether the released counts fall; otherwise the keys stand as they are listed.
+        Whether to sort by the released counts, largest first; otherwise keys keep their order.
     neighbors, **account
-        The same for all statistics: see `help(discreet.arrays)`.
+        See `help(discreet.arrays)`.
 
     Returns
     -------
     Histogram
-        Its `value` is an array of whole numbers, which may be negative; its `keys` say of what.
+        Its `value` is an array of whole numbers, which may be negative, one for each of its `keys`.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def value_counts(
         release,
         statistic="value_counts",
         value=value,
-        keys=tuple(release.keys[place] for place in order),
+        keys=tuple(release.keys[index] for index in order),
         _spread=partial(counted, value, scale, together),
     )
 
@@ -162,12 +162,12 @@ def _of_keys(
     from discreet.engines.categories import placed
 
     listed, label = listed_keys(keys), None if other is None else exact_label(other)
-    known, value = key_labels(listed), None if missing is None else read_key(missing)
+    names, value = key_labels(listed), None if missing is None else read_key(missing)
     if label is not None and listed.has_label(label):
         raise InvalidParameter(f"other must not be one of the keys, got {quote(label)}; write another label")
     reader = partial(placed, keys=listed, other=label is not None, missing=value)
     ask = question("histogram", x, (0, 1), epsilon, neighbors, reader=reader)
-    labels = known if label is None else (*known, label)
+    labels = names if label is None else (*names, label)
     design = HistogramDesign(name="histogram", bins=Listed(len(labels)))
     rest = "values that are no key are left out" if ask.data.nullable else ""
     rest = rest if label is None else f"values that are no key count as {label}"
@@ -198,25 +198,25 @@ def cdf(
     cells: int = 1024,
     **account: Unpack[Account],
 ) -> Cumulative:
-    """Count the values at or below each point of a grid, from one tree of counts.
+    """Count the values up to each point of a grid, from one tree of counts.
 
     Parameters
     ----------
     x : array_like
         One value for each person. Missing values are dropped, or count as `missing`.
     bounds : (lower, upper)
-        Values beyond them are clamped. Choose them without a look at the data.
+        Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller, the more noise. Calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
     cells : int
-        About how many points the grid has, 2²⁰ at most.
+        The approximate number of grid points, at most 2²⁰.
     neighbors, missing, **account
-        The same for all statistics: see `help(discreet.arrays)`.
+        See `help(discreet.arrays)`.
 
     Returns
     -------
     Cumulative
-        Its `value` is a rising array, with a count for each of its `points`.
+        Its `value` is a non-decreasing array, with a count for each of its `points`.
 
     Examples
     --------

@@ -19,21 +19,21 @@ from discreet.release.statistics.moments import SQUARE_BITS
 
 
 def count(x: Values, *, epsilon: Epsilon, neighbors: Neighbors = "change-one", **account: Unpack[Account]) -> Release:
-    """Count the values that are neither missing nor, for truth values, false.
+    """Count the values that are not missing; of truth values, count those that are true.
 
     Parameters
     ----------
     x : array_like
-        One value for each person: numbers, texts, dates, truths, or anything else that can be missing.
+        One value for each person: numbers, texts, dates, truth values, or anything else that can be missing.
     epsilon : number or text
-        The privacy parameter: the smaller, the more noise. Calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
     neighbors, **account
-        The same for all statistics: see `help(discreet.arrays)`.
+        See `help(discreet.arrays)`.
 
     Returns
     -------
     Release
-        Its `value` is a whole number, which may be negative where few are counted.
+        Its `value` is a whole number, which may be negative if the true count is small.
 
     Examples
     --------
@@ -65,16 +65,16 @@ def sum(
     x : array_like
         One value for each person. Missing values add nothing, or count as `missing`.
     bounds : (lower, upper)
-        Values beyond them are clamped. Choose them without a look at the data.
+        Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller, the more noise. Calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
     neighbors, missing, **account
-        The same for all statistics: see `help(discreet.arrays)`.
+        See `help(discreet.arrays)`.
 
     Returns
     -------
     Release
-        Its `value` is a whole number for integers, and a float for floats.
+        Its `value` is an int for integers and a float for floats.
 
     Examples
     --------
@@ -102,18 +102,18 @@ def mean(
 ) -> Release:
     """Take the mean of the values.
 
-    Where n is public, this is Σx/n with noise R/(nε); where it is not, the quotient of a joint pair of noisy sums.
+    If n is public, this is Σx/n with noise of scale R/(nε); otherwise it is the quotient of two noisy sums.
 
     Parameters
     ----------
     x : array_like
         One value for each person. Missing values are dropped, or count as `missing`.
     bounds : (lower, upper)
-        Values beyond them are clamped. Choose them without a look at the data.
+        Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller, the more noise. Calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
     neighbors, missing, method, **account
-        The same for all statistics: see `help(discreet.arrays)`.
+        See `help(discreet.arrays)`.
 
     Returns
     -------
@@ -151,9 +151,9 @@ def proportion(
     x : array_like
         One truth value for each person. Missing values are dropped, or count as `missing`: True or False.
     epsilon : number or text
-        The privacy parameter: the smaller, the more noise. Calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
     neighbors, missing, **account
-        The same for all statistics: see `help(discreet.arrays)`.
+        See `help(discreet.arrays)`.
 
     Returns
     -------
@@ -193,13 +193,13 @@ def variance(
     x : array_like
         One value for each person. Missing values are dropped, or count as `missing`.
     bounds : (lower, upper)
-        Values beyond them are clamped. Choose them without a look at the data.
+        Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller, the more noise. Calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
     sample : bool
-        Whether to divide by n − 1, for the variance of those whom the people are a sample of, rather than by n.
+        Whether to divide by n − 1, for the variance of the population that was sampled, rather than by n.
     neighbors, missing, method, **account
-        The same for all statistics: see `help(discreet.arrays)`.
+        See `help(discreet.arrays)`.
 
     Returns
     -------
@@ -233,20 +233,20 @@ def std(
 ) -> Release:
     """Take the standard deviation of the values.
 
-    It is the root of the noisy variance, whose error falls as 1/n, and not as 1/√n.
+    It is the square root of the noisy variance, whose error decreases as 1/n instead of 1/√n.
 
     Parameters
     ----------
     x : array_like
         One value for each person. Missing values are dropped, or count as `missing`.
     bounds : (lower, upper)
-        Values beyond them are clamped. Choose them without a look at the data.
+        Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller, the more noise. Calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
     sample : bool
-        Whether to divide by n − 1, for that of those whom the people are a sample of, rather than by n.
+        Whether to divide by n − 1, for the population that was sampled, rather than by n.
     neighbors, missing, method, **account
-        The same for all statistics: see `help(discreet.arrays)`.
+        See `help(discreet.arrays)`.
 
     Returns
     -------
@@ -276,23 +276,23 @@ def mean_and_std(
     missing: Number | None = None,
     **account: Unpack[Account],
 ) -> Releases:
-    """Take mean and standard deviation from one joint release, which costs ε once.
+    """Take the mean and the standard deviation from one joint release, which costs ε once.
 
     Parameters
     ----------
     x : array_like
         One value for each person. Missing values are dropped, or count as `missing`.
     bounds : (lower, upper)
-        Values beyond them are clamped. Choose them without a look at the data.
+        Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter of both together: the smaller, the more noise. Calls add up.
+        The privacy parameter of both together: the smaller it is, the more noise is added.
     neighbors, missing, **account
-        The same for all statistics: see `help(discreet.arrays)`.
+        See `help(discreet.arrays)`.
 
     Returns
     -------
     Releases
-        It has the parts `mean` and `std`.
+        With the attributes `mean` and `std`.
 
     Examples
     --------
@@ -321,23 +321,23 @@ def summary(
     missing: Number | None = None,
     **account: Unpack[Account],
 ) -> Releases:
-    """Describe the values: how many there are, their mean, standard deviation and quartiles.
+    """Describe the values by their count, mean, standard deviation and quartiles.
 
     Parameters
     ----------
     x : array_like
         One value for each person. Missing values are dropped, or count as `missing`.
     bounds : (lower, upper)
-        Values beyond them are clamped. Choose them without a look at the data.
+        Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter of all together, of which the quartiles have half. Calls add up.
+        The privacy parameter of all together, half of which goes to the quartiles. The ε of several calls add up.
     neighbors, missing, **account
-        The same for all statistics: see `help(discreet.arrays)`.
+        See `help(discreet.arrays)`.
 
     Returns
     -------
     Releases
-        It has the parts `count`, `mean`, `std`, `lower_quartile`, `median` and `upper_quartile`.
+        With the attributes `count`, `mean`, `std`, `lower_quartile`, `median` and `upper_quartile`.
 
     Examples
     --------
@@ -353,7 +353,7 @@ def summary(
 
     def work() -> Releases:
         half = replace(ask, epsilon=ask.epsilon / 2)
-        if ask.public_size:  # then the number of values has no error and no cost
+        if ask.public_size:  # a public number of values has no error and no cost
             parts = {"count": known_count(ask), **moments(half, "mean", "std")}
         else:
             parts = moments(half, "count", "mean", "std")
@@ -376,7 +376,7 @@ def moment(
     sample: bool = False,
     **account: Unpack[Account],
 ) -> Release:
-    """Take what follows from a mean or a variance, by the name of its row in `ask.statistics`."""
+    """Take a statistic that follows from a mean or a variance, by its name in `ask.statistics`."""
     return _moment(question(statistic, x, bounds, epsilon, neighbors, missing=missing), account, sample)
 
 

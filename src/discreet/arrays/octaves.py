@@ -1,4 +1,4 @@
-"""Bounds for people who do not know them, of a column in memory."""
+"""Private bounds of a column in memory."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from discreet.release.question import question
 def bounds(
     x: Values, *, epsilon: Epsilon, neighbors: Neighbors = "change-one", **account: Unpack[Account]
 ) -> ColumnProfile:
-    """Find bounds for the values, powers of two or 0, from one noisy histogram of their octaves.
+    """Find bounds for the values, powers of two or 0, from a noisy histogram over powers of two.
 
     Parameters
     ----------
     x : array_like
         One value for each person.
     epsilon : number or text
-        The privacy parameter. A profile needs n·ε of about 100; a fifth of what the mean may cost is a good part.
-        Calls add up.
+        The privacy parameter. The bounds need n·ε of about 100; a fifth of the ε of the mean is a good choice.
+        The ε of several calls add up.
     neighbors, **account
-        The same for all statistics: see `help(discreet.arrays)`.
+        See `help(discreet.arrays)`.
 
     Returns
     -------
     ColumnProfile
-        Its `bounds` are (lower, upper), or None where too little is known; `missing`, `zero` and `negative` are shares.
+        Its `bounds` are (lower, upper), or None if too little is known; `missing`, `zero` and `negative` are shares.
 
     Examples
     --------
@@ -51,9 +51,13 @@ def bounds(
     design = OctaveDesign(name="bounds", whole=ask.data.whole)
 
     def work() -> ColumnProfile:
-        counts = tuple(ask.estimates(design)["bounds"].values.tolist())
-        scale = design.scale(ask.terms, ask.epsilon)
-        given = {"name": "values", "counts": counts, "scale": scale, "epsilon": ask.epsilon}
-        return ColumnProfile(**given, whole=design.whole, units=units)  # type: ignore[arg-type]
+        return ColumnProfile(
+            name="values",
+            counts=tuple(ask.estimates(design)["bounds"].values.tolist()),
+            scale=design.scale(ask.terms, ask.epsilon),
+            epsilon=ask.epsilon,
+            whole=design.whole,
+            units=units,
+        )
 
     return run(ask, account, work)

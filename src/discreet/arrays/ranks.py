@@ -20,10 +20,10 @@ from discreet.release.statistics.cumulative import TreeDesign
 from discreet.release.statistics.moments import SUM_BITS
 
 _TREE_BITS = 10
-"""A tree tells values apart to a thousandth of the range."""
+"""A tree has a resolution of a thousandth of the range."""
 
 _FEW_QUANTILES = 4
-"""Up to so many quantiles are chosen one by one; for more, one tree of counts is better."""
+"""Up to this many quantiles are chosen one by one; for more quantiles one tree of counts is more accurate."""
 
 
 def median(
@@ -37,20 +37,21 @@ def median(
     confidence: Number | None = "0.95",
     **account: Unpack[Account],
 ) -> Release:
-    """Find the median of the values, with a bracket around it.
+    """Find the median of the values, with a confidence interval.
 
     Parameters
     ----------
     x : array_like
         One value for each person. Missing values are dropped, or count as `missing`.
     bounds : (lower, upper)
-        Values beyond them are clamped. Choose them without a look at the data.
+        Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller, the more noise. Calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
     confidence : number or None
-        Of the bracket, which has a quarter of ε. None gives all of ε to the value, whose error is then known in ranks.
+        Of the interval, which costs a quarter of ε. With None all of ε goes to the value, and its error is known in
+        ranks only.
     neighbors, missing, method, **account
-        The same for all statistics: see `help(discreet.arrays)`.
+        See `help(discreet.arrays)`.
 
     Returns
     -------
@@ -83,7 +84,7 @@ def quantile(
     confidence: Number | None = "0.95",
     **account: Unpack[Account],
 ) -> Release:
-    """Find the value that a share q of the values does not exceed, with a bracket around it.
+    """Find the value that a share q of the values does not exceed, with a confidence interval.
 
     Parameters
     ----------
@@ -92,13 +93,14 @@ def quantile(
     q : number
         The share, between 0 and 1.
     bounds : (lower, upper)
-        Values beyond them are clamped. Choose them without a look at the data.
+        Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller, the more noise. Calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
     confidence : number or None
-        Of the bracket, which has a quarter of ε. None gives all of ε to the value, whose error is then known in ranks.
+        Of the interval, which costs a quarter of ε. With None all of ε goes to the value, and its error is known in
+        ranks only.
     neighbors, missing, method, **account
-        The same for all statistics: see `help(discreet.arrays)`.
+        See `help(discreet.arrays)`.
 
     Returns
     -------
@@ -130,25 +132,25 @@ def quantiles(
     missing: Number | None = None,
     **account: Unpack[Account],
 ) -> Vector:
-    """Find several quantiles at once: up to four by choices that share ε, more from one tree of counts.
+    """Find several quantiles at once: up to four share ε, and more than four come from one tree of counts.
 
     Parameters
     ----------
     x : array_like
         One value for each person. Missing values are dropped, or count as `missing`.
     qs : sequence of numbers
-        The shares, between 0 and 1, in rising order.
+        The shares, between 0 and 1, in increasing order.
     bounds : (lower, upper)
-        Values beyond them are clamped. Choose them without a look at the data.
+        Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter of all together: the smaller, the more noise. Calls add up.
+        The privacy parameter of all together: the smaller it is, the more noise is added.
     neighbors, missing, **account
-        The same for all statistics: see `help(discreet.arrays)`.
+        See `help(discreet.arrays)`.
 
     Returns
     -------
     Vector
-        Its `value` is an array, in rising order.
+        Its `value` is an array in increasing order.
 
     Examples
     --------
@@ -168,8 +170,8 @@ def quantiles(
 
     def work() -> Vector:
         if len(shares) <= _FEW_QUANTILES:
-            each = replace(ask, epsilon=ask.epsilon / len(shares))
-            return together([chosen(each, share, USUAL) for share in shares], ask.epsilon, "quantiles")
+            single = replace(ask, epsilon=ask.epsilon / len(shares))
+            return together([chosen(single, share, USUAL) for share in shares], ask.epsilon, "quantiles")
         design = TreeDesign(of=ask.quantiles(*shares), bits=_TREE_BITS)
         return of_tree(ask, design, ask.estimates(design)["quantiles"], step=design.grid.step)
 
@@ -186,18 +188,18 @@ def min(
     method: Method = "best",
     **account: Unpack[Account],
 ) -> Release:
-    """Find a value that all but a few of the values exceed.
+    """Find a value that is exceeded by all but a few of the values.
 
     Parameters
     ----------
     x : array_like
         One value for each person. Missing values are dropped, or count as `missing`.
     bounds : (lower, upper)
-        Values beyond them are clamped. Choose them without a look at the data.
+        Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller, the more values lie below. Calls add up.
+        The privacy parameter: the smaller it is, the more values lie below. The ε of several calls add up.
     neighbors, missing, method, **account
-        The same for all statistics: see `help(discreet.arrays)`.
+        See `help(discreet.arrays)`.
 
     Returns
     -------
@@ -235,11 +237,11 @@ def max(
     x : array_like
         One value for each person. Missing values are dropped, or count as `missing`.
     bounds : (lower, upper)
-        Values beyond them are clamped. Choose them without a look at the data.
+        Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller, the more values lie above. Calls add up.
+        The privacy parameter: the smaller it is, the more values lie above. The ε of several calls add up.
     neighbors, missing, method, **account
-        The same for all statistics: see `help(discreet.arrays)`.
+        See `help(discreet.arrays)`.
 
     Returns
     -------

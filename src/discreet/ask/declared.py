@@ -1,15 +1,15 @@
-"""What a policy says about a column: public facts, none of them read from the data.
+"""The declaration of a column in a policy: public facts, none of them read from the data.
 
     bounds      [lower, upper] of a number (values outside are clamped), or of a date (for groups by year or month)
-    keys        the values that are groups: a list, a range of whole numbers "1..12", a public file, or "discover"
+    keys        the values that form groups: a list, a range of whole numbers "1..12", a public file, or "discover"
     bins        edges of groups of a number: [0, 18, 65, 120] is 0 ≤ x < 18, 18 ≤ x < 65, 65 ≤ x ≤ 120
-    precision   a step coarser than the one that the bounds give
-    missing     "drop", or the value that a missing one counts as where the column itself is aggregated or grouped by
-    parent      the column that the keys belong to, as a state is that of a county: a column of the same file of keys
+    precision   a coarser step than the step that follows from the bounds
+    missing     "drop", or the value that replaces missing values where the column is aggregated or grouped by
+    parent      the column to whose keys the keys belong, as counties belong to states; it is in the same file of keys
     other       the label of one more group for all values that are not keys; without it they are dropped
     type        "integer", "number", "text", "date" or "truth": how a text is read; with format, decimal, thousands,
-                trim, casefold, missing_values, map (see `ask.reading`). Without it the bounds, bins or keys tell the
-                kind, or the type in the source
+                trim, casefold, missing_values, map (see `ask.reading`). Without it the kind follows from the bounds,
+                bins or keys, or from the type in the source
 
 A file of keys has one key a line (.csv, .tsv, .txt) or one column (.parquet); its first line is a header only if it
 is the column's name. "file.csv#name" takes the column `name` of a file whose first line is a header, and
@@ -59,19 +59,19 @@ _RANGE = re.compile(r"(-?\d{1,18})\.\.(-?\d{1,18})", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A declared column, made of what the policy writes; one with nothing declared may still be used in conditions."""
+    """A declared column, from the options in the policy; without options it may still be used in conditions."""
 
     bounds: tuple[Fraction, Fraction] | tuple[datetime, datetime] | None = None
     keys: Keys | None = None
     keys_from: str | None = field(init=False)
-    """The range or file that the keys were written as, or "discover"."""
+    """The range or file in which the policy gave the keys, or "discover"."""
     bins: tuple[Fraction, ...] | None = None
     parent: str | None = None
     parents: Keys | None = field(init=False)
-    """For each key the one of the parent's that it belongs to."""
+    """The parent's key to which each key belongs."""
     precision: Fraction | None = None
     missing: Key | None = "drop"
-    """What a missing value counts as; None drops it."""
+    """The value that replaces missing values; None drops them."""
     other: str | None = None
     type: Type | None = None
     format: tuple[str, ...] | None = None
@@ -82,30 +82,30 @@ class Declared:
     missing_values: tuple[str, ...] | None = None
     map: tuple[tuple[str, str], ...] | None = None
     map_from: str | None = field(init=False)
-    """The file that the map was written as."""
+    """The file in which the policy gave the map."""
     name: InitVar[str] = ""
     folder: InitVar[Path | None] = None
 
     def __post_init__(self, name: str, folder: Path | None) -> None:
-        put = object.__setattr__
-        with at("keys"):
-            keys, written = _keys(self.keys, name, folder or Path())
-            put(self, "keys", keys)
-            put(self, "keys_from", written)
-        with at("parent"):
-            put(self, "parents", self.parent and _parents(self.parent, keys, written, folder or Path()))
-        put(self, "map_from", str(self.map) if isinstance(self.map, str | Path) else None)
+        set_field = object.__setattr__
+        with errors_at("keys"):
+            keys, source = _keys(self.keys, name, folder or Path())
+            set_field(self, "keys", keys)
+            set_field(self, "keys_from", source)
+        with errors_at("parent"):
+            set_field(self, "parents", self.parent and _parents(self.parent, keys, source, folder or Path()))
+        set_field(self, "map_from", str(self.map) if isinstance(self.map, str | Path) else None)
         readers: dict[str, Callable[[Any], object]] = {**_READERS, "map": partial(exact_map, folder=folder or Path())}
         for option, read in readers.items():
             value = getattr(self, option)
             if value is not None or option == "missing":
-                with at(option):
-                    put(self, option, read(value))
+                with errors_at(option):
+                    set_field(self, option, read(value))
         self._fits()
 
     @property
     def kind(self) -> Kind | None:
-        """The kind that the declaration tells: by the type, or by numbers, dates or truths that are bounds or keys.
+        """The declared kind: by the type, or by the bounds, bins, keys or missing value if these are not texts.
 
         >>> Declared(type="integer").kind, Declared(bounds=(0, 120)).kind, Declared(keys=["a", "b"]).kind
         ('number', 'number', None)
@@ -119,37 +119,37 @@ class Declared:
 
     @property
     def reading(self) -> Reading:
-        """How cells of text are read; as they are, if it is `Reading()` and they are of kind text."""
-        spelled = (self.trim or self.casefold) and self.kind in (None, "text")
+        """How cells of text are read; `Reading()` of kind text leaves them as they are."""
+        is_cleaned_text = (self.trim or self.casefold) and self.kind in (None, "text")
         clean = cleaning(
             trim=bool(self.trim),
             casefold=bool(self.casefold),
             missing=self.missing_values or (),
             pairs=self.map or (),
-            keys=[key for key in self.keys or () if isinstance(key, str)] if spelled else (),
+            keys=[key for key in self.keys or () if isinstance(key, str)] if is_cleaned_text else (),
         )
         whole, decimal, thousands = self.type == "integer", self.decimal or ".", self.thousands or ""
         return replace(clean, whole=whole, formats=self.format or (), decimal=decimal, thousands=thousands)
 
     @property
     def discover(self) -> bool:
-        """Whether the keys are left to a discovery; until then there are none."""
+        """Whether the keys are to be discovered; until then there are none."""
         return self.keys_from == _DISCOVER
 
     def with_keys(self, keys: Iterable[Key]) -> Declared:
-        """The column with keys that were discovered; the label of the rest is none of them."""
+        """The column with discovered keys, without the label of other values."""
         declared = copy(self)
-        object.__setattr__(declared, "keys", _column(key for key in keys if key != self.other))
+        object.__setattr__(declared, "keys", column_of(key for key in keys if key != self.other))
         return declared
 
     def _fits(self) -> None:
         if self.discover and self.missing is not None:
-            raise InvalidParameter("missing: it would be a key beside those that are discovered; leave it out")
+            raise InvalidParameter("missing: it would add a key to the discovered keys; leave it out")
         has_keys = self.keys is not None or self.discover
         if has_keys and self.bins is not None:
             raise InvalidParameter("bins: a column has keys or bins, not both; leave one out")
         if self.other is not None and not has_keys and self.bins is None:
-            raise InvalidParameter("other: it is the label of values that are not keys; declare keys or bins beside it")
+            raise InvalidParameter("other: it is the label of values that are not keys; declare keys or bins as well")
         if self.other is not None and (
             self.other in labels(self.bins) if self.bins else self.keys and self.keys.has_label(self.other)
         ):
@@ -157,11 +157,11 @@ class Declared:
                 f"other: it must not be one of the keys, got {quote(self.other)}; write another label"
             )
         if self.format is not None and self.kind != "date":
-            raise InvalidParameter('format: it is of dates; write type = "date" beside it, or leave it out')
+            raise InvalidParameter('format: only dates have a format; write type = "date" as well, or leave it out')
         if (self.decimal is not None or self.thousands is not None) and self.kind != "number":
-            raise InvalidParameter('decimal: marks are of numbers; write type = "number" beside them')
+            raise InvalidParameter('decimal: only numbers have such marks; write type = "number" as well')
         if self.thousands is not None and self.thousands == (self.decimal or "."):
-            raise InvalidParameter('thousands: it must differ from decimal; write decimal = "," beside it')
+            raise InvalidParameter('thousands: it must differ from decimal; write decimal = "," as well')
         _ = self.reading
         match self.bounds, self.precision, self.missing:
             case (Fraction() as lower, Fraction() as upper), step, missing:
@@ -170,12 +170,12 @@ class Declared:
                 if step is not None and step > upper - lower:
                     raise InvalidParameter(f"precision: it must not exceed upper - lower, got {decimal(step)}")
             case _, Fraction(), _:
-                raise InvalidParameter("precision: it is a step between two bounds; declare bounds beside it")
+                raise InvalidParameter("precision: it is a step between two bounds; declare bounds as well")
 
 
 @contextmanager
-def at(key: str) -> Iterator[None]:
-    """Names the key of the policy in an error."""
+def errors_at(key: str) -> Iterator[None]:
+    """Put the key of the policy before the message of an error."""
     try:
         yield
     except InvalidParameter as error:
@@ -183,7 +183,7 @@ def at(key: str) -> Iterator[None]:
 
 
 def edges(values: object) -> tuple[Fraction, ...]:
-    """The edges of bins, increasing."""
+    """The edges of bins, which must increase."""
     if not isinstance(values, list | tuple) or not 2 <= len(values) <= MOST_KEYS:
         raise InvalidParameter("bins must be at least two edges such as [0, 18, 65, 120]")
     numbers = tuple(exact_number("an edge", value) for value in values)
@@ -195,7 +195,7 @@ def edges(values: object) -> tuple[Fraction, ...]:
 
 @lru_cache(maxsize=64)
 def labels(bins: tuple[Fraction, ...]) -> tuple[str, ...]:
-    """The names of bins, in order.
+    """The labels of bins, in order.
 
     >>> labels((Fraction(0), Fraction(18), Fraction(65)))
     ('[0, 18)', '[18, 65]')
@@ -224,7 +224,7 @@ def _moment(end: object) -> datetime:
 
 
 def day(moment: datetime) -> str:
-    """A date as a reader sees it: without a time, if it is the beginning of the day.
+    """A date for a reader: without the time if it is midnight.
 
     >>> day(datetime(2020, 1, 31)), day(datetime(2020, 1, 31, 12))
     ('2020-01-31', '2020-01-31 12:00:00')
@@ -233,9 +233,9 @@ def day(moment: datetime) -> str:
 
 
 def listed_keys(keys: Any) -> Keys:
-    """The keys of a call about a column in memory: a list, a column, a range "1..12" or a public file."""
+    """The keys in a call about a column in memory: a list, a column, a range "1..12" or a public file."""
     if isinstance(keys, str) and keys == _DISCOVER:
-        raise InvalidParameter('keys must be listed, as in keys=["a", "b"]; only a study discovers them')
+        raise InvalidParameter('keys must be listed, as in keys=["a", "b"]; only a study can discover them')
     listed, _ = _keys(keys, "", Path())
     if listed is None:
         raise InvalidParameter('keys must be listed, as in keys=["a", "b"]')
@@ -243,7 +243,7 @@ def listed_keys(keys: Any) -> Keys:
 
 
 def _keys(keys: Any, name: str, folder: Path) -> tuple[Keys | None, str | None]:
-    """The keys, and the text that they were written as."""
+    """The keys, and the range or file in which they were given."""
     if keys is None or (isinstance(keys, str) and keys == _DISCOVER):
         return None, keys
     import numpy as np
@@ -252,24 +252,24 @@ def _keys(keys: Any, name: str, folder: Path) -> tuple[Keys | None, str | None]:
 
     if isinstance(keys, Keys):
         return keys, None
-    written = str(keys) if isinstance(keys, str | Path) else None
-    spelled = _RANGE.fullmatch(written) if written is not None else None
-    if spelled:
-        first, last = int(spelled[1]), int(spelled[2])
+    source = str(keys) if isinstance(keys, str | Path) else None
+    match = _RANGE.fullmatch(source) if source is not None else None
+    if match:
+        first, last = int(match[1]), int(match[2])
         if not 0 <= last - first < MOST_KEYS:
-            raise InvalidParameter(f'a range must be "first..last" of 1 to 10^7 whole numbers, got {quote(written)}')
-        return Keys.numbers(np.arange(first, last + 1)), written
-    if written is not None:
+            raise InvalidParameter(f'a range must be "first..last" of 1 to 10^7 whole numbers, got {quote(source)}')
+        return Keys.numbers(np.arange(first, last + 1)), source
+    if source is not None:
         from discreet.ask.keys.file import keys_in
 
-        return keys_in(written, name, folder).declarable(), written
+        return keys_in(source, name, folder).declarable(), source
     if isinstance(keys, range):
         keys = list(keys)
-    if isinstance(keys, np.ndarray) and keys.dtype.kind == "M":  # whose list would be of whole numbers
+    if isinstance(keys, np.ndarray) and keys.dtype.kind == "M":  # tolist() would give whole numbers
         keys = list(keys)
-    for listed in ("to_arrow", "tolist", "to_list"):  # columns of polars, and of numpy and pandas
-        if not hasattr(keys, "to_pylist"):  # which Arrow has
-            keys = getattr(keys, listed)() if hasattr(keys, listed) else keys
+    for method in ("to_arrow", "tolist", "to_list"):  # of polars, and of numpy and pandas
+        if not hasattr(keys, "to_pylist"):  # already Arrow
+            keys = getattr(keys, method)() if hasattr(keys, method) else keys
     if not (isinstance(keys, list | tuple) or hasattr(keys, "to_pylist")):
         raise InvalidParameter(
             f'keys must be a list such as ["a", "b"], a range "1..12" or a file "keys.csv", got {quote(keys)}'
@@ -279,22 +279,23 @@ def _keys(keys: Any, name: str, folder: Path) -> tuple[Keys | None, str | None]:
     return Keys.of(keys).declarable(), None
 
 
-def _column(keys: Iterable[object]) -> Keys:
+def column_of(keys: Iterable[object]) -> Keys:
+    """Keys from a list; imported late, as it needs Arrow."""
     from discreet.ask.keys.column import Keys
 
     return Keys.of(keys)
 
 
-def _parents(parent: object, keys: Keys | None, written: str | None, folder: Path) -> Keys:
-    """For each key of a file what another column of the file says."""
-    file = (written or "").partition("#")[0]
+def _parents(parent: object, keys: Keys | None, source: str | None, folder: Path) -> Keys:
+    """For each key of a file its value in another column of the file."""
+    file = (source or "").partition("#")[0]
     if not isinstance(parent, str) or not parent or keys is None or not Path(file).suffix:
         raise InvalidParameter(
-            'it names a column of the file of keys, as in keys = "counties.csv#county"; declare both'
+            'it must name a column of a file of keys, as in keys = "counties.csv#county"; declare both'
         )
     from discreet.ask.keys.file import keys_in
 
-    table = (written or "").partition("#")[2].rpartition(".")[0]
+    table = (source or "").partition("#")[2].rpartition(".")[0]
     parents = keys_in(f"{file}#{table}.{parent}" if table else f"{file}#{parent}", parent, folder)
     if len(parents) != len(keys):
         raise InvalidParameter(f"each key must have one {quote(parent)}, got {len(parents):,} for {len(keys):,} keys")
@@ -302,7 +303,7 @@ def _parents(parent: object, keys: Keys | None, written: str | None, folder: Pat
 
 
 def exact_label(label: object) -> str:
-    """The label of all values that are no key."""
+    """The label of all values that are not keys."""
     if not (isinstance(label, str) and label):
         raise InvalidParameter(f'it must be a label such as "other", got {quote(label)}')
     return label
@@ -324,10 +325,10 @@ _READERS: dict[str, Callable[[Any], object]] = {
 }
 
 
-def meant(name: str, options: object, folder: Path | None) -> str:
-    """What to write for a column whose declaration is no table: two numbers are bounds, anything else listed is keys.
+def declaration_hint(name: str, options: object, folder: Path | None) -> str:
+    """How to declare a column whose declaration is not a table: two numbers are bounds, any other list is keys.
 
-    A file, which has a folder, is TOML.
+    With a folder the policy is a TOML file.
     """
     pair = isinstance(options, list | tuple) and len(options) == 2
     texts = isinstance(options, list | tuple) and any(isinstance(item, str) for item in options)
@@ -339,7 +340,7 @@ def meant(name: str, options: object, folder: Path | None) -> str:
 
 
 def refuse_tangled(columns: Mapping[str, Declared]) -> None:
-    """Refuse parents that would follow from two columns, or from themselves."""
+    """Refuse parents of two columns, and cycles of parents."""
     children: dict[str, str] = {}
     for name, declared in columns.items():
         if declared.parent is None:
@@ -347,11 +348,11 @@ def refuse_tangled(columns: Mapping[str, Declared]) -> None:
         if declared.parent in children:
             raise InvalidParameter(
                 f"columns.{name}.parent: {quote(declared.parent)} is the parent of {quote(children[declared.parent])}, "
-                "and follows from one column alone; leave one of the two out"
+                "and can be the parent of one column only; leave one of the two out"
             )
         children[declared.parent] = name
-    for name, below in children.items():
-        while below in children and below != name:
-            below = children[below]  # noqa: PLW2901 - down to the last
-        if below == name:
+    for name, child in children.items():
+        while child in children and child != name:
+            child = children[child]  # noqa: PLW2901 - follow the chain to its end
+        if child == name:
             raise InvalidParameter(f"columns.{name}.parent: it must not lead back to {quote(name)}; leave it out")

@@ -1,20 +1,20 @@
-"""The row language: small, closed and total. Every expression has a value or is missing, for every row and engine.
+"""The row language: small, closed and total. Every expression has a value or is missing, in every row and engine.
 
     kinds       number (a double) · text · date (a timestamp without zone) · truth
     undefined   x/0, a cast that fails, a function of a missing value: missing; never an error
-    numbers     every operand and result is limited to ±10¹⁰⁰, and below 10⁻¹⁰⁰ in size is 0: nothing overflows
+    numbers     operands and results are clamped to ±10¹⁰⁰, and to 0 below 10⁻¹⁰⁰ in absolute value: nothing overflows
     truth       three-valued, as in SQL; WHERE keeps a row only if its condition is true
 
-    Arithmetic   x + y, of numbers                  Comparison   x < y, of two of one kind
+    Arithmetic   x + y, of numbers                  Comparison   x < y, of values of one kind
     Every Some   AND, OR of two or more             Negation     NOT x
     Membership   x IN ('a', 'b'), of its kind       Missing      x IS NULL
     Likeness     x LIKE 'a%', without an escape     Case         CASE WHEN … THEN …, all values of one kind
     Coalesce     the first that is not missing      Function     ABS(x), LOWER(x) …
-    Part         YEAR(x) …, as a number             Truncated    DATE_TRUNC('month', x): where that month began
-    Cast         a value in another kind, missing where it has none there
+    Part         YEAR(x) …, as a number             Truncated    DATE_TRUNC('month', x): the beginning of the month
+    Cast         a value in another kind, missing if there is none
 
-None of them looks at another row, none is random. `ask.normal` brings two spellings of one expression to one value and
-one text, `ask.kinds` checks it. What is not here cannot be asked: `ask.sql` and the engines know no other classes.
+No expression depends on another row or on chance. `ask.normal` gives all spellings of an expression the same value and
+text, and `ask.kinds` checks it. Nothing else can be asked: `ask.sql` and the engines know no other classes.
 """
 
 from __future__ import annotations
@@ -46,58 +46,58 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-"""What each sign of a comparison does to two values."""
+"""The function of each comparison sign."""
 
 Unit: TypeAlias = Choice["year", "quarter", "month", "week", "day", "hour"]
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a cell of text is read, as the policy declares it: trim, casefold, missing, map, then its type, in order.
+    """How the policy reads a cell of text: by trim, casefold, missing, map and then its type, in this order.
 
-    What does not fit the type is missing. Without marks and formats it is CAST: plain decimals, ISO dates.
+    A cell that does not fit the type is missing. Without marks and formats it is read as by CAST: decimals, ISO dates.
     """
 
     whole: bool = False
-    """Whether a number that is not whole does not fit."""
+    """Whether only whole numbers fit."""
     formats: tuple[str, ...] = ()
-    """Formats of dates such as "%d/%m/%Y", tried in this order."""
+    """Date formats such as "%d/%m/%Y", tried in this order."""
     decimal: str = "."
     thousands: str = ""
     trim: bool = False
-    """Whether blanks at both ends go (`ask.reading.BLANKS`)."""
+    """Whether blanks at both ends are removed (`ask.reading.BLANKS`)."""
     casefold: bool = False
-    """Whether capitals become small letters (`ask.reading.CAPITALS`)."""
+    """Whether capitals become lowercase (`ask.reading.CAPITALS`)."""
     missing: tuple[str, ...] = ()
-    """Texts that are missing values, trimmed and folded as cells are."""
+    """Texts that mean a missing value, trimmed and folded like cells."""
     map: tuple[tuple[str, str], ...] = ()
-    """Texts, trimmed and folded as cells are, each with what stands in its place; sorted."""
+    """Texts, trimmed and folded like cells, each with its replacement; sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A declared column; one whose source holds texts has a reading, unless it is of texts as they are."""
+    """A declared column; a column of text in the source has a reading, unless it is used as it is."""
 
     name: str
     kind: Kind
     reading: Reading | None = None
     children: Children | None = None
-    """What it follows from, if the policy declares it as a parent: then its own cells are never read."""
+    """The child column, if the policy declares this column as a parent: its own cells are then never read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """A column whose keys belong to those of another, as counties to states: a file of keys says to which."""
+    """A column whose keys belong to the keys of a parent column, as counties belong to states, by a file of keys."""
 
     of: Expression
-    """Its value, as rows are grouped by it."""
+    """The expression by which rows are grouped."""
     keys: Keys
     parents: Keys
-    """For each key the one that it belongs to; what is none of the keys has none."""
+    """The parent of each key; other values have no parent."""
 
     @property
     def digest(self) -> str:
-        """Of what belongs to what."""
+        """A hash of the keys and their parents."""
         return hashlib.sha256(f"{self.keys.digest} {self.parents.digest}".encode()).hexdigest()[:32]
 
 
@@ -168,7 +168,7 @@ class Coalesce:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """`round` takes one number and is ⌊x + ½⌋; `substring` is (text, from ≥ 1, length ≥ 0), whole constants both."""
+    """`round` takes one number and is ⌊x + ½⌋; `substring` takes (text, from ≥ 1, length ≥ 0), two whole constants."""
 
     name: NumberFunction | TextFunction
     arguments: tuple[Expression, ...]
@@ -176,7 +176,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Weekday is 1 (Monday) to 7, week is the ISO week; days are those since 1970-01-01, by the calendar."""
+    """Weekday is 1 (Monday) to 7, week is the ISO week, and days are calendar days since 1970-01-01."""
 
     part: DatePart
     date: Expression

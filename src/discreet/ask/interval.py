@@ -1,8 +1,8 @@
-"""Between which numbers the values of an expression lie, from the declared bounds of its columns.
+"""The bounds of an expression, from the declared bounds of its columns.
 
-    [a, b] + [c, d] = [a + c, b + d]      LEAST(x, 10) ≤ 10      x / y only where y cannot be 0
+    [a, b] + [c, d] = [a + c, b + d]      LEAST(x, 10) ≤ 10      x / y only if y cannot be 0
 
-None is no bound. The aggregate clamps to the result, so a row outside of the declared bounds changes no promise.
+None is no bound. The aggregate clamps to the result, so rows outside the declared bounds do not weaken the guarantee.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from discreet.ask.normal import is_null
 End: TypeAlias = Fraction | None
 
 _MOST_DIGITS = 10**60
-"""A bound with a longer numerator or denominator is no one's; it comes from long products, and counts as none."""
+"""A bound with a longer numerator or denominator comes from long products, and counts as no bound."""
 
 PART_RANGES: dict[DatePart, tuple[int, int]] = {
     "quarter": (1, 4),
@@ -35,12 +35,12 @@ PART_RANGES: dict[DatePart, tuple[int, int]] = {
     "minute": (0, 59),
     "second": (0, 59),
 }
-"""The values of a part of a date; years, and days since 1970, have none."""
+"""The range of each part of a date; years, and days since 1970, have none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """lower ≤ x ≤ upper, each end None if there is none; `whole` if x is an integer."""
+    """lower ≤ x ≤ upper, where an end may be None; `whole` if x is an integer."""
 
     lower: End
     upper: End
@@ -66,14 +66,14 @@ _ROUNDED: dict[str, Callable[[Fraction], int]] = {
 def interval(  # noqa: PLR0911 - one case for each class
     expression: Expression, columns: Mapping[str, Declared], whole: Mapping[str, bool]
 ) -> Interval:
-    """The interval of a number (or of a truth as 0 and 1); `whole` says which columns hold integers.
+    """The interval of a number (a condition counts as 0 or 1); `whole` says which columns hold integers.
 
     >>> double = row.Arithmetic("*", row.Constant(Fraction(2), "number"), Column("age", "number"))
     >>> interval(double, {"age": Declared(bounds=(0, 120))}, {"age": True})
     Interval(lower=Fraction(0, 1), upper=Fraction(240, 1), whole=True)
     """
 
-    def each(parts: Sequence[Expression]) -> list[Interval]:
+    def intervals(parts: Sequence[Expression]) -> list[Interval]:
         return [interval(part, columns, whole) for part in parts]
 
     match expression:
@@ -86,17 +86,17 @@ def interval(  # noqa: PLR0911 - one case for each class
         case row.Constant(Fraction() as value, _):
             return Interval(value, value, value.denominator == 1)
         case row.Arithmetic(sign, left, right):
-            return _arithmetic(sign, *each((left, right)))
+            return _arithmetic(sign, *intervals((left, right)))
         case row.Case(branches, otherwise):
             return _hull(
-                each([value for value in (*(value for _, value in branches), otherwise) if not is_null(value)])
+                intervals([value for value in (*(value for _, value in branches), otherwise) if not is_null(value)])
             )
         case row.Coalesce(parts):
-            return _hull(each([part for part in parts if not is_null(part)]))
+            return _hull(intervals([part for part in parts if not is_null(part)]))
         case row.Function("length"):
             return Interval(Fraction(0), None, True)
         case row.Function(name, arguments) if kind_of(expression) == "number":
-            return _function(name, each(arguments))
+            return _function(name, intervals(arguments))
         case row.Part(part, row.Constant(datetime() as moment)):
             return _part(part, (moment, moment))
         case row.Part(part, moment):
@@ -144,9 +144,9 @@ def _function(name: str, parts: list[Interval]) -> Interval:
     first = parts[0]
     match name:
         case "greatest":
-            known = [part.lower for part in parts if part.lower is not None]
+            lowers = [part.lower for part in parts if part.lower is not None]
             upper = _on(max, *(part.upper for part in parts))
-            return Interval(max(known, default=None), upper, all(part.whole for part in parts))
+            return Interval(max(lowers, default=None), upper, all(part.whole for part in parts))
         case "least":
             return -_function("greatest", [-part for part in parts])
         case "abs":
@@ -163,6 +163,6 @@ def _hull(parts: list[Interval]) -> Interval:
 
 
 def _on(function: Callable[[list[Fraction]], Fraction | int], *ends: End) -> End:
-    """A function of ends that are all there."""
-    known = [end for end in ends if end is not None]
-    return Fraction(function(known)) if len(known) == len(ends) else None
+    """A function of ends, or None if an end is missing."""
+    numbers = [end for end in ends if end is not None]
+    return Fraction(function(numbers)) if len(numbers) == len(ends) else None

@@ -1,10 +1,10 @@
-"""The kind of an expression, and the refusal of what has none.
+"""The kind of an expression; expressions without a kind are refused.
 
-    kind_of("age" >= 65)   truth; every part must have the kind that it needs, and there must not be too many
+    kind_of("age" >= 65)   truth; every part must have the right kind, and there must not be too many parts
 
-Limits: 1,000 parts, 50 levels, texts and patterns of 200 characters, numbers of 0 or 10⁻¹⁰⁰ to 10¹⁰⁰ in size. They keep
-every later walk short, and what one row can cost an engine small: a text of n letters against a pattern of m takes up
-to n·m steps, and a condition can see to it that only one person's row takes them.
+Limits: 1,000 parts, 50 levels, texts and patterns of 200 characters, and numbers that are 0 or have an absolute value
+from 10⁻¹⁰⁰ to 10¹⁰⁰. They bound the work of an engine on one row, whose time could reveal a person: matching a text of
+n letters with a pattern of m letters takes up to n·m steps, and a condition can apply it to one person's row only.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from discreet.parameters import quote
 MOST_PARTS = 1_000
 DEEPEST = 50
 LARGEST_NUMBER = Fraction(10) ** 100
-"""The row language computes in doubles up to here, so that a product of two cannot overflow."""
+"""The largest number of the row language, so that a product of two doubles cannot overflow."""
 _SMALLEST_NUMBER = 1 / LARGEST_NUMBER
 
 LONGEST_TEXT = 2**31 - 1
-"""What `substring` takes for "the rest of the text"."""
+"""The length that means "the rest of the text" in `substring`."""
 
 LONGEST_LITERAL = 200
-"""Characters of a text or of a pattern in a question; names and codes are shorter."""
+"""The most characters of a text or pattern in a question."""
 
 _WORDS = {"number": "a number", "text": "a text", "date": "a date", "truth": "a condition"}
 
@@ -46,16 +46,16 @@ _FUNCTIONS: dict[str, tuple[Kind, Kind]] = {
     **dict.fromkeys(("lower", "upper", "trim", "substring"), ("text", "text")),
     "length": ("text", "number"),
 }
-"""The kind of a function's arguments, and of its result."""
+"""The kind of a function's arguments and of its result."""
 
 
 def refused(message: str) -> QueryRefused:
-    """The refusal that ends as every refusal does."""
+    """A refusal with the usual last sentence."""
     return QueryRefused(f"{message}{'' if message.endswith('?') else '.'} Nothing was spent.")
 
 
 def kind_of(expression: Expression) -> Kind:
-    """The kind of the values of an expression, which is checked on the way.
+    """The kind of the values of an expression, which is checked.
 
     >>> kind_of(row.Comparison("<", row.Column("age", "number"), row.Constant(Fraction(18), "number")))
     'truth'
@@ -67,7 +67,7 @@ def kind_of(expression: Expression) -> Kind:
 
 
 class _Check:
-    """One walk over an expression, which counts its parts."""
+    """Checks an expression and counts its parts."""
 
     def __init__(self) -> None:
         self.parts = 0
@@ -98,7 +98,7 @@ class _Check:
                 if not choices:
                     raise refused("IN needs at least one value, as in IN ('a', 'b')")
                 if any(choice.value is None for choice in choices):
-                    raise refused("IN (…, NULL) is never false; ask for IS NULL beside it")
+                    raise refused("IN (…, NULL) is never false; write x IN (…) OR x IS NULL")
                 self.one_kind((part, *choices), "IN", below)
             case row.Missing(part):
                 self.kind(part, below)
@@ -120,30 +120,30 @@ class _Check:
                 return self.all("date", (date,), "DATE_TRUNC", below, "date")
             case row.Cast(part, kind):
                 if {self.kind(part, below), kind} == {"date", "number"}:
-                    raise refused(f"a date is no number; {DATED}")
+                    raise refused(f"a date is not a number; {DATED}")
                 return kind
             case _:
                 assert_never(expression)
         return "truth"
 
     def all(self, kind: Kind, parts: Sequence[Expression], name: str, depth: int, result: Kind = "truth") -> Kind:
-        """The kind of the result, if all parts are of a kind."""
+        """The kind of the result, if all parts are of the given kind."""
         for part in parts:
-            other = self.kind(part, depth)
-            if other != kind:
-                hint = DATED if (kind, other) == ("number", "date") else _HINTS[kind]
-                raise refused(f"{name.upper()} needs {_WORDS[kind]}, got {_WORDS[other]}; {hint}")
+            actual = self.kind(part, depth)
+            if actual != kind:
+                hint = DATED if (kind, actual) == ("number", "date") else _HINTS[kind]
+                raise refused(f"{name.upper()} needs {_WORDS[kind]}, got {_WORDS[actual]}; {hint}")
         return result
 
     def one_kind(self, parts: Sequence[Expression], name: str, depth: int) -> Kind:
         if not parts:
-            raise refused(f"{name} needs something to work on, got nothing")
+            raise refused(f"{name} needs at least one argument, got none")
         first = self.kind(parts[0], depth)
         for part in parts[1:]:
-            other = self.kind(part, depth)
-            if other != first:
+            actual = self.kind(part, depth)
+            if actual != first:
                 raise refused(
-                    f"{name} needs values of one kind, got {_WORDS[first]} and {_WORDS[other]}; CAST changes a kind"
+                    f"{name} needs values of one kind, got {_WORDS[first]} and {_WORDS[actual]}; CAST changes a kind"
                 )
         return first
 
@@ -171,7 +171,7 @@ def _constant(constant: row.Constant) -> Kind:
         case Fraction() as number:
             kind = "number"
             if number and not _SMALLEST_NUMBER <= abs(number) <= LARGEST_NUMBER:
-                raise refused("a number must be 0 or between 1e-100 and 1e100 in size")
+                raise refused("a number must be 0 or have an absolute value between 1e-100 and 1e100")
         case str() as text:
             kind = "text"
             _check_text(text)
@@ -186,7 +186,7 @@ def _check_text(text: str) -> None:
             f"a text or pattern in a question may have {LONGEST_LITERAL} characters, got {len(text):,}; shorten it"
         )
     if "\0" in text or not (text.isascii() or all(not "\ud800" <= character <= "\udfff" for character in text)):
-        raise refused("a text must not hold NUL characters or halves of characters")
+        raise refused("a text must not contain NUL characters or lone surrogates")
 
 
 def _is_whole(expression: Expression, least: int) -> bool:
@@ -197,10 +197,10 @@ def _is_whole(expression: Expression, least: int) -> bool:
 
 
 def refuse_alike(names: Sequence[str]) -> None:
-    """Refuse columns of one name, and those with the name of the end of another's interval."""
+    """Refuse columns with equal names, or with the name of an end of another column's interval."""
     for index, name in enumerate(names):
         if name in names[:index]:
-            raise refused(f"two columns are called {quote(name)}; give one another name with AS")
+            raise refused(f"two columns are called {quote(name)}; rename one of them with AS")
         for end in ("_low", "_high"):
             if f"{name}{end}" in names:
-                raise refused(f"{quote(name + end)} is the name of an end of {quote(name)}; give it another with AS")
+                raise refused(f"{quote(name + end)} is the name of an interval end of {quote(name)}; rename it with AS")

@@ -1,14 +1,14 @@
-"""One value and one text for all spellings of an expression.
+"""One value and one canonical text for all spellings of an expression.
 
-    a > b           b < a            (a constant stands on the right)
-    NOT a = b       a <> b           and De Morgan's laws: NOT stands before IN, IS NULL, LIKE and columns only
+    a > b           b < a            (constants are on the right)
+    NOT a = b       a <> b           and De Morgan's laws: NOT is used before IN, IS NULL, LIKE and columns only
     AND OR + *      parts flattened (AND, OR), without repeats (AND, OR), sorted
     IN              choices sorted, without repeats; one choice is =
     x = TRUE        x
 
-Every rule holds in three-valued logic, and in doubles that are never NaN: x + y and y + x are the same double,
-(x + y) + z and x + (y + z) are not, so sums are not flattened. Texts quote as SQL does, and every operation has its
-parentheses: two expressions with one text are one expression.
+Every rule holds in three-valued logic, and for doubles that are never NaN: x + y and y + x are the same double,
+(x + y) + z and x + (y + z) are not, so sums are not flattened. Texts are quoted as in SQL, and every operation has
+parentheses: two expressions with the same text are the same expression.
 """
 
 from __future__ import annotations
@@ -34,38 +34,38 @@ FALSE = Constant(False, "truth")
 
 
 def canonical(expression: Expression) -> str:
-    """The text of an expression, the same for all of its spellings.
+    """The canonical text of an expression, the same for all of its spellings.
 
     >>> canonical(Comparison("<=", Constant(Fraction(65), "number"), row.Column("age", "number")))
     '("age" >= 65)'
     """
     form = normal(expression)
-    follow = {f"{quoted(name)} OF {text(one.of)} sha256 {one.digest}" for name, one in parents_in(form)}
-    return " WITH ".join([text(form), *sorted(follow)])
+    lineage = {f"{quoted(name)} OF {text(children.of)} sha256 {children.digest}" for name, children in parents_in(form)}
+    return " WITH ".join([text(form), *sorted(lineage)])
 
 
 def parents_in(part: object) -> Iterator[tuple[str, row.Children]]:
-    """The columns of expressions that follow from others, and what they follow from."""
+    """The columns in an expression that are parents of other columns, with these children."""
     if isinstance(part, row.Column):
         if part.children is not None:
             yield part.name, part.children
             yield from parents_in(part.children.of)
     elif isinstance(part, tuple | list):
-        for one in part:
-            yield from parents_in(one)
+        for item in part:
+            yield from parents_in(item)
     elif is_dataclass(part) and not isinstance(part, Constant):
         yield from parents_in([getattr(part, field.name) for field in fields(part)])
 
 
 def normal(expression: Expression) -> Expression:
-    """The expression in its one form; refused as by `kind_of`."""
+    """The normal form of an expression, which is checked by `kind_of`."""
     kind_of(expression)
     form: Expression = _normal(expression)
     return form
 
 
 def decimal(number: Fraction) -> str:
-    """A number as a decimal if it has one, else as a fraction.
+    """A number as a decimal if that is exact, else as a fraction.
 
     >>> decimal(Fraction(1, 8)), decimal(Fraction(-5)), decimal(Fraction(1, 3))
     ('0.125', '-5', '1/3')
@@ -85,7 +85,7 @@ def decimal(number: Fraction) -> str:
 
 
 def _normal(expression: Any) -> Any:  # noqa: PLR0911 - one case for each rule
-    """The normal form of an expression, of each in a tuple, and of anything else itself."""
+    """The normal form of an expression, or of each expression in a tuple; anything else does not change."""
     if isinstance(expression, tuple):
         return tuple(map(_normal, expression))
     if type(expression) not in _OPERATIONS:
@@ -113,8 +113,8 @@ def _normal(expression: Any) -> Any:  # noqa: PLR0911 - one case for each rule
             return row.Function(name, arguments) if len(arguments) > 1 else arguments[0]
         case row.Cast(part, kind) if kind_of(part) == kind:
             return part
-        case other:
-            return other
+        case operation:
+            return operation
 
 
 def _sorted(parts: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -151,7 +151,7 @@ def _inside(join: type[Every] | type[Some] | type[row.Coalesce], part: Expressio
 
 
 def _negated(part: Expression) -> Expression:
-    """NOT of an expression that is normal already."""
+    """NOT of an expression in normal form."""
     match part:
         case Constant(bool() as value, _):
             return FALSE if value else TRUE
@@ -165,7 +165,7 @@ def _negated(part: Expression) -> Expression:
 
 
 def text(expression: Expression) -> str:  # noqa: PLR0911, PLR0912 - one case for each class
-    """The expression as it stands, written like SQL with all parentheses."""
+    """The expression in SQL, with all parentheses."""
     match expression:
         case row.Column(name, kind, reading):
             return f"{quoted(name)}{'' if reading is None else _reading(reading, kind)}"
@@ -219,13 +219,13 @@ def _listed(parts: tuple[Expression, ...], between: str = ", ") -> str:
 
 
 def _reading(reading: row.Reading, kind: row.Kind) -> str:
-    """How a column is read whose source holds texts: ::date('%d/%m/%Y') after its name.
+    """How a column of text is read: ::date('%d/%m/%Y') after its name.
 
-    A map, which may be long, stands as its hash.
+    A map, which may be long, is represented by its hash.
     """
     plain = reading.decimal == "." and not reading.thousands
     terms = [*map(_literal, reading.formats or (() if plain else (reading.decimal, reading.thousands)))]
-    terms += [name for name, stands in (("trim", reading.trim), ("casefold", reading.casefold)) if stands]
+    terms += [name for name in ("trim", "casefold") if getattr(reading, name)]
     if reading.missing:
         terms.append(f"missing [{', '.join(map(_literal, reading.missing))}]")
     if reading.map:

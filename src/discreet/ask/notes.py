@@ -1,4 +1,4 @@
-"""What a question does to values that are missing, out of bounds or not among the keys, in sentences for a plan."""
+"""Sentences for a plan: what happens to values that are missing, out of bounds or not among the keys."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from discreet.ask.query import Extreme, Group, Moment, Named, Quantiles, Query
 
 def notes(query: Query) -> list[str]:
     """The sentences, each once, in the order of the question."""
-    numbers = [one for _, one in query.aggregates if isinstance(one, Moment | Quantiles | Extreme)]
-    of_numbers = (note for one in numbers if kind_of(one.of) == "number" for note in _of_number(one))
+    numbers = [aggregate for _, aggregate in query.aggregates if isinstance(aggregate, Moment | Quantiles | Extreme)]
+    of_numbers = (note for number in numbers if kind_of(number.of) == "number" for note in _of_number(number))
     return list(dict.fromkeys([*of_numbers, *(_of_group(group, query) for group in query.groups)]))
 
 
-def _of_number(one: Moment | Quantiles | Extreme) -> Iterator[str]:
-    what = one.of.name if isinstance(one.of, Column) else "an expression"
-    yield f"Missing values of {what} {'are left out' if one.missing is None else f'count as {decimal(one.missing)}'}."
-    lower, upper = decimal(one.lower), decimal(one.upper)
-    if isinstance(one, Quantiles):
-        yield f"Errors of quantiles are shown as if values of {what} were spread evenly over {lower}–{upper}."
-    if isinstance(one.of, Column):
-        yield f"Values of {what} outside {lower}–{upper} count as {lower} or {upper}."
+def _of_number(number: Moment | Quantiles | Extreme) -> Iterator[str]:
+    name = number.of.name if isinstance(number.of, Column) else "an expression"
+    fate = "are left out" if number.missing is None else f"count as {decimal(number.missing)}"
+    yield f"Missing values of {name} {fate}."
+    lower, upper = decimal(number.lower), decimal(number.upper)
+    if isinstance(number, Quantiles):
+        yield f"Errors of quantiles are shown as if values of {name} were spread evenly over {lower}–{upper}."
+    if isinstance(number.of, Column):
+        yield f"Values of {name} outside {lower}–{upper} count as {lower} or {upper}."
 
 
 def _of_group(group: Group, query: Query) -> str:

@@ -1,20 +1,20 @@
-"""The promise of a custodian, made once: whose rows they are, what may be known beforehand, and the total ε.
+"""The promise of a custodian: whose rows they are, which facts are public, and the total ε.
 
     source      where the data is: a file, a folder, a glob, a database, a SELECT, or an object in Python
-    table       what questions call it; without it the file's name without its ending, the table's, or "data"
-    delimiter   the mark between cells of CSV; without it the first line tells it
-    encoding    of CSV: "utf-8", "latin-1" or "windows-1252"; without it UTF-8
-    unit        whom we protect: "row", or the column whose value names the unit
-    max_rows    rows of one unit that may count (needed where the unit is a column)
-    max_groups  groups in which one unit may count; without it as many as max_rows
+    table       the name of the data in questions; by default the name of the file or table, or "data"
+    delimiter   the separator of CSV cells; by default it is guessed from the first line
+    encoding    of CSV: "utf-8" (the default), "latin-1" or "windows-1252"
+    unit        whom we protect: "row", or the column that identifies the unit
+    max_rows    the most rows of one unit that count (required if the unit is a column)
+    max_groups  the most groups in which one unit counts; by default max_rows
     neighbors   "change-one" (the number of units is public) or "add-remove"
-    epsilon     the total for this data, for ever; delta only where keys are to be discovered
-    version     a name for the state of the data; without it the content is the version
-    ledger      where ε is counted, a file or postgresql://…, and its anchor; without it beside the policy
-    study       what the ledger calls this study; without it the file's name, where no other study is in the ledger
+    epsilon     the total for this data, for ever; delta is needed only to discover keys
+    version     a name for the state of the data; by default a hash of its content
+    ledger      where ε is counted, a file or postgresql://…, and its anchor; by default beside the policy
+    study       the name of this study in the ledger; by default the name of the file, if the ledger has no other study
     columns     name → bounds, keys, bins, precision, missing, other, type … (see `ask.declared`)
 
-A policy is read from TOML or made in Python, with the same checks; each error names the key and what to write.
+A policy is read from TOML or created in Python, with the same checks; each error names the key and what to write.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from types import MappingProxyType
 from typing import Any
 
 from discreet import parameters
-from discreet.ask.declared import Declared, at, meant, refuse_tangled
+from discreet.ask.declared import Declared, declaration_hint, errors_at, refuse_tangled
 from discreet.ask.keys.key import Key
 from discreet.ask.normal import decimal
 from discreet.ask.reading import exact_mark
@@ -56,16 +56,16 @@ _ENDINGS = (
 )  # fmt: skip
 
 LARGEST_FILE = 10**7
-"""Bytes of a policy; keys by the million belong into a file of their own."""
+"""The most bytes of a policy; millions of keys belong in a separate file."""
 
 
 class InMemory:
-    """Data of the custodian that lies in memory. It shows its type and how many columns it has, never a row."""
+    """Data of the custodian in memory. Its repr shows its type and its number of columns, never a row."""
 
     __slots__ = ("_data",)
 
     def __init__(self, data: object) -> None:
-        # within a function, where neither `inspect` nor a debugger's list of attributes prints it
+        # in a closure, so that neither `inspect` nor a debugger's list of attributes prints it
         self._data: Callable[[], object] = lambda: data
 
     def opened(self) -> object:
@@ -79,26 +79,28 @@ class InMemory:
         return kind
 
     def __reduce__(self) -> str:
-        raise TypeError("data in memory is not copied or stored with its policy; write it to a file, and name that")
+        raise TypeError("data in memory cannot be copied or stored with its policy; write it to a file and name that")
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Policy:
-    """The promise of a custodian about data, checked; `load` reads it from TOML, with the same words.
+    """The promise of a custodian about data; `load` reads it from a TOML file with the same keys.
 
     Parameters
     ----------
     source : path, address, SELECT or frame
         Where the data is.
     epsilon : number or text
-        The total for this data, for ever.
+        The total privacy budget for this data, for ever.
     columns : dict
-        For each column what may be known beforehand: {"age": {"bounds": (0, 120)}, "town": {"keys": ["Ash", "Elm"]}}.
+        The public facts about each column: {"age": {"bounds": (0, 120)}, "town": {"keys": ["Ash", "Elm"]}}.
     unit : text
-        Whom we protect: "row", or the column whose value names the person; then `max_rows` of theirs count.
-    neighbors : "change-one" or "add-remove"
-        Whether the number of people is public.
-    table, delimiter, encoding, max_groups, delta, version, folder
+        Whom we protect: "row", or the column that identifies the person.
+    max_rows : int, optional
+        The most rows of one person that count; required if the unit is a column.
+    neighbors : {"change-one", "add-remove"}
+        Whether the number of people is public ("change-one") or private.
+    table, delimiter, encoding, max_groups, delta, version, ledger, anchor, study, folder
         See docs/studies.md.
 
     Examples
@@ -125,7 +127,7 @@ class Policy:
     anchor: str | None
     study: str | None
     folder: Path | None
-    """What relative paths were relative to; None is the working directory."""
+    """The folder of relative paths; None is the working directory."""
 
     def __init__(
         self,
@@ -147,40 +149,40 @@ class Policy:
         study: str | None = None,
         folder: Path | None = None,
     ) -> None:
-        given, put = locals(), object.__setattr__
-        put(self, "folder", folder)
+        arguments, set_field = locals(), object.__setattr__
+        set_field(self, "folder", folder)
         for name, read in _READERS.items():
-            with at(name):
-                put(self, name, None if given[name] is None and name in _OPTIONAL else read(given[name]))
-        with at("source"):
-            put(self, "source", _source(source, folder))
+            with errors_at(name):
+                set_field(self, name, None if arguments[name] is None and name in _OPTIONAL else read(arguments[name]))
+        with errors_at("source"):
+            set_field(self, "source", _source(source, folder))
         if table is None:
-            put(self, "table", table_of(self.source))
-        put(self, "columns", MappingProxyType(_columns(columns, folder)))
+            set_field(self, "table", table_of(self.source))
+        set_field(self, "columns", MappingProxyType(_columns(columns, folder)))
         self._fits()
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:
-        """The policy in a TOML file; paths in it are relative to the file."""
+        """The policy in a TOML file; its paths are relative to the file."""
         path = Path(path)
-        with at(path.name):
-            options = toml_in(path, what="a policy", absent="`discreet init` writes one", known=_KEYS, needed=_NEEDED)
+        with errors_at(path.name):
+            options = toml_in(path, title="a policy", absent="`discreet init` writes one", keys=_KEYS, needed=_NEEDED)
             return cls(**options, folder=path.parent)
 
     @cached_property
     def unit_column(self) -> str | None:
-        """The column that names the unit, or None where each row is one."""
+        """The column that identifies the unit, or None if each row is a unit."""
         return None if self.unit == "row" else self.unit
 
     @property
     def promise(self) -> dict[str, object]:
-        """What ε stands for: it cannot change once some is spent. Bounds, keys and missing are of each question."""
+        """What ε protects: it cannot change once ε is spent. Bounds, keys and missing belong to each question."""
         return {name: getattr(self, name) for name in ("unit", "max_rows", "max_groups", "neighbors")}
 
-    def with_keys(self, found: Mapping[str, Iterable[Key]]) -> Policy:
-        """The policy with the keys that were discovered, in those columns that leave them to a discovery."""
+    def with_keys(self, keys: Mapping[str, Iterable[Key]]) -> Policy:
+        """The policy with discovered keys, in the columns whose keys are to be discovered."""
         columns = {
-            name: declared.with_keys(found[name]) if declared.discover and name in found else declared
+            name: declared.with_keys(keys[name]) if declared.discover and name in keys else declared
             for name, declared in self.columns.items()
         }
         policy = copy(self)
@@ -188,7 +190,7 @@ class Policy:
         return policy
 
     def with_delta(self, delta: Fraction) -> Policy:
-        """The policy with a δ for its discovery, where it has none."""
+        """The policy with a δ for its discovery."""
         policy = copy(self)
         object.__setattr__(policy, "delta", delta)
         return policy
@@ -201,9 +203,9 @@ class Policy:
         return f"Policy({', '.join(f'{name}={value!r}' for name, value in shown.items() if value is not None)})"
 
     def to_toml(self) -> str:
-        """The policy as a file that `load` reads."""
+        """The policy as TOML that `load` reads."""
         if not isinstance(self.source, str):
-            raise InvalidParameter("source: only a text can be written to a file; name the data by its path")
+            raise InvalidParameter("source: only a path or address can be written to a file; name the data by its path")
         pairs: dict[str, object] = {name: getattr(self, name) for name in _KEYS[:-1]}
         pairs["table"] = None if self.table == table_of(self.source) else self.table
         if self.folder is not None and Path(self.source).is_relative_to(self.folder):
@@ -217,26 +219,26 @@ class Policy:
         if self.unit_column is None:
             if self.max_rows in (None, 1) and self.max_groups in (None, 1):
                 return
-            wrong = "max_rows: a unit of one row has one row; leave it out, or write unit = the column of the unit"
+            wrong = "max_rows: each row is a unit; leave it out, or write unit = the column that identifies the unit"
         elif self.max_rows is None:
             wanted = f"max_rows{' = ' if self.folder else '='}1 or more"
             wrong = f"max_rows: it must say how many rows of one {self.unit} may count; write {wanted}"
         elif self.max_groups is not None and self.max_groups > self.max_rows:
             wrong = f"max_groups: it must not exceed max_rows, got {self.max_groups} and {self.max_rows}; leave it out"
         elif self.columns.get(self.unit, Declared()) != Declared():
-            wrong = f"columns.{self.unit}: the unit's own column cannot be asked about; leave it out of columns"
+            wrong = f"columns.{self.unit}: the column of the unit cannot be asked about; leave it out of columns"
         else:
             return
         raise InvalidParameter(wrong)
 
 
-def toml_in(path: Path, *, what: str, absent: str, known: tuple[str, ...], needed: Mapping[str, str]) -> dict[str, Any]:
-    """The keys of a file: none unknown, the needed ones there."""
+def toml_in(path: Path, *, title: str, absent: str, keys: tuple[str, ...], needed: Mapping[str, str]) -> dict[str, Any]:
+    """The table in a TOML file; unknown keys, and missing ones that are needed, are refused."""
     try:
         if path.exists() and not path.is_file():
-            raise InvalidParameter(f"{what} must be a plain file")
+            raise InvalidParameter(f"{title} must be a plain file")
         if path.stat().st_size > LARGEST_FILE:
-            raise InvalidParameter(f"{what} must be at most 10 MB; put long lists of keys into a file of their own")
+            raise InvalidParameter(f"{title} must be at most 10 MB; put long lists of keys into a separate file")
         table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise InvalidParameter(f"there is no such file; {absent}") from None
@@ -245,18 +247,18 @@ def toml_in(path: Path, *, what: str, absent: str, known: tuple[str, ...], neede
     except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as error:
         why = "" if isinstance(error, RecursionError) else f": {error}"
         raise InvalidParameter(f"the file must be TOML{why}") from None
-    refuse_unknown(table, known, "", what)
+    refuse_unknown(table, keys, "", title)
     for key, example in needed.items():
         if key not in table:
             raise InvalidParameter(f"{key} is missing; write {example}")
     return table
 
 
-def refuse_unknown(table: Mapping[str, object], known: tuple[str, ...], within: str, what: str = "a policy") -> None:
+def refuse_unknown(table: Mapping[str, object], keys: tuple[str, ...], within: str, title: str = "a policy") -> None:
     for key in table:
-        if key not in known:
-            advice = did_you_mean(str(key), known) or f"the keys are {', '.join(known)}"
-            raise InvalidParameter(f"{within}{str(key)[:60]} is not a key of {what}; {advice}")
+        if key not in keys:
+            advice = did_you_mean(str(key), keys) or f"the keys are {', '.join(keys)}"
+            raise InvalidParameter(f"{within}{str(key)[:60]} is not a key of {title}; {advice}")
 
 
 def _columns(columns: object, folder: Path | None) -> dict[str, Declared]:
@@ -268,11 +270,11 @@ def _columns(columns: object, folder: Path | None) -> dict[str, Declared]:
         if not isinstance(name, str) or not name or "\0" in name:
             raise InvalidParameter(f"columns: a name must be a text, got {quote(name)}")
         if not isinstance(options, Declared | Mapping):
-            raise InvalidParameter(f"columns.{name}: {meant(name, options, folder)}, got {quote(options)}")
+            raise InvalidParameter(f"columns.{name}: {declaration_hint(name, options, folder)}, got {quote(options)}")
         if isinstance(options, Mapping):
             refuse_unknown(options, _COLUMN_KEYS, f"columns.{name}.")
             try:
-                options = Declared(**options, name=name, folder=folder)  # noqa: PLW2901 - read
+                options = Declared(**options, name=name, folder=folder)  # noqa: PLW2901 - as read
             except InvalidParameter as error:
                 words = str(error)
                 if folder:  # TOML
@@ -284,7 +286,7 @@ def _columns(columns: object, folder: Path | None) -> dict[str, Declared]:
 
 
 def _source(source: object, folder: Path | None) -> str | InMemory:
-    """The source, a relative path as it is from the working directory."""
+    """The source; a relative path becomes relative to the working directory."""
     if source is None or isinstance(source, bool | int | float | list | Mapping):
         raise InvalidParameter(f'it must be a path such as "people.parquet", got {quote(source)}')
     if not isinstance(source, str | Path):
@@ -294,7 +296,7 @@ def _source(source: object, folder: Path | None) -> str | InMemory:
 
 
 def table_of(source: object) -> str:
-    """What questions call the data: the name of its table or of its file, or "data" where it has none.
+    """The name of the data in questions: the name of its table or file, or "data" if it has none.
 
     >>> table_of("survey/people.csv.gz"), table_of("clinic.db#visits"), table_of("SELECT 1 AS x")
     ('people', 'visits', 'data')
@@ -313,7 +315,7 @@ def table_of(source: object) -> str:
 
 
 def is_no_path(source: str) -> bool:
-    """Whether a source is an address, or a SELECT of the custodian."""
+    """Whether a source is an address or a SELECT."""
     words = source.replace("(", " ").split(maxsplit=1)
     address = "://" in source or source.startswith("spark:")
     return address or (len(words) > 1 and words[0].upper() in ("SELECT", "WITH", "FROM"))
@@ -325,8 +327,8 @@ def exact_text(advice: str, value: object) -> str:
     return value
 
 
-def _place(advice: str, value: object) -> str:
-    """A path or an address, which is not quoted: it may hold a password."""
+def _address(advice: str, value: object) -> str:
+    """A path or an address, which errors do not quote: it may contain a password."""
     try:
         return exact_text("", value)
     except InvalidParameter:
@@ -337,15 +339,15 @@ _READERS: dict[str, Callable[[object], object]] = {
     "table": partial(exact_text, 'write table = "people"'),
     "delimiter": partial(exact_mark, marks=(",", ";", "\t", "|")),
     "encoding": partial(exact_mark, marks=("utf-8", "latin-1", "windows-1252")),
-    "unit": partial(exact_text, 'write unit = "row", or the name of the column of the unit'),
+    "unit": partial(exact_text, 'write unit = "row", or the name of the column that identifies the unit'),
     "max_rows": partial(parameters.exact_count, "max_rows"),
     "max_groups": partial(parameters.exact_count, "max_groups"),
     "neighbors": parameters.exact_neighbors,
     "epsilon": parameters.exact_epsilon,
     "delta": partial(parameters.exact_chance, "delta"),
     "version": partial(exact_text, 'write version = "2024-06"'),
-    "ledger": partial(_place, 'write ledger = "postgresql://host/database", or a file'),
-    "anchor": partial(_place, 'write anchor = "people.anchor"'),
+    "ledger": partial(_address, 'write ledger = "postgresql://host/database", or a file'),
+    "anchor": partial(_address, 'write anchor = "people.anchor"'),
     "study": partial(exact_text, 'write study = "people-2024"'),
 }
 _KEYS = ("source", *_READERS, "columns")
@@ -364,7 +366,7 @@ _OPTIONAL = (
 
 
 def toml(value: object) -> str:
-    """A value as TOML writes it; a number as a text if it is no integer, so that it stays exact."""
+    """A value in TOML; a number that is not an integer is a string, so that it stays exact."""
     match value:
         case bool() | int():
             return str(value).lower()
@@ -380,7 +382,7 @@ def toml(value: object) -> str:
 
 
 def declared_toml(declared: Declared, **changed: object) -> str:
-    """What a policy says of a column, as TOML writes it, with some of it changed."""
+    """The declaration of a column in TOML, with some options changed."""
     options: dict[str, object] = {name: getattr(declared, name) for name in _COLUMN_KEYS}
     options["keys"] = declared.keys_from or (None if declared.keys is None else tuple(declared.keys))
     options["map"] = declared.map_from or (dict(declared.map) if declared.map else None)

@@ -1,11 +1,11 @@
-"""Questions as frozen values. A query never runs itself.
+"""Queries as frozen values.
 
-A query has a condition on rows, group columns, named aggregates, and what is done to released numbers afterwards
-(arithmetic, HAVING, ORDER BY, LIMIT), which costs nothing. Two spellings of one question have one `canonical` text:
-it covers what is released (condition, groups, aggregates), not what is done to it afterwards.
+A query has a condition on rows, group columns, named aggregates, and post-processing of released numbers (arithmetic,
+HAVING, ORDER BY, LIMIT), which costs nothing. Two spellings of the same question have the same `canonical` text, which
+covers what is released (condition, groups, aggregates), not its post-processing.
 
-    private names   g1, g2, … for groups and a1, a2, … for aggregates, in the order of their texts, so that two queries
-                    of one canonical text name the same numbers alike; a2.0, a2.1, … where a2 is several quantiles
+    private names   g1, g2, … for groups and a1, a2, … for aggregates, in the order of their texts, so that queries with
+                    the same canonical text use the same names; a2.0, a2.1, … if a2 is several quantiles
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from discreet.ask.kinds import refused
 from discreet.ask.normal import decimal
 
 MOST_PAIRS = 1_000
-"""Of keys and their parents in a condition: each stands in the statement, as those of a `map` do."""
+"""The most keys with parents in a condition: each pair is in the statement, like the pairs of a `map`."""
 
 if TYPE_CHECKING:
     import pyarrow
@@ -32,33 +32,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Rows that count; with an expression, rows where it is not missing (or, if it is a truth, is true)."""
+    """The number of rows; with an expression, of rows where it is not missing; with a condition, where it is true."""
 
     of: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CountUnits:
-    """How many units have a row that counts: count(distinct unit)."""
+    """The number of units that have a row: count(distinct unit)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What follows from sums of a number, and of its square; the mean of a truth is a proportion."""
+    """A statistic of the sums of a number and of its square; the mean of a condition is a proportion."""
 
     statistic: str
-    """The name of a row of `ask.statistics` that has a `base`."""
+    """The name of a statistic in `ask.statistics` that has a `base`."""
     of: Expression
     lower: Fraction
     upper: Fraction
     whole: bool
-    """Whether the values are integers (so that the step is 1)."""
+    """Whether the values are integers, so that the step is 1."""
     missing: Fraction | None
-    """What a missing value counts as; None drops it."""
+    """The value that replaces missing values; None drops them."""
     precision: Fraction | None = None
     """A coarser step that the policy declares."""
     sample: bool = False
-    """With n − 1."""
+    """Whether to divide by n − 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,11 @@ Aggregate: TypeAlias = Count | CountUnits | Moment | Quantiles | Extreme
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group column: an expression, and the values for which there is a row in the answer, in declared order.
+    """A group column: an expression, and the keys that have a row in the answer, in declared order.
 
-    `keys` are texts, numbers (Fractions), dates or truths, or a list that becomes such a column; `other` is the label
-    of a last row for all other values, or None to drop them. For bins, `edges` are given and keys are their labels in
-    order: [edge, next edge), the last closed.
+    `keys` are texts, numbers (Fractions), dates or truth values, or a list of them; `other` is the label of a last row
+    for all other values, or None to drop them. For bins, `edges` are given and keys are their labels in order:
+    [edge, next edge), with the last bin closed.
     """
 
     name: str
@@ -107,17 +107,17 @@ class Group:
 
     @property
     def size(self) -> int:
-        """How many rows it has in the answer."""
+        """The number of its rows in the answer."""
         return len(self.keys) + (self.other is not None)
 
     def labels(self) -> pyarrow.Array:
-        """What a table shows for each row: texts, whole numbers, doubles or truths; dates are texts."""
+        """The label of each row in a table: texts, whole numbers, doubles or truth values; dates are texts."""
         return self.keys.labels(self.other)
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A released number, or a group's key, by its name in the query."""
+    """A released number, or the key of a group, by its name in the query."""
 
     name: str
 
@@ -129,7 +129,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """Arithmetic of released numbers; a quotient by 0 is missing."""
+    """Arithmetic of released numbers; a division by 0 is missing."""
 
     sign: Literal["+", "-", "*", "/"]
     left: Output
@@ -141,7 +141,7 @@ Output: TypeAlias = Named | Number | Combined
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A condition on released numbers, for HAVING: one comparison, or several under AND or OR."""
+    """A condition on released numbers, for HAVING: a comparison, or conditions joined by AND or OR."""
 
     sign: Literal["=", "<>", "<", "<=", ">", ">=", "and", "or"]
     parts: tuple[Output | Test, ...]
@@ -151,8 +151,8 @@ class Test:
 class Query:
     """A question to a study.
 
-    `aggregates` are what is released, each under a private name; `outputs` are the columns of the answer, in order,
-    each a group's key, a released number or arithmetic of them; the rest acts on released numbers only.
+    `aggregates` are released, each under a private name; `outputs` are the columns of the answer, in order, each a
+    group's key, a released number or arithmetic of released numbers; `having`, `order` and `limit` are post-processing.
     """
 
     aggregates: tuple[tuple[str, Aggregate], ...]
@@ -161,18 +161,18 @@ class Query:
     where: Expression | None = None
     having: Test | None = None
     order: tuple[tuple[Output, bool], ...] = ()
-    """Outputs to sort by, each with whether it is descending."""
+    """Outputs to sort by, each with whether the order is descending."""
     limit: int | None = None
     sql: str | None = field(default=None, compare=False)
-    """What was typed, if it was SQL: for readers only."""
+    """The original SQL, for readers only."""
 
 
 def canonical(query: Query) -> str:
-    where = "" if query.where is None else f" WHERE {normal.canonical(query.where)}"
+    condition = "" if query.where is None else f" WHERE {normal.canonical(query.where)}"
     groups = sorted({group_text(group) for group in query.groups})
     by = f" GROUP BY {', '.join(groups)}" if groups else ""
-    aggregates = sorted({aggregate_text(aggregate) for aggregate in merged(one for _, one in query.aggregates)})
-    return f"SELECT {', '.join(aggregates)}{where}{by}"
+    aggregates = sorted({aggregate_text(aggregate) for aggregate in merged(part for _, part in query.aggregates)})
+    return f"SELECT {', '.join(aggregates)}{condition}{by}"
 
 
 def released(name: str, aggregate: Aggregate) -> tuple[str, ...]:
@@ -183,20 +183,20 @@ def released(name: str, aggregate: Aggregate) -> tuple[str, ...]:
 
 
 def texts(query: Query) -> dict[str, str]:
-    """For each released number its one text."""
-    return {number: text for name, one in query.aggregates for text, number in _numbers(name, one)}
+    """The canonical text of each released number."""
+    return {number: text for name, aggregate in query.aggregates for text, number in _numbers(name, aggregate)}
 
 
 def _numbers(name: str, aggregate: Aggregate) -> Iterator[tuple[str, str]]:
-    """The texts and the names of the numbers that an aggregate releases."""
-    each: list[Aggregate] = [aggregate]
+    """The text and the name of each number that an aggregate releases."""
+    singles: list[Aggregate] = [aggregate]
     if isinstance(aggregate, Quantiles):
-        each = [replace(aggregate, shares=(share,)) for share in aggregate.shares]
-    return zip(map(aggregate_text, each), released(name, aggregate), strict=True)
+        singles = [replace(aggregate, shares=(share,)) for share in aggregate.shares]
+    return zip(map(aggregate_text, singles), released(name, aggregate), strict=True)
 
 
 def aggregate_text(aggregate: Aggregate) -> str:
-    """The one text of an aggregate."""
+    """The canonical text of an aggregate."""
     match aggregate:
         case Count(of):
             return "count(*)" if of is None else f"count({normal.canonical(of)})"
@@ -220,7 +220,7 @@ def group_text(group: Group) -> str:
 
 
 def merged(aggregates: Iterable[Aggregate]) -> list[Aggregate]:
-    """Each aggregate once, quantiles of one expression as one, in the order of their texts."""
+    """Each aggregate once, with all quantiles of an expression together, in the order of their texts."""
     unique: dict[str, Aggregate] = {}
     for aggregate in aggregates:
         key = aggregate_text(aggregate)
@@ -228,29 +228,30 @@ def merged(aggregates: Iterable[Aggregate]) -> list[Aggregate]:
             key = aggregate_text(replace(aggregate, shares=()))
             before = unique.get(key, aggregate)
             shares = {*aggregate.shares, *(before.shares if isinstance(before, Quantiles) else ())}
-            aggregate = replace(aggregate, shares=tuple(sorted(shares)))  # noqa: PLW2901 - with the others
+            aggregate = replace(aggregate, shares=tuple(sorted(shares)))  # noqa: PLW2901 - with the other shares
         unique[key] = aggregate
     return sorted(unique.values(), key=aggregate_text)
 
 
 def assembled(draft: Query) -> Query:
-    """The query of a draft: groups and aggregates once each, in the order of their texts, under private names.
+    """The query of a draft: each group and aggregate once, in the order of their texts, under private names.
 
-    In a draft aggregates have no names yet, a group is `Named` by its text, a number by the text of its own aggregate.
+    In a draft aggregates have no names yet; groups and numbers are `Named` by their texts.
     """
     parts = [draft.where, *draft.aggregates, *(g.of for g in draft.groups if g.edges or not isinstance(g.of, Column))]
     for name, children in normal.parents_in(parts):
         if len(children.keys) > MOST_PAIRS:
             raise refused(
-                f"{name} follows from {len(children.keys):,} keys of its children, and conditions may use up to "
-                f"{MOST_PAIRS:,}: group by it, or give the data a column of its own by a SELECT"
+                f"{name} is the parent of {len(children.keys):,} keys, and conditions may use up to {MOST_PAIRS:,}: "
+                "group by it, or add it to the data as a column by a SELECT"
             )
     unique = {group_text(group): group for group in draft.groups}
     names = {key: f"g{index}" for index, key in enumerate(sorted(unique), 1)}
     groups = tuple(replace(unique[key], name=name) for key, name in names.items())
-    aggregates = [(f"a{index}", one) for index, one in enumerate(merged(one for _, one in draft.aggregates), 1)]
-    for name, one in aggregates:
-        names.update(_numbers(name, one))
+    unnamed = merged(aggregate for _, aggregate in draft.aggregates)
+    aggregates = [(f"a{index}", aggregate) for index, aggregate in enumerate(unnamed, 1)]
+    for name, aggregate in aggregates:
+        names.update(_numbers(name, aggregate))
     return replace(
         draft,
         aggregates=tuple(aggregates),
@@ -272,7 +273,7 @@ def _renamed(output: Any, names: dict[str, str]) -> Any:
     return output
 
 
-def _range(one: Moment | Quantiles | Extreme) -> str:
-    whole = " WHOLE" if one.whole else ""
-    missing = "" if one.missing is None else f" MISSING {decimal(one.missing)}"
-    return f" IN {decimal(one.lower)} TO {decimal(one.upper)}{whole}{missing}"
+def _range(aggregate: Moment | Quantiles | Extreme) -> str:
+    whole = " WHOLE" if aggregate.whole else ""
+    missing = "" if aggregate.missing is None else f" MISSING {decimal(aggregate.missing)}"
+    return f" IN {decimal(aggregate.lower)} TO {decimal(aggregate.upper)}{whole}{missing}"

@@ -1,8 +1,8 @@
-"""Questions in Python, and the query that they make: the same, with the same canonical text, as in SQL.
+"""Questions in Python, and their query: the same, with the same canonical text, as in SQL.
 
     study.where("age >= 65").by("county").ask(people=Count(), age=Mean("age"), old=Proportion("age >= 80"))
 
-`ask.statistics` has them. `build` puts them together.
+`ask.statistics` defines the statistics; `build` makes the query.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any, Generic, TypedDict, TypeGuard, TypeVar, Unpack
 
 from discreet.ask.declared import edges
@@ -28,50 +27,50 @@ from discreet.parameters import Epsilon, Number, exact_number, quote
 _STATISTICS = {row.question: row for row in STATISTICS.values() if row.question is not None}
 
 Plan = TypeVar("Plan")
-"""What a study gives for a question: a plan here, or that of a server."""
+"""The plan of a question, made here or by a server."""
 
 
 class PlanTerms(TypedDict, total=False):
-    """On which terms a question is planned."""
+    """The terms on which a question is planned."""
 
     epsilon: Epsilon | None
-    """What the answer may cost."""
+    """The privacy budget of the answer."""
     within: Number | Mapping[str, Number] | None
-    """How near each number must be, or those of some columns: the plan has the least ε for which all are."""
+    """The largest error of each number, or by column: the plan has the smallest ε that achieves it."""
     confidence: Number
-    """Of the intervals; 0.95 if it is not given."""
+    """The confidence of the intervals; 0.95 by default."""
     simultaneous: bool
-    """Whether all intervals hold together at this confidence, rather than each for itself."""
+    """Whether all intervals hold at once with this confidence, rather than each one."""
     weights: Mapping[str, Number] | None
-    """By column, how much its error weighs beside those of the others."""
+    """The weight of each column's error relative to the other columns."""
     size: int | None
-    """Rows of a group for which the plan shows errors."""
+    """The group size for which the plan shows errors."""
 
 
 class Askable(ABC, Generic[Plan]):
-    """Whom questions are asked: a study here, or on a server."""
+    """A study that can be asked, here or on a server."""
 
     def where(self, condition: str) -> Asked[Plan]:
-        """A question about the rows where the condition is true."""
+        """Ask about the rows where the condition is true."""
         return Asked(study=self).where(condition)
 
     def by(self, *columns: str) -> Asked[Plan]:
-        """A question for each group."""
+        """Ask about each group."""
         return Asked(study=self).by(*columns)
 
     def ask(self, **questions: Question) -> Asked[Plan]:
-        """A question about everybody."""
+        """Ask about all rows."""
         return Asked(study=self).ask(**questions)
 
     def groupby(self, *columns: str | Sequence[str]) -> Asked[Plan]:
-        """A question for each group, as pandas writes it: `groupby("county").agg(age=("age", "mean"))`."""
+        """Ask about each group, as in pandas: `groupby("county").agg(age=("age", "mean"))`."""
         for names in columns:
             if not isinstance(names, str | Sequence):
                 raise refused(f'groupby takes names of columns, as in groupby("county"), got {quote(names)}')
         return Asked(study=self).by(*(name for names in columns for name in _texts(names)))
 
     def agg(self, **questions: Question | str | tuple[str, str]) -> Asked[Plan]:
-        """A question about everybody, as pandas writes it; see `Asked.agg`."""
+        """Ask about all rows, as in pandas; see `Asked.agg`."""
         return Asked(study=self).agg(**questions)
 
     @abstractmethod
@@ -80,7 +79,7 @@ class Askable(ABC, Generic[Plan]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked(Generic[Plan]):
-    """A question in the making; every verb gives a new one."""
+    """A question under construction; every method returns a new question."""
 
     study: Askable[Plan]
     conditions: tuple[str, ...] = ()
@@ -88,29 +87,29 @@ class Asked(Generic[Plan]):
     questions: tuple[tuple[str, Question], ...] = ()
 
     def where(self, condition: str) -> Asked[Plan]:
-        """Only rows where the condition is true, too."""
+        """Keep only the rows where this condition is true as well."""
         return replace(self, conditions=(*self.conditions, condition))
 
     def by(self, *columns: str) -> Asked[Plan]:
-        """For each group of these columns."""
+        """Group by these columns."""
         return replace(self, columns=(*self.columns, *columns))
 
     def ask(self, **questions: Question) -> Asked[Plan]:
-        """These statistics, under these names."""
+        """Ask for these statistics, under these names."""
         return replace(self, questions=(*self.questions, *questions.items()))
 
     def agg(self, **questions: Question | str | tuple[str, str]) -> Asked[Plan]:
-        """These statistics, as pandas writes them: `agg(people="count", age=("age", "mean"))`.
+        """Ask for these statistics, as in pandas: `agg(people="count", age=("age", "mean"))`.
 
-        The second word is a statistic of one column: count, sum, mean, median, min, max, proportion, and std or var,
-        which are over n − 1 as in pandas.
+        The second word is a statistic of one column: count, sum, mean, median, min, max, proportion, or std and var,
+        which divide by n − 1 as in pandas.
         """
-        return self.ask(**{name: _of_pandas(name, given) for name, given in questions.items()})
+        return self.ask(**{name: _of_pandas(name, question) for name, question in questions.items()})
 
     def plan(self, **terms: Unpack[PlanTerms]) -> Plan:
-        """The plan of the question: what it will cost and how near it will be. Nothing is read, nothing is spent.
+        """The plan of the question: its cost and its errors. Nothing is read, nothing is spent.
 
-        Give `epsilon=`, what it may cost, or `within=`, how near it must be; the rest of `PlanTerms` as wanted.
+        Give `epsilon=`, the budget, or `within=`, the largest error; the other `PlanTerms` are optional.
         """
         return self.study._plan_of(self, terms)
 
@@ -118,11 +117,11 @@ class Asked(Generic[Plan]):
 _IN_PANDAS = {"size": "count", "var": "variance", "average": "mean"}
 
 
-def _of_pandas(name: str, given: object) -> Question:
-    """The question of `agg(name=given)`."""
-    if isinstance(given, Question):
-        return given
-    of, word = (None, given) if isinstance(given, str) else given if _is_pair(given) else (None, None)
+def _of_pandas(name: str, question: object) -> Question:
+    """The question of an argument of `agg`."""
+    if isinstance(question, Question):
+        return question
+    of, word = (None, question) if isinstance(question, str) else question if _is_pair(question) else (None, None)
     row = STATISTICS.get(_IN_PANDAS.get(str(word), str(word)))
     kind = None if row is None else row.question
     if kind is None or kind in (Histogram, Quantile, CountUnits) or (of is None and kind is not Count):
@@ -140,26 +139,27 @@ def build(
     where: str | Sequence[str] | None = None,
     by: str | Sequence[str] = (),
 ) -> Query:
-    """The query of named questions about the rows where all conditions are true, for each group."""
+    """The query for named questions about the rows where all conditions are true, for each group."""
     reader = _Reader(policy, schema)
-    _refuse_long([*_texts(by), *_texts(where or ()), *(str(getattr(one, "of", "") or "") for one in ask.values())])
+    subjects = [str(getattr(question, "of", "") or "") for question in ask.values()]
+    _refuse_long([*_texts(by), *_texts(where or ()), *subjects])
     groups = [parse_group(text, policy, schema) for text in _texts(by)]
     outputs: list[tuple[str, Output]] = [(name, Named(group_text(group))) for name, group in groups]
     aggregates: list[Aggregate] = []
     if not ask:
-        raise refused("nothing is asked of the data; ask for Count(), or another question")
+        raise refused("the question asks for no statistic; ask for Count(), or another statistic")
     for name, question in ask.items():
         if type(question) not in _STATISTICS:
             raise refused(f'{quote(name)} must be a question such as Count() or Mean("age"), got {quote(question)}')
         if isinstance(question, Histogram):
             if len(ask) > 1:
-                raise refused("a histogram is asked alone, or by groups; ask the other questions by themselves")
+                raise refused("a histogram must be asked alone, or by groups; ask the other questions separately")
             group = reader.bins(question)
             groups.append((name, group))
             outputs.append((name, Named(group_text(group))))
             question, name = Count(), "count"  # noqa: PLW2901 - a histogram is a count of rows in bins
-        found, numbers = reader.released(name, question)
-        aggregates.append(found)
+        aggregate, numbers = reader.released(name, question)
+        aggregates.append(aggregate)
         outputs += numbers
     refuse_alike([name for name, _ in outputs])
     condition = _all([parse_condition(text, policy, schema) for text in _texts(where or ())])
@@ -169,7 +169,7 @@ def build(
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Questions under a policy."""
+    """Reads questions under a policy."""
 
     policy: Policy
     schema: Mapping[str, Typed]
@@ -179,20 +179,20 @@ class _Reader:
         return Scope(self.policy, self.schema)
 
     def released(self, name: str, question: Question) -> tuple[Aggregate, list[tuple[str, Output]]]:
-        """The aggregate of a question, and the columns of the answer that show it."""
+        """The aggregate of a question, and its columns of the answer."""
         if isinstance(question, Quantile):
-            given = question.share
-            several = isinstance(given, list | tuple)
-            shares = [_share(share) for share in (given if isinstance(given, list | tuple) else [given])]
-            one = self.scope.quantiles(self.expression(question.of), tuple(shares))
-            texts = [aggregate_text(replace(one, shares=(share,))) for share in shares]
+            listed = question.share if isinstance(question.share, list | tuple) else [question.share]
+            several = listed is question.share
+            shares = [exact_number("share", share) for share in listed]
+            quantiles = self.scope.quantiles(self.expression(question.of), tuple(shares))
+            texts = [aggregate_text(replace(quantiles, shares=(share,))) for share in shares]
             names = [f"{name}_{decimal(share * 100)}" if several else name for share in shares]
-            return one, [(each, Named(text)) for each, text in zip(names, texts, strict=True)]
+            return quantiles, [(column, Named(text)) for column, text in zip(names, texts, strict=True)]
         of = getattr(question, "of", None)
         subject = None if of is None and isinstance(question, Count | CountUnits) else self.expression(of)
         sample = bool(getattr(question, "sample", False))
-        found = _STATISTICS[type(question)].asked(self.scope, subject, sample=sample)
-        return found, [(name, Named(aggregate_text(found)))]
+        aggregate = _STATISTICS[type(question)].aggregate_of(self.scope, subject, sample=sample)
+        return aggregate, [(name, Named(aggregate_text(aggregate)))]
 
     def bins(self, question: Histogram) -> Group:
         """The group column of a histogram."""
@@ -203,16 +203,12 @@ class _Reader:
         return group
 
     def expression(self, text: str | None) -> Expression:
-        """The expression that a question is about."""
+        """The expression of a question."""
         return parse_expression(text, self.policy, self.schema)  # type: ignore[arg-type]
 
 
-def _share(share: object) -> Fraction:
-    return exact_number("share", share)
-
-
-def _is_pair(given: object) -> TypeGuard[tuple[Any, Any]]:
-    return isinstance(given, tuple | list) and len(given) == 2
+def _is_pair(value: object) -> TypeGuard[tuple[Any, Any]]:
+    return isinstance(value, tuple | list) and len(value) == 2
 
 
 def _texts(texts: str | Sequence[str]) -> Sequence[str]:
@@ -220,14 +216,14 @@ def _texts(texts: str | Sequence[str]) -> Sequence[str]:
 
 
 def _refuse_long(texts: Sequence[object]) -> None:
-    """Refuse texts that are together longer than one question in SQL may be."""
-    many = sum(len(text) for text in texts if isinstance(text, str))
-    if many > LONGEST_QUESTION:
-        raise refused(f"a question may have {LONGEST_QUESTION:,} characters in all, got {many:,}; ask less at once")
+    """Refuse texts whose total length exceeds that of a question in SQL."""
+    length = sum(len(text) for text in texts if isinstance(text, str))
+    if length > LONGEST_QUESTION:
+        raise refused(f"a question may have {LONGEST_QUESTION:,} characters in all, got {length:,}; ask less at once")
 
 
 def _all(conditions: list[Expression]) -> Expression | None:
     if not conditions:
         return None
-    found = normal(Every(tuple(conditions)))
-    return None if found == TRUE else found
+    condition = normal(Every(tuple(conditions)))
+    return None if condition == TRUE else condition

@@ -1,16 +1,16 @@
-"""A report as a file: which tables are published together, from which study, and at what price.
+"""A report as a file: which tables are published together, from which study, and with which budget.
 
     study         the policy, study.toml; the path is relative to this file
-    title         what the page is called; without it "Report"
+    title         the title of the page; by default "Report"
     caption       a sentence below the title
-    decimals      of all numbers that are not whole; without it as many as their errors give a meaning
-    epsilon       what all tables may cost together; or `within`, the largest error of each number
-    confidence    how often an interval holds; without it 0.95
-    simultaneous  true if all intervals of all tables hold together
+    decimals      of all numbers that are not whole; by default up to the second digit of their errors
+    epsilon       the budget of all tables together; or `within`, the largest error of each number
+    confidence    of the intervals; by default 0.95
+    simultaneous  true if all intervals of all tables hold at once
     integers      true if counts are whole and not negative
     rows          a file of synthetic rows, beside the tables: "rows.parquet"
-    tables        [tables.NAME]: sql, and if wanted weight (how much its errors count) and within, and title, caption
-                  and decimals of its own
+    tables        [tables.NAME]: sql, and optionally weight (the weight of its errors), within, title, caption and
+                  decimals
 
 NAME becomes the name of files. Nothing here is read from the data; each error names the key and what to write.
 """
@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import Any
 
 from discreet import parameters
-from discreet.ask.declared import at
+from discreet.ask.declared import errors_at
 from discreet.ask.policy import exact_text, refuse_unknown, toml_in
 from discreet.errors import InvalidParameter
 from discreet.parameters import quote
@@ -44,7 +44,7 @@ _ROWS = re.compile(r"\w[\w-]{0,59}\.parquet")
 
 @dataclass(frozen=True, slots=True)
 class Presentation:
-    """How a report, or a table of it, is shown: it changes nothing of what is released."""
+    """How a report, or a table of it, is shown, which does not change what is released."""
 
     title: str | None = None
     caption: str | None = None
@@ -56,28 +56,27 @@ class Presentation:
 
 
 PLAIN = Presentation()
-"""As it comes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportFile:
-    """A report that a file asks for."""
+    """The content of a report file."""
 
     study: Path
-    """Where its policy is."""
+    """The path of its policy."""
     tables: Mapping[str, str]
     """Questions in SQL, by name."""
     terms: Mapping[str, Any]
-    """What `Study.report` takes beside them."""
+    """The other arguments of `Study.report`."""
 
     @classmethod
     def load(cls, path: str | Path) -> ReportFile:
         """The report in a TOML file."""
         path = Path(path)
-        with at(path.name):
+        with errors_at(path.name):
             absent = "docs/how-to/publish-a-report.md shows how to write one"
-            options = toml_in(path, what="a report", absent=absent, known=_KEYS, needed=_NEEDED)
-            with at("study"):
+            options = toml_in(path, title="a report", absent=absent, keys=_KEYS, needed=_NEEDED)
+            with errors_at("study"):
                 study = path.parent / exact_text(f"write {_NEEDED['study']}", options.pop("study"))
             tables = _tables(options.pop("tables"))
             terms = {name: value for name, value in options.items() if name not in ("within", "caption", "decimals")}
@@ -97,7 +96,7 @@ def _tables(tables: object) -> dict[str, dict[str, Any]]:
         if not isinstance(table, Mapping) or "sql" not in table:
             raise InvalidParameter(f"tables.{name}: its question is missing; write [tables.{name}] and sql = below it")
         refuse_unknown(table, _TABLE_KEYS, f"tables.{name}.", "a table")
-        with at(f"tables.{name}"):
+        with errors_at(f"tables.{name}"):
             exact_text('write sql = "SELECT …"', table["sql"])
             for number in ("weight", "within"):
                 if number in table:
@@ -105,26 +104,26 @@ def _tables(tables: object) -> dict[str, dict[str, Any]]:
     return {name: dict(table) for name, table in tables.items()}
 
 
-def _look(options: Mapping[str, Any], where: str = "") -> Presentation:
-    """What a file says of how a report or a table is shown."""
+def _look(options: Mapping[str, Any], prefix: str = "") -> Presentation:
+    """The presentation of a report or a table."""
     for name in ("title", "caption"):
         if name in options:
-            with at(f"{where}{name}"):
+            with errors_at(f"{prefix}{name}"):
                 exact_text(f'write {name} = "Visits 2026"', options[name])
     digits = options.get("decimals")
     if digits is not None and not (type(digits) is int and 0 <= digits <= 12):
-        raise InvalidParameter(f"{where}decimals must be a whole number from 0 to 12, got {quote(digits)}")
+        raise InvalidParameter(f"{prefix}decimals must be a whole number from 0 to 12, got {quote(digits)}")
     return Presentation(**{name: options[name] for name in _LOOKS if name in options})
 
 
 def _within(options: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> object:
-    """The largest errors that are accepted: one for all tables, or by table."""
+    """The largest accepted errors, by table."""
     common = options.get("within")
     by_table = {name: table.get("within", common) for name, table in tables.items()}
     near = {name: error for name, error in by_table.items() if error is not None}
     if bool(near) == ("epsilon" in options):
         raise InvalidParameter(
-            'write either epsilon = "1", what all tables may cost together, or within = 50, how near they must be'
+            'write either epsilon = "1", the budget of all tables together, or within = 50, their largest error'
         )
     if common is not None:
         parameters.exact("within", common)
@@ -132,7 +131,7 @@ def _within(options: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]])
 
 
 def _check(terms: Mapping[str, Any]) -> None:
-    """Refuse what cannot be read, by its key."""
+    """Refuse invalid values, by their keys."""
     if "epsilon" in terms:
         parameters.exact_epsilon(terms["epsilon"])
     if "confidence" in terms:
@@ -145,8 +144,8 @@ def _check(terms: Mapping[str, Any]) -> None:
 
 
 def refuse_names(names: Iterable[object]) -> None:
-    """Refuse names of tables that cannot be names of files, or would be those of the same file."""
-    seen: dict[str, object] = {}
+    """Refuse names of tables that are not file names, or that give the same file name."""
+    earlier: dict[str, object] = {}
     for name in names:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise InvalidParameter(
@@ -154,9 +153,11 @@ def refuse_names(names: Iterable[object]) -> None:
                 f"got {quote(name)}; write by_county"
             )
         same = unicodedata.normalize("NFC", name).casefold()
-        if same in seen:
-            raise InvalidParameter(f"tables must have different file names, got {quote(seen[same])} and {quote(name)}")
-        seen[same] = name
+        if same in earlier:
+            raise InvalidParameter(
+                f"tables must have different file names, got {quote(earlier[same])} and {quote(name)}"
+            )
+        earlier[same] = name
 
 
 def rows_file(value: object) -> str:

@@ -1,12 +1,12 @@
-"""What a question means under a policy: which columns may be used, between which bounds, in which groups.
+"""The meaning of a question under a policy: which columns may be used, with which bounds and groups.
 
-A name that the policy does not declare is refused everywhere, with what to declare. The unit's own column may only be
-counted: count(DISTINCT unit).
+A name that the policy does not declare is refused, with a suggestion. The column of the unit may only be counted:
+count(DISTINCT unit).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from discreet.ask import expression as row
-from discreet.ask.declared import Declared, at, labels
+from discreet.ask.declared import Declared, column_of, errors_at, labels
 from discreet.ask.expression import Children, Column, Constant, Expression, Kind, Reading
 from discreet.ask.interval import PART_RANGES, interval
 from discreet.ask.keys.key import MOST_KEYS, as_kind
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from discreet.ask.keys.column import Keys
 
 MOST_STARTS = 10**6
-"""Hours of a century; more would be slow to list, and no one reads them."""
+"""About the hours of a century; more keys would be slow to list."""
 
 
 class Typed(Protocol):
-    """What a schema says of a column: its kind, whether it is of integers, whether the source has types at all."""
+    """A column in a schema: its kind, whether it holds integers, and whether the source has types at all."""
 
     @property
     def kind(self) -> Kind: ...
@@ -52,33 +52,33 @@ class Scope:
     schema: Mapping[str, Typed]
 
     def column(self, name: str, *, exact: bool = False) -> Column:
-        """The declared column of that name; without `exact`, capitals of a–z do not matter where there is no doubt."""
+        """The declared column of that name; without `exact`, the case of a–z is ignored if only one column matches."""
         columns = self.policy.columns
         if not exact and name not in columns and name.isascii():
-            alike = [known for known in columns if known.isascii() and known.lower() == name.lower()]
+            alike = [column for column in columns if column.isascii() and column.lower() == name.lower()]
             name = alike[0] if len(alike) == 1 else name
         unit, shown = self.policy.unit_column, quote(name)
         if unit is not None and (name == unit or (not exact and self.is_unit(name))):
-            raise refused(f"{shown} names the unit, and may only be counted: count(DISTINCT {unit})")
+            raise refused(f"{shown} identifies the unit, and may only be counted: count(DISTINCT {unit})")
         if name not in columns:
             near = did_you_mean(name, columns)
             hint = f"{near} Or declare it" if near else "declare it"
             raise refused(f"the policy declares no column {shown}; {hint} under [columns], with bounds or keys")
         if name not in self.schema:
-            raise refused(f"the data has no column {shown}, which the policy declares; correct the policy")
+            raise refused(f"the policy declares a column {shown} that the data does not have; correct the policy")
         column = column_under(name, columns[name], self.schema[name])
         children = self._children(column)
         return column if children is None else Column(name, column.kind, children=children)
 
     def _children(self, column: Column) -> Children | None:
-        """What a column follows from, if another one declares it as its parent."""
-        below = next((name for name, one in self.policy.columns.items() if one.parent == column.name), None)
-        if below is None:
+        """The child column of a column, if one declares it as its parent."""
+        child = next((name for name, declared in self.policy.columns.items() if declared.parent == column.name), None)
+        if child is None:
             return None
-        group, parents = self.group(self.column(below, exact=True)), self.policy.columns[below].parents
-        if parents is None:  # a parent is declared with its file
+        group, parents = self.group(self.column(child, exact=True)), self.policy.columns[child].parents
+        if parents is None:  # never: a parent is declared with its file
             raise TypeError("a parent needs a file of keys")
-        with at(f"columns.{below}.parent"):
+        with errors_at(f"columns.{child}.parent"):
             return Children(group.of, group.keys, parents.read_as(column.kind))
 
     def is_unit(self, name: str) -> bool:
@@ -88,7 +88,7 @@ class Scope:
         return self.policy.columns[column.name]
 
     def count(self, of: Expression | None) -> Aggregate:
-        """Rows where the expression is there (a truth: is true)."""
+        """The rows where the expression is not missing or, for a condition, where it is true."""
         if of is None:
             return Count()
         of = normal(of)
@@ -102,17 +102,17 @@ class Scope:
         return Count(of)
 
     def present(self, of: Expression) -> Aggregate:
-        """Rows where the expression is there, also where it is false: count(x) in SQL."""
+        """The rows where the expression is not missing, even if it is false: count(x) in SQL."""
         is_condition = kind_of(of) == "truth" and not isinstance(of, Constant)
         return self.count(row.Negation(row.Missing(of)) if is_condition else of)
 
     def units(self) -> Aggregate:
         if self.policy.unit_column is None:
-            raise refused("count(DISTINCT …) counts units, and here each row is one; write count(*)")
+            raise refused("count(DISTINCT …) counts units, and here each row is a unit; write count(*)")
         return CountUnits()
 
     def moment(self, statistic: str, of: Expression, *, sample: bool = False) -> Aggregate:
-        """What follows from a sum or from squares; the mean of a condition is a proportion, its sum a count."""
+        """A statistic of sums and squares; the mean of a condition is a proportion, and its sum is a count."""
         of = normal(of)
         if kind_of(of) == "truth":
             if statistic == "sum":
@@ -120,7 +120,7 @@ class Scope:
             if isinstance(of, Constant):
                 raise refused("a constant needs no data; ask about a column")
             if statistic != "mean":
-                raise refused("a condition has a count or a proportion; write avg(…) for the proportion")
+                raise refused("a condition has only a count or a proportion; write avg(…) for the proportion")
             return Moment("mean", of, Fraction(0), Fraction(1), True, None)
         precision = self.declared(of).precision if isinstance(of, Column) else None
         return Moment(statistic, of, *self._bounded(of, statistic), precision=precision, sample=sample)
@@ -136,7 +136,7 @@ class Scope:
         return Extreme(side, of, *self._bounded(of, side))
 
     def _bounded(self, of: Expression, name: str) -> tuple[Fraction, Fraction, bool, Fraction | None]:
-        """Lower, upper, whether whole, and what missing counts as."""
+        """The lower and upper bound, whether values are whole, and the value that replaces missing values."""
         kind = kind_of(of)
         if kind != "number":
             hint = {"date": DATED, "text": 'if it holds numbers, declare type = "number" and its bounds in the policy'}
@@ -169,9 +169,9 @@ class Scope:
         if isinstance(of, Column) and declared.missing is not None:
             of = _filled(of, declared, None if bins else keys)
         if bins is not None and kind_of(of) != "number":
-            raise refused(f"bins are of numbers, got a {kind_of(of)}; use keys, or a part such as YEAR(…)")
+            raise refused(f"bins need a number, got a {kind_of(of)}; use keys, or a part such as YEAR(…)")
         if len(keys) > MOST_KEYS:
-            raise refused("a group column may have 10,000,000 keys; ask for fewer")
+            raise refused("a group column may have at most 10,000,000 keys; ask for fewer")
         if bins is None:
             _refuse_alike(keys, of)
         name = canonical(of) if bins is None else f"BIN({canonical(of)}, {', '.join(map(str, bins))})"
@@ -192,17 +192,17 @@ class Scope:
                 except InvalidParameter as error:
                     raise refused(f"columns.{name}.keys: {error}") from None
             case _ if kind_of(of) == "truth":
-                return _listed((False, True))
+                return column_of((False, True))
             case row.Part(part, _) if part in PART_RANGES:
                 first, last = PART_RANGES[part]
-                return _listed(range(first, last + 1))
+                return column_of(range(first, last + 1))
             case row.Part("year", Column() as date):
                 years = self._dates(date, "year")
-                return _listed(range(years[0].year, years[1].year + 1))
+                return column_of(range(years[0].year, years[1].year + 1))
             case row.Truncated(unit, Column() as date):
                 return _starts(unit, *self._dates(date, unit))
             case row.Cast(row.Truncated(), "text") | row.Function("substring", (row.Cast(), *_)):
-                return _listed(self._labels(of))
+                return column_of(self._labels(of))
             case row.Case(branches, otherwise):
                 return _literals((*(value for _, value in branches), otherwise))
             case Column(name):
@@ -212,7 +212,7 @@ class Scope:
         raise _no_keys(of)
 
     def _labels(self, of: Expression) -> tuple[str, ...]:
-        """The labels of dates, such as 2024-02: the beginnings of units as texts, or parts of these texts."""
+        """The labels of dates, such as 2024-02: the beginnings of periods as texts, or parts of these texts."""
         match of:
             case row.Cast(row.Truncated("year" | "quarter" | "month" | "week" | "day", Column()) as start, "text"):
                 days = self._keys(start, Declared())
@@ -241,7 +241,7 @@ def _no_keys(of: Expression) -> Exception:
 
 
 def _filled(of: Column, declared: Declared, keys: Keys | None) -> Expression:
-    """The column with its missing values replaced as declared, by one of the keys if there are any."""
+    """The column with its missing values replaced as declared; the replacement must be a key if there are keys."""
     try:
         value = as_kind(declared.missing, of.kind)  # type: ignore[arg-type]
     except InvalidParameter:
@@ -252,10 +252,10 @@ def _filled(of: Column, declared: Declared, keys: Keys | None) -> Expression:
 
 
 def column_under(name: str, declared: Declared, source: Typed) -> Column:
-    """The column as questions use it: of the source's own kind, or, for texts, of the kind that is declared.
+    """The column as questions use it: of its kind in the source or, for text, of the declared kind.
 
-    A cell of text is then read as declared: cleaned, and by the cast of the row language, with the declared marks and
-    formats; what cannot be read is missing.
+    A cell of text is read as declared: it is cleaned and cast, with the declared marks and formats; a cell that cannot
+    be read is missing.
     """
     if source.kind != "text":
         return Column(name, source.kind)
@@ -264,15 +264,15 @@ def column_under(name: str, declared: Declared, source: Typed) -> Column:
 
 
 def check_schema(policy: Policy, schema: Mapping[str, Typed]) -> None:
-    """Refuses a policy that does not fit the names and types of its data."""
+    """Refuse a policy that does not fit the names and types of its data."""
     if policy.unit_column is not None and policy.unit_column not in schema:
         raise InvalidParameter(f"unit: the data has no column {quote(policy.unit_column)}")
     for name, declared in policy.columns.items():
-        with at(f"columns.{name}"):
+        with errors_at(f"columns.{name}"):
             if name not in schema:
                 hint = did_you_mean(name, schema)
                 hint = f"; {hint}" if hint else ""
-                raise InvalidParameter(f"the data has no such column of numbers, texts, dates or truths{hint}")
+                raise InvalidParameter(f"the data has no such column of numbers, texts, dates or truth values{hint}")
             if not schema[name].typed and not (declared.kind or declared.keys is not None or declared.discover):
                 raise InvalidParameter(
                     f'a file of text has no types; write {name} = {{ type = "text" }}, or "integer", "number", '
@@ -285,52 +285,45 @@ def check_schema(policy: Policy, schema: Mapping[str, Typed]) -> None:
 
 
 def _check_column(declared: Declared, source: Typed, column: Column) -> None:
-    """Refuses a type that is not the source's, and bounds, bins, keys and missing of another kind."""
+    """Refuse a type that differs from the source, and bounds, bins, keys and missing of another kind."""
     if source.kind != "text":
         if declared.type is not None and KINDS[declared.type] != source.kind:
-            raise InvalidParameter(f"type: the column is of kind {source.kind} in the data; leave type out")
+            raise InvalidParameter(f"type: the column is a {source.kind} in the data; leave type out")
         if declared.type == "integer" and not source.whole:
             raise InvalidParameter('type: the column has fractions in the data; write type = "number"')
         for option in ("format", "decimal", "thousands", "trim", "casefold", "missing_values", "map"):
             if getattr(declared, option) is not None:
-                raise InvalidParameter(f"{option}: it says how text is read, and the column has none; leave it out")
+                raise InvalidParameter(f"{option}: it says how text is read, and the column is not text; leave it out")
     kind = column.kind
     expected = {"number": Fraction, "date": datetime}.get(kind)
     if declared.bounds is not None and not isinstance(declared.bounds[0], expected or ()):
         raise InvalidParameter(f"bounds: they must be of the column's kind, {kind}")
     if declared.bins is not None and kind != "number":
-        raise InvalidParameter(f"bins: they are of numbers, and the column is of kind {kind}")
-    with at("keys"):
+        raise InvalidParameter(f"bins: they need a number, and the column is a {kind}")
+    with errors_at("keys"):
         if declared.keys:
             declared.keys.as_kind(kind)
         whole = source.whole if column.reading is None else column.reading.whole
         if declared.discover and not (kind == "text" or whole):
             raise InvalidParameter("only texts and whole numbers can be discovered; declare keys or bins")
-    with at("missing"):
+    with errors_at("missing"):
         if declared.missing is not None:
             as_kind(declared.missing, kind)
 
 
 def _refuse_alike(keys: Keys, of: Expression) -> None:
-    """Refuse keys that are one number to engines, which know 64-bit floats between 1e-100 and 1e100 in size."""
+    """Refuse keys that are equal in engines, which use 64-bit floats with absolute values from 1e-100 to 1e100."""
     if keys.kind != "number" or keys.near:
         return
     numbers = [min(max(key, -LARGEST_NUMBER), LARGEST_NUMBER) for key in keys if isinstance(key, Fraction)]
     if len({0.0 if abs(number) * LARGEST_NUMBER < 1 else float(number) for number in numbers}) < len(keys):
         name = of.name if isinstance(of, Column) else _short(of)
-        raise refused(f"GROUP BY {name} has keys that are one number in 64 bits; leave one of them out")
-
-
-def _listed(keys: Iterable[object]) -> Keys:
-    """Keys that no policy declares."""
-    from discreet.ask.keys.column import Keys
-
-    return Keys.of(keys)
+        raise refused(f"GROUP BY {name} has keys that are equal as 64-bit floats; leave one of them out")
 
 
 @lru_cache(maxsize=64)
 def _labels(bins: tuple[Fraction, ...]) -> Keys:
-    return _listed(labels(bins))
+    return column_of(labels(bins))
 
 
 def _literals(values: tuple[Expression, ...]) -> Keys:
@@ -343,18 +336,18 @@ def _literals(values: tuple[Expression, ...]) -> Keys:
     numbers = [float(key) for key in keys if isinstance(key, Fraction)]
     if len(set(numbers)) < len(numbers):
         raise refused("GROUP BY CASE needs results that differ in their first 15 digits")
-    return _listed(keys)
+    return column_of(keys)
 
 
 _HOURS = {"hour": 1, "day": 24, "week": 24 * 7, "month": 24 * 31, "quarter": 24 * 92, "year": 24 * 366}
-"""From the beginning of one unit into the next."""
+"""Hours from the beginning of a period into the next period."""
 
 
 @lru_cache(maxsize=16)
 def _starts(unit: str, first: datetime, last: datetime) -> Keys:
     step = timedelta(hours=_HOURS[unit])
     if (last - first) / step > MOST_STARTS:
-        raise refused(f"a group by {unit} may have {MOST_STARTS:,} keys; ask for longer units")
+        raise refused(f"a group by {unit} may have at most {MOST_STARTS:,} keys; ask for longer periods")
     starts: list[datetime] = []
     start = _start(unit, first)
     while start <= last:
@@ -363,7 +356,7 @@ def _starts(unit: str, first: datetime, last: datetime) -> Keys:
             start = _start(unit, start + step)
         except OverflowError:
             break
-    return _listed(starts)
+    return column_of(starts)
 
 
 def _start(unit: str, moment: datetime) -> datetime:
@@ -377,5 +370,5 @@ def _start(unit: str, moment: datetime) -> datetime:
 
 
 def _short(of: Expression) -> str:
-    written = text(of)
-    return written if len(written) <= 60 else written[:57] + "…"
+    full = text(of)
+    return full if len(full) <= 60 else full[:57] + "…"

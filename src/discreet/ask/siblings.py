@@ -1,4 +1,4 @@
-"""Other studies of the same data: each has a ledger of its own, and what they release adds up."""
+"""Other studies of the same data: each has its own ledger, and the privacy losses of their releases add up."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from discreet.ask.policy import LARGEST_FILE, is_no_path
 Identity: TypeAlias = tuple[Any, ...]
 
 
-def siblings(place: Path, source: object) -> tuple[str, ...]:
-    """The policies in the folder of `place` whose source has a file, or is a table, of this source."""
+def siblings(policy: Path, source: object) -> tuple[str, ...]:
+    """The other policies in the folder of `policy` whose source shares a file or a table with this source."""
     own = _identities(source, Path())
-    others = sorted(file for file in place.parent.glob("*.toml") if file.name != place.name)
-    return tuple(file.name for file in others if own & _identities(_source(file), file.parent))
+    files = sorted(file for file in policy.parent.glob("*.toml") if file.name != policy.name)
+    return tuple(file.name for file in files if own & _identities(_source(file), file.parent))
 
 
-def budgets(study: str, others: Sequence[str]) -> str:
-    """What to know of a study whose data others have, too.
+def budgets(study: str, siblings: Sequence[str]) -> str:
+    """A warning for a study whose data has other studies.
 
     >>> budgets("survey", ["people.toml"])
     'survey.toml and people.toml are 2 budgets for the same data: what they release adds up.'
     """
-    listed = ", ".join([f"{study}.toml", *others[:-1]])
-    return f"{listed} and {others[-1]} are {len(others) + 1} budgets for the same data: what they release adds up."
+    listed = ", ".join([f"{study}.toml", *siblings[:-1]])
+    return f"{listed} and {siblings[-1]} are {len(siblings) + 1} budgets for the same data: what they release adds up."
 
 
 def _source(file: Path) -> object:
-    """The source that a policy names; what cannot be read names none."""
+    """The source in a policy file; None if it cannot be read."""
     try:
-        if not file.is_file() or file.stat().st_size > LARGEST_FILE:  # a pipe would be waited for
+        if not file.is_file() or file.stat().st_size > LARGEST_FILE:  # reading a pipe would block
             return None
         return tomllib.loads(file.read_text(encoding="utf-8-sig")).get("source")
     except (OSError, ValueError, RecursionError):
@@ -41,7 +41,7 @@ def _source(file: Path) -> object:
 
 
 def _identities(source: object, folder: Path) -> set[Identity]:
-    """Of each file its number on its disk, with the table in it; of anything else its text."""
+    """For each file its device, inode and table; for anything else its text."""
     if not isinstance(source, str):
         return set()
     if is_no_path(source):
@@ -49,8 +49,8 @@ def _identities(source: object, folder: Path) -> set[Identity]:
     path = folder / source
     table = ""
     if not path.exists() and "#" in source:
-        place, _, table = source.rpartition("#")
-        path = folder / place
+        file_name, _, table = source.rpartition("#")
+        path = folder / file_name
     paths = path.rglob("*") if path.is_dir() else [path, *map(Path, glob.glob(str(path), recursive=True))]
     try:
         stats = [file.stat() for file in paths if file.is_file()]

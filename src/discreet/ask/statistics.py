@@ -1,13 +1,13 @@
-"""The statistics: one row each, from which everything else takes their names.
+"""The table of statistics, from which everything else takes their names.
 
     arrays, certificates   `name`: discreet.mean(…) and certify("mean", …), with `examples` for `discreet verify`
-    SQL                    `sql` and `sample`, the forms over n − 1; the first one is what refusals offer
+    SQL                    `sql` and `sample`, the forms over n − 1; refusals suggest the first name
     Python, HTTP           `question`: Mean("age"), or {"kind": "Mean", "of": "age"}
-    the page               `menu`: what its list says, and the SQL that it writes
-    release                `base` and `shape`: a std is the root of a variance, and costs what a variance costs
+    the page               `menu`: the entry in its list, and its SQL
+    release                `base` and `shape`: a std is the root of a variance, and costs as much
 
-Whatever is a rising function of a mean or a variance needs no more than its row. What is made of other integers has a
-design of its own in `release.statistics`, and an aggregate in `ask.query` (CONTRIBUTING.md).
+An increasing function of a mean or a variance needs only its row here. A statistic of other integers also has a design
+in `release.statistics` and an aggregate in `ask.query` (CONTRIBUTING.md).
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a study, in Python; `of` is a column or an expression of the row language, as text."""
+    """A statistic that is asked of a study; `of` is a column or an expression, as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Count(Question):
-    """How many rows; of an expression, those where it is not missing; of a condition, those where it is true."""
+    """The number of rows; of an expression, rows where it is not missing; of a condition, rows where it is true."""
 
     of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CountUnits(Question):
-    """How many units: count(DISTINCT unit)."""
+    """The number of units: count(DISTINCT unit)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Mean(Question):
 
 @dataclass(frozen=True, slots=True)
 class Variance(Question):
-    """The variance of a number, over n, or over n − 1 for a sample."""
+    """The variance of a number, divided by n, or by n − 1 for a sample."""
 
     of: str
     sample: bool = False
@@ -68,7 +68,7 @@ class Variance(Question):
 
 @dataclass(frozen=True, slots=True)
 class Std(Question):
-    """The standard deviation of a number, over n, or over n − 1 for a sample."""
+    """The standard deviation of a number, divided by n, or by n − 1 for a sample."""
 
     of: str
     sample: bool = False
@@ -91,40 +91,40 @@ class Quantile(Question):
 
 @dataclass(frozen=True, slots=True)
 class Min(Question):
-    """The smallest number."""
+    """The smallest value of a number."""
 
     of: str
 
 
 @dataclass(frozen=True, slots=True)
 class Max(Question):
-    """The largest number."""
+    """The largest value of a number."""
 
     of: str
 
 
 @dataclass(frozen=True, slots=True)
 class Proportion(Question):
-    """The share of rows where a condition is true, among those where it is not missing."""
+    """The share of rows where a condition is true, among the rows where it is not missing."""
 
     of: str
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram(Question):
-    """How many rows are in each bin of a number: the declared bins, or these edges. It is asked alone."""
+    """The number of rows in each bin of a number: the declared bins, or these edges. It must be asked alone."""
 
     of: str
     bins: Sequence[Number] | None = None
 
 
 class Menu(NamedTuple):
-    """An entry of the page's list: what it says, what it is of, and the SQL that it writes."""
+    """An entry of the page's list: its name, the kind of its column, and its SQL."""
 
     name: str
     of: Literal["number", "truth", "unit"] | None = "number"
     sql: str | None = None
-    """With {column} and {share}; None is the first name in SQL, of the column."""
+    """With {column} and {share}; None is the first SQL name of the statistic, applied to the column."""
 
 
 BOUNDED = {"bounds": (0, 120)}
@@ -132,38 +132,38 @@ BOUNDED = {"bounds": (0, 120)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistic:
-    """How one statistic is called everywhere, and what it is made of."""
+    """The names of a statistic everywhere, and how it is computed."""
 
     name: str
-    """In canonical texts, and of the function for arrays."""
+    """The name in canonical texts, and of the array function."""
     examples: tuple[Mapping[str, Any], ...] = (BOUNDED,)
-    """Parameters that `discreet verify` proves the function for arrays with; none where there is no such function."""
+    """Parameters for which `discreet verify` proves the array function; empty if there is no such function."""
     question: type[Question] | None = None
     sql: tuple[str, ...] = ()
     sample: tuple[str, ...] = ()
-    """Names in SQL of the form over n − 1; `sql` is then that over n."""
+    """SQL names of the form over n − 1; `sql` is then the form over n."""
     menu: Menu | None = None
     aggregate: Callable[[Scope, Any], Aggregate] | None = None
-    """What a question about an expression releases; None for moments."""
+    """The aggregate of a question about an expression; None for moments."""
     base: Literal["count", "sum", "mean", "variance"] | None = None
-    """Of a moment: what it follows from."""
+    """The statistic from which a moment follows."""
     shape: Callable[[Any], Any] | None = None
-    """The rising function of a mean or a variance that it is, of floats and of arrays of them; None for itself."""
+    """The increasing function of a mean or a variance, for floats and arrays; None for the identity."""
     slope: Callable[[float], float] | None = None
     """The derivative of the shape, for the error that a plan shows."""
 
     @property
     def word(self) -> str:
-        """The name in SQL that refusals and the page use."""
+        """The SQL name that refusals and the page use."""
         return (*self.sample, *self.sql)[0].lower()
 
     @property
     def form(self) -> str:
-        """The SQL that the page writes, with {column} and {share}; empty where its list has no such entry."""
+        """The SQL of the page, with {column} and {share}; empty if the page's list does not have the statistic."""
         return "" if self.menu is None else self.menu.sql or f"{self.word}({{column}})"
 
-    def asked(self, scope: Scope, of: Any, *, sample: bool = False) -> Aggregate:
-        """What a question about an expression releases."""
+    def aggregate_of(self, scope: Scope, of: Any, *, sample: bool = False) -> Aggregate:
+        """The aggregate of a question about an expression."""
         return scope.moment(self.name, of, sample=sample) if self.aggregate is None else self.aggregate(scope, of)
 
 
@@ -175,7 +175,7 @@ def _root(number: Any) -> Any:
 
 def _proportion(scope: Scope, of: Expression) -> Aggregate:
     if kind_of(of) != "truth":
-        raise refused('a proportion is of a condition, as in Proportion("age >= 65")')
+        raise refused('a proportion needs a condition, as in Proportion("age >= 65")')
     return scope.moment("mean", of)
 
 
@@ -273,5 +273,5 @@ STATISTICS = {
 
 @cache
 def moment(statistic: str) -> Statistic:
-    """The row of a moment, or of its sample form, which has a + behind it."""
+    """The row of a moment, or of its sample form, whose name ends in +."""
     return STATISTICS[statistic.rstrip("+")]

@@ -1,8 +1,8 @@
-"""How large the error is, before anything is spent: the public face of `lemma` and `planning`.
+"""How large the error will be, before anything is spent.
 
     the noise     expected_error, root_mean_square, tail, expected_l1, max_tail, expected_max, half_width
                   (Lemma 1.4 of the texts, and the exact discrete form), randomized_response
-    the plan      people_needed, epsilon_needed: what a wanted error takes;  split: one ε over several statistics
+    the plan      people_needed, epsilon_needed: what a target error requires;  split: one ε over several statistics
 
 >>> from discreet.calibrate import accuracy
 >>> accuracy.expected_error(20)
@@ -19,7 +19,8 @@ from discreet.calibrate.lemma import (
     root_mean_square,
     tail,
 )
-from discreet.calibrate.planning import epsilon_needed, people_needed, split
+from discreet.calibrate.planning import epsilon_needed, people_needed
+from discreet.calibrate.shares import split
 
 __all__ = [
     "epsilon_needed",

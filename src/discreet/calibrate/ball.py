@@ -1,8 +1,8 @@
-"""Real numbers that know their error: Arb balls [Joh17] in, correctly rounded floats and exact bounds out.
+"""Real numbers with error bounds: Arb balls [Joh17] in, correctly rounded floats and exact bounds out.
 
-A formula is given as a function without arguments and evaluated at 128 bits, then 256, … until the answer is
-certain. Python-flint keeps its precision in one global; another thread may change it between two operations,
-which makes a ball wider or narrower but never wrong, so no lock is needed.
+A formula is a function without arguments. It is evaluated at 128 bits, then 256, and so on until the answer is certain.
+Python-flint keeps its precision in a global variable, which another thread may change between two operations. That
+makes a ball wider or narrower but never wrong, so no lock is needed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _PRECISIONS = tuple(128 << doubling for doubling in range(12))
 
 
 def ball(number: Fraction | int) -> arb:
-    """The rational as a ball of the current precision."""
+    """The rational number as a ball of the current precision."""
     return arb(fmpq(number.numerator, number.denominator))
 
 
 def nearest(formula: Callable[[], arb]) -> float:
-    """The float nearest to the real number that the formula writes.
+    """The float nearest to the value of the formula.
 
     >>> nearest(lambda: ball(Fraction(1, 3)))
     0.3333333333333333
@@ -39,23 +39,23 @@ def nearest(formula: Callable[[], arb]) -> float:
 
 
 def integer_floor(formula: Callable[[], arb]) -> int:
-    """The floor of a real number that is no integer."""
+    """The floor of a formula whose value is not an integer."""
     for precision in _PRECISIONS:
         with ctx.workprec(precision):
             floor = formula().floor().unique_fmpz()
         if floor is not None:
             return int(floor)
-    raise ArithmeticError("the formula writes an integer, whose floor no ball can decide")
+    raise ArithmeticError("the value of the formula is an integer, whose floor no ball can decide")
 
 
 def upper_bound(formula: Callable[[], arb], bits: int = 128) -> Fraction:
-    """A rational just above the real number that the formula writes."""
+    """A rational number just above the value of the formula."""
     with ctx.workprec(bits):
         return exact_value(formula().upper())  # rounds up: more noise
 
 
 def lower_bound(formula: Callable[[], arb], bits: int = 128) -> Fraction:
-    """A rational just below the real number that the formula writes."""
+    """A rational number just below the value of the formula."""
     with ctx.workprec(bits):
         return exact_value(formula().lower())
 
@@ -67,7 +67,7 @@ def exact_value(point: arb) -> Fraction:
 
 
 def float_of(point: arb) -> float:
-    """The float nearest to a ball without radius; 0.0 and ±inf beyond the floats."""
+    """The float nearest to a ball without radius; 0.0 or ±inf outside the range of floats."""
     mantissa, exponent = (int(part) for part in point.man_exp())
     size = mantissa.bit_length() + exponent
     if mantissa == 0 or size < -1080:
@@ -75,7 +75,7 @@ def float_of(point: arb) -> float:
     if size > 1025:
         return float("inf") if mantissa > 0 else float("-inf")
     try:
-        # a quotient of integers is correctly rounded by Python, subnormal or not
+        # Python rounds a quotient of integers correctly, subnormal or not
         return float(mantissa << exponent) if exponent >= 0 else mantissa / (1 << -exponent)
     except OverflowError:
         return float("inf") if mantissa > 0 else float("-inf")

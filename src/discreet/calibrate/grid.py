@@ -1,14 +1,14 @@
-"""Bounds to integers and back: the public grid that every released number lies on.
+"""The public grid on which every released number lies.
 
-Integers have step 1 and nothing is added. A float x goes to the nearest multiple of a step g = 2^e that depends on
-public parameters alone; two answers that differ by at most Δ in L1 then differ by at most Δ + changes·g, where
-`changes` is the number of coordinates that one unit can move. The scale in steps is the exact rational
+Integers have step 1, at no cost. A float x is rounded to the nearest multiple of a step g = 2^e that depends on public
+parameters alone; two answers that differ by at most Δ in L1 then differ by at most Δ + changes·g, where `changes` is
+the number of coordinates that one unit can move. The scale in steps is the exact rational number
 
     t = (Δ + changes·g) / (g·ε)
 
 With a = ⌊log₂(Δ/ε)⌋ and b = ⌊log₂(Δ/changes)⌋ the exponent is  e = max( min(a, b) − 20, min(a − 30, b − 7) ):
-a step of 2⁻²⁰ of the noise and of the sensitivity, unless t would pass 2³⁰ (many coordinates, tiny ε), where the
-grid becomes coarser but never costs more than 1/128 more noise.
+a step of 2⁻²⁰ of the noise and of the sensitivity. Where t would exceed 2³⁰ (many coordinates, tiny ε), the grid is
+coarser, but the noise grows by at most 1/128.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from discreet.errors import InvalidParameter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """A public step 2^exponent, and the noise scale in steps that pays for it."""
+    """A public step 2^exponent, and the noise scale in steps."""
 
     exponent: int
     sensitivity: Fraction
-    """Δ as it is on the grid, rounding paid, in the units of the answer."""
+    """Δ on the grid, including rounding, in the unit of the answer."""
     scale: Fraction
     """t, in steps."""
 
@@ -48,12 +48,12 @@ def floor_log2(number: Fraction) -> int:
 
 
 def integer_grid(sensitivity: Fraction, epsilon: Fraction) -> Grid:
-    """The grid of answers that are integers already."""
+    """The grid of integer answers."""
     return Grid(exponent=0, sensitivity=sensitivity, scale=sensitivity / epsilon)
 
 
 def float_grid(sensitivity: Fraction, epsilon: Fraction, changes: int) -> Grid:
-    """The grid of answers that were computed in floats.
+    """The grid of float answers.
 
     >>> float_grid(Fraction(1), Fraction(1), 1).exponent
     -20
@@ -69,32 +69,32 @@ def float_grid(sensitivity: Fraction, epsilon: Fraction, changes: int) -> Grid:
 
 @lru_cache(maxsize=256)
 def grid_of(whole: bool, sensitivity: Fraction, epsilon: Fraction, changes: int) -> Grid:
-    """The grid of integers or of floats; the same parameters are used a million times."""
+    """The grid of integers or of floats, cached because the same parameters are used again and again."""
     return integer_grid(sensitivity, epsilon) if whole else float_grid(sensitivity, epsilon, changes)
 
 
 @lru_cache(maxsize=512)
 def public_step(scale: Fraction, epsilon: Fraction, changes: int) -> int:
-    """The step, in grid units, that a total with noise of this scale is rounded to before it is drawn."""
+    """The step, in grid units, to which a total is rounded before noise of this scale is added."""
     return int(2 ** max(0, floor_log2(scale * epsilon / changes) - 20))
 
 
 _SMALLEST = -1022
-"""The exponent of the smallest normal double: 1/step is a double, too."""
+"""The exponent of the smallest normal double: 1/step is then a double as well."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ValueGrid:
-    """The integers that stand for the values of a column: a value x is ⌊clamp(x)/step + ½⌋, between lower and upper.
+    """The integers that represent the values of a column: a value x is ⌊clamp(x)/step + ½⌋, between lower and upper.
 
-    A function of the declared bounds alone. The bounds are rounded outward, so `width` covers their range.
+    The grid depends on the declared bounds alone. They are rounded outward, so `width` covers their range.
     """
 
     exponent: int
     lower: int
     upper: int
     exact: bool
-    """Whether every value of the column lies on the grid, so that nothing is rounded."""
+    """Whether every value of the column lies on the grid, so that no value is rounded."""
 
     @cached_property
     def step(self) -> Fraction:
@@ -107,16 +107,16 @@ class ValueGrid:
         return self.upper - self.lower
 
     def point(self, value: Fraction) -> int:
-        """Where a declared value lies on the grid, held within its ends."""
+        """The grid point of a declared value, clamped to the ends."""
         return min(max(math.floor(value / self.step + Fraction(1, 2)), self.lower), self.upper)
 
     @property
     def middle(self) -> int:
-        """What a missing value counts as, unless declared otherwise."""
+        """The point that stands for a missing value unless one is declared."""
         return (self.lower + self.upper) // 2
 
 
-@lru_cache(maxsize=4096)  # of public parameters, and asked for many times in a plan
+@lru_cache(maxsize=4096)  # the parameters are public, and a plan asks many times
 def value_grid(bounds: tuple[Fraction, Fraction], *, bits: int, whole: bool = False) -> ValueGrid:
     """The finest grid with about 2^bits steps between the bounds; step 1 for integers that fit into it.
 
@@ -127,7 +127,7 @@ def value_grid(bounds: tuple[Fraction, Fraction], *, bits: int, whole: bool = Fa
     """
     lower, upper = bounds
     exponent = floor_log2(upper - lower) - bits
-    # a double near the larger bound has 53 bits: finer steps would be empty, and x/step + ½ would not be exact
+    # a double near the larger bound has 53 bits: finer steps would hold no doubles, and x/step + ½ would not be exact
     exponent = max(exponent, floor_log2(max(abs(lower), abs(upper))) - 50, _SMALLEST)
     exact = whole and exponent <= 0 and lower.denominator == upper.denominator == 1
     exponent = 0 if exact else exponent

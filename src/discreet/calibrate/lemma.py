@@ -3,12 +3,12 @@
     Z ~ Lap(λ):  E|Z| = λ,  √E(Z²) = √2·λ,  P(|Z| > tλ) ≤ e^(−t)
     M = max |Zᵢ| of d:  E‖Z‖₁ = dλ,  P(M > λ(ln d + t)) ≤ e^(−t),  E(M) ≤ λ(ln d + 1)
 
-Each part takes `law`: "lemma" (as above), "continuous" (exact for Lap(λ); only the last two differ), or "discrete"
-(exact for DLap(λ), the noise that is drawn, in grid steps). With q = e^(−1/λ) and p(k) = 2q^(k+1)/(1+q),
+Each function takes `law`: "lemma" (the bounds above), "continuous" (exact for Lap(λ); only the last two differ), or
+"discrete" (exact for DLap(λ), the noise that is drawn, in grid steps). With q = e^(−1/λ) and p(k) = 2q^(k+1)/(1+q),
 
     E|X| = 1/sinh(1/λ),  √E(X²) = 1/(√2·sinh(1/2λ)),  P(|X| > k) = p(k),  E(M) = Σₖ 1 − (1 − p(k))^d     [GRS12]
 
-Floats come back correctly rounded. All of this is the error of the noise: sampling and clamping come on top.
+Results are correctly rounded floats. They are the error of the noise alone, without sampling and clamping errors.
 """
 
 from __future__ import annotations
@@ -26,17 +26,31 @@ from discreet.parameters import Epsilon, Number, exact, exact_chance, exact_coun
 Law: TypeAlias = Literal["lemma", "continuous", "discrete"]
 
 _MANY = 1000
-"""Below this many draws E(M) is a binomial sum; its terms reach 2^d, and every bit of them costs precision."""
+"""Below this many draws E(M) is a binomial sum; its terms reach 2^d, and each of their bits costs precision."""
 
 _SMOOTH = 20
-"""Above this scale the largest of many draws is uniform modulo 1 up to e^(−190): far below a float's last bit."""
+"""Above this scale the largest of many draws is uniform modulo 1 up to e^(−190), far below a float's last bit."""
 
 
 def expected_error(scale: Number, *, law: Law = "lemma") -> float:
     """E|Z|, the mean absolute error of one number.
 
+    Parameters
+    ----------
+    scale : number
+        The noise scale λ.
+    law : {"lemma", "continuous", "discrete"}
+        The bound of Lemma 1.4, the exact value for Lap(λ), or for DLap(λ), the noise that is drawn, in grid steps.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> expected_error(20), expected_error(20, law="discrete")
     (20.0, 19.991669096581678)
+
     """
     return expected_l1(scale, 1, law=law)
 
@@ -44,18 +58,44 @@ def expected_error(scale: Number, *, law: Law = "lemma") -> float:
 def root_mean_square(scale: Number, *, law: Law = "lemma") -> float:
     """√E(Z²), the root mean square error of one number.
 
+    Parameters
+    ----------
+    scale, law
+        As in `expected_error`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> root_mean_square(1)
     1.4142135623730951
+
     """
     size, discrete = exact("scale", scale), _is_discrete(law)
     return nearest(lambda: deviation(size) if discrete else arb(2).sqrt() * ball(size))
 
 
 def tail(scale: Number, at: Number, *, law: Law = "lemma") -> float:
-    """P(|Z| > at), the chance of an error larger than `at`.
+    """P(|Z| > at), the probability of an error larger than `at`.
 
+    Parameters
+    ----------
+    at : number
+        An error, in the unit of the scale.
+    scale, law
+        As in `expected_error`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> tail(10, 30) == math.exp(-3)
     True
+
     """
     return max_tail(scale, 1, at, law=law)
 
@@ -63,18 +103,45 @@ def tail(scale: Number, at: Number, *, law: Law = "lemma") -> float:
 def expected_l1(scale: Number, d: int, *, law: Law = "lemma") -> float:
     """E‖(Z₁, …, Z_d)‖₁, the expected total error of d numbers.
 
+    Parameters
+    ----------
+    d : int
+        How many numbers are released.
+    scale, law
+        As in `expected_error`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> expected_l1(2, 50)
     100.0
+
     """
     size, several, discrete = exact("scale", scale), exact_count("d", d), _is_discrete(law)
     return nearest(lambda: several / (1 / ball(size)).sinh() if discrete else several * ball(size))
 
 
 def max_tail(scale: Number, d: int, at: Number, *, law: Law = "lemma") -> float:
-    """P(max |Zᵢ| > at) for d numbers; by the lemma, at most d·e^(−at/λ).
+    """P(max |Zᵢ| > at), the probability that any of d errors is larger than `at`.
 
+    Parameters
+    ----------
+    scale, d, at, law
+        As in `expected_l1` and `tail`.
+
+    Returns
+    -------
+    float
+        The lemma's bound is d·e^(−at/λ), at most 1.
+
+    Examples
+    --------
     >>> max_tail(20, 3143, 300), max_tail(20, 3143, 300, law="continuous")
     (0.0009614509933372385, 0.0009609890943347323)
+
     """
     size, several, point = exact("scale", scale), exact_count("d", d), exact_number("at", at)
     if point < 0:
@@ -91,10 +158,23 @@ def max_tail(scale: Number, d: int, at: Number, *, law: Law = "lemma") -> float:
 
 
 def expected_max(scale: Number, d: int, *, law: Law = "lemma") -> float:
-    """E(max |Zᵢ|), the expected largest error of d numbers; by the lemma, at most λ(ln d + 1), exactly λ(1 + … + 1/d).
+    """E(max |Zᵢ|), the expected largest error of d numbers.
 
+    Parameters
+    ----------
+    scale, d, law
+        As in `expected_l1`.
+
+    Returns
+    -------
+    float
+        The lemma's bound is λ(ln d + 1); the exact value for Lap(λ) is λ(1 + … + 1/d).
+
+    Examples
+    --------
     >>> round(expected_max(scale=20, d=3143), 2), round(expected_max(scale=20, d=3143, law="continuous"), 2)
     (181.06, 172.61)
+
     """
     size, several = exact("scale", scale), exact_count("d", d)
     if _is_discrete(law):
@@ -105,15 +185,32 @@ def expected_max(scale: Number, d: int, *, law: Law = "lemma") -> float:
 
 
 def half_width(scale: Number, confidence: Number, *, d: int = 1) -> int:
-    """The smallest k for which all of d discrete errors are at most k with this confidence, in grid steps.
+    """The half-width of a confidence interval: with this probability all of d discrete errors are at most so large.
 
+    Parameters
+    ----------
+    scale : number
+        The noise scale, in grid steps.
+    confidence : number
+        The probability, strictly between 0 and 1.
+    d : int
+        How many intervals hold at once.
+
+    Returns
+    -------
+    int
+        The smallest such number of grid steps.
+
+    Examples
+    --------
     >>> half_width(10, 0.95), half_width(10, 0.95, d=50)
     (30, 69)
+
     """
     size, level, several = exact("scale", scale), exact_chance("confidence", confidence), exact_count("d", d)
 
     def steps() -> arb:
-        """The real k + 1 with 2q^(k+1)/(1+q) = 1 − level^(1/d): no integer, as q is transcendental."""
+        """The real k + 1 with 2q^(k+1)/(1+q) = 1 − level^(1/d); not an integer, as q is transcendental."""
         miss = -(ball(level).log() / several).expm1()
         return -ball(size) * (miss * (1 + (-1 / ball(size)).exp()) / 2).log()
 
@@ -121,12 +218,27 @@ def half_width(scale: Number, confidence: Number, *, d: int = 1) -> int:
 
 
 def randomized_response(*, n: int, epsilon: Epsilon) -> float:
-    """The root mean square error of a fraction that n people answer by randomized response, each with ε.
+    """The root mean square error of a proportion that is estimated by randomized response.
 
-    A bit is kept with p = e^ε/(1+e^ε); the unbiased estimate has variance p(1−p)/(n(2p−1)²) = 1/(4n·sinh²(ε/2)).
+    A bit is kept with probability p = e^ε/(1+e^ε); the unbiased estimate has variance
+    p(1−p)/(n(2p−1)²) = 1/(4n·sinh²(ε/2)).
 
+    Parameters
+    ----------
+    n : int
+        The number of people.
+    epsilon : number or text
+        The privacy parameter of each person.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> randomized_response(n=200, epsilon="0.1") * 200 / root_mean_square(10, law="discrete")  # √(n/2)
     10.0
+
     """
     people, budget = exact_count("n", n), exact_epsilon(epsilon)
     return nearest(lambda: 1 / (2 * arb(people).sqrt() * ball(budget / 2).sinh()))
@@ -167,7 +279,7 @@ def _binomial_max(scale: Fraction, d: int) -> arb:
 
 
 def _summed_max(scale: Fraction, d: int) -> arb:
-    """The sum itself, up to a rest that is at most d·(p(K) + p(K+1) + …) = d·p(K)/(1−q)."""
+    """The sum of the first K terms; the remainder is at most d·(p(K) + p(K+1) + …) = d·p(K)/(1−q)."""
     last = math.ceil(scale * (math.ceil(math.log(d)) + ctx.prec))
     total = arb(0)
     for k in range(last):
@@ -177,7 +289,7 @@ def _summed_max(scale: Fraction, d: int) -> arb:
 
 
 def _coupled_max(scale: Fraction, d: int) -> arb:
-    """E⌊M′ + c⌋ with c = λ·ln(2/(1+q)), as |X| = ⌊|Z| + c⌋: λ(1 + … + 1/d) + c − 1/2, up to a certified rest.
+    """E⌊M′ + c⌋ with c = λ·ln(2/(1+q)), as |X| = ⌊|Z| + c⌋: λ(1 + … + 1/d) + c − 1/2, up to a certified remainder.
 
     The fractional part of W = M′ + c has |E{W} − 1/2| ≤ Σₖ |φ(2πk)|/πk with |φ(s)| = Π j/√(j² + s²λ²), j = 1 … d;
     1/(2πkλ) for the first factor and k = 1 in the others leave (1/12λ)·Π j/√(j² + (2πλ)²), j = 2 … d.

@@ -1,31 +1,31 @@
-"""What a wanted error takes: people for an ε, ε for n people, and the split of one ε over several statistics.
+"""What a target error requires: people for an ε, and ε for n people.
 
 The noise of every statistic is a scale that shrinks with nε, times a width w: ln(1/β) for a half-width at confidence
-1−β, √2 for a root mean square error. With values of range R, at the data where the estimator is worst:
+1−β, √2 for a root mean square error. For values of range R, and the data for which the estimator is worst:
 
-    count, proportion, histogram   the exact discrete law, also for its d bins at once
+    count, proportion, histogram   the exact discrete law, for all d bins of a histogram at once
     mean                           w·R/nε              (both relations: the pair is worst at an end of the bounds)
     variance, change-one           (9/8)·w′·R²/nε      with 4e^(−w′) − e^(−2w′) = 3β, or w′ = √(5/2): Y₁ + Y₂/2
     variance, add-remove           w·R²/nε             (weights of L1 norm at most 1: a single one is worst)
-    std                            that of the variance at 2σe − e², or at e² for any σ, as |√a − √b| ≤ √|a−b|
+    std                            the variance with error 2σe − e², or e² for any σ, as |√a − √b| ≤ √|a−b|
     quantile, in ranks             ln(K/2β)·2/nε, under add-remove ln(K/2β)·2max(q,1−q)/nε, among K cells
 
-Means, variances and quantiles to first order in 1/nε. Every bound is rounded so that the error is met. Under change-one
-n is public. Where missing values are dropped it is not, and its own noise adds a Y₃ to the widths of means and
-variances: w with (1 + w/2)·e^(−w) = β for a mean at an end of the bounds, 1.4 times as wide at 95 %.
+Means, variances and quantiles are to first order in 1/nε. Every bound is rounded so that the error is met. Under
+change-one n is public. If missing values are dropped, n is private, and its own noise adds a Y₃ to the widths of means
+and variances: w with (1 + w/2)·e^(−w) = β for a mean at an end of the bounds, 1.4 times as wide at 95 %.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, assert_never, get_args
 
-from flint import arb, fmpz
+from flint import arb
 
 from discreet.calibrate import sensitivity
-from discreet.calibrate.ball import ball, lower_bound, upper_bound
+from discreet.calibrate.ball import ball, upper_bound
 from discreet.calibrate.lemma import deviation, half_width
 from discreet.errors import InvalidParameter
 from discreet.parameters import (
@@ -55,7 +55,7 @@ _Met: TypeAlias = Callable[[int, Fraction], bool]
 """Whether n units and ε are enough."""
 
 _BITS = 256
-"""Precision of a width: an answer is one too large only where it lies within 2⁻²⁵⁰ of the wanted error."""
+"""Precision of a width: an answer is one too large only if it lies within 2⁻²⁵⁰ of the target error."""
 
 
 def people_needed(
@@ -71,20 +71,43 @@ def people_needed(
     q: Number = "0.5",
     cells: int = 1024,
 ) -> int:
-    """The smallest number of units with which the statistic is within `error` at this confidence.
+    """The smallest number of people for which the error of a statistic is at most `error`.
 
-    `confidence=None` asks for the root mean square error instead. The estimator is discreet's own;
-    `method="laplace"` is the textbook's Lap(Δ/ε), `method="randomized-response"` asks everyone for a noisy bit. The
-    error of a median or quantile is a fraction of the ranks (of the values for "laplace"); that of a std is smaller
-    where a likely `std` is given.
+    Under change-one the number of values is assumed to be public, as it is for integers, for truth values, and with
+    `missing=`. It is private if missing values are dropped (the default for floats and lists): the error of a mean or
+    variance near an end of the bounds is then up to 1.4 times as large at 95 %. `within=` of a study's question takes
+    this into account.
 
-    Under change-one the number of values is taken to be public, as it is for integers, for truth values, and with
-    `missing=`. Where missing values are dropped (floats and lists, by default) it is private: then the error of a mean
-    or a variance is up to 1.4 times as large at 95 %, near an end of the bounds. Plan for that, or with `within=` of a
-    study's question, which is computed for the question as it is asked.
+    Parameters
+    ----------
+    error : number
+        The target; for a median or quantile, a fraction of the ranks (with "laplace", of the values).
+    epsilon : number or text
+        The privacy parameter.
+    statistic : text
+        "count", "sum", "proportion", "mean", "variance", "std", "median", "quantile" or "histogram".
+    bounds, neighbors
+        As in `help(discreet.sensitivity)`.
+    confidence : number or None
+        Of the interval; None bounds the root mean square error instead.
+    method : {None, "laplace", "randomized-response"}
+        discreet's own estimator, the textbook's Lap(Δ/ε), or a noisy bit from everyone.
+    std : number, optional
+        A likely standard deviation, which lowers the error of a std.
+    q : number
+        The share of a quantile.
+    cells : int
+        The cells of a quantile's grid.
 
+    Returns
+    -------
+    int
+
+    Examples
+    --------
     >>> people_needed(error="0.01", epsilon="0.1", statistic="proportion", confidence=None)
     1414
+
     """
     ask = _Ask(
         error=error,
@@ -122,14 +145,29 @@ def epsilon_needed(
     bins: int = 1,
     total: Number = LARGEST,
 ) -> Fraction:
-    """The smallest ε, in whole units of 10⁻⁹, with which the statistic of n units is within `error`.
+    """The smallest ε for which the error of a statistic of n people is at most `error`.
 
-    The parameters are those of `people_needed`, and the number of values is public as it is there; a histogram is
-    within `error` in all of its `bins` at once. What takes more than `total` is refused as impossible, with the number
-    of people that it would take.
+    Parameters
+    ----------
+    n : int, optional
+        The number of people; counts, sums and histograms need none.
+    bins : int
+        The bins of a histogram, all of which have at most this error at once.
+    total : number or text
+        The largest ε to allow; a larger need is refused, with the number of people that would be enough.
+    error, statistic, bounds, neighbors, confidence, method, std, q, cells
+        As in `people_needed`.
 
+    Returns
+    -------
+    Fraction
+        A multiple of 10⁻⁹.
+
+    Examples
+    --------
     >>> float(epsilon_needed(error=0.1, n=100_000, statistic="mean", bounds=(0, 120)))
     0.035948788
+
     """
     ask = _Ask(
         error=error,
@@ -153,35 +191,8 @@ def epsilon_needed(
     raise InvalidParameter(f"impossible with {units} people: ± {error} within epsilon={total} takes {people} people")
 
 
-def split(
-    epsilon: Epsilon,
-    *,
-    parts: int | None = None,
-    sensitivities: Sequence[Number] | None = None,
-    errors: Sequence[Number] | None = None,
-    weights: Sequence[Number] | None = None,
-    minimize: Literal["variance", "absolute"] = "variance",
-) -> tuple[Fraction, ...]:
-    """Shares of ε for several statistics, in whole units of 10⁻⁹; their exact sum is at most ε.
-
-    `parts=k` gives equal shares. With sensitivities Δᵢ and wanted `errors` eᵢ the shares are as Δᵢ/eᵢ, so that all
-    errors are the same multiple of the wanted ones. With `weights` wᵢ (1 if not given) they minimise Σ wᵢ·variance,
-    as (wᵢΔᵢ²)^(1/3), or Σ wᵢ·E|error|, as (wᵢΔᵢ)^(1/2). First see whether one joint release does for all.
-
-    >>> split(1, sensitivities=[1, 27], minimize="variance")
-    (Fraction(1, 10), Fraction(9, 10))
-    """
-    budget = exact_epsilon(epsilon)
-    bounds = _wishes(parts, sensitivities, errors, weights, minimize)
-    whole = sum((upper for _, upper in bounds), Fraction(0))
-    shares = tuple(budget * lower / whole // UNIT * UNIT for lower, _ in bounds)  # rounds down: the sum is at most ε
-    if not min(shares):
-        raise InvalidParameter(f"epsilon={epsilon} is too small to split: a share falls below 0.000000001")
-    return shares
-
-
 def _least(statistic: Statistic, method: Method | None) -> int | None:
-    """The least number of units the statistic makes sense for; None where its error does not depend on it."""
+    """The least number of units for which the statistic is defined; None if its error does not depend on the number."""
     match statistic:
         case "count" | "sum" | "histogram":
             return None
@@ -196,7 +207,7 @@ def _least(statistic: Statistic, method: Method | None) -> int | None:
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The smallest whole number from low on for which it holds, where it holds for `high` and all above it."""
+    """The smallest integer from `low` on for which a condition holds that is monotone and holds for `high`."""
     step = 1
     while low + step < high and not holds(low + step):
         low, step = low + step, 2 * step
@@ -209,7 +220,7 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ask:
-    """The question whether n units and ε are enough, its parameters still to be read."""
+    """The parameters of the question whether n units and ε are enough, as given by the caller."""
 
     error: object
     statistic: Statistic
@@ -224,7 +235,7 @@ class _Ask:
 
     @property
     def target(self) -> Fraction:
-        """The wanted error."""
+        """The target error."""
         return exact("error", self.error)
 
     @property
@@ -267,7 +278,7 @@ def _of_counts(ask: _Ask) -> _Met:
         return _by_response(target, level)
     if ask.statistic == "histogram":
         bins = exact_count("bins", ask.bins)
-        if (bins, ask.neighbors) != (2, "change-one"):  # those are one count: the other is n minus it
+        if (bins, ask.neighbors) != (2, "change-one"):  # two bins are one count: the other is n minus it
             delta, d = sensitivity.histogram(bins=bins, neighbors=ask.neighbors), bins
 
     def allowed(n: int) -> Fraction:
@@ -305,7 +316,7 @@ def _of_spread(ask: _Ask) -> _Met:
 
 
 def _of_rank(ask: _Ask) -> _Met:
-    """Median and quantile: a fraction of the ranks, or a value for the textbook's noise."""
+    """Median and quantile: the error is a fraction of the ranks, or a value for the textbook's noise."""
     target, level = ask.target, ask.level
     q = Fraction(1, 2) if ask.statistic == "median" else exact_number("q", ask.q)
     if not 0 <= q <= 1:
@@ -321,7 +332,7 @@ def _of_rank(ask: _Ask) -> _Met:
 
 
 def _width(level: Fraction | None) -> Fraction:
-    """Of Lap(1): ln(1/β), or √2."""
+    """The width of Lap(1): ln(1/β), or √2."""
     return upper_bound(lambda: arb(2).sqrt() if level is None else -_log(1 - level), _BITS)
 
 
@@ -330,58 +341,7 @@ def _log(number: Fraction) -> arb:
 
 
 def _joint_width(level: Fraction | None) -> Fraction:
-    """Of Y₁ + Y₂/2: P(|Y₁ + Y₂/2| > w) = (4e^(−w) − e^(−2w))/3, a quadratic in e^(−w); or √(5/2)."""
+    """The width of Y₁ + Y₂/2: P(|Y₁ + Y₂/2| > w) = (4e^(−w) − e^(−2w))/3 is quadratic in e^(−w); or √(5/2)."""
     if level is None:
         return upper_bound(lambda: ball(Fraction(5, 2)).sqrt(), _BITS)
     return upper_bound(lambda: -(2 - ball(1 + 3 * level).sqrt()).log(), _BITS)  # 4 − 3β = 1 + 3·level
-
-
-def _wishes(
-    parts: object,
-    sensitivities: Sequence[Number] | None,
-    errors: Sequence[Number] | None,
-    weights: Sequence[Number] | None,
-    minimize: str,
-) -> list[tuple[Fraction, Fraction]]:
-    """A lower and an upper bound of what each share is proportional to."""
-    if (parts is None) == (sensitivities is None) or (errors is not None and weights is not None):
-        raise InvalidParameter("split takes either parts, or sensitivities with at most one of errors and weights")
-    if sensitivities is None:
-        if errors is not None or weights is not None:
-            raise InvalidParameter("errors and weights need sensitivities; parts gives equal shares")
-        return [(Fraction(1), Fraction(1))] * _parts(parts)
-    others = errors if errors is not None else weights if weights is not None else [1] * len(sensitivities)
-    if not sensitivities or len(others) != len(sensitivities):
-        raise InvalidParameter(f"split needs as many others as sensitivities, got {len(others)}, {len(sensitivities)}")
-    deltas = [exact("sensitivities", value) for value in sensitivities]
-    if errors is not None:
-        ratios = [delta / exact("errors", value) for delta, value in zip(deltas, errors, strict=True)]
-        return [(ratio, ratio) for ratio in ratios]
-    pairs = [(delta, exact("weights", value)) for delta, value in zip(deltas, others, strict=True)]
-    match minimize:
-        case "variance":
-            powers, degree = [weight * delta**2 for delta, weight in pairs], 3
-        case "absolute":
-            powers, degree = [weight * delta for delta, weight in pairs], 2
-        case _:
-            raise InvalidParameter(f"minimize must be 'variance' or 'absolute', got {quote(minimize)}")
-    return [_root(power / powers[0], degree) for power in powers]  # relative to the first: equal ones stay equal
-
-
-def _parts(parts: object) -> int:
-    several = exact_count("parts", parts)
-    if several > 10**6:  # the shares are a tuple in memory
-        raise InvalidParameter(f"parts must be at most 1000000, got {several}")
-    return several
-
-
-def _root(number: Fraction, degree: int) -> tuple[Fraction, Fraction]:
-    """The degree-th root, from below and from above; the same exact fraction twice where it is rational."""
-    exact_root = Fraction(int(fmpz(number.numerator).root(degree)), int(fmpz(number.denominator).root(degree)))
-    if exact_root**degree == number:
-        return exact_root, exact_root
-
-    def root() -> arb:
-        return ball(number).root(degree)
-
-    return lower_bound(root, _BITS), upper_bound(root, _BITS)

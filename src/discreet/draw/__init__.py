@@ -1,1 +1,1 @@
-"""Noise, exactly: the one door for randomness and everything that is drawn from it."""
+"""Exact random draws, and the only source of randomness."""

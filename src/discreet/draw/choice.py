@@ -1,20 +1,21 @@
-"""Exact choices among cells by permute-and-flip [MS20], in the form in which every cell tosses one coin.
+"""Exact choices among cells by permute-and-flip [MS20], in the form where every cell tosses one coin.
 
     cell v survives with probability e^(−x(v)), x(v) = unit·(exponent(v) − smallest exponent), independently;
-    the answer is one survivor, each equally likely. The best cells have x = 0, so one always survives.
+    the answer is one survivor, all equally likely. The best cells have x = 0, so at least one cell survives.
 
 If one person moves the exponents by amounts that differ by at most ε/unit between any two cells, the choice is
-ε-differentially private. `coin.decide` could toss the coins one by one; `choose` filters them through floats:
-for the first word u of V it looks at d = u/2⁶⁴ − exp(−x), and |d| > E = 2⁻⁴⁴ decides V < e^(−x), because of
+ε-differentially private. `coin.decide` could toss the coins one by one; `choose` first compares floats: for the first
+word u of V let d = u/2⁶⁴ − exp(−x). If |d| > E = 2⁻⁴⁴, its sign decides V < e^(−x), because the errors are at most
 
     2⁻⁵⁴ + 2⁻⁶⁴   u as a float, and V lies in [u, u+1)/2⁶⁴
-    2·2⁻⁵³        x̂ = x(1+θ), |θ| < 3.01·2⁻⁵³ (two roundings in, one product), and max x·e^(−x(1−θ)) < 0.37;
-                  a unit cut at 2⁶⁴ (x is 0 or huge) or below the normal floats moves e^(−x) by less than 2⁻⁶⁴
+    2·2⁻⁵³        x̂ = x(1+θ), |θ| < 3.01·2⁻⁵³ (two conversions, one product), and max x·e^(−x(1−θ)) < 0.37;
+                  clamping the unit at 2⁶⁴ (x is 0 or huge) or to normal floats moves e^(−x) by less than 2⁻⁶⁴
     2⁻⁴⁵          np.exp, as an absolute error; checked on first use against 2⁻⁵², so with a margin of 128
     2⁻⁵⁴          the difference                                                        sum: below 2⁻⁴⁴
 
-The others, a chance of 2⁻⁴³ each, go through `coin.decide` with the same word: in a far cell, every V < E, so one
-that survives once in 2⁶⁴, or far less often, does so exactly. Nothing in the data raises or overflows.
+The other coins, each with a probability of 2⁻⁴³, go through `coin.decide` with the same word. These include every V < E
+of a cell far from the best, so a cell that survives once in 2⁶⁴ times, or less often, has its exact probability. No
+data raises or overflows.
 """
 
 from __future__ import annotations
@@ -34,22 +35,22 @@ from discreet.draw.noted import note
 from discreet.errors import EngineFailed, InvalidParameter
 
 _BLOCK = 2**15
-"""Cells per pass: the words, gaps and floats of a block together take 1 MiB and stay in the caches."""
+"""Cells per pass: the words, gaps and floats of a block take 1 MiB together and stay in the caches."""
 
 _DOUBT = 2.0**-44
 """E of the module's docstring."""
 
 _LARGEST_UNIT = Fraction(2**64)
-"""For the filter only: a gap of 1 is beyond the first 64 bits of V all the same."""
+"""For the comparison of floats only: with this unit a gap of 1 is already beyond the first 64 bits of V."""
 
 _EXP_CHECK = 2.0**-52
-"""What `np.exp` may be off on (−∞, 0] where it is checked; the proof allows 2⁻⁴⁵."""
+"""The largest error of `np.exp` at the points that are checked on (−∞, 0]; the proof allows 2⁻⁴⁵."""
 
 
 def choose(exponents: NDArray[np.int64], unit: Fraction, *, entropy: Entropy | None = None) -> NDArray[np.int64]:
-    """For each row the index of the chosen cell: a uniform survivor where cell v survives with probability e^(−x(v)).
+    """For each row the index of the chosen cell: a uniform choice among the cells that survive.
 
-    Exponents are any int64; only their distance from the smallest of their row counts.
+    Exponents may be any int64; only their distance from the smallest exponent of the row matters.
     """
     note("choice", unit, len(exponents))
     entropy = entropy or keystream()
@@ -88,7 +89,7 @@ def survivors(exponents: NDArray[np.int64], unit: Fraction, *, entropy: Entropy 
 
 
 def common_unit(first: Fraction, second: Fraction) -> tuple[Fraction, int, int]:
-    """The largest unit of which two rates, not both 0, are whole multiples, and the multiples.
+    """The largest unit of which two rates, not both 0, are whole multiples, and the two multiples.
 
     A cell that overshoots at one rate and undershoots at another has the exponent
     overshoot·multiple + undershoot·other multiple, in this unit.
@@ -106,7 +107,7 @@ def common_unit(first: Fraction, second: Fraction) -> tuple[Fraction, int, int]:
 def _filter(
     uniform: NDArray[np.uint64], gaps: NDArray[np.uint64], minus_unit: float, alive: NDArray[np.bool_]
 ) -> list[int]:
-    """Write who survives into `alive`; the indices that only the exact path may decide come back."""
+    """Write the survivors into `alive`; return the indices that only the exact path can decide."""
     chances = gaps.astype(np.float64)
     np.multiply(chances, minus_unit, chances)
     np.exp(chances, chances)
@@ -121,7 +122,7 @@ def _filter(
 
 @cache
 def _checked_exp() -> None:
-    """Refuse a machine whose `exp` is off by more than 2⁻⁵² where the proof allows 2⁻⁴⁵."""
+    """Refuse a machine whose `exp` has an error of more than 2⁻⁵²; the proof allows 2⁻⁴⁵."""
     points = -np.arange(1024) / 23.0
     for point, measured in zip(points.tolist(), np.exp(points).tolist(), strict=True):
         exact = nearest(lambda point=point: arb(point).exp())  # type: ignore[misc]

@@ -1,16 +1,16 @@
-"""Exact biased coins: heads with probability p, for a rational p or a p that only a formula can write.
+"""Exact biased coins: heads with probability p, for a rational p or an irrational p given by a formula.
 
     heads  ⇔  V < p,      V uniform on (0,1), an infinite string of bits read 64 at a time
 
-With w bits read, V lies in [b, b+1)/2^w. Let T = ⌊2^w·p⌋, an exact integer (Arb balls [Joh17]). Then b < T is
-heads, b > T is tails, and only b = T needs 64 bits more. (b = T is tails at once where 2^w·p is an integer.)
-So every string of bits is decided as the real numbers V and p decide it: the law has no error at all.
+After w bits, V lies in [b, b+1)/2^w. Let T = ⌊2^w·p⌋, an exact integer (Arb balls [Joh17]). Then b < T is heads, b > T
+is tails, and only b = T needs 64 more bits. (b = T is tails if 2^w·p is an integer.) So every string of bits is decided
+as the real numbers V and p decide it: the probability is exact.
 
-`decide` reads like this text. `flips` tosses many coins: the T of the first word is computed once, words are compared
-as unsigned integers, no float is involved, and a word equal to T (a chance of 2⁻⁶⁴) goes on through `decide`. Formulas
-must write irrational numbers in (0,1): e^(−x) and 1/(1+e^(−x)) do for every rational x ≠ 0 (Lindemann).
+`decide` is this rule. `flips` tosses many coins: T is computed once for the first word, words are compared as unsigned
+integers without floats, and a word equal to T (probability 2⁻⁶⁴) is passed to `decide`. Formulas must have irrational
+values in (0,1), as e^(−x) and 1/(1+e^(−x)) have for every rational x ≠ 0 (Lindemann).
 
-What it does not do: hide how long it takes; a tie asks for more bits.
+The time is not constant: a tie needs more bits.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from discreet.draw.noted import note
 from discreet.errors import InvalidParameter
 
 Chance: TypeAlias = Fraction | Callable[[], arb]
-"""A rational in [0, 1], or a formula that writes an irrational number strictly between 0 and 1."""
+"""A rational number in [0, 1], or a formula of an irrational number strictly between 0 and 1."""
 
 _WORD = 64
 _BLOCK = 2**17
 """Words per pass, 1 MiB: small enough for the caches."""
 
 _SPARE_BITS = 64
-"""Precision beyond the width at the first try: a ball this fine is almost never open around an integer."""
+"""Precision beyond the width at the first try: a ball this fine almost never contains an integer."""
 
 _DOUBLINGS = 16
-"""Tries at a floor: no irrational number is still open at millions of bits, but a rational would never end."""
+"""Attempts at a floor: an irrational number is decided long before, but a rational number never would be."""
 
 
 def exponential(exponent: Fraction) -> Chance:
-    """The chance e^(−exponent), for an exponent of at least 0."""
+    """The probability e^(−exponent), for an exponent of at least 0."""
     if exponent < 0:
         raise InvalidParameter(f"exponent must not be negative, got {exponent}")
     return (lambda: arb.exp(-ball(exponent))) if exponent else Fraction(1)
@@ -52,7 +52,7 @@ def exponential(exponent: Fraction) -> Chance:
 
 @dataclass(frozen=True, slots=True)
 class Logistic:
-    """The chance e^x/(1+e^x), of which x is the logarithm of the odds."""
+    """The probability e^x/(1+e^x), whose log-odds are x."""
 
     exponent: Fraction
 
@@ -61,12 +61,12 @@ class Logistic:
 
 
 def logistic(epsilon: Fraction) -> Chance:
-    """The chance e^ε/(1+e^ε), of any sign of ε: what randomized response tells the truth with."""
+    """The probability e^ε/(1+e^ε) of a true answer in randomized response; ε may have any sign."""
     return Logistic(epsilon) if epsilon else Fraction(1, 2)
 
 
 def flips(chance: Chance, count: int, *, entropy: Entropy | None = None) -> NDArray[np.bool_]:
-    """So many independent exact tosses of one coin."""
+    """Independent exact tosses of one coin."""
     note("coin", chance, count)
     entropy = entropy or keystream()
     edge = threshold(chance, _WORD)
@@ -83,7 +83,7 @@ def flips(chance: Chance, count: int, *, entropy: Entropy | None = None) -> NDAr
 
 
 def decide(chance: Chance, word: int, more: Callable[[], int]) -> bool:
-    """Whether V < p for the V that begins with the 64 bits of `word`, asking for `more` only while that is open."""
+    """Whether V < p for a V that begins with the 64 bits of `word`; `more` is called only while this is undecided."""
     bits, width = word, _WORD
     while True:
         edge = threshold(chance, width)
@@ -107,7 +107,7 @@ def threshold(chance: Chance, width: int) -> int:
     for doubling in range(_DOUBLINGS):
         with ctx.workprec((width + _SPARE_BITS) << doubling):
             scaled = chance() * arb((1, width))
-            # 0 < p < 1, so the floor is one of 0 … 2^width − 1 however near to an end the ball lies
+            # 0 < p < 1, so the floor is one of 0 … 2^width − 1 however close to an end the ball lies
             if abs(scaled) < 1:
                 return 0
             if abs(scaled - arb((1, width))) < 1:
@@ -115,11 +115,11 @@ def threshold(chance: Chance, width: int) -> int:
             floor = scaled.floor().unique_fmpz()
         if floor is not None:
             return int(floor)
-    raise ArithmeticError("the formula writes a rational number, whose floor no ball can decide")
+    raise ArithmeticError("the value of the formula is a rational number, whose floor no ball can decide")
 
 
 def below(limit: int, entropy: Entropy) -> int:
-    """A uniform integer in [0, limit), by rejection: words beyond the last full round of `limit` are drawn again."""
+    """A uniform integer in [0, limit), by rejection: words beyond the last multiple of `limit` are drawn again."""
     if not 1 <= limit <= 2**_WORD:
         raise InvalidParameter(f"limit must lie between 1 and 2⁶⁴, got {limit}")
     fair = 2**_WORD - 2**_WORD % limit

@@ -5,12 +5,12 @@ X = −1 − G if S = 1, has the law DLap(t). The digits of G = H·2^k + L·2^s 
 
     S and H    the top, P(H ≥ h) = Q^h with Q = e^(−2^k/t)
     L < n      the middle digit, P(L = l) ∝ r^l with r = e^(−2^s/t)
-    U < 2^s    P(U = u) ∝ q^u: uniform but for a chance of about 2^s/2t, which is one more value of the middle digit
+    U < 2^s    P(U = u) ∝ q^u: uniform except with probability about 2^s/2t, which is one more value of the middle digit
 
-Scales up to the largest of a top need the top alone. Top and middle are drawn by inversion: V uniform on (0,1), an
-infinite string of bits, has so many edges at or below it, and that number tells the digit. 16 bits of V decide almost
-always; where an edge lies in their cell, 48 more do; where these are the edge's own, `coin.decide` reads on. Edges are
-exact floors, from integers with a bound of their error, and from balls where that leaves a doubt. There is no float.
+Small scales need the top alone. Top and middle are drawn by inversion: V is uniform on (0,1), an infinite string of
+bits, and the digit is the number of edges at or below V. Almost always 16 bits of V decide; if an edge lies in their
+cell, 48 more bits decide; if these equal the edge's own bits, `coin.decide` reads further bits. Edges are exact floors,
+computed with integers of bounded error, and with balls where that bound leaves a doubt. No floats are used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from flint import arb
 from discreet.draw.coin import decide, exponential, logistic, threshold
 
 FIELD = 16
-"""Bits of V that are read first."""
+"""The bits of V that are read first."""
 
 _CELL = 2**FIELD - 1
 
@@ -34,27 +34,27 @@ _FIXED = 128
 """Fraction bits of the recurrences that give the edges."""
 
 _SLACK = 2**17
-"""How far below the exact edge a recurrence may be, in units of 2⁻¹²⁸: see `_top` and `_middle`."""
+"""The largest error of a recurrence, below the exact edge, in units of 2⁻¹²⁸: see `_top` and `_middle`."""
 
 _TAIL = 12
-"""The top's list ends where H reaches 12·T: e^(−12) < 2⁻¹⁷, so what lies beyond is in the outermost cells."""
+"""The top's list ends where H reaches 12·T: e^(−12) < 2⁻¹⁷, so larger values are in the outermost cells."""
 
 More = Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digit:
-    """A law on 0, 1, …: the number of edges at or below V."""
+    """A distribution on 0, 1, …: the number of edges at or below V."""
 
     edges: list[int]
-    """⌊2⁶⁴·F⌋ for each edge F, rising."""
+    """⌊2⁶⁴·F⌋ for each edge F, increasing."""
     cells: list[int]
     """The first 16 bits of each edge."""
     formula: Callable[[int], arb]
     """The edge of an index."""
 
     def index(self, cell: int, more: More) -> int:
-        """The digit for a V that begins with the 16 bits of `cell`."""
+        """The digit of a V that begins with the 16 bits of `cell`."""
         index = bisect_right(self.cells, cell)
         if not index or self.cells[index - 1] != cell:
             return index
@@ -62,7 +62,7 @@ class Digit:
         return self.settled(bisect_right(self.edges, word), word, more)
 
     def settled(self, index: int, word: int, more: More) -> int:
-        """The digit for a V whose first 64 bits have so many edges at or below them."""
+        """The digit of a V that begins with the 64 bits of `word`, which has `index` edges at or below it."""
         if index and self.edges[index - 1] == word:
             return index - decide(lambda: self.formula(index - 1), word, more)
         return index
@@ -80,7 +80,7 @@ def _toss(coin: _Coin, more: More) -> bool:
 
 
 def _uniform(bits: int, read: int, width: int, more: More) -> int:
-    """A uniform number of so many bits, of which as many as `width` have been read."""
+    """A uniform number of this many bits, of which `width` were read before."""
     while width < bits:
         read, width = read << 64 | more(), width + 64
     return read % (1 << bits)
@@ -97,27 +97,27 @@ class Digits:
     scale: Fraction
     top: Digit
     half: int
-    """N: the top counts from −N to N, and the ends go on."""
+    """N: the top counts from −N to N, and `end_value` continues at the ends."""
     middle: Digit | None
     base: int
-    """n; this value of the middle digit stands for a U that is not uniform."""
+    """n; this value of the middle digit means that U is not uniform."""
     low: int
     """s: the bits of U."""
     lower: int
     """k: all bits below the top."""
     coins: dict[int, tuple[_Coin, ...]]
-    """What `_going_on` (0) and `_halves` of so many bits gave."""
+    """The results of `_continuing` (under 0) and of `_halves` (under the number of bits)."""
 
     def top_value(self, index: int) -> int:
-        """What the top puts into X; where S is 1, all bits below it are inverted."""
+        """The contribution of the top to X; if S is 1, all bits below it are inverted."""
         number = index - self.half
         return number << self.lower if number >= 0 else (number + 1 << self.lower) - 1
 
     def end_value(self, index: int, more: More) -> int:
-        """What an end of the top's list puts into X: beyond it H goes on by coins."""
+        """The contribution of an end of the top's list to X: beyond it, coins decide how far H continues."""
         beyond = 0
-        (going_on,) = self._coins(0)
-        while _toss(going_on, more):
+        (continuing,) = self._coins(0)
+        while _toss(continuing, more):
             beyond += 1
         return self.top_value(index + beyond if index else -beyond)
 
@@ -132,7 +132,7 @@ class Digits:
         return value ^ self.lower_digits(digit, _uniform(self.low, word >> 2 * FIELD, 64 - 2 * FIELD, more), more)
 
     def lower_digits(self, digit: int, uniform: int, more: More) -> int:
-        """The middle digit and U together."""
+        """The middle digit and U."""
         if digit < self.base:
             return digit << self.low | uniform
         while digit == self.base:
@@ -140,32 +140,32 @@ class Digits:
         return digit << self.low | self._excess(more)
 
     def _excess(self, more: More) -> int:
-        """A number u < 2^s with chances ∝ q^u − q^(2^s − 1): what U has beyond uniform chances.
+        """A number u < 2^s with probabilities ∝ q^u − q^(2^s − 1), the excess of U over the uniform distribution.
 
-        Of u < 2m, the lower half has the chances q^u − q^(m−1), and a constant beside these; the upper half has
-        q^m·(q^(u−m) − q^(m−1)). So u is uniform below m, or a coin tells its half, and the rest is such a number.
+        Of u < 2m, the lower half has the probabilities q^u − q^(m−1) plus a constant; the upper half has
+        q^m·(q^(u−m) − q^(m−1)). So u is uniform below m, or a coin decides its half and the rest is such a number.
         """
-        found = 0
+        excess = 0
         for bits in range(self.low - 1, 0, -1):
             constant, upper = self._coins(bits)
             if _toss(constant, more):
-                return found | _uniform(bits, 0, 0, more)
+                return excess | _uniform(bits, 0, 0, more)
             if _toss(upper, more):
-                found |= 2**bits
-        return found
+                excess |= 2**bits
+        return excess
 
     def _coins(self, bits: int) -> tuple[_Coin, ...]:
         if bits not in self.coins:
-            self.coins[bits] = _halves(self.scale, bits) if bits else (_going_on(self.scale, self.lower),)
+            self.coins[bits] = _halves(self.scale, bits) if bits else (_continuing(self.scale, self.lower),)
         return self.coins[bits]
 
 
-def _going_on(scale: Fraction, lower: int) -> _Coin:
+def _continuing(scale: Fraction, lower: int) -> _Coin:
     return _coin(exponential(2**lower / scale))  # type: ignore[arg-type]
 
 
 def _halves(scale: Fraction, bits: int) -> tuple[_Coin, _Coin]:
-    """For numbers below 2m, m = 2^bits: whether the number is one of the constant part, and else of the upper half."""
+    """For numbers below 2m, m = 2^bits: the coins of the constant part and, otherwise, of the upper half."""
     half = 1 << bits
 
     def constant() -> arb:
@@ -177,7 +177,7 @@ def _halves(scale: Fraction, bits: int) -> tuple[_Coin, _Coin]:
 
 @lru_cache(maxsize=64)
 def digits(scale: Fraction, top_bits: int, middle_bits: int) -> Digits:
-    """Digits whose top has a scale T ≤ 2^top_bits, and whose middle has at most so many bits."""
+    """Digits whose top has a scale T ≤ 2^top_bits, and whose middle digit has at most `middle_bits` bits."""
     reach = scale / 2**top_bits
     lower = max(0, -(-reach.numerator // reach.denominator) - 1).bit_length()
     rate = 2**lower / scale
@@ -205,12 +205,12 @@ def _top(scale: Fraction, rate: Fraction, half: int) -> Digit:
 
     below = _powers(lambda: formula(half - 1), rate, half)
     above = _powers(lambda: 1 - formula(half - 1), rate, half + 1)
-    # a power is too small by at most 2m + 1 units: in each step one by its factor, and one by its own floor
+    # a power is too small by at most 2m + 1 units: each step adds one unit for the factor and one for the floor
     return _digit(below[::-1] + [2**_FIXED - power - _SLACK for power in above[1:]], formula)
 
 
 def _middle(scale: Fraction, low: int, base: int) -> Digit:
-    """The edges are p·(1 − r^l)/(1 − r^n) for l = 1, …, n: sums of the chances of L, where U is uniform."""
+    """The edges are p·(1 − r^l)/(1 − r^n) for l = 1, …, n: sums of the probabilities of L, if U is uniform."""
     rate = 2**low / scale
 
     def formula(index: int) -> arb:
@@ -235,15 +235,15 @@ def _missing(exponent: Fraction) -> arb:
 def _powers(first: Callable[[], arb], rate: Fraction, count: int) -> list[int]:
     """first·e^(−rate·m) for m = 0, 1, …, in fixed point, never above the exact number."""
     factor, power = threshold(lambda: _power(rate), _FIXED), threshold(first, _FIXED)
-    found = []
+    powers = []
     for _ in range(count):
-        found.append(power)
+        powers.append(power)
         power = power * factor >> _FIXED
-    return found
+    return powers
 
 
 def _digit(lows: list[int], formula: Callable[[int], arb]) -> Digit:
-    """The digit whose edges lie above `lows`, in fixed point, by at most `_SLACK`."""
+    """The digit whose edges, in fixed point, lie above `lows` by at most `_SLACK`."""
     edges = [low >> 64 for low in lows]
     for index, low in enumerate(lows):
         if low + _SLACK >> 64 != edges[index]:

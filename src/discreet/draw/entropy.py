@@ -1,20 +1,20 @@
-"""The one door for randomness: an AES-256-CTR keystream for each thread, keyed by the system.
+"""The only source of randomness: an AES-256-CTR keystream for each thread, keyed by the operating system.
 
-No seed, here or in any public signature. A stream is forgotten in a forked child, is keyed anew after
-2³² AES blocks (64 GiB), and never leaves its thread, so no two draws anywhere share their bits. If
-`os.urandom` fails, is short, or repeats itself, nothing is drawn and nothing can be released.
+There is no seed, here or in any public signature. A stream is discarded in a forked child, gets a new key after 2³² AES
+blocks (64 GiB), and never leaves its thread, so no two draws share bits. If `os.urandom` fails, returns too few bytes
+or repeats itself, nothing is drawn and nothing can be released.
 
-A fork is noticed three times: by Python's hook, by the process id, and on Linux by a page that the kernel clears in
-the child (MADV_WIPEONFORK), which also sees a fork by C code into a pid namespace where the ids are equal. Elsewhere
-such a fork is not noticed.
+A fork is detected in three ways: by Python's hook, by the process id, and on Linux by a page that the kernel clears in
+the child (MADV_WIPEONFORK), which also detects a fork by C code into a pid namespace where the ids are equal. Other
+systems do not detect such a fork.
 
-No word is kept between two calls: each call takes its own bits from the cipher in one step, so that a signal handler
-that draws in the middle of a draw shares none with it.
+No word is stored between two calls: each call takes its bits from the cipher in one step, so that a signal handler that
+draws in the middle of a draw shares no bits with it.
 
-Whoever draws needs two verbs (`Entropy`): `fill` gives the first 64 bits of many draws at once; `more` gives
-64 further bits of one draw that is still undecided. Tests pass a scripted object with the same verbs.
+Samplers need two methods (`Entropy`): `fill` gives the first 64 bits of many draws at once; `more` gives 64 further
+bits of one draw that is still undecided. Tests pass a scripted object with the same methods.
 
-What it does not do: protect a process whose memory is copied (a cloned virtual machine) or read.
+This does not protect a process whose memory is read or copied (a cloned virtual machine).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Entropy(Protocol):
 
 
 class Keystream:
-    """Uniform bits from AES-256-CTR; one thread of one process uses it."""
+    """Uniform bits from AES-256-CTR, for one thread of one process."""
 
     __slots__ = ("_encrypt", "_encrypt_into", "_left", "_page", "_pid")
 
@@ -72,7 +72,7 @@ class Keystream:
         return int.from_bytes(self._encrypt(_ZEROS[:8]), "little")
 
     def _take(self, count: int) -> None:
-        """Count the bytes that come next, from a new key after a fork that Python did not see or at the key's end."""
+        """Count the next bytes, with a new key after a fork that Python did not detect or at the end of the key."""
         if not self._page[0] or self._pid != os.getpid() or self._left < count:
             self._rekey()
         self._left -= count
@@ -89,9 +89,9 @@ class Keystream:
 
 
 def _page_for_forks() -> mmap.mmap | bytearray:
-    """Memory whose first byte is 0 at first and, where the kernel can do that, again in every forked child."""
+    """Memory whose first byte is 0 at first and, if the kernel supports it, again in every forked child."""
     if sys.platform == "linux":
-        with suppress(OSError, ValueError):  # a kernel before 4.14 has no such advice
+        with suppress(OSError, ValueError):  # kernels before 4.14 do not support it
             page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
             page.madvise(_WIPE_ON_FORK)
             return page
@@ -106,28 +106,28 @@ def keystream() -> Keystream:
 
 
 def random_digits(words: int) -> str:
-    """64 random bits for each word, in hexadecimal: a name that nobody else has or can guess."""
+    """64 random bits for each word, in hexadecimal: a name that nobody can guess."""
     return "".join(f"{keystream().more():016x}" for _ in range(words))
 
 
 def _system_seed(count: int) -> bytes:
-    """`count` bytes from the system, after two checks: all there, and never the same twice."""
-    global _last_seed  # noqa: PLW0603 - one memory for the process, inherited by its forks
+    """`count` bytes from the system, after two checks: none is missing, and they are never the same twice."""
+    global _last_seed  # noqa: PLW0603 - one for the process, inherited by its forks
     try:
-        seed, other = os.urandom(count), os.urandom(count)
+        seed, second = os.urandom(count), os.urandom(count)
     except Exception as failure:
         raise EngineFailed(f"the system gives no randomness ({type(failure).__name__}); nothing was drawn") from None
     mark = sha256(seed).digest()
-    if len(seed) != count or len(other) != count:
+    if len(seed) != count or len(second) != count:
         raise EngineFailed("the system gives too few random bytes; nothing was drawn")
-    if seed == other or mark == _last_seed or len(set(seed)) == 1:
+    if seed == second or mark == _last_seed or len(set(seed)) == 1:
         raise EngineFailed("the system gives the same random bytes twice; nothing was drawn")
     _last_seed = mark
     return seed
 
 
 def _forget() -> None:
-    global _streams  # noqa: PLW0603 - a child must not go on with its parent's streams
+    global _streams  # noqa: PLW0603 - a child must not continue its parent's streams
     _streams = threading.local()
 
 

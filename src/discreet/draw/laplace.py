@@ -3,8 +3,8 @@
     Lap(λ):   density e^(−|y|/λ) / 2λ                            on the reals      [DMNS06]
     DLap(t):  P(k) = (1−q)/(1+q) · q^|k|  with q = e^(−1/t)     on the integers   [GRS12]
 
-Probabilities come back correctly rounded: the float nearest to the real number, by ball arithmetic [Joh17]. Samples are
-exact: `draw.digits` says how, and `draw.vector` makes many.
+Probabilities are correctly rounded, by ball arithmetic [Joh17]. Samples are exact: `draw.digits` draws one, and
+`draw.vector` draws many.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from flint import arb
 
 from discreet.calibrate.ball import ball, integer_floor, nearest
 from discreet.calibrate.grid import floor_log2
+from discreet.calibrate.lemma import deviation
 from discreet.errors import InvalidParameter
 from discreet.parameters import Number, exact
 
@@ -30,10 +31,18 @@ _HALF = Fraction(1, 2)
 
 @dataclass(frozen=True, slots=True, init=False)
 class Laplace:
-    """The continuous law Lap(scale) of the textbooks.
+    """The continuous Laplace distribution Lap(scale) of the textbooks.
 
+    Parameters
+    ----------
+    scale : number or text
+        λ, positive.
+
+    Examples
+    --------
     >>> Laplace(2).mean_absolute, Laplace(1).pdf(0)
     (2.0, 0.5)
+
     """
 
     scale: Fraction
@@ -53,24 +62,24 @@ class Laplace:
 
     def pdf(self, x: Number | ArrayLike) -> Any:
         """The density e^(−|x|/λ)/2λ."""
-        return _each(x, lambda x: nearest(lambda: self._half(x) / ball(self.scale)), (0.0, 0.0))
+        return _map(x, lambda x: nearest(lambda: self._half(x) / ball(self.scale)), (0.0, 0.0))
 
     def cdf(self, x: Number | ArrayLike) -> Any:
         """P(Z ≤ x)."""
-        return _each(x, lambda x: self._tail(-x), (0.0, 1.0))
+        return _map(x, lambda x: self._tail(-x), (0.0, 1.0))
 
     def sf(self, x: Number | ArrayLike) -> Any:
         """P(Z > x)."""
-        return _each(x, self._tail, (1.0, 0.0))
+        return _map(x, self._tail, (1.0, 0.0))
 
     def quantile(self, p: Number | ArrayLike) -> Any:
         """The x with P(Z ≤ x) = p."""
-        return _each(p, self._quantile)
+        return _map(p, self._quantile)
 
     def sample(self, size: int | tuple[int, ...] | None = None) -> Any:
-        """Draws from Lap(scale) rounded to a grid of about scale/2²⁰, for pictures.
+        """Draws from Lap(scale), rounded to a grid of about scale/2²⁰, for plots.
 
-        To release an answer use `laplace_mechanism`: adding these floats to a float would leak.
+        Use `laplace_mechanism` to release an answer: adding these floats to a float would leak information.
         """
         step = Fraction(2) ** (floor_log2(self.scale) - 20)
         return DiscreteLaplace(self.scale / step).sample(size) * float(step)
@@ -93,11 +102,19 @@ class Laplace:
 
 @dataclass(frozen=True, slots=True, init=False)
 class DiscreteLaplace:
-    """The law DLap(scale) on the integers: P(k) = (1−q)/(1+q)·q^|k| with q = e^(−1/scale).
+    """The discrete Laplace distribution DLap(scale): P(k) = (1−q)/(1+q)·q^|k| on the integers, with q = e^(−1/scale).
 
+    Parameters
+    ----------
+    scale : number or text
+        t, positive.
+
+    Examples
+    --------
     >>> law = DiscreteLaplace("1/2")
     >>> law.pmf(0), law.quantile(0.999), law.sf(law.quantile(0.999)) <= 0.001
     (0.7615941559557649, 3, True)
+
     """
 
     scale: Fraction
@@ -113,23 +130,23 @@ class DiscreteLaplace:
     @property
     def std(self) -> float:
         """√E(X²) = √(2q)/(1−q) = 1/(√2·sinh(1/2t))."""
-        return nearest(lambda: 1 / (arb(2).sqrt() * (1 / (2 * ball(self.scale))).sinh()))
+        return nearest(lambda: deviation(self.scale))
 
     def pmf(self, k: Number | ArrayLike) -> Any:
-        """P(X = k); 0 where k is no integer."""
-        return _each(k, self._pmf, (0.0, 0.0))
+        """P(X = k); 0 where k is not an integer."""
+        return _map(k, self._pmf, (0.0, 0.0))
 
     def cdf(self, k: Number | ArrayLike) -> Any:
         """P(X ≤ k)."""
-        return _each(k, lambda k: self._tail(-math.floor(k) - 1), (0.0, 1.0))
+        return _map(k, lambda k: self._tail(-math.floor(k) - 1), (0.0, 1.0))
 
     def sf(self, k: Number | ArrayLike) -> Any:
         """P(X > k)."""
-        return _each(k, lambda k: self._tail(math.floor(k)), (1.0, 0.0))
+        return _map(k, lambda k: self._tail(math.floor(k)), (1.0, 0.0))
 
     def quantile(self, p: Number | ArrayLike) -> Any:
         """The smallest integer k with P(X ≤ k) ≥ p."""
-        return _each(p, self._quantile)
+        return _map(p, self._quantile)
 
     def sample(self, size: int | tuple[int, ...] | None = None) -> Any:
         """Exact draws: one int, or an array of int64 with the shape `size`."""
@@ -150,9 +167,9 @@ class DiscreteLaplace:
         return nearest(lambda: 1 - self._power(-k) / (1 + self._power(1)))
 
     def _quantile(self, p: float) -> int:
-        """In the upper half the smallest k with q^(k+1)/(1+q) ≤ 1−p, in the lower the smallest with q^(−k)/(1+q) ≥ p.
+        """For p > ½ the smallest k with q^(k+1)/(1+q) ≤ 1−p, otherwise the smallest k with q^(−k)/(1+q) ≥ p.
 
-        Both sides of each comparison are a rational and a transcendental number: they are never equal.
+        Each comparison is between a transcendental and a rational number, which are never equal.
         """
         chance = _probability(p)
 
@@ -160,7 +177,7 @@ class DiscreteLaplace:
             """The real x with q^x/(1+q) = tail."""
             return -ball(self.scale) * (ball(tail) * (1 + self._power(1))).log()
 
-        if chance > _HALF:  # ⌈x⌉ − 1 = ⌊x⌋ as x is no integer
+        if chance > _HALF:  # ⌈x⌉ − 1 = ⌊x⌋ as x is not an integer
             return max(0, integer_floor(lambda: steps(1 - chance)))
         return -max(0, integer_floor(lambda: steps(chance)))
 
@@ -169,8 +186,8 @@ class DiscreteLaplace:
         return (-k / ball(self.scale)).exp()
 
 
-def _each(values: Any, function: Callable[[Any], Any], ends: tuple[float, float] | None = None) -> Any:
-    """The function of a number, or an array of it for an array or a list; NaN stays NaN, `ends` are at −∞ and ∞."""
+def _map(values: Any, function: Callable[[Any], Any], ends: tuple[float, float] | None = None) -> Any:
+    """The function of a number, or of each number in an array or list; NaN stays NaN, −∞ and ∞ give `ends`."""
     import numpy as np
 
     if isinstance(values, int | float | Fraction):
@@ -180,7 +197,7 @@ def _each(values: Any, function: Callable[[Any], Any], ends: tuple[float, float]
     array = np.asarray(values)
     if array.dtype.kind not in "iufb":
         raise InvalidParameter(f"expected numbers, got {type(values).__name__} of {array.dtype}")
-    results = [_each(value, function, ends) for value in array.ravel().tolist()]
+    results = [_map(value, function, ends) for value in array.ravel().tolist()]
     return results[0] if array.ndim == 0 else np.array(results).reshape(array.shape)
 
 

@@ -1,7 +1,7 @@
-"""A list of the draws that are made, as they are asked for: what a proof of a release is about.
+"""A list of the draws of a release, which a proof of the release is about.
 
-Inside `noting` every public sampler of this package writes down its law, its parameter and how many draws it makes,
-before it makes them. Nothing that was drawn is in it.
+Inside `noting` every public sampler of this package notes its law, its parameter and the number of draws before it
+draws. The drawn numbers are not noted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Literal
 class Noted:
     law: Literal["laplace", "choice", "coin"]
     parameter: Any
-    """The scale of discrete Laplace noise; the unit of a choice's exponents; the chance of a coin."""
+    """The scale of discrete Laplace noise, the unit of a choice's exponents, or the probability of a coin."""
     count: int
 
 
@@ -35,7 +35,7 @@ def noting() -> Iterator[list[Noted]]:
 
 
 def note(law: Literal["laplace", "choice", "coin"], parameter: Any, count: int = 1) -> None:
-    """Write draws down, if somebody wants to know."""
+    """Note draws, inside `noting`."""
     notes = _notes.get()
     if notes is not None:
         notes.append(Noted(law, parameter, count))

@@ -1,12 +1,12 @@
-"""Exact draws in arrays: a table of 2¹⁶ cells for each digit of `draw.digits`, and the lists of edges where it is open.
+"""Exact draws in arrays: a table of 2¹⁶ cells for each digit of `draw.digits`, and its edges where a cell is undecided.
 
-A block of draws reads 16 bits of V for each digit of each draw, and looks their values up. A cell that an edge divides
-holds a mark instead, in one draw of a hundred or fewer; these draws are settled together, 48 bits more of V against
-the 64-bit edges, and one by one where even that is open. X is the exclusive or of what the digits put into it, so the
-mark is taken out again by the same operation. All of it is integers: the law is that of the digits, bit for bit.
+A block of draws reads 16 bits of V for each digit of each draw, and looks up their values. A cell that an edge divides
+holds a mark instead, for at most one draw in a hundred. These draws are settled together, by 48 more bits of V against
+the 64-bit edges, and one by one if even that is undecided. X is the exclusive or of the contributions of its digits, so
+the mark is removed by the same operation. Everything is integers: the distribution is exactly that of the digits.
 
-`add` holds x + Z at the ends of int64: a function of x + Z alone, so it is post-processing; nothing wraps, nothing in
-the data raises.
+`add` clamps x + Z to int64. The result is a function of x + Z alone, so this is post-processing; nothing overflows, and
+no data raises.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ Signed = NDArray[np.signedinteger[Any]]
 Fields = NDArray[np.uint16]
 
 BLOCK = 2**18
-"""Draws per look-up, 5 MB: two threads wait for Python at the ends of smaller blocks, which are no faster on one."""
+"""Draws per look-up, 5 MB: with smaller blocks two threads wait for each other, and one thread is no faster."""
 
 _THREAD_SHARE = 2**18
-"""A second thread is worth its start from this many draws on."""
+"""A second thread pays off from this many draws on."""
 
 _BITS = (4, 8)
-"""Bits of the largest scale of a top, and of the middle digit: 0.4 % of the cells of each are open then."""
+"""Bits of the largest scale of a top, and of the middle digit: 0.4 % of the cells of each are then undecided."""
 
 _INT32_LIMIT, _INT64_LIMIT = 22, 50
 """Below a scale of 2²² (2⁵⁰) a draw beyond int32 (int64) has a probability below e^(−511) (e^(−8191)); from 2⁵⁰ on
 arrays hold Python integers."""
 
 _FEW = 6
-"""Up to so many draws are made one by one: arrays would cost more than they save."""
+"""Up to this many draws are made one by one: arrays would cost more than they save."""
 
 _FEW_OPEN = 16
-"""The same for draws that a table leaves open."""
+"""The same for draws that a table leaves undecided."""
 
 _FAR = 2**62
-"""Two integers below this in size have a sum in int64."""
+"""The sum of two integers of smaller absolute value fits into int64."""
 
 _ENDS = np.iinfo(np.int64)
 
@@ -73,30 +73,30 @@ def sample(scale: Fraction, size: Any = None) -> Any:
 
 
 def samples(scales: Sequence[Fraction], counts: Sequence[int]) -> list[Any]:
-    """For each scale an array of so many exact draws."""
+    """For each scale an array of exact draws."""
     return [sample(scale, count) for scale, count in zip(scales, counts, strict=True)]
 
 
 def draw_one(scale: Fraction, entropy: Entropy | None = None) -> int:
-    """One exact draw, of any size, without the cost of arrays."""
+    """One exact draw of any size, without the cost of arrays."""
     note("laplace", scale)
-    return _one(scale, entropy or keystream())
+    return _draw(scale, entropy or keystream())
 
 
-def _one(scale: Fraction, entropy: Entropy) -> int:
+def _draw(scale: Fraction, entropy: Entropy) -> int:
     return digits(scale, *_BITS).draw(entropy.more)
 
 
 def beyond_int64(scale: Fraction) -> bool:
-    """Whether draws of this scale need Python integers: a function of the scale alone."""
+    """Whether draws of this scale need Python integers."""
     return scale.numerator >> _INT64_LIMIT >= scale.denominator
 
 
 def fill(out: Integers, scale: Fraction, *, entropy: Entropy | None = None, threads: int | None = None) -> None:
-    """Overwrite the contiguous int64 array `out` with exact draws, on several threads where that pays."""
+    """Overwrite the contiguous int64 array `out` with exact draws, on several threads if that is faster."""
     note("laplace", scale, out.size)
     if out.size <= _FEW and entropy is None:
-        out[:] = [_one(scale, keystream()) for _ in range(out.size)]
+        out[:] = [_draw(scale, keystream()) for _ in range(out.size)]
         return
     if threads is None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -112,7 +112,7 @@ def fill(out: Integers, scale: Fraction, *, entropy: Entropy | None = None, thre
 
 
 def _fill_here(out: Integers, scale: Fraction, entropy: Entropy) -> None:
-    """Overwrite `out` with exact draws: block by block, those that are open last."""
+    """Overwrite `out` with exact draws, block by block; undecided draws are settled last."""
     tables, whole = _tables(scale), digits(scale, *_BITS)
     size, dtype, mask = min(out.size, BLOCK), tables[0].cells.dtype, 2**whole.low - 1
     narrowest = np.dtype(np.uint8 if mask < 2**8 else np.uint16 if mask < 2**16 else np.int64)
@@ -144,7 +144,7 @@ def _fill_here(out: Integers, scale: Fraction, entropy: Entropy) -> None:
 
 
 def _room(count: int, dtype: Any) -> Integers:
-    """Memory for so many random integers of that type."""
+    """Memory for `count` random integers of a type."""
     return np.empty(-(-count * np.dtype(dtype).itemsize // 8), np.int64)
 
 
@@ -156,48 +156,48 @@ class _Table:
     digit: Digit
     edges: NDArray[np.uint64]
     values: Integers
-    """What each value of the digit puts into X; the mark where the digit alone does not tell."""
+    """The contribution to X of each value of the digit; the mark if the digit alone does not determine it."""
     cells: Signed
-    """The same for each of the 2¹⁶ cells; the mark where an edge lies in the cell."""
+    """The same for each of the 2¹⁶ cells; the mark if an edge lies in the cell."""
     mark: int
 
     def look_up(self, fields: Fields, out: Signed, flags: NDArray[np.bool_]) -> tuple[NDArray[np.intp], Fields]:
-        """Overwrite `out` with the values of V that begin with `fields`; where these are open comes back, and which."""
+        """Overwrite `out` with the values for `fields`; return the indices and fields of the undecided draws."""
         np.take(self.cells, fields, out=out, mode="clip")
         np.equal(out, self.mark, flags)
         indices = np.flatnonzero(flags)
         return indices, fields[indices]
 
     def settle(self, out: Integers, indices: NDArray[np.intp], fields: Fields, entropy: Entropy) -> None:
-        """Put the digits that were left open into `out`."""
+        """Put the undecided digits into `out`."""
         if indices.size < _FEW_OPEN:
             numbers = [self.digit.index(cell, entropy.more) for cell in fields.tolist()]
         else:
-            found = self._numbers(fields, entropy)
-            values = self.values[found]
-            out[indices] ^= values ^ self.mark  # where the value is the mark, it stays in
+            settled = self._numbers(fields, entropy)
+            values = self.values[settled]
+            out[indices] ^= values ^ self.mark  # if the value is the mark, the mark remains
             special = np.flatnonzero(values == self.mark)
-            indices, numbers = indices[special], found[special].tolist()
+            indices, numbers = indices[special], settled[special].tolist()
         for index, number in zip(indices.tolist(), numbers, strict=True):
             out[index] = self._with_digit(int(out[index]) ^ self.mark, number, entropy.more)
 
     def _numbers(self, fields: Fields, entropy: Entropy) -> NDArray[np.intp]:
-        """The digits of V that begin with `fields`."""
+        """The digits of numbers V that begin with `fields`."""
         words = np.empty(fields.size, np.int64)
         entropy.fill(words)
         first = fields.astype(np.uint64) << np.uint64(64 - FIELD) | words.view(np.uint64) >> np.uint64(FIELD)
         numbers = np.searchsorted(self.edges, first, "right")
-        for at in np.flatnonzero(self.edges[numbers - 1] == first).tolist():
-            numbers[at] = self.digit.settled(int(numbers[at]), int(first[at]), entropy.more)
+        for index in np.flatnonzero(self.edges[numbers - 1] == first).tolist():
+            numbers[index] = self.digit.settled(int(numbers[index]), int(first[index]), entropy.more)
         return numbers
 
     def _with_digit(self, value: int, number: int, more: Callable[[], int]) -> int:
-        """X with this digit, where `value` has none."""
+        """X with this digit added to a `value` without it."""
         if self.values[number] != self.mark:
             return value ^ int(self.values[number])
         if self.digit is self.whole.top:
             return value ^ self.whole.end_value(number, more)
-        # U is not uniform: what stands below the top is replaced; a negative sign inverts it
+        # U is not uniform: the bits below the top are replaced, and inverted if X is negative
         sign, lower = value >> 63, self.whole.lower
         return ((value ^ sign) >> lower << lower | self.whole.lower_digits(number, 0, more)) ^ sign
 
@@ -218,7 +218,7 @@ def _tables(scale: Fraction) -> list[_Table]:
 
 def _table(whole: Digits, digit: Digit, values: Integers, mark: int, dtype: Any) -> _Table:
     starts = np.array(digit.cells)
-    # a value fills the cells from that of the edge before it up to that of the edge after it
+    # a value fills the cells from the edge before it to the edge after it
     cells = np.repeat(values.astype(dtype), np.diff(starts, prepend=0, append=2**FIELD))
     cells[starts] = mark
     return _Table(whole, digit, np.array(digit.edges, np.uint64), values, cells, mark)
@@ -230,14 +230,14 @@ def add(source: NDArray[Any], noise: Integers, target: Integers) -> None:
     if source.size and source.dtype.itemsize == 8 and not (source.min() > -_FAR and source.max() < _FAR):
         far = np.flatnonzero((source <= -_FAR) | (source >= _FAR)).tolist()
     exact = [min(max(int(source[index]) + int(noise[index]), _ENDS.min), _ENDS.max) for index in far]
-    np.add(source.astype(np.int64, copy=False), noise, target)  # right wherever no value is far
+    np.add(source.astype(np.int64, copy=False), noise, target)  # correct where no value is far
     target[far] = exact
 
 
 def noisy(
     source: NDArray[Any], scale: Fraction, *, out: Integers | None = None, threads: int | None = None
 ) -> Integers:
-    """The integers of any width with exact noise of a scale that `beyond_int64` allows, in `out` if given."""
+    """Integers of any width with exact noise, in `out` if given; the scale must not be `beyond_int64`."""
     out = np.empty(source.size, np.int64) if out is None else out
     fill(out, scale, threads=threads)
     add(source, out, out)

@@ -1,13 +1,13 @@
 """Exact integer answers from a column in memory: list, numpy, pandas, polars, Arrow.
 
 A value becomes an integer of the public grid, ⌊clamp(x)·2^(−e) + ½⌋, block by block in doubles: scaling by a power of
-two is exact, and so are sums of a block, whose parts are integers below 2⁵³. Sums of blocks are Python integers:
-nothing wraps.
+two is exact, and so is the sum of a block of integers, which is below 2⁵³. Sums of blocks are Python integers: nothing
+overflows.
 
-Nothing in the data raises, warns or shows. NaN, None and whatever is no number are missing; ±inf is clamped; −0.0 is 0.
-In a list or an array of objects, a text that writes a plain decimal is that number (`patterns`), any other is missing.
-Whether a column is of integers, and whether a value of it can be missing, is read from its type; a list has none: its
-grid is that of reals, and anything in it can be missing.
+No data raises, warns or is shown. NaN, None and anything that is not a number are missing; ±inf is clamped; −0.0 is 0.
+In a list or an array of objects, a text with a decimal number is that number (`patterns`), and any other is missing.
+Whether a column holds integers, and whether its values can be missing, depends on its type; a list has no type: its
+grid is for real numbers, and any value can be missing.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from discreet.engines.sql.patterns import NUMBER_PATTERN
 from discreet.errors import InvalidParameter
 
 _BLOCK = 2**16
-"""Values at a time: half a MiB of doubles stays in a core's cache, and 2¹⁶ squares below 2⁴⁷ fit into int64."""
+"""Values per block: half a MiB of doubles stays in a core's cache, and 2¹⁶ squares below 2⁴⁷ fit into int64."""
 
 _THREAD_SHARE = 2**20
-"""A second thread is worth its start from this many values on."""
+"""A second thread pays off from this many values on."""
 
 _WORDS = {"U": "text", "T": "text", "S": "bytes", "V": "records"}
-"""Kinds of numpy whose names hold a length, which would be that of the longest value."""
+"""Names for the numpy kinds whose own names contain the length of the longest value."""
 
 _LETTERS = {"bool": "b", "boolean": "b", "int": "i", "uint": "u", "object": "O"}
 _LETTERS |= dict.fromkeys(("halffloat", "float", "double", "null"), "f")
-"""Numpy's letters for kinds of polars and Arrow, without their numbers of bits."""
+"""Numpy's letters for the types of polars and Arrow, without their numbers of bits."""
 
 _NUMBER = re.compile(NUMBER_PATTERN)
 
@@ -51,19 +51,19 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Column:
-    """A column of values, none of which it shows. What kind of column it is, its type alone decides."""
+    """A column of values that are never shown. Its properties depend on its type alone."""
 
     values: NDArray[Any]
     whole: bool
-    """Whether it is of integers or truth values."""
+    """Whether it holds integers or truth values."""
     truth: bool
     nullable: bool
     """Whether values can be missing."""
     counted: NDArray[np.bool_] | None = None
-    """Where the items have types of their own: which of them are there and not the truth value False."""
+    """For items of any type: which of them are neither missing nor False."""
 
     def truths(self) -> Column:
-        """Whether each value is true, that is, not 0; what is missing stays missing."""
+        """Whether each value is true, that is, not 0; missing values stay missing."""
         true = self.values != 0
         if self.values.dtype.kind == "f":
             true = np.where(np.isnan(self.values), np.nan, true)
@@ -86,15 +86,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """How many values of a column in memory lie in each bin [edge, next edge), the outer ones without an end."""
+    """The number of values in each bin [edge, next edge) of a column in memory; the outer bins are unbounded."""
 
     edges: Reals
     missing: int | None
-    """The bin of missing values, or None: they are in none."""
+    """The bin of missing values, or None to drop them."""
     even: bool
     """Whether the edges are those of `numpy.linspace`."""
     apart: bool = False
-    """Whether missing values have a bin of their own, the last."""
+    """Whether missing values have their own bin, the last."""
 
     @property
     def number(self) -> int:
@@ -103,24 +103,24 @@ class Bins:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """How many values of a column of places (`categories`) have each of so many places."""
+    """The number of values of each category, for a column of indices (`categories`)."""
 
     number: int
 
 
 def column(data: Any) -> Column:
-    """The column that `data` holds: one value for each unit."""
+    """The data as a column, with one value for each unit."""
     return data if isinstance(data, Column) else safely(data, _column)
 
 
 def safely(data: Any, work: Callable[[Any], Value]) -> Value:
-    """What `work` makes of the data; whatever it raises but a refusal may be of a value, and is not told."""
+    """The result of `work` on the data; the message of any error but a refusal is dropped, as it may quote a value."""
     try:
-        with np.errstate(all="ignore"):  # a warning would tell of a value
+        with np.errstate(all="ignore"):  # a warning would reveal a value
             return work(data)
     except InvalidParameter:
         raise
-    except Exception:  # noqa: S110 - whatever a strange container says may be of its data: no `__context__` keeps it
+    except Exception:  # noqa: S110 - the message of a container may quote data, so no `__context__` may hold it
         pass
     raise _refused(data)
 
@@ -139,7 +139,7 @@ def _column(data: Any) -> Column:
 
 
 def _of_numbers(array: NDArray[Any], kind: str, *, nullable: bool = False) -> Column:
-    """A column of this kind: "b", "i", "u", "f", or "O" for items with types of their own."""
+    """A column of this kind: "b", "i", "u", "f", or "O" for items of any type."""
     if array.ndim != 1:
         raise InvalidParameter(f"the data must be one column of values, got {array.ndim} dimensions")
     if kind not in "biufO":
@@ -148,7 +148,7 @@ def _of_numbers(array: NDArray[Any], kind: str, *, nullable: bool = False) -> Co
     if kind == "O":
         items = array.tolist()
         values = np.array([_number(item) for item in items], np.float64)
-        kinds = [type(item) for item in items]  # `isinstance` would ask an item for its class
+        kinds = [type(item) for item in items]  # `isinstance` would call code of the item
         truths = np.array([issubclass(kind, bool | np.bool_) for kind in kinds], np.bool_)
         texts = np.array([issubclass(kind, str) for kind in kinds], np.bool_)
         false = truths & (values == 0)
@@ -159,22 +159,22 @@ def _of_numbers(array: NDArray[Any], kind: str, *, nullable: bool = False) -> Co
 
 
 def type_name(array: NDArray[Any]) -> str:
-    """The type of an array as a refusal calls it; it has no length, which would be that of the longest value."""
+    """The type of an array in a refusal, without a length, which would be that of the longest value."""
     return _WORDS.get(array.dtype.kind, array.dtype.name)
 
 
 def _dates(items: list[Any], kinds: list[type]) -> NDArray[np.bool_]:
-    """Which items are dates, times or UUIDs that are there."""
+    """Which items are dates, times or UUIDs that are not missing."""
     dates = np.array([issubclass(kind, date | np.datetime64) or kind.__name__ == "UUID" for kind in kinds], np.bool_)
     if dates.any():
         from discreet.engines.frames import text_of
 
-        dates[dates] = [text_of(items[at]) is not None for at in np.flatnonzero(dates)]
+        dates[dates] = [text_of(items[index]) is not None for index in np.flatnonzero(dates)]
     return dates
 
 
 def fetch(data: Column, measures: tuple[Measure | Bins | Listed, ...]) -> Exact[list[list[Any]]]:
-    """For each measure of a design, a list of its one group, or of its bins; see `base.Engine`."""
+    """For each measure of a design, a list over its only group, or over its bins; see `base.Engine`."""
     match measures:
         case (Rows(),):
             return count(data).map(lambda group: [group])
@@ -184,15 +184,15 @@ def fetch(data: Column, measures: tuple[Measure | Bins | Listed, ...]) -> Exact[
             counted = binned(data, bins.edges, bins.missing, even=bins.even, apart=bins.apart)
             return counted.map(lambda cells: [cells])  # type: ignore[list-item]
         case (Listed(number),):
-            places = data.values[data.values >= 0]
-            return Exact([np.bincount(places, minlength=number)])  # type: ignore[list-item]
-        case (Present(value), Total(), *more):
-            return moments(data, value.grid, value.missing, squares=bool(more)).map(lambda sums: [[n] for n in sums])
+            indices = data.values[data.values >= 0]
+            return Exact([np.bincount(indices, minlength=number)])  # type: ignore[list-item]
+        case (Present(value), Total(), *squares):
+            return moments(data, value.grid, value.missing, squares=bool(squares)).map(lambda sums: [[n] for n in sums])
     raise TypeError("a column in memory has no such measures")
 
 
 def count(data: Column) -> Exact[list[int]]:
-    """How many values are neither missing nor, for truth values, false; any text is a value."""
+    """The number of values that are neither missing nor False; any text is a value."""
     if data.counted is not None:
         return Exact([int(np.count_nonzero(data.counted))])
     missing = int(np.count_nonzero(np.isnan(data.values))) if data.values.dtype.kind == "f" else 0
@@ -200,9 +200,9 @@ def count(data: Column) -> Exact[list[int]]:
 
 
 def moments(data: Column, grid: ValueGrid, missing: int | None, *, squares: bool) -> Exact[tuple[int, ...]]:
-    """(n, Σa) or (n, Σa, Σa²) with a = x − lower in steps; squares need grids of 2²³ steps at most.
+    """(n, Σa) or (n, Σa, Σa²) with a = x − lower in steps; squares need grids of at most 2²³ steps.
 
-    Missing values lie at `missing`, or are dropped where that is None: then n is the number of the others.
+    Missing values count as `missing`, or are dropped if that is None: n is then the number of the other values.
     """
 
     def sums(values: NDArray[Any]) -> list[int]:
@@ -226,7 +226,7 @@ def moments(data: Column, grid: ValueGrid, missing: int | None, *, squares: bool
 
 
 def counts(data: Column, grid: ValueGrid, missing: int | None) -> Exact[NDArray[np.int64]]:
-    """How many values lie on each point of the grid, from lower to upper."""
+    """The number of values on each point of the grid, from lower to upper."""
     cells = np.zeros(grid.width + 1, np.int64)
     for block, _ in _steps(data.values, grid, missing, size=max(_BLOCK, cells.size)):
         cells += np.bincount(block.astype(np.int64), minlength=cells.size)
@@ -236,17 +236,17 @@ def counts(data: Column, grid: ValueGrid, missing: int | None) -> Exact[NDArray[
 def binned(
     data: Column, edges: Reals, missing: int | None, *, even: bool, apart: bool = False
 ) -> Exact[NDArray[np.int64]]:
-    """How many values lie in each bin [edge, next edge); what lies outside counts in the first or the last bin.
+    """The number of values in each bin [edge, next edge); values outside count in the first or the last bin.
 
-    With `even` the edges are those of `numpy.linspace`. Missing values are in the bin `missing`, or in none, or
-    `apart`: in a bin of their own, the last.
+    With `even` the edges are those of `numpy.linspace`. Missing values are in the bin `missing`, or dropped, or with
+    `apart` in their own bin, the last.
     """
     bins = edges.size - 1
     with np.errstate(all="ignore"):
         width = (edges[-1] - edges[0]) / bins
-        # an edge, and a value's distance from the first, are rounded by far less than a bin
+        # the rounding of an edge, and of a value's distance from the first edge, is far less than a bin
         quick = even and width >= 16 * np.spacing(np.abs(edges).max()) and np.isfinite(1 / width)
-        cells = np.zeros(bins + 1, np.int64)  # and one for those in none
+        cells = np.zeros(bins + 1, np.int64)  # and one for dropped values
         for start in range(0, len(data), max(_BLOCK, bins)):
             block = data.values[start : start + max(_BLOCK, bins)].astype(np.float64)
             index = _even_bins(block, edges, 1 / width) if quick else np.searchsorted(edges[1:-1], block, side="right")
@@ -258,7 +258,7 @@ def binned(
 
 
 def sorted_steps(data: Column, grid: ValueGrid, missing: int | None) -> Exact[NDArray[np.int64]]:
-    """All values in steps above lower, in order: for the textbook's median, minimum and maximum."""
+    """All values in steps above lower, sorted, for the textbook's median, minimum and maximum."""
     blocks = [block.astype(np.int64) for block, _ in _steps(data.values, grid, missing)]
     return Exact(np.sort(np.concatenate(blocks)) if blocks else np.empty(0, np.int64))
 
@@ -268,7 +268,7 @@ def _steps(
 ) -> Iterator[tuple[Reals, np.float64]]:
     """Blocks of a = ⌊clamp(x)/step + ½⌋ − lower as doubles that are integers, each with its sum.
 
-    Missing values are `missing`, or left out. The sum is of integers, below 2⁵³ for a block: exact in any order.
+    Missing values are `missing`, or left out. The sum of integers in a block is below 2⁵³: exact in any order.
     """
     lower, upper, scale = float(grid.lower), float(grid.upper), 2.0**-grid.exponent
     work = np.empty(min(size, max(1, values.size)))
@@ -276,7 +276,7 @@ def _steps(
         source = values[start : start + size]
         block = work[: source.size]
         with np.errstate(all="ignore"):
-            np.multiply(source, scale, out=block, dtype=np.float64)  # not in the shorter floats of the source
+            np.multiply(source, scale, out=block, dtype=np.float64)  # not in shorter floats of the source
             np.clip(block, lower, upper, out=block)
             np.add(block, 0.5, out=block)
             np.floor(block, out=block)
@@ -294,23 +294,23 @@ def _steps(
 
 
 def _even_bins(block: Reals, edges: Reals, per_unit: float) -> NDArray[np.int64]:
-    """The same as a search among the edges, by one multiplication and a step to the side where it was off.
+    """The same as a search among the edges, by a multiplication and a correction.
 
-    The guess is off by less than a quarter of a bin, and rounding: at most one bin to either side.
+    The error of the guess is less than a quarter of a bin plus rounding: at most one bin to either side.
     """
     last = edges.size - 2
     guess = np.subtract(block, edges[0])
     np.multiply(guess, per_unit, out=guess)
     np.clip(guess, 0.0, last, out=guess)
     index: NDArray[np.int64] = guess.astype(np.int64)
-    index[index < 0] = 0  # what NaN became
+    index[index < 0] = 0  # from NaN
     index -= (block < edges[index]) & (index > 0)
     index += (block >= edges[index + 1]) & (index < last)
     return index
 
 
 def as_numpy(data: Any) -> NDArray[Any]:
-    """A buffer keeps its type; the items of any other sequence have types of their own."""
+    """A buffer keeps its type; any other sequence becomes an array of objects."""
     if isinstance(data, str | bytes | bytearray):
         raise _refused(data)
     if not isinstance(data, list | tuple | range):
@@ -327,7 +327,7 @@ def _refused(data: Any) -> InvalidParameter:
 
 
 def _series(data: Any) -> Column:
-    """A pandas, polars or Arrow column: its declared type says what it is, never whether a value is missing."""
+    """A pandas, polars or Arrow column, by its declared type, whether or not a value is missing."""
     module = type(data).__module__.partition(".")[0]
     if module == "pyarrow" and hasattr(data, "type"):
         array = data.to_numpy(zero_copy_only=False) if hasattr(data, "offset") else data.to_numpy()
@@ -344,7 +344,7 @@ def _series(data: Any) -> Column:
 
 
 def _kind(name: str) -> str:
-    """The letter for the type that polars or Arrow calls so."""
+    """Numpy's letter for the name of a polars or Arrow type."""
     kind = "f" if name.lower().startswith("decimal") else _LETTERS.get(name.lower().rstrip("0123456789"))
     if kind is None:
         raise InvalidParameter(f"the data must be numbers, got a column of {name.partition('(')[0].partition('<')[0]}")
@@ -352,7 +352,7 @@ def _kind(name: str) -> str:
 
 
 def _number(item: Any) -> float:
-    """An item of a list as a float; what is no number is missing, what is beyond the floats is infinite."""
+    """An item of a list as a float; NaN if it is not a number, and infinite if it is too large."""
     try:
         if isinstance(item, str):
             return float(item) if _NUMBER.fullmatch(item) else np.nan
@@ -364,5 +364,5 @@ def _number(item: Any) -> float:
             return float(item)
         except OverflowError:
             return np.inf if item > 0 else -np.inf
-    except Exception:  # a strange object in the data must not show itself by an error
+    except Exception:  # an object in the data must not show itself by an error
         return np.nan

@@ -1,13 +1,12 @@
-"""What an engine does: it turns a request for integers into one statement, and gives back a secret.
+"""The protocol of engines: an engine turns a request for integers into one statement, and returns a secret.
 
-An engine reads rows and nothing else does. It knows the schema of its source (names and types, never values), a
-version of its content, and `fetch`: exact integers for each declared group. The same rows give the same integers on
-every engine.
+Only an engine reads rows. It has the schema of its source (names and types, never values), a version of its content,
+and `fetch`, which returns exact integers for each declared group. The same rows give the same integers on every engine.
 
-    a row's value on a grid   a = ⌊clamp(x)·2^(−e) + ½⌋ − lower, an integer in [0, width]; missing if x is
+    a row's value on a grid   a = ⌊clamp(x)·2^(−e) + ½⌋ − lower, an integer in [0, width]; missing if x is missing
     a unit with many rows     at most max_rows of its rows count, chosen by a hash, in at most max_groups groups
 
-A secret has a type: `Exact`. Only `release.mechanism` opens it.
+A secret has the type `Exact`. Only `release.mechanism` opens it.
 """
 
 from __future__ import annotations
@@ -26,35 +25,35 @@ from discreet.errors import DiscreetError, EngineFailed, InvalidParameter
 from discreet.parameters import quote
 
 MILLISECONDS = (
-    "its times are in milliseconds, of which one can be too far to be read; write the file again with microseconds, as "
+    "its times are in milliseconds, which may be too large to be read; write the file again with microseconds, as "
     'in frame.to_parquet("people.parquet", coerce_timestamps="us")'
 )
-"""Why a column of Parquet is not read: DuckDB and Spark multiply by 1000, and fail where a time does not fit."""
+"""Why a Parquet column is not read: DuckDB and Spark multiply by 1000, and fail if a time does not fit."""
 
 Value = TypeVar("Value")
 Other = TypeVar("Other")
 
 
 class Exact(Generic[Value]):
-    """An exact answer. It prints as dots, and knows no equality, order, hash or copy that could tell it."""
+    """An exact answer. It prints as dots, and has no equality, order, hash or copy that could reveal it."""
 
     __slots__ = ("__secret",)
 
     def __init__(self, secret: Value) -> None:
-        # within a function, where `inspect` does not print it
+        # in a closure, which `inspect` does not print
         self.__secret: Callable[[], Value] = lambda: secret
 
     def map(self, function: Callable[[Value], Other]) -> Exact[Other]:
-        """A function of the secret, which is a secret."""
+        """A function of the secret, which is again a secret."""
         return Exact(function(self.__secret()))
 
     def split(self: Exact[list[Other]], sizes: Sequence[int]) -> list[Exact[list[Other]]]:
-        """A secret list cut into lists of these sizes, each of them a secret."""
+        """The secret list cut into lists of these sizes, each a secret."""
         ends = accumulate(sizes)
         return [self.map(itemgetter(slice(end - size, end))) for size, end in zip(sizes, ends, strict=True)]
 
     def reveal(self, of: Callable[[Value], Any] | None = None) -> Any:
-        """The exact answer, or a function of it; called by `release.mechanism` alone, which adds the noise."""
+        """The exact answer, or a function of it; only `release.mechanism`, which adds the noise, calls this."""
         return self.__secret() if of is None else of(self.__secret())
 
     def __repr__(self) -> str:
@@ -71,15 +70,15 @@ class Exact(Generic[Value]):
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """What the schema says of a column."""
+    """The type of a column in a schema."""
 
     kind: Kind
     whole: bool
-    """Whether it is of integers."""
+    """Whether its values are integers."""
     described: str
-    """The type as the source calls it."""
+    """The name of the type in the source."""
     typed: bool = True
-    """Whether the source has types; cells of CSV and JSON lines have none."""
+    """Whether the source has types; CSV and JSON lines have none."""
 
 
 Schema: TypeAlias = Mapping[str, ColumnType]
@@ -87,7 +86,7 @@ Schema: TypeAlias = Mapping[str, ColumnType]
 
 @dataclass(frozen=True, slots=True)
 class OnGrid:
-    """A number on a public grid; `missing` is the grid point that missing values have, or None to drop them."""
+    """A number on a public grid; `missing` is the grid point of missing values, or None to drop them."""
 
     of: Expression
     grid: ValueGrid
@@ -96,14 +95,14 @@ class OnGrid:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """How many rows count: all, or those where a truth is true, or where another expression is not missing."""
+    """The number of rows: all rows, or those where a condition is true, or where an expression is not missing."""
 
     of: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """How many units have a row that counts."""
+    """The number of units that have a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +119,11 @@ class Squares(_OfValue):
 
 
 class Present(_OfValue):
-    """How many rows have a value that is not missing (after `missing` has replaced it)."""
+    """The number of rows whose value is not missing, after `missing` has replaced it."""
 
 
 class Cells(_OfValue):
-    """How many rows lie on each point of the grid: an array of width + 1 counts."""
+    """The number of rows on each point of the grid: an array of width + 1 counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,67 +146,67 @@ class Request:
     groups: tuple[Group, ...] = ()
     where: Expression | None = None
     unit: str | None = None
-    """The column that names the unit, or None: each row is a unit."""
+    """The column that identifies the unit, or None if each row is a unit."""
     max_rows: int | None = None
     max_groups: int | None = None
     sets: tuple[tuple[int, ...], ...] | None = None
-    """Sets of groups, by their numbers in rising order: then the combinations of each set, one set after the other."""
+    """Sets of groups, by increasing indices: integers are then for the combinations of each set, set after set."""
 
 
 class Engine(Protocol):
-    """Where the rows are."""
+    """The access to the rows of a source."""
 
     public_size: bool
-    """Whether no row's content changes how many rows or units there are; files of text leave out unreadable lines."""
+    """Whether the number of rows and units does not depend on their content; text files leave out unreadable lines."""
 
     def schema(self) -> Schema:
         """Names and types of the columns; no value is read."""
 
     def version(self) -> str:
-        """A text that changes when the content does."""
+        """A text that changes with the content."""
 
     def check(self) -> None:
-        """Refuses a source that no longer has the columns and types that it was opened with, as far as that shows."""
+        """Refuse a source whose columns or types have changed since it was opened, as far as that can be seen."""
 
     def units(self, unit: str | None) -> Exact[int]:
         """The number of units."""
 
     def discover(self, column: Column, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
-        """For each key in the data, how many units have it, a unit having at most `limit` keys; NULL is no key."""
+        """The number of units that have each key in the data, at most `limit` keys a unit; NULL is not a key."""
 
     def units_by_rows(self, unit: str, limits: Sequence[int]) -> Exact[list[int]]:
-        """How many units have up to so many rows, for each limit those above the one before; the rest comes last."""
+        """The number of units by the smallest limit on rows that they are within; units beyond all limits come last."""
 
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:
-        """For each measure, a list over all groups of Python integers (of int64 arrays for `Cells`)."""
+        """For each measure, a list of Python integers (of int64 arrays for `Cells`) over all groups."""
 
 
 def without_zone(moment: datetime) -> datetime:
-    """A moment as engines have it; one with a zone is taken in UTC."""
+    """A moment without a zone; one with a zone is converted to UTC."""
     return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
 
 
 def refuse_unread(unread: Mapping[str, str], columns: Sequence[str]) -> None:
-    """Refuse columns that are used and cannot be read, with the reason."""
-    used = {name.lower() for name in columns}
+    """Refuse columns in use that cannot be read, with the reason."""
+    names_in_use = {name.lower() for name in columns}
     for name, reason in unread.items():
-        if name.lower() in used:
-            raise InvalidParameter(f"the column {quote(name)} must hold numbers, texts, dates or truths: {reason}")
+        if name.lower() in names_in_use:
+            raise InvalidParameter(f"the column {quote(name)} must be a number, text, date or truth value: {reason}")
 
 
 def guarded(engine: str, name: str, work: Callable[[], Value]) -> Value:
-    """The result of `work`; what goes wrong is told by name, without the engine's own words, which may quote a row."""
+    """The result of `work`; an error names the statement, without the engine's message, which may quote a row."""
     try:
         return work()
     except DiscreetError:
         raise
-    except Exception:  # noqa: S110 - told below, where no `__context__` keeps the engine's words
+    except Exception:  # noqa: S110 - raised below, so that no `__context__` holds the engine's message
         pass
-    raise EngineFailed(f"{engine} could not do the statement {name!r}")
+    raise EngineFailed(f"{engine} could not run the statement {name!r}")
 
 
 def alone(work: Callable[[], Value]) -> Value:
-    """The result of `work`; a refusal comes without the error that it was raised from, whose words may quote a row."""
+    """The result of `work`; a refusal loses the error from which it was raised, whose message may quote a row."""
     try:
         return work()
     except DiscreetError as error:

@@ -1,10 +1,10 @@
-"""Categories of a column in memory: the place of each value among declared keys, whatever the column is made of.
+"""Categories of a column in memory: the index of each value among declared keys, for any type of column.
 
-A column of numbers, truths or dates is compared in its own type. A column of texts, and one whose items have types of
-their own (a list, an array of objects, a category of pandas), is read in the kind of the keys, as in a study: its items
-are the texts that a file would have for them (`frames`), and a text may write a number, a date or a truth.
+A column of numbers, truth values or dates is compared in its own type. A column of texts, or of items of any type (a
+list, an array of objects, a pandas category), is read in the kind of the keys, as in a study: its items become the
+texts that a file would have for them (`frames`), and a text may spell a number, a date or a truth value.
 
-Nothing in the data raises or shows. Whether a value can be missing, or in no category, is read from types and keys.
+No data raises or is shown. Whether a value can be missing, or in no category, depends on types and keys alone.
 """
 
 from __future__ import annotations
@@ -36,35 +36,36 @@ _NUMBER = re.compile(NUMBER_PATTERN)
 _MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - dates here have no zone
 _TABLE = 2**20
-"""Whole keys that are nearer to each other are looked up in a table."""
+"""Integer keys within a smaller range are looked up in a table."""
 _NONE = -1
-"""The place of a value that is in no category."""
+"""The index of a value in no category."""
 
 _SECONDS = {"Y": 366 * 86_400, "M": 31 * 86_400, "W": 7 * 86_400, "D": 86_400, "h": 3600, "m": 60}
-"""The seconds of a unit of times at most."""
+"""The most seconds of a unit of time."""
 
 _CALENDAR = 2**14
-"""More units than lie between the years 0 and 1970, in years and months, which are counted from the calendar."""
+"""More than the years or months from year 0 to 1970, which are counted by the calendar."""
 
 
 def placed(data: Any, keys: Keys, *, other: bool = False, missing: Key | None = None) -> Column:
-    """The place of each value among the keys; with `other`, all that are no key have the place behind the last.
+    """The index of each value among the keys; with `other`, values that are not keys have the index after the last.
 
-    A missing value is in no category, or among the others, or counts as the key `missing`.
+    A missing value is in no category, or counts as `other`, or as the key `missing`.
     """
     cells = array.safely(data, _cells)
     kind = _kind_of(cells)
     kind = keys.kind if kind == "text" else kind
     listed = keys.as_kind(kind)
     rest = len(listed) if other else _NONE
-    where = rest if missing is None else _place_of(missing, kind, listed, other)
-    places = array.safely(data, lambda _: _places(cells, kind, listed, rest, where))
-    covered = other or (kind == "truth" and len(listed) == 2 and (where >= 0 or not _nullable(cells)))
-    return Column(values=places, whole=True, truth=False, nullable=not covered)
+    missing_index = rest if missing is None else _missing_index(missing, kind, listed, other)
+    indices = array.safely(data, lambda _: _indices(cells, kind, listed, rest, missing_index))
+    complete = isinstance(cells, Column) and not cells.nullable
+    covered = other or (kind == "truth" and len(listed) == 2 and (missing_index >= 0 or complete))
+    return Column(values=indices, whole=True, truth=False, nullable=not covered)
 
 
 def _cells(data: Any) -> Any:  # noqa: PLR0911, PLR0912 - one for each container
-    """The column as a `Column` of numbers or truths, or as texts, days or times of Arrow."""
+    """The column as a `Column` of numbers or truth values, or as an Arrow array of texts, days or times."""
     module = type(data).__module__.partition(".")[0]
     if module == "pyarrow" and hasattr(data, "type"):
         return _of_arrow(data)
@@ -80,7 +81,7 @@ def _cells(data: Any) -> Any:  # noqa: PLR0911, PLR0912 - one for each container
             raise _refused(data.dtype.name)
         return _of_arrow(values)
     if isinstance(data, np.ma.MaskedArray) and data.dtype.kind not in NUMBERS:
-        # None where it is masked; a list of times may be of whole numbers
+        # masked items become None; tolist() of times may give whole numbers
         if data.dtype.kind != "M":
             return texts_of(data.tolist())
         nothing: Any = np.array("NaT", data.dtype)
@@ -101,17 +102,17 @@ def _cells(data: Any) -> Any:  # noqa: PLR0911, PLR0912 - one for each container
 
 
 def _in_arrow_unit(times: NDArray[Any]) -> NDArray[Any]:
-    """Times in a unit that Arrow has; those beyond 2⁶³ seconds are held there, since numpy wraps or raises."""
+    """Times in a unit of Arrow; times beyond 2⁶³ seconds are clamped, because numpy overflows or raises."""
     unit, count = np.datetime_data(times.dtype)
     if unit in ("s", "ms", "us", "ns"):
         return times
     if unit not in _SECONDS:
-        return times.astype("datetime64[ns]")  # finer ones
+        return times.astype("datetime64[ns]")  # finer units
     missing, most = np.isnat(times), (2**63 - 1) // (_SECONDS[unit] * count) - _CALENDAR
     ticks = times.astype(times.dtype.newbyteorder("=")).view(np.int64)
-    held = np.clip(ticks, -most, most).view(f"datetime64[{count}{unit}]").astype("datetime64[s]")
-    held[missing] = np.array("NaT", held.dtype)
-    return held
+    clamped = np.clip(ticks, -most, most).view(f"datetime64[{count}{unit}]").astype("datetime64[s]")
+    clamped[missing] = np.array("NaT", clamped.dtype)
+    return clamped
 
 
 def _of_arrow(values: Any) -> Any:
@@ -132,7 +133,7 @@ def _of_arrow(values: Any) -> Any:
 
 
 def _refused(kind: str) -> InvalidParameter:
-    return InvalidParameter(f"the data must be texts, numbers, dates or truths, got a column of {kind}")
+    return InvalidParameter(f"the data must be texts, numbers, dates or truth values, got a column of {kind}")
 
 
 def _kind_of(cells: Any) -> Kind:
@@ -141,63 +142,59 @@ def _kind_of(cells: Any) -> Kind:
     return "date" if types.is_date(cells.type) or types.is_timestamp(cells.type) else "text"
 
 
-def _nullable(cells: Any) -> bool:
-    return not isinstance(cells, Column) or cells.nullable
-
-
-def _place_of(missing: Key, kind: Kind, keys: Keys, other: bool) -> int:
-    """The place of the key that missing values count as."""
+def _missing_index(missing: Key, kind: Kind, keys: Keys, other: bool) -> int:
+    """The index of the key that missing values count as."""
     listed = list(keys)
     with suppress(InvalidParameter):
         key = as_kind(missing, kind)
         if key in listed or other:
             return listed.index(key) if key in listed else len(listed)
-    raise InvalidParameter(f"missing must be one of the keys, got {quote(missing)}; list it among them")
+    raise InvalidParameter(f"missing must be one of the keys, got {quote(missing)}; add it to the keys")
 
 
-def _places(cells: Any, kind: Kind, keys: Keys, rest: int, missing: int) -> NDArray[np.int64]:
+def _indices(cells: Any, kind: Kind, keys: Keys, rest: int, missing: int) -> NDArray[np.int64]:
     if isinstance(cells, Column):
-        # Arrow and polars have doubles where a value is missing: no row decides how another is compared
+        # Arrow and polars have doubles if a value is missing: no row may decide how another is compared
         values = cells.values.astype(np.float64, copy=False) if cells.nullable else cells.values
         absent = np.isnan(values) if values.dtype.kind == "f" else None
-        places = _among(values, [_as_type(key, values.dtype) for key in keys], rest)
+        indices = _among(values, [_as_type(key, values.dtype) for key in keys], rest)
     elif _kind_of(cells) == "date":
         values, per_unit = _times(cells)
         absent = ~np.asarray(cells.is_valid(), np.bool_)
         micros = [(key - _EPOCH) // timedelta(microseconds=1) for key in keys]  # type: ignore[operator]
         units = [Fraction(micro) / per_unit for micro in micros]
-        places = _among(values, [_as_type(unit, values.dtype) for unit in units], rest)
+        indices = _among(values, [_as_type(unit, values.dtype) for unit in units], rest)
     else:
         encoded = pa.chunked_array(cells) if isinstance(cells, list) else cells
         encoded = compute.dictionary_encode(encoded)
         encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
         texts = encoded.dictionary.to_pylist()
-        known = {key: place for place, key in enumerate(keys)}
-        each = np.array([*(_read(text, kind, known, rest, missing) for text in texts), missing], np.int64)
+        index_of_key = {key: index for index, key in enumerate(keys)}
+        read = [_read(text, kind, index_of_key, rest, missing) for text in texts]
         codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
-        read: NDArray[np.int64] = each[codes]
-        return read
+        index_of_text = np.array([*read, missing], np.int64)
+        return index_of_text[codes]  # type: ignore[no-any-return]
     if absent is not None:
-        places[absent] = missing
-    return places
+        indices[absent] = missing
+    return indices
 
 
-def _read(text: str, kind: Kind, known: dict[Key, int], rest: int, missing: int) -> int:
-    """The place of a text; one that cannot be read in the kind of the keys is missing."""
+def _read(text: str, kind: Kind, index_of_key: dict[Key, int], rest: int, missing: int) -> int:
+    """The index of a text; a text that cannot be read in the kind of the keys is missing."""
     if kind == "text":
-        return known.get(text, rest)
+        return index_of_key.get(text, rest)
     if kind == "truth":
         word = text.strip(" ").lower()
-        return known.get(word in TRUE_WORDS, rest) if word in TRUE_WORDS + FALSE_WORDS else missing
+        return index_of_key.get(word in TRUE_WORDS, rest) if word in TRUE_WORDS + FALSE_WORDS else missing
     if kind == "number" and not _NUMBER.fullmatch(text):
         return missing
     with suppress(InvalidParameter, ValueError, OverflowError):
-        return known.get(as_kind(text.strip(" "), kind), rest)
+        return index_of_key.get(as_kind(text.strip(" "), kind), rest)
     return missing
 
 
 def _times(cells: Any) -> tuple[NDArray[np.int64], Fraction]:
-    """Days or times as whole numbers of their unit, and how many microseconds a unit has."""
+    """Days or times as whole numbers of their unit, and the microseconds of the unit."""
     kind = cells.type
     plain = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
     if types.is_date32(kind):
@@ -209,7 +206,7 @@ def _times(cells: Any) -> tuple[NDArray[np.int64], Fraction]:
 
 
 def _as_type(key: Any, kind: np.dtype[Any]) -> Any:
-    """A key as a value of a type of numpy; None if no value of the type is equal to it."""
+    """A key as a value of a numpy type; None if no value of the type equals it."""
     if kind.kind == "f":
         return as_float(Fraction(key))
     if kind.kind == "b":
@@ -219,26 +216,26 @@ def _as_type(key: Any, kind: np.dtype[Any]) -> Any:
 
 
 def _among(values: NDArray[Any], keys: list[Any], rest: int) -> NDArray[np.int64]:
-    """For each value the place of the key that it is equal to, or `rest`."""
-    known = {key: place for place, key in enumerate(keys) if key is not None}
-    if len(known) < len([key for key in keys if key is not None]):
-        raise InvalidParameter("keys must differ from each other, also as floats of 64 bits")
+    """The index of the key that each value equals, or `rest`."""
+    index_of_key = {key: index for index, key in enumerate(keys) if key is not None}
+    if len(index_of_key) < len([key for key in keys if key is not None]):
+        raise InvalidParameter("keys must differ from each other as 64-bit floats")
     result = np.full(values.size, rest, np.int64)
-    if not known:
+    if not index_of_key:
         return result
-    rising = sorted(known)
-    places = np.array([known[key] for key in rising], np.int64)
-    if values.dtype.kind in "iu" and rising[-1] - rising[0] < _TABLE:
-        table = np.full(rising[-1] - rising[0] + 1, rest, np.int64)
-        table[[key - rising[0] for key in rising]] = places
-        within = (values >= rising[0]) & (values <= rising[-1])
-        near = values[within]  # whose distance to the first key fits into 64 bits
-        first = np.array(rising[0], near.dtype)
+    increasing = sorted(index_of_key)
+    indices = np.array([index_of_key[key] for key in increasing], np.int64)
+    if values.dtype.kind in "iu" and increasing[-1] - increasing[0] < _TABLE:
+        table = np.full(increasing[-1] - increasing[0] + 1, rest, np.int64)
+        table[[key - increasing[0] for key in increasing]] = indices
+        within = (values >= increasing[0]) & (values <= increasing[-1])
+        near = values[within]  # their distance to the first key fits into 64 bits
+        first = np.array(increasing[0], near.dtype)
         result[within] = table[near - first if near.dtype == np.uint64 else near.astype(np.int64) - int(first)]
         return result
-    possible = np.array(rising, np.float64 if values.dtype.kind == "f" else values.dtype)
+    possible = np.array(increasing, np.float64 if values.dtype.kind == "f" else values.dtype)
     plain = values.astype(possible.dtype, copy=False)
-    at = np.minimum(np.searchsorted(possible, plain), possible.size - 1)
-    equal = possible[at] == plain
-    result[equal] = places[at[equal]]
+    nearest = np.minimum(np.searchsorted(possible, plain), possible.size - 1)
+    equal = possible[nearest] == plain
+    result[equal] = indices[nearest[equal]]
     return result

@@ -1,7 +1,7 @@
-"""Which engine a source gets.
+"""The engine of a source.
 
 postgresql://host/database#schema.table        PostgreSQL
-spark:table, spark:folder/of/file.parquet      Spark, as is a DataFrame of Spark
+spark:table, spark:folder/of/file.parquet      Spark, and also a Spark DataFrame
 anything else                                  DuckDB: files, frames, Arrow tables, relations, a SELECT
 """
 
@@ -17,7 +17,7 @@ from discreet.errors import InvalidParameter
 
 
 def engine_of(source: Any, layout: Layout = Layout()) -> Engine:  # noqa: B008 - a frozen value
-    """The engine over a source; what cannot be opened is refused."""
+    """The engine over a source; a source that cannot be opened is refused."""
     if isinstance(source, InMemory):
         source = source.opened()
     if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
@@ -28,7 +28,7 @@ def engine_of(source: Any, layout: Layout = Layout()) -> Engine:  # noqa: B008 -
         from discreet.engines.spark import Spark
 
         return Spark(source, layout)
-    if isinstance(source, str) and re.match(r"[A-Za-z][\w+.-]*://", source):  # it may hold a password: not quoted
+    if isinstance(source, str) and re.match(r"[A-Za-z][\w+.-]*://", source):  # not quoted: it may contain a password
         raise InvalidParameter("an address must begin with postgresql://; for other databases, export to Parquet")
     from discreet.engines.duckdb import DuckDB
 
@@ -36,6 +36,6 @@ def engine_of(source: Any, layout: Layout = Layout()) -> Engine:  # noqa: B008 -
 
 
 def engine_under(policy: Policy) -> Engine:
-    """The engine over the source of a policy, as far as the policy says how it is read."""
-    used = dict.fromkeys([*policy.columns, *filter(None, [policy.unit_column])])
-    return engine_of(policy.source, Layout(tuple(used), policy.delimiter, policy.encoding, policy.folder))
+    """The engine over the source of a policy, which also says how it is read."""
+    columns = dict.fromkeys([*policy.columns, *filter(None, [policy.unit_column])])
+    return engine_of(policy.source, Layout(tuple(columns), policy.delimiter, policy.encoding, policy.folder))

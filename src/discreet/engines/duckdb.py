@@ -1,8 +1,8 @@
-"""DuckDB beside the caller: files, data frames, Arrow tables, relations, or a custodian's own SELECT.
+"""DuckDB in the caller's process: files, data frames, Arrow tables, relations, or a custodian's own SELECT.
 
-Nothing is written and nothing is fetched from a network: an engine has a connection of its own in memory, without
-extensions from elsewhere and without a folder to spill to; a relation is used on the connection that it came with.
-How sources are opened is in `sources`. Lists, structs, blobs, times of day and intervals cannot be asked for.
+Nothing is written and nothing is fetched from a network: an engine has its own connection in memory, without further
+extensions and without a folder for temporary files; a relation is used on its own connection. `sources` opens the
+sources. Lists, structs, blobs, times of day and intervals are not supported.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _KINDS: Mapping[str, tuple[Kind, bool]] = {
     **dict.fromkeys(_DATES, ("date", False)),
     "boolean": ("truth", False),
 }
-"""What DuckDB's types are in the row language."""
+"""DuckDB's types in the row language."""
 
 _CHECKED: set[str] = set()
-"""The version of DuckDB, once it is known to do what we rely on."""
+"""The version of DuckDB, once it has passed the test."""
 
 _SETTINGS = "SET disabled_optimizers = 'type_pushdown,statistics_propagation'"
-"""Else the reader of CSV does casts itself, and drops the line, or fails, where one does not go. And the smallest and
-largest value in a Parquet file, which say nothing of NaN, would decide for all rows whether there is any."""
+"""Otherwise the CSV reader does casts itself, and drops the line, or fails, if a cast fails. And the smallest and
+largest values in a Parquet file, which do not include NaN, would decide for all rows whether there is a NaN."""
 
 _RELATIONS = threading.Lock()
-"""Relations may share a connection, on which SOURCE is the name of one of them at a time."""
+"""Relations may share a connection, on which only one of them at a time can be called SOURCE."""
 
 _PART = 2**18
-"""Rows of a result that are taken over at a time."""
+"""Rows of a result that are read at a time."""
 
 
 class DuckDB(SQLEngine):
@@ -66,27 +66,27 @@ class DuckDB(SQLEngine):
             )
             if self._foreign:
                 self._guarded("check", lambda: _check_relation(relation))
-        # a relation prints rows: no list of attributes may show it
+        # a relation prints rows, so it must not be an attribute
         self._relation: Callable[[], engine.DuckDBPyRelation] = lambda: relation
         self._schema = schema_of(relation.columns, relation.types, typed=typed)
         types = zip(relation.columns, relation.types, strict=True)
         strange = {name: f"its type is {kind.id}" for name, kind in types if name not in self._schema}
         self.unread: Mapping[str, str] = {**unread, **strange}
-        """Columns that cannot be asked for, and why."""
+        """The columns that are not supported, and why."""
         refuse_unread(self.unread, layout.columns)
         if not self._foreign:  # a view is faster than a relation over a relation
             self._guarded("open", lambda: relation.create_view(SOURCE))
 
     def watch(self) -> None:
-        """Count how far statements are from now on, without printing it; they take a few percent longer."""
+        """Measure the progress of statements from now on, without printing it; they take a few percent longer."""
         self._connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
 
     def progress(self) -> float:
-        """How much of the statement that runs is done, in percent; negative where DuckDB does not know it."""
+        """The progress of the running statement in percent; negative if DuckDB does not know it."""
         return self._connection.query_progress()
 
     def interrupt(self) -> None:
-        """Stop the statement that runs; whoever waits for it gets `EngineFailed`."""
+        """Stop the running statement, which then raises `EngineFailed`."""
         self._connection.interrupt()
 
     def version(self) -> str:
@@ -104,47 +104,47 @@ class DuckDB(SQLEngine):
                 yield _rows(self._connection, sql, keys)
                 return
             relation = self._relation()
-            relation.query(SOURCE, _SETTINGS)  # its maker may have changed them
+            relation.query(SOURCE, _SETTINGS)  # its owner may have changed them
             yield _rows(relation, sql, keys)
 
 
 def _check_ours(connection: engine.DuckDBPyConnection) -> None:
-    """Ask the first of our connections, which are all alike."""
+    """Test the first of our connections, which are all alike."""
     if engine.__version__ not in _CHECKED:
         _check(connection.sql(known_rows(DUCKDB)))
         _CHECKED.add(engine.__version__)
 
 
 def _check_relation(relation: engine.DuckDBPyRelation) -> None:
-    """Ask the connection of a relation, which has settings and functions of its maker."""
+    """Test the connection of a relation, which has the settings and functions of its owner."""
     relation.query(SOURCE, _SETTINGS)
     _check(relation.query(SOURCE, known_rows(DUCKDB)))
 
 
-def _check(known: Any) -> None:
-    """Refuse a connection that does not do what we rely on."""
+def _check(known_source: Any) -> None:
+    """Refuse a connection that fails the test."""
     check(
         f"DuckDB {engine.__version__}",
         "install duckdb>=2.0,<2.1, and open the source where no setting or macro of DuckDB is changed",
-        schema_of(known.columns, known.types, typed=True),
+        schema_of(known_source.columns, known_source.types, typed=True),
         DUCKDB,
-        lambda wanted: wanted.answer(_rows(known, wanted.sql, None)),
+        lambda wanted: wanted.answer(_rows(known_source, wanted.sql, None)),
     )
 
 
 def _rows(
-    here: engine.DuckDBPyConnection | engine.DuckDBPyRelation,
+    source: engine.DuckDBPyConnection | engine.DuckDBPyRelation,
     sql: str,
-    discreet_keys: Any,  # noqa: ARG001 - a table that DuckDB finds by the name of the parameter
+    discreet_keys: Any,  # noqa: ARG001 - DuckDB finds the table by the name of the parameter
 ) -> Iterator[Any]:
     """The rows of a SELECT over a relation, or over the view SOURCE of a connection, as Arrow tables."""
-    rows: Any = here.query(SOURCE, sql) if isinstance(here, engine.DuckDBPyRelation) else here.sql(sql)
+    rows: Any = source.query(SOURCE, sql) if isinstance(source, engine.DuckDBPyRelation) else source.sql(sql)
     for batch in rows.to_arrow_reader(_PART):
         yield pa.Table.from_batches([batch])
 
 
 def _connection() -> engine.DuckDBPyConnection:
-    """A database in memory that writes nothing and takes nothing from a network."""
+    """A database in memory that writes nothing and uses no network."""
     settings: dict[str, Any] = dict.fromkeys(("autoinstall_known_extensions", "autoload_known_extensions"), "false")
     connection = engine.connect(":memory:", config={**settings, "temp_directory": ""})
     connection.execute(_SETTINGS)
@@ -152,13 +152,13 @@ def _connection() -> engine.DuckDBPyConnection:
 
 
 def schema_of(names: Sequence[str], types: Sequence[Any], *, typed: bool) -> Schema:
-    """Columns of DuckDB's types, without those that cannot be asked for."""
+    """The schema of columns with DuckDB's types, without unsupported columns."""
     columns = {}
     for name, kind in zip(names, types, strict=True):
         identity, described = str(kind.id), str(kind)
         if identity == "decimal":
             columns[name] = ColumnType("number", described.endswith(",0)"), described, typed)
         elif identity in _KINDS and described != "JSON":
-            # the type of an enumeration lists its values
+            # the name of an enumeration's type lists its values
             columns[name] = ColumnType(*_KINDS[identity], "ENUM" if identity == "enum" else described, typed)
     return MappingProxyType(columns)

@@ -1,8 +1,8 @@
-"""Frames and Arrow objects as Arrow tables in which no cell makes DuckDB fail, or tells how another is read.
+"""Frames and Arrow objects as Arrow tables in which no cell makes DuckDB fail, or changes how another cell is read.
 
-A column of objects, or a category, of pandas has no type but that of its items: it is a column of texts, which a policy
-may declare to be numbers, dates or truths. These cells are missing: texts that are no UTF-8, times with a zone that do
-not fit into microseconds, dates in milliseconds outside of the years 1 to 9999.
+A pandas column of objects, or a category, has only the types of its items: it becomes a column of texts, which a policy
+may declare to be numbers, dates or truth values. These cells are missing: texts that are not UTF-8, times with a zone
+that do not fit into microseconds, dates in milliseconds outside of the years 1 to 9999.
 
 Whether a column can be read depends on its type alone.
 """
@@ -30,13 +30,13 @@ from discreet.errors import InvalidParameter
 _DAY = 86_400_000
 _YEARS = range(1 - 1970, 10_000 - 1970)
 _DIGITS = 38
-"""Of a decimal number of DuckDB, at most."""
+"""The most digits of a decimal number in DuckDB."""
 
 
 def arrow_table(source: Any) -> tuple[Any, dict[str, str]]:
     """A pandas or polars frame or an Arrow object as an Arrow table that DuckDB reads without an error.
 
-    Beside it, the types of the columns that cannot be read and are left out.
+    Also returned are the types of the columns that cannot be read and are left out.
     """
     names, columns, unread = [], [], {}
     for name, kind, values in _columns(source):
@@ -66,10 +66,10 @@ def arrow_hash(table: Any) -> str:
 
 
 def _columns(source: Any) -> Iterator[tuple[str, str, Any]]:
-    """The columns of a source: name, type, and values in Arrow, or None if Arrow does not have the type."""
+    """The columns of a source: name, type, and values as an Arrow array, or None if Arrow does not have the type."""
     module = type(source).__module__.partition(".")[0]
     if module == "pandas" and hasattr(source, "iloc") and source.ndim == 2:
-        frame = source.copy()  # the frame may change, the copy cannot
+        frame = source.copy()  # the frame may change later
         for index, name in enumerate(frame.columns):
             series = frame.iloc[:, index]
             yield str(name), str(series.dtype), of_pandas(series)
@@ -94,7 +94,7 @@ def _columns(source: Any) -> Iterator[tuple[str, str, Any]]:
 
 
 def of_pandas(series: Any) -> Any:
-    """A column in Arrow; objects and categories have no type but that of their items, so they are texts."""
+    """A pandas column as an Arrow array; objects and categories, which have items of any type, become texts."""
     kind = series.dtype
     if kind.kind == "O" and (
         isinstance(kind, np.dtype) or hasattr(kind, "categories") or getattr(kind, "storage", "") == "python"
@@ -104,34 +104,34 @@ def of_pandas(series: Any) -> Any:
 
 
 def texts_of(items: Sequence[object]) -> Any:
-    """Items of any type as texts of Arrow, those that have none missing."""
-    with np.errstate(all="ignore"):  # a warning would tell of an item
-        with suppress(UnicodeEncodeError):  # a lone surrogate, which is no text
+    """Items of any type as an Arrow array of texts; items without a text are missing."""
+    with np.errstate(all="ignore"):  # a warning would reveal an item
+        with suppress(UnicodeEncodeError):  # a lone surrogate is not a text
             return pa.array([item if type(item) is str else text_of(item) for item in items], pa.large_string())
         return pa.array([text_of(item) for item in items], pa.large_string())
 
 
 def category_texts(series: Any) -> Any:
-    """A category of pandas as texts: each of its values is written once."""
+    """A pandas category as texts; each of its values is converted once."""
     codes = np.asarray(series.cat.codes if hasattr(series, "cat") else series.codes)
     return texts_of(series.dtype.categories.tolist()).take(pa.array(codes, mask=codes < 0))
 
 
 def _if_typed(arrow: Callable[[Any], Any], empty: Any, series: Any) -> Any:
-    """The series in Arrow, or None if Arrow does not have its type, as the series without its values shows."""
+    """The series as an Arrow array, or None if Arrow does not have its type, which is tried without values."""
     try:
         arrow(empty)
-    except Exception:  # of the type: there are no values
+    except Exception:  # because of the type: there are no values
         return None
     return arrow(series)
 
 
 def text_of(item: object) -> str | None:
-    """An item of a column of objects as the text that a file would have for it, else missing; it never raises."""
+    """An item of any type as the text that a file would have for it, or None; it never raises."""
     try:
         text = _written(item)
         return None if text is None else str.encode(text).decode()
-    except Exception:  # an item may be of any class, and so is what it raises
+    except Exception:  # an item of any class may raise anything
         return None
 
 
@@ -160,12 +160,12 @@ def _written(item: Any) -> Any:  # noqa: PLR0911 - one case for each type
 
 
 def _readable(values: Any) -> Any:  # noqa: PLR0911 - one case for each type
-    """A column of a type that DuckDB reads whatever the cells are, or None if there is none for this type."""
+    """A column in a type that DuckDB can always read, or None if its type has no such type."""
     kind = values.type
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         if not _has_reader(kind.value_type):
             return None
-        text = types.is_string(kind.value_type)  # of which all together may not fit into 32 bits
+        text = types.is_string(kind.value_type)  # all texts together may not fit into 32-bit offsets
         whole = pa.large_string() if text else kind.value_type
         values = values.cast(whole) if types.is_dictionary(kind) else compute.run_end_decode(values)
         kind = values.type
@@ -192,13 +192,13 @@ def _has_reader(kind: Any) -> bool:
 
 
 def _between(numbers: Any, lowest: int, highest: int) -> Any:
-    """Numbers within a range; others are missing."""
+    """Numbers within a range; other numbers are missing."""
     near = compute.and_(compute.greater_equal(numbers, lowest), compute.less_equal(numbers, highest))
     return compute.if_else(near, numbers, None)
 
 
 def _in_microseconds(values: Any) -> Any:
-    """Times that have a zone in microseconds, which DuckDB reads; those beyond are missing."""
+    """Times with a zone in microseconds, as DuckDB reads them; times that do not fit are missing."""
     count = values.cast(pa.int64())
     if values.type.unit == "ns":
         count = compute.divide(count, 1000)
@@ -210,7 +210,7 @@ def _in_microseconds(values: Any) -> Any:
 
 
 def decodable(values: Any) -> Any:
-    """Texts in UTF-8; bytes that are none are missing."""
+    """Texts; a text that is not valid UTF-8 is missing."""
     try:
         values.validate(full=True)
     except pa.ArrowInvalid:

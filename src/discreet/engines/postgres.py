@@ -1,10 +1,10 @@
-"""PostgreSQL where the data is: a table or a view, by an address such as postgresql://host/database#schema.table.
+"""PostgreSQL as a source: a table or a view, by an address such as postgresql://host/database#schema.table.
 
-Nothing is written: each statement has a connection and a transaction of its own, read only, on one snapshot, with UTC
-and ISO dates for itself alone. Declared keys come as parameters. The table is looked for by the reader's search_path
-once, when it is opened; from then on names mean what pg_catalog has, so that no function or operator of another schema
-is called in place of it. The server must be version 16 or newer and hold UTF-8. Arrays, JSON, money, times of day,
-intervals and bytes cannot be asked for.
+Nothing is written: each statement has its own connection and a read-only transaction on one snapshot, which uses UTC
+and ISO dates. Declared keys are passed as parameters. The table is found by the reader's search_path once, when it is
+opened; after that only names in pg_catalog are used, so that no function or operator of another schema is called. The
+server must be version 16 or newer and use UTF-8. Arrays, JSON, money, times of day, intervals and bytes are not
+supported.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _KINDS: Mapping[int, tuple[Kind, bool, str]] = {
     1184: ("date", False, "timestamp with time zone"),
     16: ("truth", False, "boolean"),
 }
-"""What PostgreSQL's types are in the row language, by the numbers that never change; domains come as their types."""
+"""PostgreSQL's types in the row language, by their fixed numbers; a domain has the number of its type."""
 
 _NUMERIC = 1700
 _SETTINGS = {
@@ -59,13 +59,13 @@ _SETTINGS = {
     "standard_conforming_strings": "on",
     "jit": "off",  # a long CASE takes longer to compile than to run
 }
-"""For one transaction: so that texts of rows, and literals, are the same on every server."""
+"""The settings of a transaction, so that texts of rows, and literals, are the same on every server."""
 
 _FIND = """SELECT schemas.nspname, tables.relname
     FROM pg_catalog.pg_class AS tables
     JOIN pg_catalog.pg_namespace AS schemas ON schemas.oid OPERATOR(pg_catalog.=) tables.relnamespace
     WHERE tables.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(CAST($1 AS pg_catalog.text))"""
-"""A table by its name."""
+"""Finds a table by its name."""
 
 
 class PostgreSQL(SQLEngine):
@@ -83,7 +83,7 @@ class PostgreSQL(SQLEngine):
         self._schema = self._guarded("open", self._checked_schema)
 
     def interrupt(self) -> None:
-        """Stop the statement that runs; whoever waits for it gets `EngineFailed`."""
+        """Stop the running statement, which then raises `EngineFailed`."""
         running = self._running
         if running is not None and not running.closed:
             running.cancel_safe()
@@ -125,24 +125,24 @@ class PostgreSQL(SQLEngine):
             yield connection
 
     def _qualified(self, table: str) -> str:
-        """The table with its schema, as the reader's search_path finds it; nothing else is looked for by that."""
+        """The table with its schema, found by the reader's search_path, which is used for nothing else."""
         names = ".".join(_identifier(name) for name in table.split(".", 1))
         with self._connected() as connection:
             rows = connection.execute(_FIND, [names]).fetchall()
         if not rows:
-            raise InvalidParameter(f"the source must name a table or view that is there, got {names}")
+            raise InvalidParameter(f"the source must name an existing table or view, got {names}")
         return ".".join(map(_identifier, rows[0]))
 
     def _checked_schema(self) -> Schema:
-        """The schema of the source, on a server that does what we rely on."""
-        known = f"({known_rows(POSTGRESQL)}) AS known"
+        """The schema of the source, after a test of the server."""
+        known_source = f"({known_rows(POSTGRESQL)}) AS known"
         with self._transaction() as connection:
             check(
                 f"PostgreSQL {connection.info.server_version // 10_000}",
-                "use PostgreSQL 16 to 18 as it comes",
-                _schema(connection, known),
+                "use PostgreSQL 16 to 18 without changes to it",
+                _schema(connection, known_source),
                 POSTGRESQL,
-                lambda wanted: wanted.answer(_rows(connection, known, wanted.sql, wanted.keys)),
+                lambda wanted: wanted.answer(_rows(connection, known_source, wanted.sql, wanted.keys)),
             )
             return _schema(connection, self._table)
 
@@ -154,8 +154,8 @@ class PostgreSQL(SQLEngine):
 
 def _schema(connection: psycopg.Connection[Any], source: str) -> Schema:
     described = connection.execute(f"SELECT * FROM {source} LIMIT 0").description or []  # noqa: S608
-    asked = [column.type_code for column in described if column.type_code not in _KINDS]
-    enumerations = connection.execute("SELECT oid FROM pg_type WHERE typtype = 'e' AND oid = ANY($1)", [asked])
+    unknown = [column.type_code for column in described if column.type_code not in _KINDS]
+    enumerations = connection.execute("SELECT oid FROM pg_type WHERE typtype = 'e' AND oid = ANY($1)", [unknown])
     enumerated = {row[0] for row in enumerations}
     columns = {}
     for column in described:
@@ -170,7 +170,7 @@ def _schema(connection: psycopg.Connection[Any], source: str) -> Schema:
 
 
 def _rows(connection: psycopg.Connection[Any], source: str, sql: str, keys: pa.Table | None) -> Iterator[pa.Table]:
-    """The rows of a SELECT over a source, by the name SOURCE, with declared keys as parameters."""
+    """The rows of a SELECT over a source, which is called SOURCE, with declared keys as parameters."""
     whole = f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT * FROM {source}) {sql}"  # noqa: S608
     cursor = connection.execute(whole, [column.to_pylist() for column in keys.columns] if keys is not None else None)
     names, rows = [column.name for column in cursor.description or []], cursor.fetchall()
@@ -183,7 +183,7 @@ def _identifier(name: str) -> str:
 
 
 def _row(schema: Schema) -> str:
-    """A row of what can be asked for; by each column, since a column may have the name of the table."""
+    """A row of all supported columns, each by its name, because a column may have the name of the table."""
     columns: dict[str, Tree] = {name: exp.Column(this=outer(name)) for name in schema}
     texts = {name: column.described for name, column in schema.items() if column.kind == "text"}
     columns |= {name: POSTGRESQL.text_column(columns[name], described) for name, described in texts.items()}

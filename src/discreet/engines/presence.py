@@ -1,4 +1,4 @@
-"""Which values of a column in memory are there, whatever its type: for counts of any column."""
+"""Which values of a column in memory are not missing, whatever its type, for counts of any column."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from discreet.engines.array import Column
 from discreet.errors import InvalidParameter
 
 NUMBERS = "biuf"
-"""Numpy's letters for truths and numbers."""
+"""Numpy's letters for truth values and numbers."""
 
 
 def presence(data: Any) -> Column:
-    """The column as `count` takes it: of numbers and truths as it is, of anything else whether a value is there."""
-    there = array.safely(data, _there)
-    if there is None:
+    """The column for `count`: numbers and truth values as they are, other types as whether a value is not missing."""
+    presence_and_nullable = array.safely(data, _valid)
+    if presence_and_nullable is None:
         return array.column(data)
-    valid, nullable = there
+    valid, nullable = presence_and_nullable
     return Column(values=np.where(valid, 1.0, np.nan), whole=False, truth=False, nullable=nullable)
 
 
-def _there(data: Any) -> tuple[NDArray[np.bool_], bool] | None:
-    """For each value whether it is there, and whether one can be missing; None for numbers and items of any type."""
+def _valid(data: Any) -> tuple[NDArray[np.bool_], bool] | None:
+    """Whether each value is not missing, and whether any can be; None for numbers and for items of any type."""
     module = type(data).__module__.partition(".")[0]
     if module == "pandas" and hasattr(data, "dtype"):
         if data.dtype.kind in NUMBERS or data.dtype == object:

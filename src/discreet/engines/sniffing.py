@@ -1,7 +1,7 @@
-"""A guess at the types of a file of text from some of its rows: for `discreet init`, before there is a promise.
+"""A guess of the types of a text file from some of its rows, for `discreet init`.
 
-A study never looks: it reads what study.toml declares. So whatever is guessed here is written there, for the custodian
-to check.
+A study never guesses: it uses the types that study.toml declares. `discreet init` writes the guesses there, for the
+custodian to check.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TEXT = ColumnType("text", False, "VARCHAR", typed=False)
 
 
 def looked_at(source: str) -> tuple[Schema, dict[str, str], Mapping[str, str]]:
-    """Names and types of columns, guessed where the source has none; formats of dates; columns not read, and why."""
+    """Names and types of columns, guessed if the source has none; date formats; columns that are not read, and why."""
     try:
         files = files_of(source)
     except InvalidParameter:
@@ -42,7 +42,7 @@ def looked_at(source: str) -> tuple[Schema, dict[str, str], Mapping[str, str]]:
 
 
 def as_cells(schema: Schema) -> Schema:
-    """The schema as a study has it: a file without types holds texts."""
+    """The schema as a study has it: a file without types has texts only."""
     return {name: column if column.typed else _TEXT for name, column in schema.items()}
 
 
@@ -56,16 +56,16 @@ def _csv(file: Path) -> tuple[dict[str, ColumnType], dict[str, str]]:
                 [glob.escape(str(file)), mark],
             ).fetchall()
             guesses = dict(zip(names, (column["type"] for column in sniffed), strict=True))
-        except (duckdb.Error, ValueError):  # DuckDB's words may quote a line
+        except (duckdb.Error, ValueError):  # DuckDB's message may quote a line
             return dict.fromkeys(names, _TEXT), {}
     columns, formats = dict.fromkeys(names, _TEXT), {}
     for name, guess in guesses.items():
-        written = {"DATE": day, "TIMESTAMP": moment}.get(guess)
-        with suppress(InvalidParameter):  # of a format that a policy cannot declare
-            tokens("%Y-%m-%d" if written is None else written)
+        date_format = {"DATE": day, "TIMESTAMP": moment}.get(guess)
+        with suppress(InvalidParameter):  # a format that a policy cannot declare
+            tokens("%Y-%m-%d" if date_format is None else date_format)
             columns[name] = schema_of([name], [duckdb.sqltype(guess)], typed=False).get(name, _TEXT)
-            if written is not None and not written.startswith("%Y-%m-%d"):
-                formats[name] = written
+            if date_format is not None and not date_format.startswith("%Y-%m-%d"):
+                formats[name] = date_format
     return columns, formats
 
 

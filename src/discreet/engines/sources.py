@@ -1,12 +1,12 @@
-"""Sources that DuckDB opens: files, databases, frames and Arrow objects, relations, a custodian's SELECT.
+"""The sources of DuckDB: files, databases, frames and Arrow objects, relations, a custodian's SELECT.
 
-Frames and Arrow objects, and tables of SQLite, are taken as they are when the engine is made. CSV and JSON lines are
-texts throughout (see `textfiles`), and so are the columns that folders such as year=2024 write. In Parquet and SQLite,
-bytes that are no UTF-8 are replaced; in frames and Arrow objects such a text is missing. Relations and views may read
-tables alone: of whatever else they read, DuckDB would tell types from rows, or fail where one row does not fit.
+Frames and Arrow objects, and SQLite tables, are read when the engine is created. All cells of CSV and JSON lines are
+texts (see `textfiles`), and so are the columns of folders such as year=2024. In Parquet and SQLite, invalid UTF-8 is
+replaced; in frames and Arrow objects such a text is missing. Relations and views may read only tables: for other
+readers DuckDB would guess types from rows, or fail if a row does not fit.
 
-`version` is a SHA-256 of the content: of the files' bytes, or of the Arrow data; of a relation or SELECT, of its text
-or types, its number of rows, and the sum and the XOR of DuckDB's hash of each row.
+`version` is a SHA-256 of the content: of the bytes of files, or of the Arrow data; for a relation or SELECT, of its
+text or types, its number of rows, and the sum and the XOR of DuckDB's hashes of the rows.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ _SERIES = frozenset({"RANGE", "GENERATE_SERIES", "UNNEST", "REPEAT"})
 _TABLES = _SERIES | {
     *("SEQ_SCAN", "COLUMN_DATA_SCAN", "DUMMY_SCAN", "EMPTY_RESULT", "CTE_SCAN", "REC_CTE_SCAN", "DELIM_SCAN")
 }
-"""What DuckDB calls the readers of its own tables, of values in the statement, and of series."""
+"""DuckDB's names for the readers of its own tables, of values in the statement, and of series."""
 _RELATION = (
     "a relation must read tables of DuckDB: give the file, the frame or the SELECT itself as the source, or call "
     "materialize() on the relation"
 )
 _VIEW = (
-    "a view must read tables of its own file: name the files that it reads as the source, or make a table of it, as in "
+    "a view must read tables of its own file: use the files that it reads as the source, or create a table, as in "
     "CREATE TABLE people AS FROM the_view"
 )
 _SELECT = (
-    "a SELECT must leave it to discreet how files are read: write FROM 'people.parquet', or FROM 'people.csv', where a "
-    "cell is a text, as in TRY_CAST(age AS DOUBLE); JSON lines and frames must be the source themselves"
+    "a SELECT must not say how files are read: write FROM 'people.parquet', or FROM 'people.csv', whose cells are "
+    "texts, as in TRY_CAST(age AS DOUBLE); JSON lines and frames must be the source themselves"
 )
 
 
@@ -68,17 +68,17 @@ class Opened(NamedTuple):
     content: Callable[[], str]
     """How to hash the rows."""
     check: Callable[[], None] = lambda: None
-    """Refuses a source that is no longer what was opened."""
+    """Refuses a source that has changed since it was opened."""
     typed: bool = True
-    """Whether the source has types; files of text have none."""
+    """Whether the source has types; text files have none."""
     unread: Mapping[str, str] = MappingProxyType({})
     """Columns that are not read, and why."""
     public_size: bool = True
-    """Whether every record is a row; a line of text that cannot be read is none."""
+    """Whether every record is a row; an unreadable line of text is not a row."""
 
 
 def opened(source: Any, connection: engine.DuckDBPyConnection, layout: Layout) -> Opened:
-    """The rows of a source, and how to hash them; what cannot be opened is refused."""
+    """The rows of a source, and how to hash them; a source that cannot be opened is refused."""
     match source:
         case engine.DuckDBPyRelation():
             return _open_relation(source)
@@ -110,7 +110,7 @@ def _types(relation: Any) -> list[tuple[str, str]]:
 
 
 def _refuse_scans(relation: Any, readers: Set[str], advice: str) -> None:
-    """Refuse a relation whose plan reads by anything else than these readers: the leaves of the plan."""
+    """Refuse a relation whose plan has other readers, the leaves of the plan, than these."""
     plans = dict(relation.query(SOURCE, f"EXPLAIN (FORMAT json) FROM {SOURCE}").fetchall())
     parts = json.loads(plans["physical_plan"])
     while parts:
@@ -145,7 +145,7 @@ def _open_query(query: str, connection: engine.DuckDBPyConnection, layout: Layou
 
 
 def _rows_named(name: str, connection: engine.DuckDBPyConnection, layout: Layout) -> str:
-    """The SELECT of the rows of files that a custodian's SELECT names, by a path from the folder of the policy."""
+    """The SELECT of the rows of files that a custodian's SELECT names by a path relative to the policy."""
     files = files_of(str((layout.folder or Path()) / name))
     if suffix_of(Path(name)) in CSV:
         return csv_rows(files, layout, False, connection)
@@ -153,9 +153,9 @@ def _rows_named(name: str, connection: engine.DuckDBPyConnection, layout: Layout
 
 
 def _as_written(work: Callable[[], Any]) -> Any:
-    """The result of `work`; what DuckDB has against the text of a SELECT is told, before it has read any row.
+    """The result of `work`; DuckDB's objection to the text of a SELECT is passed on, before it has read any row.
 
-    Its words are about the statement, its columns and types. What it says of values is not told.
+    These messages are about the statement, its columns and types. Messages about values are not passed on.
     """
     try:
         return work()
@@ -166,7 +166,7 @@ def _as_written(work: Callable[[], Any]) -> Any:
 
 
 def _files_named(query: str, connection: engine.DuckDBPyConnection) -> set[str]:
-    """The files that a SELECT names: CSV is read as all CSV is, each cell a text, and so is Parquet."""
+    """The CSV and Parquet files that a SELECT names, which are read like other CSV and Parquet files."""
     [(tree,)] = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
     names: set[str] = set()
     parts = [json.loads(tree)]
@@ -198,13 +198,13 @@ def _open_path(path: str, connection: engine.DuckDBPyConnection, layout: Layout)
 
 
 def files_of(path: str) -> list[Path]:
-    """The files behind a path: itself, those of its kind in a folder and its folders, or those that a glob names."""
-    here = Path(path)
-    if here.is_dir():
-        files = [file for file in here.rglob("*") if file.is_file() and not file.name.startswith((".", "_"))]
+    """The files of a path: the file, all data files in and below a folder, or the files of a glob."""
+    root = Path(path)
+    if root.is_dir():
+        files = [file for file in root.rglob("*") if file.is_file() and not file.name.startswith((".", "_"))]
         files = [file for file in files if suffix_of(file) in CSV | JSON | _PARQUET]
-    elif here.is_file():
-        files = [here]
+    elif root.is_file():
+        files = [root]
     else:
         files = [Path(name) for name in glob.glob(path, recursive=True) if Path(name).is_file()]
     if not files:
@@ -213,7 +213,7 @@ def files_of(path: str) -> list[Path]:
 
 
 def suffix_of(file: Path) -> str:
-    """What kind of file it is: its ending, without that of a packed file."""
+    """The suffix of a file that says its format, without the suffix of compression."""
     suffixes = [suffix.lower() for suffix in file.suffixes]
     return suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _PACKED else "".join(suffixes[-1:])
 
@@ -221,13 +221,13 @@ def suffix_of(file: Path) -> str:
 def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, layout: Layout) -> Opened:
     suffixes = {suffix_of(file) for file in files}
     empty = [file.name for file in files if not file.stat().st_size]
-    if empty and (len(empty) == len(files) or not suffixes <= JSON):  # a part without lines is nothing odd in JSON
-        raise InvalidParameter(f"a file must name its columns, and {empty[0]} has 0 bytes; write it again")
+    if empty and (len(empty) == len(files) or not suffixes <= JSON):  # an empty part is normal in JSON
+        raise InvalidParameter(f"a file must name its columns, and {empty[0]} is empty; write it again")
     hive = all("=" in file.parent.name for file in files)
     text = not suffixes <= _PARQUET
 
     def read() -> tuple[str, dict[str, str], list[tuple[str, str]]]:
-        """The SELECT of the rows, the columns that are not read, and the types of the others."""
+        """The SELECT of the rows, the columns that are not read, and the types of the other columns."""
         if not text:
             select, unread = _parquet_rows(files, hive, connection)
         elif suffixes <= CSV:
@@ -240,26 +240,26 @@ def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, la
         return select, unread, _types(connection.sql(select))
 
     def refuse_others() -> None:
-        """Refuse files that have since become unsound, or have other columns or types."""
-        if read() != known:
+        """Refuse files that are no longer accepted, or have other columns or types."""
+        if read() != first_read:
             raise InvalidParameter(_CHANGED)
 
     if layout.encoding not in (None, "utf-8") and not suffixes <= CSV:
-        raise InvalidParameter("encoding: it is of CSV; JSON lines are UTF-8, and Parquet has its own; leave it out")
+        raise InvalidParameter("encoding: only CSV has it; JSON lines are UTF-8, and Parquet has its own; leave it out")
     terms = f"{layout.delimiter or ''}{layout.encoding or ''}" if text else ""
     content = _FilesHash(files, terms, refuse_others, hive)
-    known = read()
-    return Opened(connection.sql(known[0]), content, content.check, not text, known[1], public_size=not text)
+    first_read = read()
+    return Opened(connection.sql(first_read[0]), content, content.check, not text, first_read[1], public_size=not text)
 
 
 def _parquet_rows(
     files: Sequence[Path], hive: bool, connection: engine.DuckDBPyConnection
 ) -> tuple[str, dict[str, str]]:
-    """The SELECT of the rows of files of Parquet, and which columns are not read.
+    """The SELECT of the rows of Parquet files, and the columns that are not read.
 
-    Bytes that are no UTF-8 come as question marks, and the columns of folders as texts. Files of unequal types are
-    refused, since one row may not fit the type of another file. A time in milliseconds may lie beyond the microseconds
-    of DuckDB, which then fails: such columns, and nested ones, are not read.
+    Invalid UTF-8 becomes question marks, and the columns of folders are texts. Files with different types are refused,
+    because a row may not fit the type of another file. A time in milliseconds may exceed the microseconds of DuckDB,
+    which then fails: such columns, and nested columns, are not read.
     """
     names, folders = file_list(files), folder_terms(hive)
     fields = "file_name, name, num_children, type, converted_type, scale, precision, logical_type"
@@ -268,7 +268,7 @@ def _parquet_rows(
     for file, *part in connection.execute(schemas).fetchall():
         parts.setdefault(file, []).append(tuple(part))
     if len({tuple(sorted(map(repr, part[1:]))) for part in parts.values()}) > 1:
-        raise InvalidParameter("the Parquet files must have the same columns and types; write them again in one schema")
+        raise InvalidParameter("the Parquet files must have the same columns and types; write them with one schema")
     own = _outer_names([part[:2] for part in next(iter(parts.values()))])
     refuse_alike([*own, *(name for name in folder_names(files[0]) if hive and name not in own)])
     times = {part[0] for part in next(iter(parts.values())) if "MILLIS=MilliSeconds" in str(part[-1])}
@@ -288,9 +288,9 @@ def _parquet_rows(
 
 
 def _outer_names(parts: Sequence[tuple[Any, ...]]) -> list[str]:
-    """The columns of a schema of Parquet: of its names, each before those within it, the ones right below the root."""
+    """The top-level columns of a Parquet schema, whose names are listed depth first."""
     names: list[str] = []
-    within = [1]  # how many names are still to come, at each depth
+    within = [1]  # the number of remaining names at each depth
     for name, children in parts:
         if len(within) == 2:
             names.append(name)
@@ -315,10 +315,10 @@ def _open_database(file: Path, table: str, connection: engine.DuckDBPyConnection
 
 
 class _FilesHash:
-    """SHA-256 of the bytes of files and of what their names say; computed again when a file changes.
+    """The SHA-256 of the bytes of files and of the relevant parts of their names; computed again when a file changes.
 
-    That is where they differ, how they are read (their endings), and, of a `hive`, the values that their folders write.
-    `refuse` may refuse what the files have become since they were checked.
+    These parts are the differing ends of their paths, their suffixes, and, in a `hive`, the values in the names of
+    folders. `refuse` may refuse files that have changed since they were checked.
     """
 
     def __init__(
@@ -358,7 +358,7 @@ class _FilesHash:
 
 
 def _rows_hash(relation: engine.DuckDBPyRelation, text: str) -> str:
-    row = "row_"  # no column's name: that would be hashed in place of the row
+    row = "row_"  # not the name of a column, which would be hashed instead of the row
     while row in map(str.lower, relation.columns):
         row += "_"
     sql = f"SELECT COUNT(*), SUM(CAST(HASH({row}) AS HUGEINT)), BIT_XOR(HASH({row})) FROM {SOURCE} AS {row}"  # noqa: S608

@@ -1,8 +1,8 @@
-"""Spark where the data is: a DataFrame, or spark:table and spark:folder/of/file.parquet in the session that runs.
+"""Spark as a source: a DataFrame, or spark:table and spark:folder/of/file.parquet in the active session.
 
-The session is used as it is: no setting is changed, and nothing is written. Only SQL over DataFrames is used, no RDD
-and no context, so that Spark Connect serves as well. Rows and declared keys are arguments of the statement; what comes
-back, integers for each group, comes as Arrow. Arrays, maps, structs, binaries, intervals and variants cannot be asked.
+No setting of the session is changed, and nothing is written. Only SQL over DataFrames is used, no RDD and no context,
+so that Spark Connect works as well. Rows and declared keys are arguments of the statement; the result, integers for
+each group, is returned as Arrow. Arrays, maps, structs, binaries, intervals and variants are not supported.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _KINDS: dict[str, tuple[Kind, bool]] = {
     **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), ("date", False)),
     "boolean": ("truth", False),
 }
-"""What Spark's types are in the row language."""
+"""Spark's types in the row language."""
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".orc": "orc"}
 _TEXTS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson")
@@ -48,7 +48,7 @@ _TEXTS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson")
 _MILLISECONDS = re.compile(r"Timestamp\([^)]*timeUnit=milliseconds")
 
 _CHECKED: WeakSet[Any] = WeakSet()
-"""The sessions that do what we rely on."""
+"""The sessions that passed the test."""
 
 
 class Spark(SQLEngine):
@@ -60,7 +60,7 @@ class Spark(SQLEngine):
         self._lock = threading.Lock()
         self._frame = self._guarded("open", lambda: _opened(source) if isinstance(source, str) else source)
         if not hasattr(self._frame, "sparkSession"):
-            raise InvalidParameter(f"the source must be a DataFrame of Spark, got a {type(source).__name__}")
+            raise InvalidParameter(f"the source must be a Spark DataFrame, got a {type(source).__name__}")
         self._guarded("check", lambda: _check(self._frame.sparkSession))
         schema = self._guarded("schema", lambda: _schema(self._frame))
         unread = self._guarded("schema", lambda: _in_milliseconds(self._frame, schema))
@@ -71,7 +71,7 @@ class Spark(SQLEngine):
         return self._rows_hash(_version(self._schema))
 
     def _units_of_keys(self, tables: Iterator[pa.Table]) -> dict[str | int, int]:
-        """Bytes that are no UTF-8, which Spark lets a text hold, are no key."""
+        """Texts that are not UTF-8, which Spark allows, are not keys."""
         [(keys, units)] = (table.columns for table in tables)
         if pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type):
             keys = decodable(keys)
@@ -80,10 +80,10 @@ class Spark(SQLEngine):
 
     @contextmanager
     def _tables(self, sql: str, keys: pa.Table | None, stored: str | None) -> Iterator[Iterator[pa.Table]]:
-        """The statement over the rows, the declared keys, and what is stored first.
+        """The statement over the rows, the declared keys, and the rows that are stored first.
 
-        A checkpoint is kept by the executors until it is no longer used. It is never computed again, not even by tasks
-        that are tried again: where a part of it is lost, the statement fails.
+        The executors keep a checkpoint until it is no longer used. It is never computed again, not even by repeated
+        tasks: if a part of it is lost, the statement fails.
         """
         session = self._frame.sparkSession
         frames = {SOURCE: self._frame}
@@ -96,23 +96,23 @@ class Spark(SQLEngine):
 
 
 def _check(session: Any) -> None:
-    """Refuse a session that does not do what we rely on; it is asked once, by one job."""
+    """Refuse a session that fails the test, which runs once in a session, as one job."""
     if session in _CHECKED:
         return
-    known = {SOURCE: session.sql(known_rows(SPARK))}
+    known_source = {SOURCE: session.sql(known_rows(SPARK))}
     check(
         f"Spark {session.version}",
-        "use Spark 4 as it comes",
-        _schema(known[SOURCE]),
+        "use Spark 4 without changes to it",
+        _schema(known_source[SOURCE]),
         SPARK,
-        lambda wanted: wanted.answer([_over(session, wanted.sql, known).toArrow()]),
+        lambda wanted: wanted.answer([_over(session, wanted.sql, known_source).toArrow()]),
         QUESTIONS[:1],
     )
     _CHECKED.add(session)
 
 
 def _over(session: Any, sql: str, frames: dict[str, Any]) -> Any:
-    """A statement over frames, which Spark takes for the names in braces."""
+    """A statement over frames, which Spark inserts for the names in braces."""
     text = sql.replace("{", "{{").replace("}", "}}")
     for frame in frames:
         text = re.sub(rf"\bFROM {frame}\b", f"FROM {{{frame}}} AS {frame}", text)
@@ -127,8 +127,8 @@ def _opened(source: str) -> Any:
     session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     name = source.removeprefix("spark:")
     ending = name.rstrip("/").lower()
-    if ending.endswith(_TEXTS):  # Spark would tell types from rows, and split lines at carriage returns
-        raise InvalidParameter("a file of text must become Parquet for Spark, or a DataFrame with a schema of your own")
+    if ending.endswith(_TEXTS):  # Spark would guess types from rows, and split lines at carriage returns
+        raise InvalidParameter("a text file must be converted to Parquet for Spark, or read as a DataFrame")
     suffix = next((suffix for suffix in _FORMATS if ending.endswith(suffix)), None)
     if suffix is None:
         return session.table(name)
@@ -148,9 +148,9 @@ def _schema(frame: Any) -> Schema:
 
 
 def _in_milliseconds(frame: Any, schema: Schema) -> set[str]:
-    """All times of a frame if a Parquet file that it reads has some in milliseconds: Spark does not say which.
+    """All time columns of a frame, if one of its Parquet files has times in milliseconds: Spark does not say which.
 
-    Only files that this machine has are looked at.
+    Only files on this machine are checked.
     """
     times = {name for name, column in schema.items() if column.described.startswith("timestamp")}
     for address in frame.inputFiles() if times else ():
@@ -165,21 +165,21 @@ def _in_milliseconds(frame: Any, schema: Schema) -> set[str]:
 
 
 def _key_types(keys: pa.Table) -> str:
-    """Arrow's types of declared keys in Spark's words, since a plain timestamp could be taken in the session's zone."""
+    """The types of declared keys in Spark, where a plain timestamp could be read in the session's zone."""
     words = {"double": "double", "int64": "bigint", "int32": "int", "string": "string", "bool": "boolean"}
     return ", ".join(f"{field.name} {words.get(str(field.type), 'timestamp_ntz')}" for field in keys.schema)
 
 
 def _version(schema: Schema) -> str:
-    """The SELECT of the number of rows and the sums of both halves of a hash of each."""
+    """The SELECT of the number of rows and the sums of both halves of each row's hash."""
     fields: list[Tree] = []
     for name, column in schema.items():
-        here: Tree = exp.Column(this=sql.outer(name))
+        value: Tree = exp.Column(this=sql.outer(name))
         if column.kind == "text":
-            here = SPARK.text_column(here, column.described)
-        elif column.described == "timestamp":  # its text would depend on the session's zone
-            here = call("unix_micros", here)
-        fields.append(SPARK.cast(here, "text"))
+            value = SPARK.text_column(value, column.described)
+        elif column.described == "timestamp":  # its text depends on the session's zone
+            value = call("unix_micros", value)
+        fields.append(SPARK.cast(value, "text"))
     packed = call("to_json", call("array", *fields)) if fields else sql.quoted("")
     hashed = sql.select([sql.alias(call("md5", packed), "digest")], sql.table(SOURCE))
     halves = [call("substr", sql.column("digest"), whole(start), whole(16)) for start in (1, 17)]

@@ -1,4 +1,4 @@
-"""Tables of SQLite by Python's own reader: a value that is not of its column's declared type is missing."""
+"""SQLite tables by Python's own reader: a value that does not have its column's declared type is missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TYPES = {
     ("CHAR", "CLOB", "TEXT"): "string",
     ("REAL", "FLOA", "DOUB", "NUM", "DEC"): "float64",
 }
-"""Arrow types for declared types of SQLite, by its rules of affinity, with dates and truths besides."""
+"""Arrow types for SQLite's declared types, by its rules of affinity, and for dates and truth values."""
 
 
 def sqlite_table(file: Path, table: str) -> tuple[Any, str]:
@@ -39,8 +39,8 @@ def sqlite_table(file: Path, table: str) -> tuple[Any, str]:
                 kinds[column] = fitting[0]
         types = {column: pa.type_for_alias(kind) for column, kind in kinds.items()}
         quoted = [exp.column(column, quoted=True) for column in kinds]
-        here = exp.Table(this=exp.to_identifier(name, quoted=True))
-        rows = opened.execute(exp.select(*quoted).from_(here).sql("sqlite"))
+        source = exp.Table(this=exp.to_identifier(name, quoted=True))
+        rows = opened.execute(exp.select(*quoted).from_(source).sql("sqlite"))
         batches = []
         while chunk := rows.fetchmany(_BATCH):
             columns = zip(kinds.items(), zip(*chunk, strict=True), strict=True)

@@ -1,24 +1,23 @@
-"""Files of text, CSV and JSON lines: every value is a text, and no line changes how another one is read.
+"""Text files, CSV and JSON lines: every value is a text, and no line changes how another line is read.
 
-Nothing is told from rows. The names of the columns of CSV are its first line, and so are the mark between cells (",",
-";", "|" or a tab, whichever the line has most of, unless the policy names it) and the end of lines; columns of JSON
-lines are those that are declared. Quotes are those of RFC 4180. An empty cell of CSV is missing, and so is a value of
-JSON that is a list or an object.
+Nothing is guessed from rows. The first line of CSV gives the names of the columns, the delimiter (the most frequent of
+",", ";", "|" and tab, unless the policy names it) and the line ending; the columns of JSON lines are those that are
+declared. Quotes follow RFC 4180. An empty CSV cell is missing, and so is a JSON value that is a list or an object.
 
-What is wrong with a line stays there. These lines are left out: CSV with too many or too few cells, JSON that is no
-object, bytes in a cell that is read that are no UTF-8, more than `LONGEST_LINE` bytes, or of JSON `LONGEST_OBJECT`. So
-the number of rows depends on what lines hold, and is private (`public_size`). Whatever could hide or split other lines
-is refused when the file is opened, in one pass over its bytes: a quote that is not at the edge of its cell,
-a number of quotes that is not even, a line that ends in another way than the first.
+A faulty line affects only itself. These lines are left out: CSV with too many or too few cells, JSON that is not an
+object, invalid UTF-8 in a used cell, more than `LONGEST_LINE` bytes, or `LONGEST_OBJECT` bytes of JSON. So the number
+of rows depends on the content of lines, and is private (`public_size`). A file in which a line could hide or split
+others is refused when it is opened, in one pass over its bytes: a quote that is not at the edge of its cell, an odd
+number of quotes, a line ending that differs from the first.
 
-Why that is enough: in a file that passes, each quote goes from outside of cells in quotes to inside or back. Let a line
-be replaced so that the new file passes, too. If the states after the line differed, the rest of the file would have an
-even number of quotes by one file and an odd number by the other. So they agree, and all other lines are as they were.
+Why this is enough: in an accepted file, each quote switches between inside and outside a quoted cell. Replace a line so
+that the new file is accepted as well. If the states after the line differed, the rest of the file would have an even
+number of quotes in one file and an odd number in the other. So the states agree, and other lines are read as before.
 
-One thread reads a file: several would guess where lines begin, and take a line within quotes for one of its own.
+One thread reads a file: several threads would guess where lines begin, and take a line within quotes for a row.
 
-A file in another encoding than UTF-8 is decoded here, byte by byte, into memory: DuckDB's reader would refuse a whole
-file of Latin-1 for one byte that is no letter there. In the others of `ENCODINGS` each byte is a character by itself.
+Encodings other than UTF-8 are decoded here, byte by byte, into memory: DuckDB's reader would refuse a whole Latin-1
+file for one byte that is not a letter there. In the other `ENCODINGS` each byte is a character.
 """
 
 from __future__ import annotations
@@ -40,37 +39,37 @@ from discreet.parameters import quote
 
 DELIMITERS = (",", ";", "\t", "|")
 ENCODINGS = ("utf-8", "latin-1", "windows-1252")
-_WINDOWS = {0x80 + place: ord(letter) for place, letter in enumerate("€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ")}
-"""What Windows has in place of control characters; five bytes it leaves as they are."""
+_WINDOWS = {0x80 + index: ord(letter) for index, letter in enumerate("€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ")}
+"""The characters of Windows-1252 in place of control characters; five bytes do not change."""
 _LARGEST_DECODED = 2**29
-"""Bytes of a file that is decoded: in UTF-8 they are at most three times as many, which Arrow can hold in a column."""
+"""The most bytes of a file that is decoded: in UTF-8 they become at most three times as many, which fit into Arrow."""
 LONGEST_LINE = 2**21
 LONGEST_OBJECT = 2**16
-"""Bytes of a line of JSON: one of a few million bytes would take longer to read than thousands of usual ones."""
+"""The most bytes of a line of JSON: reading a few million bytes would take as long as thousands of usual lines."""
 _BLOCK = 2**22
 _LINE, _QUOTE, _RETURN = b'\n"\r'
 _BOM = b"\xef\xbb\xbf"
 _NO_TEXT = "\x1f"
-"""A character that no line of JSON holds."""
+"""A character that no line of JSON contains."""
 
 Header: TypeAlias = tuple[tuple[str, ...], str, bytes]
-"""Names of columns, the mark between them, and the end of the line."""
+"""The names of columns, the delimiter, and the line ending."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a policy declares of its source, as far as a file of text does not say it."""
+    """The declarations of a policy about a text file."""
 
     columns: tuple[str, ...] = ()
-    """The columns that are used: of JSON lines there are no others."""
+    """The columns in use; JSON lines have no other columns."""
     delimiter: str | None = None
     encoding: str | None = None
     folder: Path | None = None
-    """What paths in a SELECT are relative to; None is the working directory."""
+    """The folder of relative paths in a SELECT; None is the working directory."""
 
 
 def csv_rows(files: Sequence[Path], layout: Layout, hive: bool, connection: Any) -> str:
-    """The SELECT of the rows of files of CSV, each cell a text; files may have their columns in any order."""
+    """The SELECT of the rows of CSV files, where each cell is a text; files may have their columns in any order."""
     encoding = None if layout.encoding == "utf-8" else layout.encoding
     if encoding is not None and hive:
         raise InvalidParameter("files in folders such as year=2024 must be UTF-8; convert them first, as with iconv")
@@ -81,26 +80,26 @@ def csv_rows(files: Sequence[Path], layout: Layout, hive: bool, connection: Any)
     for names, _, _ in alike:
         refuse_alike([*names, *folders])
     parts = []
-    for (own, mark, end), some in alike.items():
-        for file in some:
+    for (own, mark, end), same_header in alike.items():
+        for file in same_header:
             _refuse_unsound(file, mark, end)
         cells = {f"c{index}": name for index, name in enumerate(own)}
         beside = "".join(f", {in_quotes(name)}" for name in folders)
         chosen = [f"{cell} AS {in_quotes(name)}" for cell, name in cells.items()]
         ends = r"\r\n" if end == b"\r\n" else r"\n"
         terms = f"""delim = {literal(mark)}, quote = '"', escape = '"', header = true, new_line = '{ends}'"""
-        rows = _read(some, list(cells), terms, hive)
+        rows = _read(same_header, list(cells), terms, hive)
         if encoding is not None:
-            rows = in_quotes(f"decoded {' '.join(map(str, some))}")
-            connection.register(rows[1:-1].replace('""', '"'), _decoded(some, list(cells), mark, encoding))
+            rows = in_quotes(f"decoded {' '.join(map(str, same_header))}")
+            connection.register(rows[1:-1].replace('""', '"'), _decoded(same_header, list(cells), mark, encoding))
         parts.append(f"SELECT {', '.join(chosen)}{beside} FROM {rows}")  # noqa: S608 - names in quotes, texts as literals
     return " UNION ALL BY NAME ".join(parts)
 
 
 def json_rows(files: Sequence[Path], columns: Sequence[str], hive: bool) -> str:
-    """The SELECT of the rows of files of JSON lines, each value a text, under these names."""
+    """The SELECT of the rows of files of JSON lines, where each value is a text, under these names."""
     if not columns:
-        raise InvalidParameter("JSON lines name no columns; declare at least one")
+        raise InvalidParameter("JSON lines need declared columns; declare at least one")
     refuse_alike(columns)
     for file in files:
         _refuse_unsound(file, None, b"")
@@ -108,7 +107,7 @@ def json_rows(files: Sequence[Path], columns: Sequence[str], hive: bool) -> str:
     keys = [name for name in columns if name not in folders]
     pointers = [literal("/" + name.replace("~", "~0").replace("/", "~1")) for name in keys]
     value = "CASE WHEN t[{0}] NOT IN ('OBJECT', 'ARRAY') THEN x[{0}] END AS {1}"
-    chosen = [value.format(at, in_quotes(name)) for at, name in enumerate(keys, 1)]
+    chosen = [value.format(index, in_quotes(name)) for index, name in enumerate(keys, 1)]
     listed = f"[{', '.join(pointers)}]"
     terms = f"delim = {literal(_NO_TEXT)}, quote = '', escape = '', header = false, strict_mode = false"
     lines = _read(files, ["line"], terms, hive)
@@ -123,7 +122,7 @@ def json_rows(files: Sequence[Path], columns: Sequence[str], hive: bool) -> str:
 
 
 def _decoded(files: Sequence[Path], columns: list[str], mark: str, encoding: str) -> Any:
-    """The cells of sound files as a table of Arrow; lines with too many or too few of them are left out."""
+    """The cells of accepted files as an Arrow table; lines with too many or too few cells are left out."""
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
     from pyarrow import csv as reader
 
@@ -132,7 +131,7 @@ def _decoded(files: Sequence[Path], columns: list[str], mark: str, encoding: str
         with closing(_stream(file)) as stream:
             data = bytes(stream.read(_LARGEST_DECODED + 1))
         if len(data) > _LARGEST_DECODED:
-            raise InvalidParameter(f"{file.name} must be UTF-8 text beyond 512 MiB; convert it first, as with iconv")
+            raise InvalidParameter(f"{file.name} must be UTF-8 if it exceeds 512 MiB; convert it first, as with iconv")
         data = _text(data, encoding).encode()
         tables.append(
             reader.read_csv(
@@ -143,7 +142,7 @@ def _decoded(files: Sequence[Path], columns: list[str], mark: str, encoding: str
                 parse_options=reader.ParseOptions(
                     delimiter=mark,
                     newlines_in_values=True,
-                    ignore_empty_lines=len(columns) > 1,  # of one column it is a row
+                    ignore_empty_lines=len(columns) > 1,  # in a file of one column an empty line is a row
                     invalid_row_handler=lambda _row: "skip",
                 ),
                 convert_options=reader.ConvertOptions(
@@ -155,7 +154,7 @@ def _decoded(files: Sequence[Path], columns: list[str], mark: str, encoding: str
 
 
 def _text(data: bytes, encoding: str | None) -> str:
-    """Bytes as text: of UTF-8 what is none raises, the other encodings have a character for each byte."""
+    """Bytes as text: invalid UTF-8 raises, and the other encodings have a character for each byte."""
     if encoding is None:
         return data.decode()
     text = data.decode("latin-1")
@@ -163,7 +162,7 @@ def _text(data: bytes, encoding: str | None) -> str:
 
 
 def header(file: Path, delimiter: str | None, encoding: str | None = None) -> Header:
-    """What the first line of a file of CSV says; it is no row."""
+    """The first line of a CSV file, which is not a row."""
     with closing(_stream(file)) as stream:
         start = bytes(stream.read(LONGEST_LINE))
     line, ended, _ = start.removeprefix(_BOM).partition(b"\n")
@@ -186,47 +185,47 @@ def header(file: Path, delimiter: str | None, encoding: str | None = None) -> He
 
 
 def refuse_alike(names: Sequence[str]) -> None:
-    """Refuse names that DuckDB would take for one."""
-    seen: set[str] = set()
+    """Refuse names that are equal in DuckDB."""
+    lowercase: set[str] = set()
     for name in names:
-        if name.lower() in seen:
+        if name.lower() in lowercase:
             raise InvalidParameter(f"columns must have names that differ, got {quote(name)} twice; rename one")
-        seen.add(name.lower())
+        lowercase.add(name.lower())
 
 
 def _refuse_unsound(file: Path, mark: str | None, end: bytes) -> None:
-    """Refuse a file in which a line could hide or split others; without a mark there are no quotes, as in JSON."""
+    """Refuse a file in which a line could hide or split others; JSON has no delimiter, and no quotes to check."""
     edges = np.zeros(256, bool)
     edges[[_LINE, _RETURN, *(mark or "").encode()]] = True
     quotes, sound = 0, True
     for block in _blocks(file):
-        here = np.frombuffer(block, np.uint8)
-        inner = here[1:-1]
-        at = np.flatnonzero(inner == _QUOTE) + 1 if mark else np.empty(0, np.intp)
-        opening = at[quotes % 2 :: 2]
-        closing_ = at[1 - quotes % 2 :: 2]
-        before, after = here[opening - 1], here[closing_ + 1]
+        characters = np.frombuffer(block, np.uint8)
+        inner = characters[1:-1]
+        quote_indices = np.flatnonzero(inner == _QUOTE) + 1 if mark else np.empty(0, np.intp)
+        opening = quote_indices[quotes % 2 :: 2]
+        closing_ = quote_indices[1 - quotes % 2 :: 2]
+        before, after = characters[opening - 1], characters[closing_ + 1]
         sound &= bool((edges[before] | (before == _QUOTE)).all() and (edges[after] | (after == _QUOTE)).all())
         for sign in (_RETURN, _LINE):
-            places = np.flatnonzero(inner == sign) + 1
-            places = places[(quotes + np.searchsorted(at, places)) % 2 == 0]
+            sign_indices = np.flatnonzero(inner == sign) + 1
+            sign_indices = sign_indices[(quotes + np.searchsorted(quote_indices, sign_indices)) % 2 == 0]
             if sign == _RETURN:
-                sound &= not places.size if end == b"\n" else bool((here[places + 1] == _LINE).all())
+                sound &= not sign_indices.size if end == b"\n" else bool((characters[sign_indices + 1] == _LINE).all())
             elif end == b"\r\n":
-                sound &= bool((here[places - 1] == _RETURN).all())
-        quotes += at.size
+                sound &= bool((characters[sign_indices - 1] == _RETURN).all())
+        quotes += quote_indices.size
     if not sound or quotes % 2:
         raise InvalidParameter(
-            f"{file.name} has a quote that is not closed, text beside one, or a line that ends in another way than the "
-            'first, so that a line could hide another; write cells with quotes in them as "a ""quoted"" word", and end '
-            "all lines alike, or export to Parquet"
+            f"{file.name} has a quote that is not closed, text beside a quote, or a line ending that differs from the "
+            'first, so that a line could hide another; write cells with quotes as "a ""quoted"" word" and use one line '
+            "ending, or export to Parquet"
             if mark
-            else f"{file.name} has a carriage return within a line, so that a line could be several; write it again"
+            else f"{file.name} has a carriage return within a line, which could split it; write the file again"
         )
 
 
 def _blocks(file: Path) -> Iterator[bytes]:
-    """The bytes of a file in blocks whose first and last byte stand in two of them; a line feed is at either end."""
+    """The bytes of a file in blocks that overlap by two bytes, between two line feeds."""
     before = b"\n"
     with closing(_stream(file)) as stream:
         start = True
@@ -246,7 +245,7 @@ def _stream(file: Path) -> Any:
 
 
 def _read(files: Sequence[Path], columns: Sequence[str], terms: str, hive: bool) -> str:
-    """DuckDB's reader of lines, told everything that it would look for in the rows."""
+    """DuckDB's reader of lines, with every option that it would otherwise guess from the rows."""
     types = ", ".join(f"{name}: 'VARCHAR'" for name in columns)
     return (
         f"read_csv({file_list(files)}, auto_detect = false, columns = {{{types}}}, {terms}, nullstr = '', "
@@ -255,7 +254,7 @@ def _read(files: Sequence[Path], columns: Sequence[str], terms: str, hive: bool)
 
 
 def folder_names(file: Path) -> list[str]:
-    """The columns that the folders of a file write, as in year=2024/month=5."""
+    """The columns in the names of a file's folders, as in year=2024/month=5."""
     return [name for name, equals, _ in (part.partition("=") for part in file.parent.parts) if equals and name]
 
 

@@ -1,16 +1,16 @@
-"""Algorithm 1 on numbers in files of any length and on frames of Spark: exact noise in bounded memory.
+"""Algorithm 1 on numbers in files of any length and on Spark frames: exact noise in bounded memory.
 
     add_noise("counts.parquet", "noisy.parquet", columns=["people"], keep=["block"], sensitivity=2, epsilon="0.5")
 
-The numbers of all chosen columns are one long vector, each gets its own draw, and `sensitivity` is the most that one
-unit can move all of them together, in the L1 norm. Integers are noised on the integers and held at the ends of int64.
-Floats go to a public step, and rounding adds one step to Δ for every number that one unit can move: `changes` of them,
-or all, if the file tells how many there are. Where a table has both, integers take the widened Δ, too, since one unit
-may move both. A missing number counts as 0. Kept columns are copied, so they must be public, as must the number of rows
-and their order. Nothing else of the source reaches the target: no dictionary, no metadata, no sizes of its row groups.
+The numbers of all chosen columns are one long vector, each number gets its own draw, and `sensitivity` is the most that
+one unit can move all of them together, in the L1 norm. Integers get integer noise and are clamped to int64. Floats are
+rounded to a public step, which adds one step to Δ for every number that one unit can move: `changes` numbers, or all,
+if the file says how many there are. In a table with both, integers get the larger Δ as well, since one unit may move
+both. A missing number counts as 0. Kept columns are copied, so they must be public, and so must the number of rows and
+their order. Nothing else of the source reaches the target: no dictionaries, no metadata, no sizes of row groups.
 
-The file appears whole under its name or not at all. With `ledger` and `study` ε is spent first, and the ledger keeps
-the file's SHA-256 in place of its numbers: a release is made once, also where it was broken off.
+The file appears complete under its name or not at all. With `ledger` and `study` ε is spent first, and the ledger
+stores the file's SHA-256 instead of its numbers: a release is made once, even if it was interrupted.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ def add_noise(
     advance: Callable[[int, int | None], None] = lambda _done, _all: None,
     **account: Unpack[Account],
 ) -> Any:
-    """The path of the new file: the noisy columns, and after them those that were kept.
+    """Write the noisy columns, followed by the kept columns, to a new file, and return its path.
 
-    `source` is a text with one number a line, .csv, .tsv, .npy or .parquet, a list of Parquet files, or "-", standard
-    input. `target` is a new file in the format of its name, which replaces one that is there only with `force`; or "-",
-    standard output, where nothing comes back. `columns` may be left out where there is only one; `keep` names public
-    columns that are copied as they are. `changes` is how many of the numbers one unit can move, which matters for
-    floats; a text is of integers without it. `advance` is called with the number of rows that are done, and with that
-    of all rows where it is known. With `ledger` and `study` the call is charged before a row is read.
+    `source` is a text with one number a line, .csv, .tsv, .npy or .parquet, a list of Parquet files, or "-" for
+    standard input. `target` is a new file in the format of its suffix, which replaces an existing file only with
+    `force`, or "-" for standard output, which returns nothing. `columns` may be left out if there is only one; `keep`
+    names public columns that are copied. `changes` is how many of the numbers one unit can move, which matters for
+    floats; without it a text must hold integers. `advance` is called with the number of finished rows and with the
+    number of all rows, if it is known. With `ledger` and `study` the call is charged before a row is read.
 
-    Of a DataFrame of Spark the integers are noised on its executors, `target` is a folder, and what comes back is the
-    frame that is read from there, kept columns first (`files.spark`).
+    The integers of a Spark DataFrame get their noise on its executors, `target` is a folder, and the result is the
+    frame that is read from it, kept columns first (`files.spark`).
     """
     delta, cost = exact_sensitivity(sensitivity), exact_epsilon(epsilon)
     changes = None if changes is None else exact_count("changes", changes)
@@ -95,12 +95,12 @@ def add_noise(
 
     if to_output:
         return alone(write_output)
-    kept = Kept(files=tuple(map(str, read.files))) + kept_files(() if asking is None else asking.ledger.files)
-    return Path(alone(lambda: released(target, write_draft, asking, kept=kept, force=force))["file"])
+    protected = Kept(files=tuple(map(str, read.files))) + kept_files(() if asking is None else asking.ledger.files)
+    return Path(alone(lambda: released(target, write_draft, asking, kept=protected, force=force))["file"])
 
 
 def _changes(read: ColumnSource, changes: int | None) -> int | None:
-    """How many numbers one unit can move, where rounding has to be paid for them: among integers it has not."""
+    """How many numbers one unit can move, if there are floats, whose rounding adds to Δ; None for integers."""
     if all(is_whole(name, read.schema.field(name).type) for name in read.columns):
         return None
     if changes is None and read.rows is None:
@@ -108,22 +108,22 @@ def _changes(read: ColumnSource, changes: int | None) -> int | None:
     return changes or max(1, (read.rows or 0) * len(read.columns))
 
 
-def _names(parameter: str, given: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
-        raise InvalidParameter(f'{parameter} must be a list of names, such as ["people"], got {quote(given)}')
-    return tuple(given)
+def _names(parameter: str, names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise InvalidParameter(f'{parameter} must be a list of names, such as ["people"], got {quote(names)}')
+    return tuple(names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """The checked parameters of a call, and the noise that they ask for."""
+    """The checked parameters of a call, and its noise."""
 
     columns: tuple[str, ...]
     keep: tuple[str, ...]
     sensitivity: Fraction
     epsilon: Fraction
     changes: int | None = None
-    """How many numbers one unit can move, if there are floats among them."""
+    """How many numbers one unit can move, if there are floats."""
 
     def __post_init__(self) -> None:
         if beyond_int64(self.scale):
@@ -131,13 +131,13 @@ class Noise:
 
     @property
     def scale(self) -> Fraction:
-        """The noise scale of integers; one beside a float pays for the rounding, too."""
+        """The noise scale of integers; beside floats it covers their rounding as well."""
         if self.changes is None:
             return self.sensitivity / self.epsilon
         return grid_of(False, self.sensitivity, self.epsilon, self.changes).sensitivity / self.epsilon
 
     def on(self, batches: Iterator[Any], stage: Callable[[Iterator[Any]], Iterator[Any]]) -> Iterator[Any]:
-        """The batches with noise, read and noised in two stages."""
+        """The batches with noise; reading and noise are two stages."""
         from discreet.release.laplace_mechanism import laplace_mechanism
 
         terms: Any = {"sensitivity": self.sensitivity, "epsilon": self.epsilon, "changes": self.changes}
@@ -148,18 +148,18 @@ class Noise:
 
     def question(self, account: Account) -> Asking | None:
         """The question to the ledger, if the call is charged."""
-        where = account_of(account, "add_noise")
-        if where is None:
+        charge = account_of(account, "add_noise")
+        if charge is None:
             return None
         parameters: dict[str, Any] = {"columns": self.columns, "keys": self.keep, "sensitivity": self.sensitivity}
         if self.changes is not None:
             parameters["changes"] = self.changes
-        more: Any = {name: value for name, value in account.items() if name not in ("ledger", "study", "data_name")}
+        options: Any = {name: value for name, value in account.items() if name not in ("ledger", "study", "data_name")}
         query = text_of(account, "add_noise", parameters)
-        return Asking(ledger=where[0], study=where[1], query=query, epsilon=self.epsilon, **more)
+        return Asking(ledger=charge[0], study=charge[1], query=query, epsilon=self.epsilon, **options)
 
     def record(self) -> dict[str, Any]:
-        """What a reader of the file needs to judge its numbers."""
+        """Everything a reader of the file needs to judge its numbers."""
         return {
             "discreet": 1,
             "software": software(),

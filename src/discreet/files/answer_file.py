@@ -1,13 +1,13 @@
-"""An answer of any number of cells, written to a Parquet file part by part: `plan.release(to="cells.parquet")`.
+"""An answer with any number of cells, written to a Parquet file part by part: `plan.release(to="cells.parquet")`.
 
-    spend → fetch → for each part of the cells: draw, estimate, write → hash → record → name the file
+    spend → fetch → for each part of the cells: draw, estimate, write → hash → record → rename the file
 
-A column has its keys, or a released number with `…_low` and `…_high` beside it, one row for each combination of
-declared keys. The draws of a part are those of `plan.release()`: every cell has its own. The ledger keeps the record
-and the file's SHA-256, not the numbers; asked again, the file that is there, or a refusal (`files.recorded_file`).
+The file has one row for each combination of declared keys; a column holds keys, or a released number with `…_low` and
+`…_high` beside it. Every cell has its own draw, as in `plan.release()`. The ledger stores the record and the file's
+SHA-256, not the numbers; the same question returns the existing file or is refused (`files.recorded_file`).
 
-What it does not do: HAVING, ORDER BY, LIMIT and arithmetic with released numbers, which the file's reader can do free
-of charge; quantiles and extremes.
+Not supported: quantiles and extremes, and HAVING, ORDER BY, LIMIT and arithmetic with released numbers, which the
+reader of the file can do at no cost.
 """
 
 from __future__ import annotations
@@ -46,28 +46,28 @@ if TYPE_CHECKING:
     from discreet.release.plan import Plan
 
 _CELLS = 2**16
-"""Cells that are drawn and estimated at a time: what is worked out once for each part costs as much as some hundred."""
+"""Cells that are drawn and estimated at a time: the fixed cost of a part is that of some hundred cells."""
 
 _PARTS = 2**4
-"""Parts that make one row group of the file."""
+"""Parts in one row group of the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AnswerFile:
-    """A table of released numbers that lies in a Parquet file."""
+    """A table of released numbers in a Parquet file."""
 
     record: dict[str, Any]
-    """Everything a reader needs to judge the numbers; `file`, `sha256` and `rows` say what was written."""
+    """Everything a reader needs to judge the numbers; `file`, `sha256` and `rows` describe the file."""
     remaining: Fraction
-    """What was left of the study's ε when this was released or asked again."""
+    """The study's remaining ε when this was released or asked again."""
     entry: str
-    """The request under which the ledger has it."""
+    """The request under which the ledger records it."""
     plan: Plan
-    """What it was released by."""
+    """The plan that was released."""
 
     @property
     def path(self) -> Path:
-        """The place of the Parquet file."""
+        """The path of the Parquet file."""
         return Path(self.record["file"])
 
     @property
@@ -79,15 +79,15 @@ class AnswerFile:
         return int(self.record["rows"])
 
     def card(self) -> Any:
-        """What is claimed of this release, to be published."""
+        """The privacy claim of this release, for publication."""
         return views.card(self)
 
     def sign(self, *, key: str | os.PathLike[str], force: bool = False) -> list[Any]:
-        """Sign the file and its record as `<name>.signature.json` beside them; `key` is of `discreet keys new`."""
+        """Sign the file and its record as `<name>.signature.json` beside them, with a key of `discreet keys new`."""
         return views.signed(self, [self.path, self.path.with_suffix(".release.json")], key=key, force=force)
 
     def to_arrow(self) -> pa.Table:
-        """The table in Arrow, all of it in memory."""
+        """The whole table in memory, as an Arrow table."""
         return parquet.read_table(self.path)
 
     def __repr__(self) -> str:
@@ -97,7 +97,7 @@ class AnswerFile:
 
 
 def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: str | None) -> AnswerFile:
-    """The file with the answer of a plan, made now or before."""
+    """The file with the answer of a plan, written now or before."""
     if Path(target).suffix != ".parquet":
         raise InvalidParameter(f"to must be a new file that ends in .parquet, got {Path(target).name!r}")
     if obstacle := unstreamed(plan):
@@ -129,9 +129,9 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
     record = released(target, write, asking, kept=study.kept)
     remaining = study.ledger.remaining(study.name, analyst=analyst)
     answer = AnswerFile(record=record, remaining=remaining, entry=entry, plan=plan)
-    if os.path.abspath(target) == record["file"] and not is_plain_file(beside):  # asked again, it may lie elsewhere
-        told = {**record, "entry": entry, "card": answer.card().content}
-        write_file(beside, json.dumps(told, ensure_ascii=False, indent=1), kept=study.kept)
+    if os.path.abspath(target) == record["file"] and not is_plain_file(beside):  # a repeated answer may be elsewhere
+        document = {**record, "entry": entry, "card": answer.card().content}
+        write_file(beside, json.dumps(document, ensure_ascii=False, indent=1), kept=study.kept)
     return answer
 
 
@@ -144,10 +144,10 @@ def unstreamed(plan: Plan) -> str | None:
     if query.having or query.order or query.limit is not None or not plain:
         return (
             "HAVING, ORDER BY, LIMIT and arithmetic act on released numbers: leave them out with to=, "
-            "and do them on the file, free of charge"
+            "and apply them to the file, at no cost"
         )
     if not all(isinstance(share.design, CountDesign | MomentDesign | JointDesign) for share in plan.shares):
-        return "with to= an answer has counts, sums, means, variances and std; ask the rest without it"
+        return "with to= an answer has counts, sums, means, variances and std; ask for other statistics without it"
     return None
 
 
@@ -156,14 +156,15 @@ def batches_of(plan: Plan, fetched: Exact[Any]) -> Iterator[pa.RecordBatch]:
     keys = _keys(plan)
     for start in range(0, plan.cells, _CELLS):
         stop = min(plan.cells, start + _CELLS)
-        numbers = _numbers(plan, fetched.map(lambda found, part=slice(start, stop): [one[part] for one in found]))  # type: ignore[misc]
+        part = slice(start, stop)
+        numbers = _numbers(plan, fetched.map(lambda totals, part=part: [total[part] for total in totals]))  # type: ignore[misc]
         fields, arrays = [], []
         for name, output in plan.query.outputs:
             inner = output.name  # type: ignore[union-attr]
             if inner in keys:
                 labels, stride = keys[inner]
-                places = (np.arange(start, stop) // stride % len(labels)).astype(np.int32)
-                arrays.append(pa.DictionaryArray.from_arrays(places, labels))
+                indices = (np.arange(start, stop) // stride % len(labels)).astype(np.int32)
+                arrays.append(pa.DictionaryArray.from_arrays(indices, labels))
                 fields.append(pa.field(name, arrays[-1].type))
                 continue
             for suffix, column in zip(("", "_low", "_high"), numbers[inner], strict=True):
@@ -180,7 +181,7 @@ def _numbers(plan: Plan, exact: Exact[Any]) -> dict[str, Any]:
 
 
 def _array(column: Any) -> pa.Array:
-    """Numbers of 64 bits; an integer beyond them is held at their ends, which is post-processing."""
+    """Numbers of 64 bits; larger integers are clamped, which is post-processing."""
     numbers = np.asarray(column)
     if numbers.dtype == object:
         whole = isinstance(numbers[0], int)
@@ -189,7 +190,7 @@ def _array(column: Any) -> pa.Array:
 
 
 def _keys(plan: Plan) -> dict[str, tuple[pa.Array, int]]:
-    """For each group column its labels, and how many rows they stay the same."""
+    """For each group column its labels, and the number of rows before the next label."""
     from discreet.release.answer import arrow
     from discreet.release.plan import key_column
 

@@ -1,8 +1,8 @@
-"""Arrow record batches on their way from a source to a target: noise on their numbers, in stages that run side by side.
+"""Noise on the numbers of Arrow record batches, in stages that run at the same time.
 
-A missing number counts as 0, so which values are missing shows in nothing; a column that is neither noised nor kept is
-left out. Kept columns come out as plain values: a dictionary (a category of pandas, an Enum of polars) would also carry
-the values of rows that were removed before. Spark sends `noisy_batches` to its workers, so this module and all it
+A missing number counts as 0, so that nothing shows which values are missing; columns that are neither noised nor kept
+are left out. Kept columns are written as plain values: a dictionary (a pandas category, a polars Enum) would also
+contain the values of rows that were removed before. Spark sends `noisy_batches` to its workers, so this module and its
 imports must be light.
 """
 
@@ -25,11 +25,11 @@ from discreet.parameters import quote
 Item = TypeVar("Item")
 
 _AHEAD = 2
-"""Batches that one stage may be ahead of the next."""
+"""How many batches one stage may be ahead of the next."""
 
 
 def chosen_columns(names: Sequence[str], columns: Sequence[str], keep: Sequence[str]) -> tuple[str, ...]:
-    """The columns of numbers: those that were named, or the only one that is not kept."""
+    """The columns of numbers: the named columns, or the only column that is not kept."""
     chosen = tuple(columns) or tuple(name for name in names if name not in keep)
     if not columns and len(chosen) != 1:
         raise InvalidParameter(f"--column must say which columns are noised; there are {', '.join(names)}")
@@ -37,27 +37,27 @@ def chosen_columns(names: Sequence[str], columns: Sequence[str], keep: Sequence[
         if names.count(name) != 1:
             raise InvalidParameter(f"the columns are {', '.join(names)}, got {quote(name)}")
     if len({*chosen, *keep}) < len((*chosen, *keep)):
-        raise InvalidParameter("a column is noised or kept, once")
+        raise InvalidParameter("each column must be named once, to be noised or to be kept")
     return chosen
 
 
 def noisy_schema(schema: pa.Schema, columns: Sequence[str], keep: Sequence[str]) -> pa.Schema:
-    """The types of what comes out, numbers first; what is no number, and what cannot be kept, is refused."""
-    # a schema's own notes could tell of the data: they are not carried over
+    """The types of the result, numbers first; columns that can be neither noised nor kept are refused."""
+    # the metadata of a schema could reveal data: it is not copied
     kinds = [(name, pa.int64() if is_whole(name, schema.field(name).type) else pa.float64()) for name in columns]
     numbers = [pa.field(name, kind, nullable=False) for name, kind in kinds]
     return pa.schema([*numbers, *(pa.field(name, plain_type(name, schema.field(name).type)) for name in keep)])
 
 
 def is_whole(name: str, kind: pa.DataType) -> bool:
-    """Whether a column of numbers is of integers: by its type, never by its values."""
+    """Whether a column holds integers: by its type, never by its values."""
     if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
         raise InvalidParameter(f"column {quote(name)} must be of integers or floats, got {kind}")
     return not types.is_floating(kind)
 
 
 def plain_type(name: str, kind: pa.DataType) -> pa.DataType:
-    """The type of the values of a kept column, without a dictionary around them; nested ones are refused."""
+    """The type of the values of a kept column, without a dictionary; nested types are refused."""
     while hasattr(kind, "storage_type"):  # an extension
         kind = kind.storage_type
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
@@ -77,7 +77,7 @@ def noisy_batches(
     scale: Fraction,
     noisy_floats: Callable[[Any], Any] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The batches, one at a time, with fresh exact noise: of this scale on integers, by this function on floats."""
+    """The batches with fresh exact noise: of this scale on integers, by this function on floats."""
     for batch in batches:
         schema = noisy_schema(batch.schema, columns, keep)
         arrays = []
@@ -93,7 +93,7 @@ def noisy_batches(
 
 
 def ahead(items: Iterable[Item]) -> Iterator[Item]:
-    """The items, made in advance by a thread of their own."""
+    """The items, computed in advance by another thread."""
     source, end = iter(items), object()
     with ThreadPoolExecutor(1) as pool:
         futures = deque(pool.submit(next, source, end) for _ in range(_AHEAD))
@@ -103,7 +103,7 @@ def ahead(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def even(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
-    """The rows in tables of this size: how the source was cut may show what was removed from it."""
+    """The rows in tables of this size: the batches of the source may show which rows were removed."""
     waiting: list[Any] = []
     for batch in batches:
         waiting.append(batch)
@@ -120,14 +120,14 @@ def _numbers(column: pa.Array) -> Any:
 
 
 def _noisy_integers(column: pa.Array, scale: Fraction) -> pa.Array:
-    memory = pa.allocate_buffer(8 * len(column))  # Arrow's own, which is used again when the batch is written
+    memory = pa.allocate_buffer(8 * len(column))  # Arrow's memory, reused when the batch is written
     integers = column.cast(pa.int8()) if types.is_boolean(column.type) else column
     vector.noisy(_numbers(integers), scale, out=np.frombuffer(memory, np.int64), threads=1)
     return pa.Array.from_buffers(pa.int64(), len(column), [None, memory])
 
 
 def _plain(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A kept column in its plain type, with the memory of its own rows alone: a slice would carry the rest along."""
+    """A kept column in its plain type, with the memory of its rows alone: a slice would contain the other rows."""
     if isinstance(column, pa.ExtensionArray):
         return _plain(column.storage, kind)
     if types.is_run_end_encoded(column.type):

@@ -1,8 +1,9 @@
-"""The one reader of columns of numbers in files: text (one number a line), .csv, .tsv, .npy and .parquet.
+"""The reader of columns of numbers in files: text (one number a line), .csv, .tsv, .npy and .parquet.
 
-A file is looked at first (names, types, the number of rows), so that what cannot be used is refused before anything is
-spent; its rows come later, in batches of Arrow. A text has no types: it holds integers, or floats if the caller says
-so; to look at the values would reveal something of them. Arrow's messages may quote a value, so none is passed on.
+Names, types and the number of rows are read first, so that an unusable file is refused before anything is spent; rows
+are read later, in Arrow batches. A text has no types: it holds integers, or floats if the caller says so, because a
+type that was guessed from the values would reveal something about them. Arrow's messages may quote a value, so they are
+never passed on.
 """
 
 from __future__ import annotations
@@ -24,59 +25,59 @@ from discreet.errors import InvalidParameter
 from discreet.files.batches import Item, ahead, chosen_columns
 
 BATCH = 2**20
-"""Numbers that are read, noised and written at a time, 8 MiB: those of a row group of the result."""
+"""Numbers that are read, noised and written at a time, 8 MiB: one row group of the result."""
 
 _BUFFER = 2**20
-"""Bytes of a text or of a Parquet column that are read at a time: a file may be one row group, larger than memory."""
+"""Bytes of a text or Parquet column that are read at a time: one row group may be larger than memory."""
 
 _ROW = re.compile(r"(?:In CSV column #\d+|CSV parse error): Row #(\d+): ", re.ASCII)
-"""How Arrow begins its words where it knows the line; what follows may quote a value."""
+"""The beginning of Arrow's message if it knows the line; the rest may quote a value."""
 
 _LINE = "value"
-"""The name of the one column of a text or of an array."""
+"""The name of the only column of a text or an array."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnSource:
-    """Columns that were looked at, and whose rows can be read once."""
+    """Columns with known types, whose rows can be read once."""
 
     name: str
     form: str
     columns: tuple[str, ...]
     schema: pa.Schema
-    """The types in the source of all columns that are read."""
+    """The types of all columns that are read, as in the source."""
     rows: int | None
-    """None if they are not known before they are read, as in a text."""
+    """None if the number is not known before reading, as in a text."""
     unguarded: Callable[[], Iterator[pa.RecordBatch]]
     files: tuple[Path, ...] = ()
     shape: tuple[int, ...] | None = None
     fortran: bool = False
 
     def stage(self, batches: Iterator[Item]) -> Iterator[Item]:
-        """The same batches, made by a thread of their own; but not of a text, which may come from a terminal.
+        """The batches, read by another thread unless they are text.
 
-        An interrupt would wait there until the thread has its next line.
+        Text may come from a terminal, where an interrupt would wait until the thread has its next line.
         """
         return batches if self.rows is None else ahead(batches)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows; a file that cannot be read is refused in words of our own."""
-        with _own_words(self.name):
+        """The rows; the error for an unreadable file has our own message."""
+        with _own_message(self.name):
             yield from self.unguarded()
 
 
 def open_columns(source: Any, columns: Sequence[str], keep: Sequence[str], *, floats: bool) -> ColumnSource:
-    """The columns of a file, of several Parquet files or, if it is "-", of standard input; `floats` is about texts."""
+    """The columns of a file, of several Parquet files or, for "-", of standard input; `floats` is for texts."""
     if source == "-":
         if columns or keep:
-            raise InvalidParameter("columns are of a table; standard input has one number a line")
+            raise InvalidParameter("only a table has columns; standard input has one number a line")
         return _text_source("standard input", ".txt", (), (), floats, lambda: nullcontext(sys.stdin.buffer))
     files = _files(source)
     [form] = {file.suffix.lower() for file in files} if len(files) == 1 else {".parquet"}
     match form:
         case ".npy":
             if columns or keep:
-                raise InvalidParameter("columns are of a table; an array has none")
+                raise InvalidParameter("only a table has columns; an array has none")
             return _array_source(files[0])
         case ".parquet":
             return _parquet_source(files, columns, keep)
@@ -94,12 +95,12 @@ def parquet_batches(files: Sequence[Path], names: list[str]) -> Iterator[pa.Reco
 def _files(source: Any) -> tuple[Path, ...]:
     listed = [source] if isinstance(source, str | os.PathLike) else source
     if not isinstance(listed, list | tuple) or not listed:
-        raise InvalidParameter("source must be a file, a list of Parquet files or a DataFrame of Spark")
+        raise InvalidParameter("source must be a file, a list of Parquet files or a Spark DataFrame")
     if not all(isinstance(path, str | os.PathLike) for path in listed):
         raise InvalidParameter("source must be a list of paths")
     files = tuple(Path(path) for path in listed)
     for file in files:
-        if not os.path.isfile(file):  # `Path.is_file` raises where a name is too long
+        if not os.path.isfile(file):  # `Path.is_file` raises if a name is too long
             raise InvalidParameter(f"there is no such file: {file.name}")
     return files
 
@@ -107,7 +108,7 @@ def _files(source: Any) -> tuple[Path, ...]:
 def _parquet_source(files: tuple[Path, ...], columns: Sequence[str], keep: Sequence[str]) -> ColumnSource:
     schemas, rows = [], 0
     for path in files:
-        with _own_words(path.name), parquet.ParquetFile(path) as file:
+        with _own_message(path.name), parquet.ParquetFile(path) as file:
             schemas.append(file.schema_arrow.remove_metadata())
             rows += file.metadata.num_rows
     if any(schema != schemas[0] for schema in schemas):
@@ -134,17 +135,17 @@ def _array_source(path: Path) -> ColumnSource:
             read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
             shape, fortran, dtype = read(file)
         except ValueError:
-            raise InvalidParameter(f"{path.name} must be an array as numpy.save writes it") from None
+            raise InvalidParameter(f"{path.name} must be an array written by numpy.save") from None
         start = file.tell()
     rows = int(np.prod(shape, dtype=object))
     if dtype.kind in "biuf" and path.stat().st_size < start + rows * dtype.itemsize:
-        raise InvalidParameter(f"{path.name} must be whole, and ends before its numbers do")
+        raise InvalidParameter(f"{path.name} must be complete, but it ends before its numbers do")
 
     def batches() -> Iterator[pa.RecordBatch]:
         with path.open("rb") as file:
             file.seek(start)
-            for done in range(0, rows, BATCH):
-                part = np.fromfile(file, dtype, min(BATCH, rows - done))
+            for first in range(0, rows, BATCH):
+                part = np.fromfile(file, dtype, min(BATCH, rows - first))
                 numbers = part.astype(np.float64 if dtype.kind == "f" else dtype.newbyteorder("="), copy=False)
                 yield pa.record_batch([pa.array(numbers)], [_LINE])
 
@@ -173,9 +174,9 @@ def _text_source(
 ) -> ColumnSource:
     chosen: tuple[str, ...] = (_LINE,)
     if form == ".txt" and (columns or keep):
-        raise InvalidParameter("columns are of a table; a text has one number a line")
+        raise InvalidParameter("only a table has columns; a text has one number a line")
     if form != ".txt":
-        with _own_words(name), opened() as file:
+        with _own_message(name), opened() as file:
             chosen = chosen_columns(list(_csv_reader(file, form, None).schema.names), columns, keep)
     types = dict.fromkeys(chosen, pa.float64() if floats else pa.int64()) | dict.fromkeys(keep, pa.string())
 
@@ -188,7 +189,7 @@ def _text_source(
 
 
 def _text_batches(file: IO[bytes], form: str, types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
-    """Batches of a text; what is no number is refused without being shown."""
+    """Batches of a text; a value that is not a number is refused without being shown."""
     try:
         yield from _csv_reader(file, form, types)
     except StopIteration:
@@ -199,15 +200,15 @@ def _text_batches(file: IO[bytes], form: str, types: Mapping[str, pa.DataType]) 
         kind = "an integer" if pa.int64() in types.values() else "a number"
         advice = "; floats in a text need --changes" if kind == "an integer" else ""
         row = _ROW.match(str(error))
-        where = f"line {int(row[1]):,}" if row else "a line"
-        raise InvalidParameter(f"{where} is not {kind} of 64 bits{advice}") from None
+        line = f"line {int(row[1]):,}" if row else "a line"
+        raise InvalidParameter(f"{line} is not {kind} of 64 bits{advice}") from None
 
 
 def _csv_reader(file: IO[bytes], form: str, types: Mapping[str, pa.DataType] | None) -> Any:
     lines = form == ".txt"
     return csv.open_csv(
         file,
-        # with threads Arrow does not know in which line it is
+        # with threads Arrow does not know the line
         read_options=csv.ReadOptions(block_size=_BUFFER, column_names=[_LINE] if lines else None, use_threads=False),
         parse_options=csv.ParseOptions(
             delimiter="\t" if form == ".tsv" else ",", ignore_empty_lines=False, newlines_in_values=False
@@ -222,7 +223,7 @@ def _csv_reader(file: IO[bytes], form: str, types: Mapping[str, pa.DataType] | N
 
 
 @contextmanager
-def _own_words(name: str) -> Iterator[None]:
+def _own_message(name: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError):

@@ -1,6 +1,6 @@
-"""Columns of numbers as bytes: text (one number a line), .csv, .tsv, .npy and .parquet.
+"""Columns of numbers as text (one number a line), .csv, .tsv, .npy and .parquet.
 
-`files.writer` makes and names the file; this module writes its content.
+`files.writer` creates the file; this module writes its content.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def write_columns(
     source: ColumnSource,
     advance: Callable[[int, int | None], None],
 ) -> int:
-    """The number of rows that were written; `advance` is called with it after every batch."""
+    """Write the batches and return the number of rows; `advance` is called with it after every batch."""
     rows = 0
 
     def counted() -> Iterator[Any]:
@@ -61,12 +61,12 @@ def write_columns(
 
 
 def write_parquet(file: Any, schema: pa.Schema, batches: Iterable[Any], *, arrow_types: bool = True) -> None:
-    """Write batches or tables as Parquet, in which small integers take 1 to 2 bytes.
+    """Write batches or tables as Parquet, where small integers take 1 to 2 bytes.
 
-    Without `arrow_types` a reader finds the types of Parquet: plain texts in place of Arrow's dictionaries.
+    Without `arrow_types` a reader sees plain Parquet types: texts instead of Arrow's dictionaries.
     """
     whole = [field.name for field in schema if not field.nullable and pa.types.is_integer(field.type)]
-    # differences in as few bits as they need: as small as zstd makes them, and three times as fast
+    # delta encoding is as small as zstd here, and three times as fast
     with parquet.ParquetWriter(
         file,
         schema,
@@ -81,9 +81,9 @@ def write_parquet(file: Any, schema: pa.Schema, batches: Iterable[Any], *, arrow
 
 
 def _write_array(file: Any, schema: pa.Schema, batches: Iterable[Any], source: ColumnSource) -> None:
-    """An array's header is written first, and again where the length was not known before."""
+    """Write the header and the numbers, and the header again if the length was not known before."""
     if source.rows is None and not file.seekable():
-        raise InvalidParameter("an array of unknown length needs a file to be written to")
+        raise InvalidParameter("an array of unknown length must be written to a file")
     shape = (source.rows or 0,) if source.shape is None else source.shape
     kind = "<i8" if pa.types.is_integer(schema.types[0]) else "<f8"
     header = {"descr": kind, "fortran_order": source.fortran, "shape": shape}
@@ -93,13 +93,13 @@ def _write_array(file: Any, schema: pa.Schema, batches: Iterable[Any], source: C
         rows += len(batch)
         file.write(memoryview(batch.column(0).to_numpy()))
     if source.rows is None:
-        file.seek(0)  # numpy leaves room in the header for a longer number
+        file.seek(0)  # numpy's header has room for a longer number
         np.lib.format.write_array_header_1_0(file, {**header, "shape": (rows,)})
 
 
 @contextmanager
 def standard_output(form: str) -> Iterator[Any]:
-    """Standard output as a file, for what a terminal can show where it is one."""
+    """Standard output as a file; a terminal accepts only text."""
     terminal = sys.stdout.isatty()
     if form in (".npy", ".parquet") and terminal:
         raise InvalidParameter(f"{form} is not for a terminal: name a file to write to")
@@ -108,15 +108,15 @@ def standard_output(form: str) -> Iterator[Any]:
 
 
 class _Terminal:
-    """A text on a terminal, where a name or a kept value could command it: what does not print is escaped."""
+    """Text on a terminal, with characters escaped by which a name or value could control it."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._letters = getincrementaldecoder("utf-8")("backslashreplace")  # a letter may come in two parts
+        self._letters = getincrementaldecoder("utf-8")("backslashreplace")  # a write may end within a character
         self.closed = False
 
     def write(self, data: bytes) -> int:
-        parts = self._letters.decode(bytes(data)).split("\t")  # lines and tabs are the table's own
+        parts = self._letters.decode(bytes(data)).split("\t")  # line breaks and tabs belong to the table
         self._file.write("\t".join(map(printable, parts)).encode())
         return len(data)
 

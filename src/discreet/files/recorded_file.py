@@ -1,9 +1,9 @@
-"""A release that is a file: drawn once, written whole or not at all, and remembered by its SHA-256.
+"""A release that is a file: drawn once, written completely or not at all, and recorded by its SHA-256.
 
-    spend → write beside the target → to disk → record hash and path → name it → show
+    spend → write beside the target → sync to disk → record hash and path → rename → show
 
-A crash leaves it spent, and no file under the target's name. It is never drawn again, for a part of it may have been
-read where it was written: the same question returns the recorded file, if it still has its hash, or is refused.
+After a crash ε is spent, and no file has the target's name. The noise is never drawn again, because a part of it may
+have been read: the same question returns the recorded file, if it still has its hash, or is refused.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def released(
     kept: Kept = NOTHING,
     force: bool = False,
 ) -> dict[str, Any]:
-    """The record of a file that `write` fills, which gives the rest of the record; or that of the file made before."""
+    """The record of a new file, whose content `write` writes, or of the file that was released before."""
     path = _target_path(target, asking, kept, force=force)
     failed = None
-    with Draft(path, hashed=asking is not None) as draft:  # before the spend: the folder takes new files
+    with Draft(path, hashed=asking is not None) as draft:  # before the spend: the folder must accept new files
         grant = None if asking is None else asking.spend()
         if grant is not None and grant.answer is not None:
             return _checked_record(grant.answer)
@@ -50,32 +50,32 @@ def released(
                 return record
         except DiscreetError:
             raise
-        except Exception as failure:  # the words of a reader or a disk may quote what they read
-            if asking is None and isinstance(failure, OSError):  # of a disk alone
+        except Exception as failure:  # the message of a reader or a disk may quote data
+            if asking is None and isinstance(failure, OSError):  # only the disk's message
                 raise
             failed = type(failure).__name__
-    if failed is not None:  # out here no `__context__` keeps those words
+    if failed is not None:  # raised here, so that no `__context__` holds that message
         spent = "" if grant is None else "; what was spent stays spent"
         raise EngineFailed(f"{path.name} could not be made ({failed}){spent}")
     return _checked_record(recorded)
 
 
 def _publish(draft: Draft, path: Path, *, spent: bool, force: bool) -> None:
-    """Name the file; if that fails after it was paid for, the only draw is kept under another name."""
+    """Rename the file; if that fails after the spend, the only draw is saved under another name."""
     try:
         return draft.publish(force=force)
     except Exception as failure:
         if not spent:
             raise
-        why = "was taken meanwhile" if isinstance(failure, InvalidParameter) else "could not be named"
+        why = "was taken in the meantime" if isinstance(failure, InvalidParameter) else "could not be named"
     raise EngineFailed(
-        f"the name {path.name} {why}: the release is whole in {draft.rescue().name}; move that to {path.name} and "
+        f"the name {path.name} {why}: the complete release is in {draft.rescue().name}; rename it to {path.name} and "
         "ask again, which is free"
     )
 
 
 def _target_path(target: str | os.PathLike[str], asking: Asking | None, kept: Kept, *, force: bool) -> Path:
-    """The absolute target; a file may have that name only if it is the answer."""
+    """The absolute target; it may exist only if it is the answer."""
     path = Path(os.path.abspath(target))
     exists = is_plain_file(path)
     refuse_kept(path, kept)
@@ -85,27 +85,27 @@ def _target_path(target: str | os.PathLike[str], asking: Asking | None, kept: Ke
 
 
 def refuse_begun(grant: Grant) -> None:
-    """Refuse what was begun before and never recorded."""
+    """Refuse a release that was started before and never recorded."""
     if grant.repeated:
         raise QueryRefused(
-            "this was asked before and has no file yet: another process is writing it, or it was broken off; a release "
-            "is made once, and what it spent stays spent: ask at another epsilon"
+            "this was asked before and has no file yet: another process is writing it, or it was interrupted; a "
+            "release is made once, and its epsilon stays spent: ask with another epsilon"
         )
 
 
 def _checked_record(answer: bytes) -> dict[str, Any]:
-    """The record of a released file, which must still be there with its hash."""
+    """The record of a released file, which must still exist and have its hash."""
     record = _record_of(answer)
     if record is None:
-        raise QueryRefused("this was released before, and not as a file: ask for it without one")
+        raise QueryRefused("this was released before, but not as a file: ask for it without a file")
     path = Path(record["file"])
     exists = path.is_file()
     if exists:
         with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() == record.get("sha256"):
                 return record
-    gone = "has changed" if exists else "is gone"
-    raise QueryRefused(f"this was released to {path}; the file {gone}, and a release is made once")
+    change = "has changed" if exists else "is gone"
+    raise QueryRefused(f"this was released to {path}; the file {change}, and a release is made once")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ class Asking:
         )
 
     def answered(self, path: str) -> bool:
-        """Whether its recorded answer is the file at this path."""
+        """Whether the recorded answer is the file at this path."""
         answers = []
         if self.request_id is not None:
             answers.append(self.ledger.answer(study=self.study, request_id=self.request_id))
@@ -144,7 +144,7 @@ class Asking:
 
 
 def _record_of(answer: bytes) -> dict[str, Any] | None:
-    """The record of a file, or of a folder that Spark has written; None if the answer is of another kind."""
+    """The record of a file or of a folder written by Spark; None for any other answer."""
     try:
         record = json.loads(answer)
     except ValueError:

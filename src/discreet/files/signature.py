@@ -1,16 +1,16 @@
-"""Signatures: who released these files, and that no byte of them was changed since; Ed25519 [RFC8032].
+"""Ed25519 signatures [RFC8032]: who released these files, and that no byte of them was changed since.
 
     NAME.key              the private key, readable by its owner alone       NAME.pub    the public key, to be published
-    NAME.signature.json   beside the released files: what is signed, the public key, and
+    NAME.signature.json   beside the released files: the signed content, the public key, and
 
-    signature = Ed25519( "discreet signature 1", a new line, {study, entry, proof, ledger, files} as JSON )
+    signature = Ed25519( "discreet signature 1", a line break, {study, entry, proof, ledger, files} as JSON )
 
-A file counts by its length and its SHA-256; the record, with its card, is one of the files. The ledger is named by its
-id, the number of its entries and the SHA-256 of its head: whoever holds the ledger can compare it, and nobody else
-learns anything from it, since every entry has 128 random bits. The same files and the same ledger give the same bytes.
+A file is signed by its length and its SHA-256; the record, with its card, is one of the files. The ledger is identified
+by its id, the number of its entries and the SHA-256 of its head. Whoever holds the ledger can compare them, and nobody
+else learns anything from them, since every entry has 128 random bits. The same files and ledger give the same bytes.
 
-A signature file is read only as it is written, to the byte, so that no byte of it can be changed unnoticed either. What
-it does not do: show that the noise is right (a certificate does), or that the key is that of the custodian.
+A signature file must be byte for byte as discreet writes it, so that no change of it goes unnoticed. A signature shows
+neither that the noise is right (a certificate does) nor that the key belongs to the custodian.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CONTEXT = b"discreet signature 1\n"
 _FIELDS = {"discreet signature", "key", "signed", "signature"}
 _SIGNED = {"study", "entry", "proof", "ledger", "files"}
 _LARGEST_FILE = 10**7
-"""Bytes of a key or a signature."""
+"""The most bytes of a key or a signature."""
 
 _PIECE = 2**20
 
@@ -49,7 +49,7 @@ Place: TypeAlias = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Signer:
-    """A private key that was read; it shows nothing of itself."""
+    """A private key, which no output shows."""
 
     _key: Ed25519PrivateKey
 
@@ -70,7 +70,7 @@ class Signer:
         except (ValueError, TypeError):
             loaded = None
         if not isinstance(loaded, Ed25519PrivateKey):
-            raise InvalidParameter(f"{file.name} must be a private key of Ed25519, as `discreet keys new` writes it")
+            raise InvalidParameter(f"{file.name} must be an Ed25519 private key, as `discreet keys new` writes it")
         return cls(loaded)
 
     @property
@@ -83,7 +83,7 @@ class Signer:
 
 
 def new_keys(name: Place) -> tuple[Path, Path]:
-    """The files of a new pair of keys, NAME.key and NAME.pub; neither may exist."""
+    """Write a new pair of keys to NAME.key and NAME.pub, which must not exist."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
@@ -98,7 +98,7 @@ def new_keys(name: Place) -> tuple[Path, Path]:
 
 
 def signature_place(file: Place) -> Path:
-    """The place of the signature of a released file or its record: one for all files that differ in their ending.
+    """The path of the signature of a released file or its record; files that differ in their suffix share it.
 
     >>> signature_place("out/ages.2024.csv").name, signature_place("out/ages.2024.release.json").name
     ('ages.2024.signature.json', 'ages.2024.signature.json')
@@ -110,7 +110,7 @@ def signature_place(file: Place) -> Path:
 
 def sign(
     files: Sequence[Path],
-    place: Path,
+    path: Path,
     signer: Signer,
     ledger: Ledger,
     about: Mapping[str, Any],
@@ -118,63 +118,63 @@ def sign(
     force: bool = False,
     kept: Kept = NOTHING,
 ) -> Path:
-    """Write the signature of these files, which lie in its folder, and give its place.
+    """Write the signature of these files, which are in the same folder, and return its path.
 
-    `about` has the study, the entry under which the ledger has the release, and the proof of its loss.
+    `about` has the study, the entry of the release in the ledger, and the proof of its privacy loss.
     """
     head = ledger.recent(about["study"], last=1)[-1]
     commitment = sha256(_canonical([ledger.id, about["study"], head.number, head.hash])).hexdigest()
     signed = {
         **about,
         "ledger": {"id": ledger.id, "entries": head.number, "head": commitment},
-        "files": {path.name: measured(path) for path in sorted(files)},
+        "files": {file.name: measured(file) for file in sorted(files)},
     }
     content = {"discreet signature": 1, "key": signer.public, "signed": signed, "signature": signer.sign(signed)}
-    return write(place, _written(content), force=force, kept=kept)
+    return write(path, _written(content), force=force, kept=kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signed:
-    """What a signature says, after all of it was checked."""
+    """The content of a signature, after it was checked."""
 
     study: str
     entry: str
     ledger: Mapping[str, Any]
     files: Mapping[str, Mapping[str, Any]]
     proof: Mapping[str, Any]
-    """The loss that was proved, for the ε that was spent, when it was signed; empty for public numbers."""
+    """The privacy loss that was proved when it was signed, for the ε that was spent; empty for public numbers."""
     key: str
     """The public key in hexadecimal."""
     record: Mapping[str, Any]
-    """What is told of the release, with its card."""
+    """The record of the release, with its card."""
 
 
 def verify_release(path: Place, *, key: Place) -> Signed:
-    """What was signed, if every file is as it was; `InvalidParameter` names all that was changed. No data is needed.
+    """The signed content, if no file was changed; `InvalidParameter` names every changed file. No data is needed.
 
-    `path` is the signature, a file that it signs, or the folder of a report; `key` is the public key of the custodian,
-    from where they publish it.
+    `path` is the signature, a signed file, or the folder of a report; `key` is the public key that the custodian
+    published.
     """
     public = _public_key(Path(key))
-    place = _signature_of(Path(path))
-    content = _read(place)
+    signature = _signature_of(Path(path))
+    content = _read(signature)
     signed, faults = content["signed"], []
     if not _fits(public, content):
         raise InvalidParameter(
-            f"{place.name} is not signed with {Path(key).name}: it was changed, or another key has signed it; "
+            f"{signature.name} is not signed with {Path(key).name}: it was changed, or it was signed with another key; "
             "get both from the custodian again"
         )
     if content["key"] != public.public_bytes_raw().hex():
-        faults.append(f"the key in {place.name} was changed")
+        faults.append(f"the key in {signature.name} was changed")
     for name, expected in signed["files"].items():
-        file = place.with_name(name)
+        file = signature.with_name(name)
         if not file.is_file():
             faults.append(f"{name} is missing")
         elif measured(file) != expected:
             faults.append(f"{name} was changed after it was signed")
     if faults:
         raise InvalidParameter(f"{'; '.join(faults)}: get the files from the custodian again")
-    records = [place.with_name(name) for name in signed["files"] if name.endswith(_RECORD)]
+    records = [signature.with_name(name) for name in signed["files"] if name.endswith(_RECORD)]
     record = json.loads(records[0].read_bytes()) if records else {}
     return Signed(**signed, key=content["key"], record=record)
 
@@ -200,30 +200,30 @@ def _fits(public: Ed25519PublicKey, content: Mapping[str, Any]) -> bool:
 
 
 def _signature_of(path: Path) -> Path:
-    """The signature that is meant: a file itself, the one beside a file that it names, or the one in a folder."""
+    """The path of a signature: the path itself, the signature of a released file, or the only one in a folder."""
     if path.name.endswith(ENDING):
         return path
     if not path.exists():
         raise InvalidParameter(f"there is no {path.name} here: name a signature, a file beside it, or its folder")
     folder = path if path.is_dir() else path.parent
-    places = sorted(folder.glob(f"*{ENDING}"))
+    paths = sorted(folder.glob(f"*{ENDING}"))
     if not path.is_dir():
-        places = [place for place in places if path.name in _read(place)["signed"]["files"]]
-    if len(places) != 1:
-        what = f"no signature names {path.name}" if not places else f"there are {len(places)} signatures"
-        raise InvalidParameter(f"{what}: name the file that ends in {ENDING}")
-    return places[0]
+        paths = [candidate for candidate in paths if path.name in _read(candidate)["signed"]["files"]]
+    if len(paths) != 1:
+        problem = f"no signature names {path.name}" if not paths else f"there are {len(paths)} signatures"
+        raise InvalidParameter(f"{problem}: name the file that ends in {ENDING}")
+    return paths[0]
 
 
-def _read(place: Path) -> dict[str, Any]:
-    """The content of a signature file; refused unless it is as it was written, to the byte."""
-    written = _content(place, "a signature")
-    changed = InvalidParameter(f"{place.name} was changed: it is not as discreet writes it; get it again")
+def _read(file: Path) -> dict[str, Any]:
+    """The content of a signature file; refused unless it is byte for byte as discreet writes it."""
+    written = _content(file, "a signature")
+    changed = InvalidParameter(f"{file.name} was changed: it is not as discreet writes it; get it again")
     try:
         content = json.loads(written)
         signature, signed = bytes.fromhex(content["signature"]), content["signed"]
         whole = set(content) == _FIELDS and set(signed) == _SIGNED and len(signature) == 64
-        # what nobody signs has one form alone: 1 is neither 1.0 nor true, and digits are small and without blanks
+        # the unsigned part has only one form: 1 is neither 1.0 nor true, and hex digits are lowercase without blanks
         alone = {**content, "discreet signature": 1, "signature": signature.hex()}
         whole = whole and _written(alone) == written and all(Path(name).name == name for name in signed["files"])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -243,19 +243,19 @@ def _public_key(file: Path) -> Ed25519PublicKey:
     except (ValueError, TypeError):
         loaded = None
     if not isinstance(loaded, Ed25519PublicKey):
-        raise InvalidParameter(f"{file.name} must be a public key of Ed25519, such as custodian.pub")
+        raise InvalidParameter(f"{file.name} must be an Ed25519 public key, such as custodian.pub")
     return loaded
 
 
-def _content(file: Path, what: str) -> bytes:
+def _content(file: Path, description: str) -> bytes:
     try:
-        if stat.S_ISFIFO(file.stat().st_mode):  # read once to be checked, it would be empty after the spend
-            raise InvalidParameter(f"{what} must be in a file, and {quote(file.name)} is a pipe: name a file")
+        if stat.S_ISFIFO(file.stat().st_mode):  # the check would read it, and it would be empty after the spend
+            raise InvalidParameter(f"{description} must be in a file, and {quote(file.name)} is a pipe: name a file")
         if file.stat().st_size > _LARGEST_FILE:
-            raise InvalidParameter(f"{quote(file.name)} is too large for {what}: name another file")
+            raise InvalidParameter(f"{quote(file.name)} is too large for {description}: name another file")
         return file.read_bytes()
     except OSError as error:
-        raise InvalidParameter(f"{what} cannot be read from {quote(file.name)}: {error.strerror}") from None
+        raise InvalidParameter(f"{description} cannot be read from {quote(file.name)}: {error.strerror}") from None
 
 
 def _canonical(value: Any) -> bytes:

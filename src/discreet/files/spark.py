@@ -1,16 +1,16 @@
-"""Noise on a DataFrame of Spark, added where its rows are: on the executors, with entropy of their own.
+"""Noise on a Spark DataFrame, added on the executors, each with its own entropy.
 
     frame → parts by a hash of the keys → mapInArrow(exact noise), sorted by keys → private folder → record → the target
 
-A DataFrame is evaluated each time it is used: each time it would get new noise, and the mean of many uses is the truth.
-So the noisy frame is written, once, and only what was written is handed out. A task that is tried again, or twice at a
-time, draws again, and leaves its files until Spark removes them: all of it happens in a folder that only the owner can
-read, from which the files of the attempts that count are moved to the target at the end. (An object store has no such
-permissions: there the bucket's own rules must keep readers away from names that begin with a dot.)
+A DataFrame is evaluated each time it is used. Each use would get new noise, and the mean of many uses is the truth, so
+the noisy frame is written once, and only the written frame is returned. A task that is repeated, or runs twice at the
+same time, draws again and leaves its files until Spark removes them. This happens in a folder that only the owner can
+read; at the end the files of the successful attempts are moved to the target. (An object store has no such permissions:
+there the rules of the bucket must deny access to names that begin with a dot.)
 
-Which file a row is in, and where, depends on its keys alone: the order of the frame may be that of the secret. Rows
-with equal keys are in the order of their noisy numbers; without keys all of them are, in one file. The executors need
-discreet installed. A worker is forked from Spark's daemon, and `draw.entropy` keys every process and thread anew.
+The file and position of a row depend on its keys alone, because the order of the frame may reveal the data. Rows with
+equal keys are in the order of their noisy numbers; without keys all rows are in this order, in one file. The executors
+need discreet installed. A worker is forked from Spark's daemon, and `draw.entropy` keys every process and thread anew.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OWNER_ONLY = "700"
 
 
 def release_frame(frame: Any, target: str, noise: Noise, asking: Asking | None) -> Any:
-    """The frame read back from the folder to which the executors have written it, once."""
+    """The frame read back from the folder to which the executors wrote it, once."""
     refuse_frame(frame, target, noise, is_answer=asking is not None and asking.answered(target))
     if asking is None:
         _write(frame, target, noise)
@@ -54,14 +54,14 @@ def release_frame(frame: Any, target: str, noise: Noise, asking: Asking | None) 
         _write(frame, target, noise, record)
         [recorded] = answers
     folder = json.loads(recorded)["file"]
-    again = _reopen(frame, folder)
-    if again is None:
+    released = _reopen(frame, folder)
+    if released is None:
         raise QueryRefused(f"this was released to {folder}; the folder is gone, and a release is made once")
-    return again
+    return released
 
 
 def refuse_frame(frame: Any, target: str, noise: Noise, *, is_answer: bool) -> None:
-    """Refuse what cannot be noised, and a target that is there, unless it is the answer."""
+    """Refuse columns that cannot get noise, and an existing target, unless it is the answer."""
     kinds = dict(frame.dtypes)
     if not noise.columns:
         raise InvalidParameter("columns must name at least one column of integers")
@@ -73,12 +73,12 @@ def refuse_frame(frame: Any, target: str, noise: Noise, *, is_answer: bool) -> N
             raise InvalidParameter(f"keys must be single values, and {name!r} is of {kinds[name]}; select its parts")
     if type(frame).__module__.startswith("pyspark.sql.connect"):
         raise InvalidParameter("add_noise needs a session on Spark's driver: Spark Connect cannot move files")
-    if not is_answer and _Folder(frame.sparkSession, target).taken():
-        raise InvalidParameter(f"the target must not exist, and {target.rsplit('/', 1)[-1]} does: name another")
+    if not is_answer and _Folder(frame.sparkSession, target).exists():
+        raise InvalidParameter(f"the target must not exist, and {target.rsplit('/', 1)[-1]} does: name another folder")
 
 
 def _write(frame: Any, target: str, noise: Noise, record: Callable[[], bool] = lambda: True) -> None:
-    """Write a new folder of Parquet files; it gets its name if `record`, called before, says so."""
+    """Write a new folder of Parquet files; it is moved to the target if `record`, called before, returns true."""
     folder = _Folder(frame.sparkSession, target)
     try:
         folder.make_private()
@@ -88,7 +88,7 @@ def _write(frame: Any, target: str, noise: Noise, record: Callable[[], bool] = l
         return
     except DiscreetError:
         raise
-    except Exception:  # noqa: S110 - Spark's words may quote a row: told below, where no `__context__` keeps them
+    except Exception:  # noqa: S110 - Spark's message may quote a row; raised below, so that no `__context__` holds it
         pass
     finally:
         folder.remove_private()
@@ -96,16 +96,16 @@ def _write(frame: Any, target: str, noise: Noise, record: Callable[[], bool] = l
 
 
 def _noisy(frame: Any, noise: Noise) -> Any:
-    """The frame of kept and noisy columns, in parts that depend on the kept ones alone."""
+    """The frame of kept and noisy columns, in parts that depend on the kept columns alone."""
     from pyspark.sql.functions import col
     from pyspark.sql.types import LongType, StructField, StructType
 
-    # a field's own notes could tell of the data: they are not carried over
+    # the metadata of a field could reveal data: it is not copied
     fields = [StructField(name, LongType(), nullable=False) for name in noise.columns]
     fields += [StructField(name, frame.schema[name].dataType, nullable=True) for name in noise.keep]
     by, numbers = ([col(_quoted(name)) for name in names] for names in (noise.keep, noise.columns))
     rows = frame.select(*by, *numbers)
-    # with a number of parts that is given, Spark joins none of them by their sizes, which would tell of the numbers
+    # with a given number of parts Spark does not merge them by size, which would reveal something about the numbers
     parts = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
     rows = rows.repartition(parts, *by) if noise.keep else rows.repartition(1)
     added = partial(noisy_batches, columns=noise.columns, keep=noise.keep, scale=noise.scale)
@@ -113,7 +113,7 @@ def _noisy(frame: Any, noise: Noise) -> Any:
 
 
 class _Folder:
-    """A new folder, and beside it the private one in which it is made; both in the file system of its path."""
+    """A new folder, and the private folder beside it in which it is written, in the file system of its path."""
 
     def __init__(self, session: Any, target: str) -> None:
         from discreet.draw.entropy import random_digits
@@ -128,12 +128,12 @@ class _Folder:
         self._private = self._java.Path(self._target.getParent(), name)
         self.inner = str(self._java.Path(self._private, "noisy"))
 
-    def taken(self) -> bool:
-        """Whether something has the name of the target, even a dangling link."""
+    def exists(self) -> bool:
+        """Whether the target exists, even as a dangling link."""
         from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped, unused-ignore]
 
         uri = self._target.toUri()
-        if uri.getScheme() == "file":  # where Hadoop looks through links
+        if uri.getScheme() == "file":  # Hadoop follows links here
             return os.path.lexists(uri.getPath())
         try:
             self._context().getFileLinkStatus(self._target)
@@ -146,10 +146,10 @@ class _Folder:
     def make_private(self) -> None:
         owner = self._java.permission.FsPermission(_OWNER_ONLY)
         self._system.mkdirs(self._private, owner)
-        self._system.setPermission(self._private, owner)  # which no umask widens
+        self._system.setPermission(self._private, owner)  # no umask widens this
 
     def publish(self) -> None:
-        """Give what was written its name, unless something has it."""
+        """Move the written folder to the target, unless it exists."""
         self._context().rename(self._java.Path(self.inner), self._target, self._empty)
 
     def remove_private(self) -> None:
@@ -161,11 +161,11 @@ class _Folder:
 
 
 def _reopen(frame: Any, target: str) -> Any:
-    """The frame of what is in the folder, or None if there is none."""
+    """The frame in the folder, or None if there is no such folder."""
     from pyspark.errors import AnalysisException
 
     try:
-        frame.sparkSession.read.parquet(target, target)  # of two paths, Spark logs no stack trace if there is none
+        frame.sparkSession.read.parquet(target, target)  # with two paths, Spark logs no stack trace on failure
         return frame.sparkSession.read.parquet(target)
     except AnalysisException as failure:
         if failure.getCondition() == "PATH_NOT_FOUND":
@@ -174,5 +174,5 @@ def _reopen(frame: Any, target: str) -> Any:
 
 
 def _quoted(name: str) -> str:
-    """A name that Spark takes as it is, dots and all."""
+    """A name that Spark takes literally, with dots."""
     return "`" + name.replace("`", "``") + "`"

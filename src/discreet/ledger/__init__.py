@@ -1,1 +1,1 @@
-"""What was spent: a chain of entries in SQLite or PostgreSQL that cannot be over-spent, and its anchor."""
+"""The record of what was spent: a chain of entries in SQLite or PostgreSQL that cannot be overspent, and its anchor."""

@@ -3,18 +3,18 @@
 A copy of last week's ledger is a perfect ledger, with last week's budget. So after each commit the head of the study's
 chain (how many entries, the hash of the last, ε spent, ε in total) is written to a second file, and a ledger that
 does not contain that head is refused. After a crash between the commit and this write, the ledger is ahead of its
-anchor, which is fine; it can never be behind.
+anchor, which is harmless; it can never be behind.
 
 The file is text, in lines of 4 KiB, each with its own hash: one line for the ledger, then two for each study. An
-advance overwrites the older of the two; a torn write leaves the other. Whatever else changes (a new study, a restored
-ledger) replaces the whole file in one rename. A spend writes its head at once and does not wait for the disk; `record`
-does, for both, before anything is shown: so a power failure can cost the anchor a spend, but never a release.
+advance overwrites the older of the two; a torn write leaves the other intact. Any other change (a new study, a restored
+ledger) replaces the whole file in one rename. A spend writes its head without waiting for the disk; `record` waits for
+both heads before anything is shown. So after a power failure the anchor may lack a spend, but never a release.
 
 A line also holds some earlier heads, fewer with growing age. If the ledger has lost its newest entries, they show from
-which entry on the anchor knows more than the ledger. The first line holds the key under which the ledger keeps the
+which entry on the anchor knows more than the ledger. The first line holds the key under which the ledger stores the
 versions of the data.
 
-What it cannot do: help if ledger and anchor are both restored from old copies. Keep their backups apart.
+The anchor does not help if it and the ledger are both restored from old copies. Keep their backups apart.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _LINE = 4096
 """Bytes in a line: a whole number of sectors, so that no write touches two lines; names stay below 400 bytes."""
 
 _DIGITS = 32
-"""Of the hash of an earlier head: 128 bits, so that 40 of them fit a line."""
+"""Digits of the hash of an earlier head: 128 bits, so that 40 of them fit in a line."""
 
 _EARLIER = 40
 """Earlier heads in a line: enough for 10⁶ advances."""
 
 _UNWRITTEN = (
-    "cannot be written ({}): what was spent stays spent, nothing is released; mend the disk and ask again with the "
+    "cannot be written ({}): what was spent stays spent, nothing is released; repair the disk and ask again with the "
     "same request id"
 )
-_OR_RESTORE = ", or, to go on without it on purpose, use Ledger.restore"
+_OR_RESTORE = ", or, to continue without it on purpose, use Ledger.restore"
 
 _sync = getattr(os, "fdatasync", os.fsync)  # the same for a line that is overwritten: the file does not grow
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -54,7 +54,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The last entry of a study's chain, and the balance there."""
+    """The last entry of a study's chain, and the balance after it."""
 
     study: str
     count: int
@@ -83,13 +83,13 @@ class Anchor:
     points: dict[str, tuple[Point, ...]] = field(default_factory=dict)
 
     def advanced(self, head: Head) -> Anchor:
-        """A copy with a new head of a study; the previous head becomes an earlier one."""
+        """A copy with a new head of a study; the previous head becomes an earlier head."""
         points = _thin((*self.points.get(head.study, ()), head))
         return replace(self, heads={**self.heads, head.study: head}, points={**self.points, head.study: points})
 
 
 def _thin(points: tuple[Any, ...]) -> tuple[Point, ...]:
-    """The points with the last, a head, numbered, and only some of the older ones.
+    """The points with the last, a head, numbered, and only some of the older points.
 
     The m-th advance is kept while fewer than 4·2ᵏ have followed, where 2ᵏ is the largest power of 2 that divides m. So
     for each d there is a point that is d to 2d advances old, and there are about 2·log₂(n) points of n.
@@ -109,17 +109,17 @@ class AnchorFile:
     def read(self) -> Anchor:
         """The content of the file now; `LedgerDamaged` if it is missing or unreadable."""
         with self._failing("cannot be read ({})"), opened(self.path, os.O_RDONLY | os.O_NONBLOCK) as descriptor:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a pipe is not waited for
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # reading a pipe could wait for ever
                 raise self._damaged()
             content = os.read(descriptor, os.fstat(descriptor).st_size)
         return self.parse(content)
 
     def parse(self, content: bytes) -> Anchor:
-        """The anchor in the bytes of such a file; `LedgerDamaged` if they are none."""
+        """The anchor in the bytes of such a file; `LedgerDamaged` if they are not an anchor."""
         return self._parse(content)[0]
 
     def create(self, anchor: Anchor) -> None:
-        """Write a first anchor; FileExistsError if there is a file, so that only one ledger is made."""
+        """Write the first anchor; FileExistsError if the file exists, so that only one ledger is created."""
         with self._failing():
             _write(private_file(self.path), content_of(anchor))
             sync_folder(self.path.parent)
@@ -127,7 +127,7 @@ class AnchorFile:
     def replace(self, anchor: Anchor) -> None:
         """Replace the whole file in one rename."""
         with self._failing():
-            target = self.path.resolve()  # the anchor may be a link to another disk, and stays one
+            target = self.path.resolve()  # the anchor may be a link to another disk: the link stays
             new = building_name(target)
             _write(private_file(new), content_of(anchor))
             os.replace(new, target)
@@ -146,7 +146,7 @@ class AnchorFile:
                 start, line = _LINE * older[head.study], _line(_values(anchor, head.study))
                 if os.pwrite(descriptor, line, start) != _LINE:
                     raise OSError
-                older = {**older, head.study: ((older[head.study] - 1) ^ 1) + 1}  # now it is the other of the two
+                older = {**older, head.study: ((older[head.study] - 1) ^ 1) + 1}  # the other line is older now
                 self._known = content[:start] + line + content[start + _LINE :], anchor, older
             if durable:
                 _sync(descriptor)
@@ -210,28 +210,27 @@ def opened(path: Path, flags: int) -> Iterator[int]:
 
 @contextmanager
 def locked(descriptor: int) -> Iterator[None]:
-    """Hold the lock of a file."""
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         yield
     finally:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing alone would not do, if a fork has copied it
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough if a fork has copied the descriptor
 
 
 def building_name(path: Path) -> Path:
-    """A name beside the path that nobody else has or can guess, for a file that will be renamed to it."""
+    """A name beside the path that nobody else uses or can guess, for a file that will be renamed to the path."""
     return path.with_name(f"{path.name}.{os.getpid()}.{random_digits(1)}.new")
 
 
 def private_file(path: Path) -> int:
-    """A new file for its owner alone, open for writing; FileExistsError if the name is taken, also by a link."""
+    """A new file, for its owner only and open for writing; FileExistsError if the name is taken, even by a link."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     os.fchmod(descriptor, 0o600)  # whatever the umask takes away
     return descriptor
 
 
 def sync_folder(folder: Path) -> None:
-    """Write the names in a folder to disk, after a file was made or renamed."""
+    """Write the names in a folder to disk, after a file was created or renamed."""
     with opened(folder, os.O_RDONLY) as descriptor:
         os.fsync(descriptor)
 
@@ -247,7 +246,7 @@ def _write(descriptor: int, content: bytes) -> None:
 
 
 def content_of(anchor: Anchor) -> bytes:
-    """The file of an anchor."""
+    """The bytes of an anchor's file."""
     first = _line({"ledger": anchor.ledger, "schema": anchor.schema, "key": anchor.key})
     return first + b"".join(2 * _line(_values(anchor, study)) for study in anchor.heads)
 

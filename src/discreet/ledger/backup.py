@@ -1,14 +1,14 @@
-"""Backups: a ledger in one file, made while others spend, and how it is put back.
+"""Backups: a ledger in one file, written while others spend, and how it is restored.
 
-A backup is a file of SQLite, whatever the ledger is kept in: its tables, each study as it was at one moment, and one
-table more, which says when it was made and what the anchor knew then. So a backup is no ledger: it is not opened, and
-copied over a ledger it is refused. Only `restore` makes a ledger of it, by its rules: what the anchor saw and the
-backup lacks is charged, and spends without an answer are void.
+A backup is an SQLite file, whatever database the ledger uses. It has the ledger's tables, each study as it was at one
+moment, and one more table, which says when it was made and what the anchor knew then. A backup is not a ledger: it
+cannot be opened, and it is refused if it is copied over a ledger. Only `restore` turns it into a ledger, by its rules:
+what the anchor saw and the backup lacks is charged, and spends without an answer are void.
 
-The anchor's key is left out. Whoever has a backup cannot test guesses at the data with it.
+The anchor's key is left out, so that nobody can test guesses about the data with a backup.
 
-An anchor whose head the backup has left behind is not the newest one; then, as without any, nobody knows what was
-spent since the backup, and the custodian says what to charge for it.
+An anchor whose head is older than the backup's is not the newest anchor. Then, as without an anchor, nobody knows what
+was spent since the backup, and the custodian says what to charge for it.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from discreet.parameters import charge as charge_of
 BACKUP = Table("discreet_backup", MetaData(), Column("time", Text), Column("anchor", LargeBinary))
 
 _BATCH = 250
-"""Entries that are read at a time: a writer waits for no more than that."""
+"""Entries that are read at a time: the longest that a writer waits for."""
 
 _REST = 0.025
-"""Seconds between two pieces of a file: longer than any nap of those who wait for their turn."""
+"""Seconds between two batches from a file: longer than a waiting process sleeps between two tries."""
 
 _FEW = 25
-"""Entries that are in memory at a time: an answer may be large."""
+"""Entries that are held in memory at a time: an answer may be large."""
 
 
 class Backup(NamedTuple):
-    """A ledger made of a backup, with what the backup knew of the anchor, and when it was made."""
+    """A ledger that was built from a backup, with what the backup knew of the anchor, and when it was made."""
 
     book: Book
     state: Anchor
@@ -57,9 +57,9 @@ class Backup(NamedTuple):
 
 
 def write(book: Book, target: Path) -> int:
-    """Write a backup of the ledger to a new file, and return how many entries it has; it was verified."""
+    """Write a verified backup of the ledger to a new file, and return how many entries it has."""
     if os.path.lexists(target):
-        raise InvalidParameter(f"a backup must be a new file, and {target.name} is there: choose another name")
+        raise InvalidParameter(f"a backup must be a new file, but {target.name} exists: choose another name")
     state = replace(book.anchor.read(), key="")
     with _failing(), building_file(target) as building:
         copy = Book(building, book.anchor.path)
@@ -67,21 +67,21 @@ def write(book: Book, target: Path) -> int:
             with copy.database.transaction() as connection:
                 TABLES.create_all(connection, checkfirst=False)
                 connection.execute(insert(LEDGER).values(id=book.id, version=VERSION))
-                for study in _studies(book):
+                for study in book.studies():
                     head = _copy_study(book, study, state, connection)
                     state = state.advanced(head) if state.heads.get(study) != head else state
                 BACKUP.create(connection)
-                made = datetime.now(UTC).isoformat(timespec="seconds")
-                connection.execute(insert(BACKUP).values(time=made, anchor=content_of(state)))
+                now = datetime.now(UTC).isoformat(timespec="seconds")
+                connection.execute(insert(BACKUP).values(time=now, anchor=content_of(state)))
             heads = copy.verify(against_anchor=False)
         for head in heads.values():
-            book.anchor.advance(head)  # on the disk: an anchor that is behind a backup is an old one
+            book.anchor.advance(head)  # durable: an anchor that is behind a backup counts as old
         _publish(building, target)
     return sum(head.count for head in heads.values())
 
 
 def restore(where: Path | URL, anchor: Path, accept: str, backup: str | PathLike[str] | None, charge: Any) -> None:
-    """Go on with the ledger as it is, or make that of a backup again where there is none; see `Ledger.restore`."""
+    """Continue with the ledger as it is, or rebuild it from a backup where there is none; see `Ledger.restore`."""
     extra = None if charge is None else _extra(charge)
     if backup is not None:
         _put_back(Path(backup).absolute(), where, anchor, accept, extra)
@@ -96,30 +96,30 @@ def restoration(where: Path | URL, anchor: Path, backup: str | PathLike[str] | N
     extra = 0 if charge is None else _extra(charge)
     if backup is not None:
         _refuse_taken(where)
-        with _opened(Path(backup).absolute(), where, anchor) as (book, state, made):
-            return restores.restoration(book, state=state, made=made, charge=extra)
+        with _opened(Path(backup).absolute(), where, anchor) as (book, state, backup_time):
+            return restores.restoration(book, state=state, made=backup_time, charge=extra)
     restores.refuse_unusable(where, anchor)
     with closing(Book(where, anchor)) as book:
         return restores.restoration(book, charge=extra)
 
 
 def _extra(value: object) -> int:
-    """What the custodian charges each study for what nobody knows, in units of 10⁻⁹ ε; "all" is all that is left."""
+    """What the custodian charges each study for unknown spends, in units of 10⁻⁹ ε; "all" is all that is left."""
     amount = LARGEST if value == "all" else read("charge", value)
     if not 0 <= amount <= LARGEST:
-        raise InvalidParameter(f"charge must be an ε, 0 or more, or all, got {quote(value)}")
+        raise InvalidParameter(f"charge must be an ε of 0 or more, or all, got {quote(value)}")
     return charge_of(amount)
 
 
 def _put_back(backup: Path, where: Path | URL, anchor: Path, accept: str, charge: int | None) -> None:
     _refuse_taken(where)
-    with _opened(backup, where, anchor) as (book, state, made):
-        preview = restores.restoration(book, state=state, made=made, charge=charge or 0)
+    with _opened(backup, where, anchor) as (book, state, backup_time):
+        preview = restores.restoration(book, state=state, made=backup_time, charge=charge or 0)
         restores.refuse_other_mark(accept, preview.mark)
         if preview.is_anchor_lost and charge is None:
             raise InvalidParameter(
-                "charge must say what may have been spent after the backup was made: its newest anchor is lost, and "
-                "nobody else knows; all closes the study"
+                "charge must say how much ε may have been spent after the backup was made, because the newest anchor "
+                "is lost and nothing else records it; all closes the study"
             )
         older = restores.anchor_of(book)
         if isinstance(where, Path):
@@ -139,7 +139,7 @@ def _put_back(backup: Path, where: Path | URL, anchor: Path, accept: str, charge
 
 @contextmanager
 def _opened(backup: Path, where: Path | URL, anchor: Path) -> Iterator[Backup]:
-    """The ledger in a backup, in a file that is removed at the end; the backup itself is only read, row by row."""
+    """The ledger of a backup, in a file that is removed at the end; the backup itself is only read, row by row."""
     address = f"{backup.as_uri()}?mode=ro&immutable=1"
     source = create_engine("sqlite://", creator=lambda: sqlite3.connect(address, uri=True))
     with _failing(), building_file(where if isinstance(where, Path) else anchor) as building:
@@ -148,7 +148,7 @@ def _opened(backup: Path, where: Path | URL, anchor: Path) -> Iterator[Backup]:
             try:
                 with source.connect() as rows, book.database.transaction() as target:
                     book.id = rows.execute(select(LEDGER.c.id)).scalar_one()
-                    made, content = rows.execute(select(BACKUP)).one()
+                    backup_time, content = rows.execute(select(BACKUP)).one()
                     TABLES.create_all(target, checkfirst=False)
                     _copy_tables(rows, target, book.id)
                 state = AnchorFile(backup).parse(content)
@@ -159,36 +159,31 @@ def _opened(backup: Path, where: Path | URL, anchor: Path) -> Iterator[Backup]:
                 source.dispose()
             if not whole:
                 raise LedgerDamaged(
-                    f"{backup.name} is no whole backup of a ledger: name another that discreet ledger backup has made"
+                    f"{backup.name} is not a complete backup of a ledger: name a file that discreet ledger backup wrote"
                 )
-            yield Backup(book, state, str(made))
+            yield Backup(book, state, str(backup_time))
 
 
 def _refuse_taken(where: Path | URL) -> None:
-    """Refuse a place that has a ledger, or what one has left."""
+    """Refuse a path or server that already has a ledger, or the remains of one."""
     if isinstance(where, URL):
         if restores.has_tables(where):
             raise InvalidParameter(
-                "the database has a ledger: a backup is put back where there is none; move its tables to another "
-                "schema, or restore what is there without a backup"
+                "the database has a ledger, and a backup is restored only where there is none; move its tables to "
+                "another schema, or restore the existing ledger without a backup"
             )
         return
     journal = where.with_name(f"{where.name}-journal")
     for file in (where, journal):
         if os.path.lexists(file) and not (file is journal and journal.is_file() and not journal.stat().st_size):
             raise InvalidParameter(
-                f"{file.name} is there: a backup is put back where no ledger is; move it away, but leave the anchor "
-                "where it is, or restore what is there without a backup"
+                f"{file.name} exists, and a backup is restored only where there is no ledger; move it away, but leave "
+                "the anchor where it is, or restore the existing ledger without a backup"
             )
 
 
-def _studies(book: Book) -> list[str]:
-    with book.database.reading() as connection:
-        return list(connection.execute(select(STUDY.c.name).order_by(STUDY.c.name)).scalars())
-
-
 def _copy_study(book: Book, study: str, anchor: Anchor, target: Connection) -> Head:
-    """Copy a study as it is at one moment: old entries in pieces, the last ones and the shares under its lock."""
+    """Copy a study as it is at one moment: old entries in batches, the last entries and the shares under its lock."""
     target.execute(insert(STUDY).values(name=study))
     count, copied = 0, _BATCH
     while copied == _BATCH:
@@ -204,8 +199,8 @@ def _copy_study(book: Book, study: str, anchor: Anchor, target: Connection) -> H
 
 
 def _copy_entries(book: Book, source: Connection, target: Connection, study: str, after: int, last: int) -> int:
-    wanted = ENTRY.c.study == study, ENTRY.c.number > after, ENTRY.c.number <= last
-    return _copy(target, ENTRY, map(asdict, entries_of(source, book.id, *wanted)))
+    conditions = ENTRY.c.study == study, ENTRY.c.number > after, ENTRY.c.number <= last
+    return _copy(target, ENTRY, map(asdict, entries_of(source, book.id, *conditions)))
 
 
 def _copy_tables(source: Connection, target: Connection, ledger: str) -> None:
@@ -215,7 +210,7 @@ def _copy_tables(source: Connection, target: Connection, ledger: str) -> None:
 
 
 def _copy(target: Connection, table: Table, rows: Any) -> int:
-    """Insert rows, a few at a time, and return how many there were."""
+    """Insert rows, a few at a time, and return their number."""
     count, few = 0, []
     for row in rows:
         few.append(dict(row))
@@ -228,12 +223,12 @@ def _copy(target: Connection, table: Table, rows: Any) -> int:
 
 
 def _publish(building: Path, target: Path) -> None:
-    """Give a file its name, which nobody may have taken meanwhile."""
+    """Give a file its name, which no other process may have taken in the meantime."""
     try:
         os.link(building, target, follow_symlinks=False)
     except FileExistsError:
-        raise InvalidParameter(f"{target.name} was made by another meanwhile: choose another name") from None
-    except OSError:  # a disk without links
+        raise InvalidParameter(f"{target.name} was created by another process: choose another name") from None
+    except OSError:  # the file system has no hard links
         os.rename(building, target)
     sync_folder(target.parent)
 
@@ -243,6 +238,6 @@ def _failing() -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise InvalidParameter("the backup, or the folder for it, must be there: name one that is") from None
+        raise InvalidParameter("the backup, or the folder for it, must exist: name one that does") from None
     except OSError as failure:
-        raise EngineFailed(f"the backup failed ({failure.strerror}): mend the disk, then try again") from None
+        raise EngineFailed(f"the backup failed ({failure.strerror}): repair the disk, then try again") from None

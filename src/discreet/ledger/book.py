@@ -1,15 +1,15 @@
-"""The machinery under `Ledger`: how a ledger is opened, checked and written to.
+"""The layer below `Ledger`: how a ledger is opened, checked and written to.
 
-Every change runs through `Book.page`, which holds the one safe order,
+Every change runs through `Book.page`, which keeps to the only safe order,
 
     read the anchor → lock the study → compare → change → commit → advance the anchor
 
 or, for most spends on PostgreSQL, through `Book.append_at_once`: the same order, with the middle in one statement. The
-anchor is read before the lock, so it can only be older than what the lock shows: a study that lacks the anchored head
-was rolled back.
+anchor is read before the study is locked, so it can only be older than the locked study: a study that lacks the
+anchored head was rolled back.
 
-`open` checks what the budget rests on: the anchored entry, the entries since, the tables. What lies before was checked
-when the anchor passed it. `verify` walks everything, in short pieces, so that spends go on meanwhile.
+`open` checks what the budget depends on: the tables, the anchored entry and the entries after it. Earlier entries were
+checked when the anchor passed them. `verify` walks everything, in short batches, so that spends can continue.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -31,20 +32,20 @@ from discreet.ledger import chain, refusals, statements
 from discreet.ledger.anchor import Anchor, AnchorFile, Head, Point
 from discreet.ledger.chain import COLUMNS, Balance, Entry, checked, digest, replay, whole_rows
 from discreet.ledger.database import Database, server_of
-from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, STUDY, VERSION
+from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VERSION
 from discreet.ledger.statements import WALK
 
 _BATCH = 250
-"""Entries that are read at a time: some MB with their questions, and a writer waits for no more than that."""
+"""Entries that are read at a time: some MB with their questions, and the longest that a writer waits for."""
 
 _IDENTITY, _STUDIES, _SHARES = select(LEDGER), select(STUDY).order_by(STUDY.c.name), select(ANALYST)
 
 
 class Page:
-    """A study's part of the ledger at one moment, locked if it may change, and what is known of one request.
+    """A study's part of the ledger at one moment, locked if it may change, and what is known of a request.
 
-    `request` is the entry of the same request id, `paid` the one that paid for the question, `answer` its stored
-    answer, each None if there is none. `era` is the entry that created the study, or restored it the last time.
+    `request` is the entry with the same request id, `paid` is the entry that paid for the question, and `answer` is its
+    stored answer; each is None if there is none. `era` is the entry that created the study or last restored it.
     """
 
     def __init__(self, book: Book, connection: Connection, head: Head, rows: list[Any]) -> None:
@@ -56,9 +57,9 @@ class Page:
         answer = parts.get("answer")
         self.answer = None if answer is None else bytes(checked(book.id, answer).answer)
         self.void = self.paid is not None and answer is None and self.paid.number < self.era.number
-        """Whether it was paid for and not answered when the study was restored: perhaps it was, in what was lost."""
+        """Whether the question was paid for and unanswered when the study was restored: a lost entry may answer it."""
         self.moved = False
-        self.durable = self.answer is not None  # it will be shown: see anchor
+        self.durable = self.answer is not None  # the answer will be shown: see anchor
 
     def append(self, **columns: Any) -> None:
         """Add an entry after the head and move the head to it; the amount of a spend is spent."""
@@ -68,7 +69,7 @@ class Page:
 
     @whole_rows()
     def analyst(self, name: str) -> Any:
-        """An analyst's share, or None if they have none; `LedgerDamaged` if it is not what was written."""
+        """An analyst's share, or None if they have none; `LedgerDamaged` if its hash is wrong."""
         run = partial(self._book.database.run, self.connection, study=self.head.study, analyst=name)
         rows = run(statements.SHARE)
         if not rows and not run(statements.BY_ANALYST):
@@ -80,12 +81,12 @@ class Page:
     def share(self, name: str, *, allotted: int, spent: int) -> None:
         digest = chain.share_digest(self.head.study, name, allotted, spent)
         values = {"allotted": allotted, "spent": spent, "hash": digest}
-        where = (ANALYST.c.study == self.head.study, ANALYST.c.name == name)
-        if self.connection.execute(update(ANALYST).where(*where).values(values)).rowcount == 0:
+        conditions = (ANALYST.c.study == self.head.study, ANALYST.c.name == name)
+        if self.connection.execute(update(ANALYST).where(*conditions).values(values)).rowcount == 0:
             self.connection.execute(insert(ANALYST).values(study=self.head.study, name=name, **values))
 
     def repeats(self, analyst: str | None, most: int) -> int:
-        """How many repeats of an analyst were kept today, counted up to `most`."""
+        """How many repeats of an analyst were recorded today, counted up to `most`."""
         today = datetime.now(UTC).date().isoformat()
         request = {"study": self.head.study, "analyst": analyst or "", "since": today, "most": most}
         return len(self._book.database.run(self.connection, statements.REPEATED, **request))
@@ -102,9 +103,13 @@ class Book:
     def close(self) -> None:
         self.database.close()
 
+    def studies(self) -> list[str]:
+        with self.database.reading() as connection:
+            return self._studies(connection)
+
     @contextmanager
     def page(self, study: str, *, reading: bool = False, **request: str) -> Iterator[Page]:
-        """A study, locked and not behind its anchor; what was added is on disk and anchored at the end."""
+        """A study, locked and not behind its anchor; at the end, what was added is on disk and anchored."""
         anchor = self._read_anchor(study)
         with self.database.reading() if reading else self.database.transaction(study) as connection:
             page = self.find(connection, study, anchor, **request)
@@ -126,11 +131,11 @@ class Book:
         return head
 
     def refuse_hidden_answer(self, page: Page, since: Head | None, connection: Connection | None = None) -> None:
-        """Refuse a ledger whose index shows no answer to a question that was paid for, and whose chain has one.
+        """Refuse a ledger whose index shows no answer to a question that was paid for, although its chain has one.
 
-        A damaged index would have it drawn again for nothing. So the entries from the spend on, or `since` a head at
-        which there was no answer, are walked to the head: they have neither the answer nor the restore after which
-        there is none. Without a connection each batch has a transaction of its own, so that spends go on meanwhile.
+        With a damaged index the answer would be drawn again at no charge. So all entries after the spend, or `since` a
+        head at which there was no answer, are walked: they must contain neither the answer nor a restore, which makes
+        the spend void. Without a connection each batch has its own transaction, so that spends can continue.
         """
         end, paid, decisive = page.head, page.paid, []
         count, before = (paid.number - 1, paid.before) if since is None else (since.count, since.hash)
@@ -151,7 +156,7 @@ class Book:
 
     @whole_rows()
     def promise(self, page: Page) -> Any:
-        """What the study was created with; its entry has the hash that the anchor remembers."""
+        """The promise that the study was created with; the anchored hash covers its entry."""
         study = page.head.study
         (row,) = self.database.run(page.connection, WALK, study=study, after=0, last=1)
         anchored = [point.hash for point in self.anchor.read().points.get(study, ()) if point.number == 1]
@@ -168,10 +173,10 @@ class Book:
 
     @whole_rows()
     def find(self, connection: Connection, study: str, anchor: Anchor | None, **request: str) -> Page:
-        """What is known of a study and a request; refused if the anchor knows more, or the server is another one."""
+        """What is known of a study and a request; refused if the anchor knows more, or if the server has changed."""
         anchored = None if anchor is None else anchor.heads.get(study)
-        wanted = {"request_id": "", "question": "", "epsilon": "", **request, "study": study}
-        rows = self.database.run(connection, statements.FIND, anchored=anchored.count if anchored else 0, **wanted)
+        values = {"request_id": "", "question": "", "epsilon": "", **request, "study": study}
+        rows = self.database.run(connection, statements.FIND, anchored=anchored.count if anchored else 0, **values)
         head = next((_head(row) for row in rows if row.part == "head"), None)
         if anchor is not None and anchored is not None:
             if anchored.hash not in [row.hash for row in rows if row.part == "anchored"]:
@@ -201,14 +206,14 @@ class Book:
         return head
 
     def _next(self, head: Head, columns: dict[str, Any]) -> tuple[dict[str, Any], Head]:
-        """The row of the entry after the head, and its head."""
+        """The row of the next entry, and the head after it."""
         spent = head.spent + (columns["amount"] if columns["kind"] in ("spend", "restore") else 0)
         entry = Entry(
             study=head.study,
             number=head.count + 1,
             spent=spent,
             total=head.total,
-            time=datetime.now(UTC).isoformat(timespec="seconds"),  # for a reader only: order is by number
+            time=datetime.now(UTC).isoformat(timespec="seconds"),  # for readers only: entries are ordered by number
             nonce=random_digits(2),
             before=head.hash,
             **columns,
@@ -218,8 +223,8 @@ class Book:
         return values, Head(study=head.study, count=entry.number, hash=values["hash"], spent=spent, total=head.total)
 
     def open(self) -> dict[str, Head]:
-        """The heads, after a check of the tables, of the anchored entries and of all that came after them."""
-        anchor = self.anchor.read()  # before the ledger: so it can only be older
+        """The heads, after a check of the tables, of the anchored entries and of all entries after them."""
+        anchor = self.anchor.read()  # before the ledger, so that the anchor can only be older
         with self.database.reading() as connection:
             self._identify(connection, anchor)
             studies = self._studies(connection)
@@ -243,7 +248,7 @@ class Book:
         return head
 
     def _walk(self, study: str, balance: Balance, anchored: Head | None = None) -> None:
-        """Check the anchored entry and add those after it to the balance; each batch has a transaction of its own."""
+        """Check the anchored entry and add the entries after it to the balance; each batch has its own transaction."""
         while True:
             first, last = balance.count + (anchored is None), balance.count + _BATCH
             with self.database.reading() as connection:
@@ -259,14 +264,14 @@ class Book:
                 return
 
     def verify(self, *, against_anchor: bool = True) -> dict[str, Head]:
-        """The heads, after a check of the database and a walk along every chain; then of the anchor."""
-        anchor = self.anchor.read() if against_anchor else None  # before the ledger: so it can only be older
+        """The heads, after a check of the database, of every chain, and of the anchor."""
+        anchor = self.anchor.read() if against_anchor else None  # before the ledger, so that it can only be older
         with self.database.reading() as connection:
             self._identify(connection, anchor)
             self.database.check_pages(connection)
             studies = self._studies(connection)
-            named = set(connection.execute(select(ENTRY.c.study).union(select(ANALYST.c.study))).scalars())
-        if named != set(studies):
+            mentioned = set(connection.execute(select(ENTRY.c.study).union(select(ANALYST.c.study))).scalars())
+        if mentioned != set(studies):
             raise refusals.unnamed()
         names = dict.fromkeys((*(anchor or _NONE).heads, *studies))
         return {study: self._verify_study(study, anchor) for study in names}
@@ -282,23 +287,23 @@ class Book:
         sums = [(name, allotted, balance.spent_by[name]) for name, allotted in balance.allotted.items()]
         if _balance_head(study, balance) != head or shares != {(*of, chain.share_digest(study, *of)) for of in sums}:
             raise LedgerDamaged(
-                f"the balance of study {study!r} is not what its entries add up to: put back a copy that is whole"
+                f"the balance of study {study!r} is not what its entries add up to: put back an intact copy"
             )
         return head
 
     def _identify(self, connection: Connection, anchor: Anchor | None) -> None:
-        """Read the id of the ledger, and refuse tables that it was not made with."""
+        """Read the id of the ledger, and refuse tables other than those that it was created with."""
         self.database.check(connection)
         rows = self.database.run(connection, _IDENTITY)
         if len(rows) != 1 or rows[0].version != VERSION:
             raise LedgerDamaged(
-                f"this is not a ledger of version {VERSION}: open it with the discreet that made it, or put back a copy"
+                f"this is not a ledger of version {VERSION}: open it with the version that made it, or put back a copy"
             )
         self.id = str(rows[0].id)
         if anchor is not None and anchor.ledger != self.id:
             raise refusals.swapped()
         if anchor is not None and anchor.schema != self.database.fingerprint(connection):
-            raise LedgerDamaged("the ledger's tables are not the ones it was made with: put back a copy that is whole")
+            raise LedgerDamaged("the ledger's tables are not the ones it was created with: put back an intact copy")
 
     def _studies(self, connection: Connection) -> list[str]:
         return [row.name for row in self.database.run(connection, _STUDIES)]
@@ -310,9 +315,9 @@ class Book:
         return [point for point in points if any(row.hash.startswith(point.hash) for row in run(number=point.number))]
 
     def mark(self, connection: Connection, anchor: Anchor | None) -> str:
-        """Sixteen digits that stand for where the ledger and the anchor part; a custodian types them to accept that.
+        """Sixteen digits that identify where the ledger and the anchor diverge; a custodian types them to accept that.
 
-        They do not change while others add entries. Without an anchor they stand for the whole state of the ledger.
+        They do not change while others add entries. Without an anchor they identify the whole state of the ledger.
         """
         studies = self._studies(connection)
         if anchor is None:
@@ -326,16 +331,30 @@ class Book:
 _NONE = Anchor(ledger="", schema="")
 
 
-def entries_of(connection: Connection, ledger: str, *wanted: ColumnElement[bool] | TextClause) -> Generator[Entry]:
-    """The entries that meet the conditions, by study, in order; `LedgerDamaged` at the first whose hash is wrong."""
-    statement = select(ENTRY).where(*wanted).order_by(ENTRY.c.study, ENTRY.c.number)
+def entries_of(connection: Connection, ledger: str, *conditions: ColumnElement[bool] | TextClause) -> Generator[Entry]:
+    """The entries that meet the conditions, by study, in order; `LedgerDamaged` at the first wrong hash."""
+    statement = select(ENTRY).where(*conditions).order_by(ENTRY.c.study, ENTRY.c.number)
     with connection.execute(statement.execution_options(yield_per=_BATCH // 10)) as rows:
         for row in rows:
             yield checked(ledger, Entry(**row._mapping))
 
 
+def recent_entries(connection: Connection, study: str, last: int, analyst: str | None) -> list[Entry]:
+    """The last entries of a study, or of an analyst in it; see `Ledger.recent`."""
+    query = select(*(ENTRY.c[name] for name in COLUMNS if name != "answer")).where(ENTRY.c.study == study)
+    if analyst is not None:
+        query = query.where(ENTRY.c.analyst == analyst)
+    rows = connection.execute(query.order_by(ENTRY.c.number.desc()).limit(last)).all()
+    repeated = {row.question for row in rows if row.kind == "repeat"}
+    paid = select(ENTRY.c.question, ENTRY.c.query).where(ENTRY.c.study == study, QUESTIONS)
+    paid = paid.where(ENTRY.c.question.in_(repeated), ENTRY.c.kind == "spend")
+    queries = dict(connection.execute(paid).all()) if repeated else {}
+    entries = [Entry(**row._mapping) for row in reversed(rows)]
+    return [replace(entry, query=queries.get(entry.question)) if entry.kind == "repeat" else entry for entry in entries]
+
+
 def terms_of(**terms: Any) -> str:
-    """The terms of an era as the chain keeps them."""
+    """The terms of an era as the chain stores them."""
     return json.dumps(terms, sort_keys=True, separators=(",", ":"))
 
 

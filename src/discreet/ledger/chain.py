@@ -1,12 +1,12 @@
-"""The chain of entries: each hash covers its row, the ledger's id and the hash before.
+"""The chain of entries: each hash covers its row, the ledger's id and the previous hash.
 
     h₀ = 0…0        hᵢ = SHA-256( ledger, row i without its hash, hᵢ₋₁ )
 
-`replay` walks a study's entries and finds what they add up to: the total, what was spent, each analyst's share. A row
-that is missing, moved, changed or made up changes every hash after it. The hashes have no key: whoever can write
-the database can write a new chain, but not one that ends in the anchored head.
+`replay` walks a study's entries and adds them up: the total, what was spent, each analyst's share. A row that is
+missing, moved, changed or forged changes every hash after it. The hashes have no key: whoever can write to the database
+can write a new chain, but not a chain that ends in the anchored head.
 
-`create` and `restore` begin an era: a spend that has no answer when the next one begins is void, and never gets one.
+`create` and `restore` begin an era. A spend that has no answer when the next era begins is void and never gets one.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ class Entry:
     epsilon: str | None = None
     amount: int = 0
     spent: int
-    """By the study, after this entry."""
+    """What the study has spent, this entry included."""
     total: int
     answer: bytes | None = field(default=None, repr=False)
     terms: str | None = None
-    """Of an era, as JSON: the server that it is kept on, and the promise that the study was created with, or the
-    anchored head that a restore has charged for."""
+    """Of an era, as JSON: the ledger's server, and the promise that the study was created with, or the anchored head
+    that a restore has charged for."""
     asked: str | None = None
     """Of a spend or a repeat: the question as it was typed, for readers."""
     time: str
     nonce: str
-    """128 random bits, so that no two entries ever are equal: not even the same spend after the same entry."""
+    """128 random bits, so that no two entries are ever equal, not even the same spend after the same entry."""
     before: str
     hash: str = ""
 
@@ -64,18 +64,18 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def digest(ledger: str, row: Any, answer: bytes | None) -> str:
-    """The hash of an entry of the ledger with this id; its answer counts by its own SHA-256."""
+    """The hash of an entry of the ledger with this id; its answer enters as its SHA-256."""
     return sha256(_encode([ledger, None if answer is None else answer.hex(), *_plain(row)]).encode()).hexdigest()
 
 
 def sha256_of(answer: bytes | None) -> bytes | None:
-    """The SHA-256 of an answer, as both databases compute it, too."""
+    """The SHA-256 of an answer, the same as both databases compute."""
     return None if answer is None else sha256(answer).digest()
 
 
 @contextmanager
 def whole_rows() -> Iterator[None]:
-    """Turn errors over rows that no ledger has written, as in a damaged file, into `LedgerDamaged`."""
+    """Turn errors from rows that no ledger has written, as in a damaged file, into `LedgerDamaged`."""
     try:
         yield
     except DiscreetError:
@@ -86,19 +86,19 @@ def whole_rows() -> Iterator[None]:
 
 @whole_rows()
 def checked(ledger: str, row: Any) -> Any:
-    """The row of an entry with its answer; `LedgerDamaged` if its hash is another one."""
+    """The row of an entry with its answer; `LedgerDamaged` if its hash is wrong."""
     if digest(ledger, row, sha256_of(row.answer)) != row.hash:
         raise changed(row.study, row.number)
     return row
 
 
 def share_digest(study: str, name: str, allotted: int, spent: int) -> str:
-    """The hash of an analyst's share, as PostgreSQL computes it, too."""
+    """The hash of an analyst's share, the same as PostgreSQL computes."""
     return sha256(f"{allotted} {spent} {study} {name}".encode()).hexdigest()
 
 
 def question_of(query: str, data_version: str | None, request_id: str) -> str:
-    """The hash of a query and the version of its data; without a version every request is a question of its own."""
+    """The hash of a query and the version of its data; without a version every request is a separate question."""
     of_whom = {"version": data_version} if data_version is not None else {"request": request_id}
     return sha256(_encode([query, of_whom]).encode()).hexdigest()
 
@@ -114,15 +114,15 @@ class Balance:
     allotted: dict[str, int] = field(default_factory=dict)
     spent_by: dict[str, int] = field(default_factory=dict)
     paid: set[int] | None = field(default_factory=set)
-    """Questions that were charged; None where the walk did not begin at the first entry, and nobody knows."""
+    """Questions that were charged; None if the walk did not begin at the first entry."""
     unanswered: set[int] = field(default_factory=set)
 
 
 @whole_rows()
 def replay(ledger: str, study: str, rows: Iterable[Any], balance: Balance) -> None:
-    """Add the rows that come next to the balance; `LedgerDamaged` at the first that does not follow from those before.
+    """Add the next rows to the balance; `LedgerDamaged` at the first row that does not follow from the rows before it.
 
-    A row has the `answer_hash` in place of the answer.
+    A row has `answer_hash` instead of the answer.
     """
     for row in rows:
         balance.count += 1
@@ -134,8 +134,8 @@ def replay(ledger: str, study: str, rows: Iterable[Any], balance: Balance) -> No
 
 
 def _adds_up(balance: Balance, row: Any) -> bool:
-    """Whether the entry may come next; the balance then includes it."""
-    key = hash((row.question, row.epsilon))  # a hash of its own would be 10 times as large, at 10⁶ entries
+    """Whether the entry may come next; if so, the balance includes it."""
+    key = hash((row.question, row.epsilon))  # with 10⁶ entries, a SHA-256 would take 10 times the memory
     match row.kind:
         case "create" if row.number == 1:
             balance.total = row.amount

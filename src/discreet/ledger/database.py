@@ -1,12 +1,12 @@
 """How a process reaches the ledger's tables: connections, transactions, turns, and what their failures mean.
 
-A transaction has its turn (see `turns`): one at a time for a file, one that writes for each study on a server.
-A wait for a turn or a lock ends, with nothing spent. Reading has no lock on a server; in a file it keeps writers
-waiting, so it is done in short pieces.
+A transaction waits for its turn (see `turns`): a file has one transaction at a time, a server has one writer per study.
+If the wait for a turn or a lock takes too long, it ends with nothing spent. A reader takes no lock on a server. In a
+file it blocks writers, so reads are short.
 
-A server is known by its system identifier and its timeline: another one is a copy, or a standby that took over, and may
-lack the last entries. What a database says is turned into our errors here; its text is never passed on, for it may
-quote a row.
+A server is identified by its system identifier and its timeline. If they change, the server is a copy, or a standby
+that took over, and may lack the last entries. Errors of the database are translated here; their text is never passed
+on, because it may quote a row.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ SELECT current_setting('fsync') = 'on',
        (SELECT count(*) FROM pg_index WHERE indrelid = '{ENTRY.name}'::regclass AND indisunique AND indisvalid),
        EXISTS (SELECT FROM {ANALYST.name})
 """  # noqa: S608
-"""Whether a commit is on the disk; how many standbys no commit waits for; how many keys keep two from adding the same
-entry, for a copy may have been put back without them; and nothing but that the shares can be read."""
+"""Whether commits reach the disk; the number of standbys that no commit waits for; the number of unique keys that
+prevent the same entry twice, which a restored copy may lack; and a last column that only shows that shares can be read.
+"""
 
 _SERVER = """
 SELECT pg_catalog.pg_is_in_recovery(),
@@ -63,7 +64,7 @@ _KEEPALIVE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""So that a server that is gone is noticed, in seconds; the last in milliseconds. An address may say otherwise."""
+"""Timeouts in seconds (the last in milliseconds) that detect a lost server. The address may set other values."""
 
 _words: dict[tuple[str, ReturnsRows], tuple[str, Any]] = {}
 """The SQL of each statement for each database, and the type of its rows."""
@@ -84,18 +85,18 @@ class Database:
         finalize(self, _dispose, self._engine, self._pid)
 
     def is_busy(self, study: str) -> bool:
-        """Whether another thread writes to the study now; then whatever is known of the last entry will be old."""
+        """Whether another thread writes to the study now; then the last entry that we know will be out of date."""
         return self._turn_of(study).taken
 
     @contextmanager
     def transaction(self, study: str | None = None) -> Iterator[Connection]:
-        """A connection that has begun, with the study's row locked; it commits, or rolls back on any exception."""
+        """A connection in a transaction, with the study's row locked; it commits, or rolls back on any exception."""
         with self._turn(study), self._connect(study=study, reading=False) as connection, connection.begin():
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection that has begun and locks nobody out of a server; a file's writers wait until it ends."""
+        """A connection in a transaction for reading; it blocks nobody on a server, but it blocks a file's writers."""
         turn = self._turn(None) if self.is_file else self._translating()
         with turn, self._connect(study=None, reading=True) as connection, connection.begin():
             yield connection
@@ -104,12 +105,12 @@ class Database:
         return self._engine.connect().execution_options(**options)
 
     def run(self, connection: Connection, statement: ReturnsRows, **values: Any) -> list[Any]:
-        """The rows of a statement that is a constant of a module: turned into SQL once, then the driver's own speed."""
+        """The rows of a statement that is a constant of a module, so that it is compiled to SQL only once."""
         cursor, row = self._execute(connection.connection, statement, values)
         return [] if row is None else [row(*values) for values in cursor.fetchall()]
 
     def run_alone(self, statement: ReturnsRows, *, server: str, **values: Any) -> int:
-        """How many rows a statement of a study has changed in a transaction of its own; 0 on another server."""
+        """How many rows a statement has changed in its own transaction; 0 if the server is another one."""
         with self._turn(values["study"]), closing(self._engine.raw_connection()) as connection:
             if connection.info.get("server", "") != server:
                 return 0
@@ -122,9 +123,9 @@ class Database:
 
     @contextmanager
     def _turn(self, study: str | None) -> Iterator[None]:
-        with ExitStack() as held:
+        with ExitStack() as stack:
             try:
-                held.enter_context(self._turn_of(study).taking())
+                stack.enter_context(self._turn_of(study).taking())
             except Busy:
                 raise _busy() from None
             except OSError as failure:
@@ -135,8 +136,8 @@ class Database:
     @contextmanager
     def _translating(self) -> Iterator[None]:
         if self._failed:
-            raise EngineFailed("the ledger's disk failed before; mend it and open the ledger again")
-        if self._pid != os.getpid():  # a forked child: the connections are its parent's
+            raise EngineFailed("the ledger's disk has failed: repair it and open the ledger again")
+        if self._pid != os.getpid():  # a forked child: the connections belong to its parent
             self._engine.dispose(close=False)
             self._pid = os.getpid()
         try:
@@ -147,7 +148,7 @@ class Database:
             raise _busy() from None
         except self._driver.Error as failure:
             raise self._translate(failure) from None
-        except UnicodeError:  # what comes in was checked, so this is what is stored
+        except UnicodeError:  # the input was checked, so the stored text is at fault
             raise damaged_file() from None
 
     def _execute(self, connection: PoolProxiedConnection, statement: ReturnsRows, values: dict[str, Any]) -> Any:
@@ -159,32 +160,32 @@ class Database:
         return connection.dbapi_connection.execute(words, values), row  # type: ignore[union-attr]
 
     def fingerprint(self, connection: Connection) -> str:
-        """The hash of the table definitions of a file, so that a changed CHECK does not go unseen; "" elsewhere."""
+        """The hash of the table definitions of a file, so that a changed CHECK is noticed; "" for a server."""
         if not self.is_file:
             return ""
         rows = connection.exec_driver_sql("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name")
         return sha256(repr([tuple(row) for row in rows]).encode()).hexdigest()
 
     def check(self, connection: Connection) -> None:
-        """Refuse a file that was cut, or a server that does not keep what it commits."""
+        """Refuse a truncated file, or a server whose commits may be lost."""
         if self.is_file:
-            pages, size = (connection.exec_driver_sql(f"PRAGMA page_{what}").scalar_one() for what in ("count", "size"))
+            pages, size = (connection.exec_driver_sql(f"PRAGMA page_{name}").scalar_one() for name in ("count", "size"))
             if pages * size != os.path.getsize(str(self._engine.url.database)):
                 raise damaged_file()
             return
         syncs, unheard, keys, _ = connection.exec_driver_sql(_SOUND).one()
         if not syncs:
-            raise EngineFailed("the ledger's server runs with fsync off and may forget: set fsync = on")
+            raise EngineFailed("the ledger's server runs with fsync off and may lose what was spent: set fsync = on")
         if unheard:
             raise EngineFailed(
-                "the ledger's server has a standby that no commit waits for, so a failover may forget what was spent: "
+                "the ledger's server has a standby that no commit waits for, so a failover may lose what was spent: "
                 "set synchronous_standby_names on the server"
             )
         if keys < _KEYS:
-            raise LedgerDamaged("the ledger's tables are not the ones it was made with: put back a copy that is whole")
+            raise LedgerDamaged("the ledger's tables are not the ones it was created with: put back an intact copy")
 
     def check_pages(self, connection: Connection) -> None:
-        """Refuse a file whose pages or indexes do not fit together; this reads all of it."""
+        """Refuse a file whose pages or indexes are inconsistent; this reads the whole file."""
         if self.is_file and connection.exec_driver_sql("PRAGMA integrity_check").scalars().all() != ["ok"]:
             raise damaged_file()
 
@@ -195,12 +196,12 @@ class Database:
         if not self.is_file:
             return _of_server(failure, self._driver)
         code = int(getattr(failure, "sqlite_errorcode", 0)) & 0xFF  # https://sqlite.org/rescode.html
-        self._failed |= code == _IOERR  # after a failed fsync nothing that was written can be relied on
+        self._failed |= code == _IOERR  # after a failed fsync no earlier write is reliable
         return _of_file(code)
 
 
 def _begin(connection: Connection) -> None:
-    """Begin a transaction for reading or writing; not a method, so that a database nobody uses can be let go."""
+    """Begin a transaction for reading or writing; not a method, so that an unused database can be freed."""
     options = connection.get_execution_options()
     study, is_file = options["study"], connection.dialect.name == "sqlite"
     if options["reading"]:
@@ -210,14 +211,14 @@ def _begin(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         return
     words = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO on"
-    if study is not None:  # in the same message; in hexadecimal, so that no name can be anything but a name
+    if study is not None:  # in the same message; in hexadecimal, so that no name can inject SQL
         name = f"convert_from(decode('{study.encode().hex()}', 'hex'), 'UTF8')"
         words += f"; SELECT name FROM {STUDY.name} WHERE name = {name} FOR UPDATE"  # noqa: S608
     connection.exec_driver_sql(words)
 
 
 def _dispose(engine: Engine, pid: int) -> None:
-    """Close all connections; a forked child's are its parent's."""
+    """Close all connections, unless this is a forked child: they belong to its parent."""
     if pid == os.getpid():
         engine.dispose()
 
@@ -239,7 +240,7 @@ def _of_server(failure: BaseException | None, driver: Any) -> DiscreetError:
             words = "did not answer: nothing is released; ask again with the same request id"
             return EngineFailed(f"the ledger's server {words}")
     return LedgerDamaged(
-        "this database has no whole ledger that this user can see: connect to the right one as the right user, "
+        "this database has no complete ledger that this user can see: connect to the right one as the right user, "
         "or put back a copy"
     )
 
@@ -257,14 +258,14 @@ def _of_file(code: int) -> DiscreetError:
                 "make the file and its folder writable, then open it again"
             )
         case 10:  # IOERR
-            return EngineFailed("the ledger's disk failed: nothing is released; mend it and open the ledger again")
+            return EngineFailed("the ledger's disk failed: nothing is released; repair it and open the ledger again")
         case 7 | 13:  # NOMEM, FULL
             return EngineFailed("the ledger's disk is full: nothing is released; make room and ask again")
         case 18:  # TOOBIG
             return too_large()
     return LedgerDamaged(
-        "this is not a whole ledger: put back the right file from a copy, "
-        "or, if none was ever here, make one with Ledger.open(…, new=True)"
+        "this is not a complete ledger: put back the right file from a copy, "
+        "or, if there was never a ledger here, create one with Ledger.open(…, new=True)"
     )
 
 
@@ -309,7 +310,7 @@ def _postgresql(url: URL) -> Engine:
             pool_size=4,
             max_overflow=12,
             pool_timeout=PATIENCE,
-            use_native_hstore=False,  # looking for it takes a message
+            use_native_hstore=False,  # the query for it costs a round trip
         )
     except (ImportError, NoSuchModuleError):
         raise InvalidParameter("a PostgreSQL ledger needs psycopg: pip install 'discreet[postgres]'") from None
@@ -317,11 +318,11 @@ def _postgresql(url: URL) -> Engine:
         raise InvalidParameter("where must be an address such as postgresql://user@host/database") from None
 
     def prepare(connection: Any, record: Any) -> None:
-        connection.autocommit = True  # the transaction is begun by us, with its settings, in one message
+        connection.autocommit = True  # we begin the transaction, with its settings, in one message
         connection.execute(
             "SET plan_cache_mode TO force_generic_plan;"  # every statement is a look-up by an index
             "SET default_transaction_isolation TO 'read committed'; SET synchronous_commit TO on;"
-            "SET statement_timeout TO 0;"  # it would end a commit's wait for a standby, as if that had answered
+            "SET statement_timeout TO 0;"  # it would end a commit's wait for a standby as if the standby had answered
             f"SET lock_timeout TO '{PATIENCE}s'; SET idle_in_transaction_session_timeout TO '{PATIENCE}s'"
         )
         standby, system, timeline = connection.execute(_SERVER).fetchone()

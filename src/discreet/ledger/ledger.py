@@ -1,16 +1,16 @@
-"""The ledger: it spends ε on disk before the first row is read, and keeps what was released.
+"""The ledger: it records each spend of ε on disk before the first row is read, and stores what was released.
 
     spend → commit → anchor → (read, compute, draw) → record → commit → anchor → show
 
-- Granted ≤ total, exactly, in units of 10⁻⁹ ε, for any number of threads, processes and machines.
-- After a crash ε is spent, and the question perhaps unanswered. There are no refunds. A second request with the same id
-  goes on where the first one stopped: nothing more is charged, and only the first recorded answer is ever shown.
-- The same query of the same data version at the same ε is one question: one charge, one answer, for everybody.
+- The grants never exceed the total, exactly, in units of 10⁻⁹ ε, for any number of threads, processes and machines.
+- After a crash the ε is spent, and the question may be unanswered. There are no refunds. A second request with the same
+  id continues where the first stopped: nothing more is charged, and only the first recorded answer is ever shown.
+- The same query of the same data version at the same ε is the same question: one charge and one answer for everybody.
 - A ledger that is damaged, rolled back, foreign or missing is refused with `LedgerDamaged`, never opened as a new
-  budget. Every `open` looks for the anchored head and walks the chain of hashes from there; `verify` walks all of it.
-- Each study keeps the promise that it was created with; each answer is shown only if its entry has the right hash.
+  budget. `open` finds the anchored head and checks the chain of hashes from there; `verify` checks the whole chain.
+- A study keeps the promise that it was created with. An answer is shown only if the hash of its entry is right.
 
-What it does not do: prevent forgery by a custodian who can write both the database and the anchor.
+The ledger does not prevent forgery by a custodian who can write to both the database and the anchor.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import hmac
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
@@ -27,15 +27,15 @@ from typing import Any, Self
 from sqlalchemy import select
 
 from discreet import views
-from discreet.errors import BudgetExceeded, InvalidParameter
+from discreet.errors import InvalidParameter
 from discreet.ledger import backup as backups
 from discreet.ledger import refusals, statements
 from discreet.ledger import restore as files
-from discreet.ledger.book import Book, Page, entries_of
-from discreet.ledger.chain import COLUMNS, Entry, checked, in_epsilon, question_of
-from discreet.ledger.grant import Grant
+from discreet.ledger.book import Book, entries_of, recent_entries
+from discreet.ledger.chain import Entry, checked, in_epsilon, question_of
+from discreet.ledger.grant import Grant, charge_page
 from discreet.ledger.place import places
-from discreet.ledger.questions import repeat_of, typed
+from discreet.ledger.questions import typed
 from discreet.ledger.refusals import require_text
 from discreet.ledger.restore import Restoration
 from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VERSION
@@ -45,15 +45,20 @@ from discreet.records import readable
 _QUERY = 1_000_000
 """Characters of a canonical query."""
 
-_BODY = ("question", "epsilon", "analyst")
-"""What a request id stands for."""
-
-_REPEATS = 1_000
-"""Repeats of an analyst and a day that are kept, each with its request id; further ones are free and leave no trace."""
-
 
 class Ledger:
-    """Budgets and what was spent of them; safe to share between threads and over a fork."""
+    """The privacy budgets of studies, and what was spent; it can be shared between threads and across a fork.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder, Ledger.open(f"{folder}/a.ledger", new=True) as ledger:
+    ...     ledger.create("people", 1)
+    ...     grant = ledger.spend("request-1", "how many people?", "0.25", study="people")
+    ...     ledger.record(grant, b"42"), ledger.remaining("people")
+    (b'42', Fraction(3, 4))
+
+    """
 
     def __init__(self, book: Book) -> None:
         self._book = book
@@ -67,10 +72,24 @@ class Ledger:
         anchor: str | os.PathLike[str] | None = None,
         new: bool = False,
     ) -> Self:
-        """The ledger in a file, or in the database of a `postgresql://` address, checked from its anchored head on.
+        """Open a ledger, and check it from its anchored head on.
 
-        `anchor` is the file that remembers its head: `<file>.anchor` beside a ledger's file by default; for PostgreSQL
-        it must be given. `study` is a name that the ledger must hold. `new` makes a ledger where there is none.
+        Parameters
+        ----------
+        where : path or address
+            A file, or the `postgresql://` address of a database.
+        study : text, optional
+            The name of a study that the ledger must hold.
+        anchor : path, optional
+            The file that holds the head of the ledger. By default, `<file>.anchor`; required for PostgreSQL.
+        new : bool
+            Whether to create the ledger, which must not exist.
+
+        Returns
+        -------
+        Ledger
+            To be closed, or used in a `with` statement.
+
         """
         database, file = places(where, anchor)
         if new:
@@ -95,12 +114,23 @@ class Ledger:
         backup: str | os.PathLike[str] | None = None,
         charge: Any = None,
     ) -> Self:
-        """The ledger, taken as it is on purpose: an older copy, one whose anchor was lost, or one from a `backup`.
+        """Accept a ledger as it is: an older copy, a ledger without its anchor, or a ledger from a backup.
 
-        `accept` is the mark that the refusal, or `restoration`, names. What the anchor saw after the last entry that it
-        shares with this copy is charged at once, so that no budget comes back; `charge` more, where the anchor was
-        lost. A spend without an answer is void: it may have been answered in what was lost, so it is neither answered
-        nor asked again.
+        What the anchor saw after the last entry that it shares with this copy is charged at once, so that no budget is
+        regained. A spend without an answer is void: it may have been answered in the lost entries, so it can be neither
+        answered nor asked again.
+
+        Parameters
+        ----------
+        where, anchor
+            See `open`.
+        accept : text
+            The mark that the refusal, or `restoration`, shows.
+        backup : path, optional
+            A file that `backup` wrote.
+        charge : number or text, optional
+            The ε to charge each study in addition, if the anchor was lost; "all" for all that is left.
+
         """
         backups.restore(*places(where, anchor), accept, backup, charge)
         return cls.open(where, anchor=anchor)
@@ -114,21 +144,21 @@ class Ledger:
         backup: str | os.PathLike[str] | None = None,
         charge: Any = None,
     ) -> Restoration:
-        """What `restore` would charge and make void; nothing is changed."""
+        """What `restore` would charge and make void, with the mark to accept; nothing is changed."""
         return backups.restoration(*places(where, anchor), backup, charge)
 
     def backup(self, target: str | os.PathLike[str]) -> int:
-        """Write the whole ledger to a new file while others spend, and return how many entries it has."""
+        """Write the whole ledger to a new file while others spend, and return the number of its entries."""
         return backups.write(self._book, Path(target).absolute())
 
     @classmethod
     def join(
         cls, where: str | os.PathLike[str], *, anchor: str | os.PathLike[str], other: str | os.PathLike[str]
     ) -> Self:
-        """The PostgreSQL ledger on one more machine, after a full check, with a new anchor at its end; free.
+        """Use a PostgreSQL ledger from another machine: check all of it, and write a new anchor. Nothing is charged.
 
-        `other` is a copy of the anchor of a machine that uses the ledger: what that has seen must be there, and its
-        key is shared, so that both know a version of the data by the same name.
+        `other` is a copy of the anchor of a machine that uses the ledger. The ledger must contain the head of that
+        anchor. Both anchors share a key, so that both machines know a data version by the same name.
         """
         database, file = places(where, anchor)
         files.join(database, file, Path(other).absolute())
@@ -150,31 +180,32 @@ class Ledger:
         self.close()
 
     def create(self, study: str, total: Epsilon, *, promise: Mapping[str, Any] | None = None) -> None:
-        """Give a new study its total ε, once and for all.
+        """Create a study with its total ε, which cannot be changed later.
 
-        `promise` is what each ε stands for: `Policy.promise`. Without one the study is for arrays and files alone.
+        `promise` says what an ε means in this study (`Policy.promise`). A study without a promise is for arrays and
+        files only.
         """
         require_text("study", study)
         units = charge(exact_epsilon(total))
         with self._book.database.transaction() as connection:
             connection.execute(select(LEDGER).with_for_update()).one()  # two cannot create at once
             if connection.execute(select(STUDY).where(STUDY.c.name == study)).first() is not None:
-                raise InvalidParameter(f"study must be new to the ledger, got {study!r}, which has its total already")
+                raise InvalidParameter(f"study must be new to the ledger, got {study!r}, which has a total already")
             head = self._book.begin_study(connection, study, units, None if promise is None else dict(promise))
         self._book.anchor.advance(head)
 
     def promise(self, study: str) -> dict[str, Any] | None:
-        """What the study was created with; None if it is for arrays and files alone."""
+        """The promise that the study was created with; None if it is for arrays and files only."""
         with self._book.page(study, reading=True) as page:
             return self._book.promise(page)  # type: ignore[no-any-return]
 
     def keyed(self, version: str) -> str:
-        """The HMAC-SHA256 of a version, a hash of all rows, under the anchor's key: nobody can try values for a row."""
+        """The HMAC-SHA256 of a version (a hash of all rows) under the anchor's key, so that nobody can test guesses."""
         key = self._book.anchor.read().key
         return hmac.digest(bytes.fromhex(key), version.encode(), "sha256").hex()
 
     def allot(self, analyst: str, epsilon: Epsilon, *, study: str) -> None:
-        """Let an analyst spend up to ε in all, of what the study has; a later call sets a new limit."""
+        """Let an analyst spend up to ε of the study's total; a later call sets a new limit."""
         require_text("analyst", analyst)
         units = charge(exact_epsilon(epsilon))
         with self._book.page(study) as page:
@@ -199,12 +230,27 @@ class Ledger:
         data_version: str | None = None,
         asked: str | None = None,
     ) -> Grant:
-        """Permission to answer the query, with its ε charged on disk; free if the same was asked before.
+        """Charge the ε of a query on disk, and permit its answer; free if the same question was paid for before.
 
-        `query` is in canonical form. Without a `data_version` the data may have changed, so every request is charged.
-        `asked` is the question as it was typed, which the entry keeps for readers.
         Refused, with nothing spent: more than is left (`BudgetExceeded`); a request id that was used for another
         question, ε or analyst (`InvalidParameter`); a spend that a restore made void (`QueryRefused`).
+
+        Parameters
+        ----------
+        request_id, query, epsilon
+            The id, which is never charged twice; the question in canonical form; what it costs.
+        study, analyst : text
+            The study, and the analyst whose share pays, if any.
+        data_version : text, optional
+            The version of the data. Without it the data may have changed, so every request is charged.
+        asked : text, optional
+            The question as it was typed, which the entry stores for readers.
+
+        Returns
+        -------
+        Grant
+            For `record`; its `answer` is the stored answer, if there is one.
+
         """
         require_text("request_id", request_id)
         require_text("query", query, _QUERY)
@@ -218,7 +264,7 @@ class Ledger:
         head = self._book.append_at_once(study, kind="spend", amount=charge(exact), **entry)
         if head is None:
             with self._book.page(study, **request) as page:
-                _spend(page, charge(exact), entry)
+                charge_page(page, charge(exact), entry)
             repeated, answer, head = page.paid is not None, page.answer, page.head
             if repeated and answer is None:
                 self._book.refuse_hidden_answer(page, None)
@@ -231,7 +277,7 @@ class Ledger:
         return self._book.files
 
     def record(self, grant: Grant, answer: bytes) -> bytes:
-        """Put the answer on disk and return what is to be shown: this answer, or the one that was recorded before."""
+        """Store the answer on disk, and return the answer to show: this one, or the one that was recorded first."""
         refusals.require_answer(answer)
         epsilon = str(grant.epsilon)
         request: dict[str, Any] = {"request_id": grant.request_id, "question": grant.question, "epsilon": epsilon}
@@ -248,18 +294,18 @@ class Ledger:
     def answer(
         self, *, study: str, request_id: str | None = None, query: str | None = None, data_version: str | None = None
     ) -> bytes | None:
-        """The stored answer to a request, or to a query of a data version (the one at the largest ε); None if none."""
+        """The stored answer to a request, or to a query of a data version (at the largest ε); None if there is none."""
         with self._book.page(study, request_id=request_id or "", reading=True) as page:
             if request_id is not None and query is None and data_version is None:
                 if page.request is None:
                     return None
-                wanted = [ENTRY.c.question == page.request.question, ENTRY.c.epsilon == page.request.epsilon]
+                conditions = [ENTRY.c.question == page.request.question, ENTRY.c.epsilon == page.request.epsilon]
             elif request_id is None and query is not None and data_version is not None:
-                wanted = [ENTRY.c.question == question_of(query, data_version, "")]
+                conditions = [ENTRY.c.question == question_of(query, data_version, "")]
             else:
                 raise InvalidParameter("answer takes a request_id, or a query with its data_version")
-            wanted += [ENTRY.c.study == study, ENTRY.c.kind == "answer", QUESTIONS]
-            answers = page.connection.execute(select(ENTRY.c.number, ENTRY.c.epsilon).where(*wanted)).all()
+            conditions += [ENTRY.c.study == study, ENTRY.c.kind == "answer", QUESTIONS]
+            answers = page.connection.execute(select(ENTRY.c.number, ENTRY.c.epsilon).where(*conditions)).all()
             if not answers:
                 return None
             best = max(answers, key=lambda answer: Fraction(answer.epsilon)).number
@@ -268,19 +314,18 @@ class Ledger:
 
     def studies(self) -> list[str]:
         """The names of the studies."""
-        with self._book.database.reading() as connection:
-            return list(connection.execute(select(STUDY.c.name).order_by(STUDY.c.name)).scalars())
+        return self._book.studies()
 
     def total(self, study: str, *, analyst: str | None = None) -> Fraction:
-        """All the ε that the study has, or that the analyst was allotted."""
+        """The total ε of the study, or of the analyst's share."""
         return in_epsilon(self._balance(study, analyst)[0])
 
     def spent(self, study: str, *, analyst: str | None = None) -> Fraction:
-        """The ε that was spent."""
+        """The ε that the study, or the analyst, has spent."""
         return in_epsilon(self._balance(study, analyst)[1])
 
     def remaining(self, study: str, *, analyst: str | None = None) -> Fraction:
-        """The ε that can still be spent: for an analyst, the less of their share and the study's."""
+        """The ε that is left; for an analyst, of their share or of the study, whichever is less."""
         return in_epsilon(self._balance(study, analyst)[2])
 
     def entries(self, study: str | None = None) -> list[Entry]:
@@ -289,64 +334,53 @@ class Ledger:
             return list(entries_of(connection, self._book.id, *([] if study is None else [ENTRY.c.study == study])))
 
     def entry(self, request_id: str, *, study: str) -> Entry | None:
-        """The entry under which a request was charged, or found to be free; None if the study has none."""
-        wanted = ENTRY.c.study == study, ENTRY.c.request_id == request_id, ENTRY.c.kind.in_(("spend", "repeat"))
+        """The entry of a request, charged or free; None if the study has none."""
+        conditions = ENTRY.c.study == study, ENTRY.c.request_id == request_id, ENTRY.c.kind.in_(("spend", "repeat"))
         with self._book.database.reading() as connection:
-            return next(entries_of(connection, self._book.id, *wanted), None)
+            return next(entries_of(connection, self._book.id, *conditions), None)
 
     def requests(self, study: str, beginning: str) -> list[Entry]:
-        """The spends of a study whose request ids begin like this, in their order, without their answers."""
+        """The spends of a study whose request ids begin with this text, in order, without their answers."""
         database, last = self._book.database, beginning[:-1] + chr(ord(beginning[-1]) + 1)
-        wanted = statements.SPENDS if database.is_file else statements.SPENDS_BY_BYTES
+        statement = statements.SPENDS if database.is_file else statements.SPENDS_BY_BYTES
         with database.reading() as connection:
-            rows = database.run(connection, wanted, study=study, beginning=beginning, last=last)
+            rows = database.run(connection, statement, study=study, beginning=beginning, last=last)
         return [checked(self._book.id, Entry(**row._asdict())) for row in rows]
 
     def answered(self, query: str, epsilon: Fraction, *, study: str) -> list[str]:
-        """The versions of the data of which a query was answered at this ε, among the last entries of the study."""
+        """The data versions for which a query was answered at this ε, among the last entries of the study."""
         with self._book.database.reading() as connection:
-            asked = {"study": study, "query": query, "epsilon": str(epsilon)}
-            return [row.data_version for row in self._book.database.run(connection, statements.ANSWERED, **asked)]
+            values = {"study": study, "query": query, "epsilon": str(epsilon)}
+            return [row.data_version for row in self._book.database.run(connection, statements.ANSWERED, **values)]
 
     def _refuse_twice(self, request_id: str, *, study: str) -> None:
-        """Refuse a ledger that has spent for a request id twice: counted without its index, which may be damaged."""
-        wanted = ENTRY.c.study == study, ENTRY.c.kind == "spend", ENTRY.c.request_id + "" == request_id
+        """Refuse a ledger that has two spends of a request id, counted without the index, which may be damaged."""
+        conditions = ENTRY.c.study == study, ENTRY.c.kind == "spend", ENTRY.c.request_id + "" == request_id
         with self._book.database.reading() as connection:
-            if len(connection.execute(select(ENTRY.c.number).where(*wanted)).all()) > 1:
+            if len(connection.execute(select(ENTRY.c.number).where(*conditions)).all()) > 1:
                 raise refusals.damaged_file()
 
     def recent(self, study: str, *, last: int, analyst: str | None = None) -> list[Entry]:
-        """The last entries of a study, or of one analyst in it, in order, without their answers.
+        """The last entries of a study, or of an analyst in it, in order, without their answers.
 
-        A repeat has the question that it repeats, though its entry does not hold it.
+        A repeat gets the question that it repeats, which its entry does not store.
         """
-        wanted = select(*(ENTRY.c[name] for name in COLUMNS if name != "answer")).where(ENTRY.c.study == study)
-        if analyst is not None:
-            wanted = wanted.where(ENTRY.c.analyst == analyst)
         with self._book.database.reading() as connection:
-            rows = connection.execute(wanted.order_by(ENTRY.c.number.desc()).limit(last)).all()
-            repeated = {row.question for row in rows if row.kind == "repeat"}
-            paid = select(ENTRY.c.question, ENTRY.c.query).where(ENTRY.c.study == study, QUESTIONS)
-            paid = paid.where(ENTRY.c.question.in_(repeated), ENTRY.c.kind == "spend")
-            queries = dict(connection.execute(paid).all()) if repeated else {}
-        entries = [Entry(**row._mapping) for row in reversed(rows)]
-        return [
-            replace(entry, query=queries.get(entry.question)) if entry.kind == "repeat" else entry for entry in entries
-        ]
+            return recent_entries(connection, study, last, analyst)
 
     def figure(self, **options: Any) -> Any:
-        """What was spent over time as a chart; `study=` names one of several."""
+        """A chart of what was spent over time; `study=` chooses a study."""
         return views.budget(self, **options)
 
     def _repr_html_(self) -> str:
         return views.html(self)
 
     def verify(self) -> int:
-        """The number of entries, after a walk along every chain; `LedgerDamaged` at the first fault."""
+        """Check every chain, and return the number of entries; `LedgerDamaged` at the first fault."""
         return sum(head.count for head in self._book.verify().values())
 
     def export(self) -> str:
-        """Everything in the ledger, as JSON; an answer as a reader takes it (`records.readable`)."""
+        """The whole ledger as JSON, with readable answers (`records.readable`)."""
         self.verify()
         with self._book.database.reading() as connection:
             everything: dict[str, Any] = {"ledger": self._book.id, "version": VERSION}
@@ -363,27 +397,3 @@ class Ledger:
             if (share := page.analyst(analyst)) is None:
                 return 0, 0, 0
             return share.allotted, share.spent, min(share.allotted - share.spent, total - spent)
-
-
-def _spend(page: Page, cost: int, entry: dict[str, Any]) -> None:
-    """Decide on a spend while the study is locked: refuse it, charge it, or find that nothing is to be charged."""
-    study, analyst, request = page.head.study, entry["analyst"], page.request
-    share = None if analyst is None else page.analyst(analyst)
-    if analyst is not None and share is None:
-        raise BudgetExceeded(f"analyst {quote(analyst)} has no share of study {study!r}: see Ledger.allot")
-    if request is not None and any(entry[name] != getattr(request, name) for name in _BODY):
-        raise refusals.RequestTaken(
-            f"request_id must be new for a new question, got {request.request_id!r}, which was used for another; "
-            "nothing was spent"
-        )
-    if page.void:
-        raise refusals.void()
-    if page.paid is not None:
-        if request is None and page.repeats(analyst, _REPEATS) < _REPEATS:
-            page.append(kind="repeat", **repeat_of(entry))
-        return
-    if share is not None:
-        refusals.refuse_above(cost, share.allotted - share.spent, f"the share of analyst {analyst!r}")
-        page.share(share.name, allotted=share.allotted, spent=share.spent + cost)
-    refusals.refuse_above(cost, page.head.total - page.head.spent, f"study {study!r}")
-    page.append(kind="spend", amount=cost, **entry)

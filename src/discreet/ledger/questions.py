@@ -1,9 +1,9 @@
-"""The canonical text of a question, what was typed, and new request ids.
+"""The canonical text of a question, the question as it was typed, and new request ids.
 
-`canonical` writes a question so that its spellings are one text: names of parameters are sorted, numbers are exact
-rationals (0.1, "1e-1" given as a Decimal, and 1/10 are one), tuples are lists. Text that looks like a number stays
-text: what a caller accepts in both forms is parsed by the caller first. Letters stay as they are: a file may have two
-columns whose names look the same, "é" as one letter and as two, and a column is found by exactly its name.
+`canonical` maps all spellings of a question to the same text: names of parameters are sorted, numbers are exact
+rationals (0.1, Decimal("1e-1") and 1/10 are the same), tuples are lists. Text that looks like a number stays text: a
+caller that accepts both forms parses the text first. Text is not normalised: a file may have two columns whose names
+look the same, with "é" as one code point and as two, and a column is found by its exact name.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from discreet.ledger.chain import Entry
 
 _ASKED = 20_000
-"""Characters of a question as it was typed."""
+"""Most characters of a question as it was typed."""
 
 _REPEATED = 1_000
-"""The same of a repeat."""
+"""The same for a repeat."""
 
 
 def canonical(name: str, parameters: Mapping[str, Any]) -> str:
-    """The one text of a question with these parameters.
+    """The canonical text of a question with these parameters.
 
     >>> canonical("mean", {"column": "age", "bounds": (0, 120.0)})
     '["mean",{"bounds":[{"number":"0"},{"number":"120"}],"column":"age"}]'
@@ -51,29 +51,29 @@ def question_text(query: str | None) -> str:
 
 
 def typed(asked: str | None, longest: int = _ASKED) -> str | None:
-    """A question as it was typed, as far as an entry keeps it; what no database or terminal takes is escaped."""
+    """A question as it was typed, shortened for its entry; characters that a database or terminal rejects, escaped."""
     return None if asked is None else shorter(printable(asked), longest)
 
 
 def repeat_of(spend: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of a repeat in place of those of a spend: it costs nothing, so its entry stays small."""
+    """The columns of a repeat, from those of a spend: a repeat is free, so its entry is kept small."""
     return {**spend, "query": None, "data_version": None, "asked": typed(spend["asked"], _REPEATED)}
 
 
 def entry_text(entry: Entry) -> str:
-    """What an entry says was asked, in one line: as it was typed, or else the canonical question."""
+    """The question of an entry in one line: as it was typed, or else in canonical form."""
     return " ".join((entry.asked or question_text(entry.query)).split())
 
 
 def new_request_id() -> str:
-    """A request id that nobody has: 128 random bits."""
+    """A new request id: 128 random bits."""
     return random_digits(2)
 
 
 def _plain(value: Any) -> Any:
-    """The value in JSON's types, so that equal values are equal texts and different ones are not.
+    """The value in JSON's types, so that values are equal if and only if their texts are.
 
-    What JSON has no word for is an object with one name that says what it is.
+    A type that JSON lacks becomes an object with one key, the name of the type.
     """
     if hasattr(value, "tolist"):  # numpy's numbers and arrays
         value = value.tolist()

@@ -1,4 +1,4 @@
-"""What is refused: names that a ledger cannot hold, and a ledger that is not what it was; each with what to do."""
+"""The errors of a ledger: names that it cannot hold, and a ledger that is damaged; each says what to do."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from discreet.errors import BudgetExceeded, EngineFailed, InvalidParameter, Ledg
 from discreet.parameters import quote
 
 _NAME = 100
-"""Characters of a study's or an analyst's name, a request id or a data version: a name fits a line of the anchor."""
+"""Most characters of a study's or analyst's name, a request id or a data version: a name must fit the anchor's line."""
 
 _PRINTABLE = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]*")
-"""No control characters, which PostgreSQL or a terminal cannot take, and no half of a surrogate pair."""
+"""No control characters, which PostgreSQL or a terminal rejects, and no lone surrogates."""
 
 MOST_BYTES = 500_000_000
-"""In an answer: a row of SQLite takes 10⁹ bytes, and PostgreSQL shows an answer as text twice as long, up to 1 GiB."""
+"""Of an answer: SQLite limits a row to 10⁹ bytes, and PostgreSQL sends bytes as text twice as long, up to 1 GiB."""
 
 
 class VoidQuestion(QueryRefused):
-    """A question that was paid for before a restore, which does not know whether it was answered; nothing was spent."""
+    """A question that was paid for before a restore and may have been answered in lost entries; nothing was spent."""
 
 
 class RequestTaken(InvalidParameter):
@@ -28,7 +28,7 @@ class RequestTaken(InvalidParameter):
 
 
 def require_text(name: str, value: object, longest: int = _NAME) -> None:
-    """Refuse what a database or the anchor cannot hold as it is."""
+    """Refuse text that a database or the anchor cannot store unchanged."""
     if not isinstance(value, str) or not 0 < len(value) <= longest or not _PRINTABLE.fullmatch(value):
         raise InvalidParameter(f"{name} must be printable text of 1 to {longest} characters, got {quote(value)}")
 
@@ -42,27 +42,26 @@ def require_answer(answer: object) -> None:
 
 void = partial(
     VoidQuestion,
-    "this question was paid for before the ledger was restored from a copy, which does not know its answer: it is "
-    "not answered twice; ask at another epsilon, as a new question",
+    "this question was paid for before the ledger was restored from a copy that lacks its answer: it cannot be "
+    "answered a second time; ask at another epsilon, as a new question",
 )
-damaged_file = partial(LedgerDamaged, "the ledger's file is damaged: put back a copy that is whole")
+damaged_file = partial(LedgerDamaged, "the ledger's file is damaged: put back an intact copy")
 swapped = partial(
-    LedgerDamaged, "the anchor belongs to another ledger: put the ledger and its own anchor together again"
+    LedgerDamaged, "the anchor belongs to another ledger: put the ledger and its own anchor back together"
 )
-unnamed = partial(LedgerDamaged, "the ledger names a study that it does not hold: put back a copy that is whole")
+unnamed = partial(LedgerDamaged, "the ledger mentions a study that it does not hold: put back an intact copy")
 
 
 def too_large() -> EngineFailed:
     return EngineFailed(
-        f"the answer is larger than a ledger keeps, {MOST_BYTES:,} bytes: nothing is released, and what was spent "
-        "stays spent; ask for less at once, or release to a file"
+        f"the answer is larger than a ledger stores ({MOST_BYTES:,} bytes): nothing is released, and what was spent "
+        "stays spent; ask for fewer numbers at once, or release to a file"
     )
 
 
 def changed(study: str, number: int) -> LedgerDamaged:
     return LedgerDamaged(
-        f"entry {number} of study {study!r} was changed, removed or made up: "
-        "put back a copy of the ledger that is whole"
+        f"entry {number} of study {study!r} was changed, removed or forged: put back an intact copy of the ledger"
     )
 
 
@@ -75,8 +74,8 @@ def foreign(study: str) -> LedgerDamaged:
 
 def behind(study: str, count: int, anchored: int, accept: str) -> LedgerDamaged:
     return LedgerDamaged(
-        f"study {study!r} has {count} entries, which do not contain the anchored one, number {anchored}: "
-        "put the newest copy back; or, to go on with this one and be charged for what it forgot, "
+        f"study {study!r} has {count} entries, which do not include the anchored entry, number {anchored}: "
+        "put the newest copy back; or, to continue with this copy and be charged for what it lacks, "
         f"use Ledger.restore(…, accept={accept!r})"
     )
 
@@ -84,8 +83,8 @@ def behind(study: str, count: int, anchored: int, accept: str) -> LedgerDamaged:
 def moved(accept: str) -> LedgerDamaged:
     return LedgerDamaged(
         "the ledger's server has another system identifier or timeline than before: it is a copy, or a standby that "
-        "took over, and may have forgotten what was spent; put the right server back; or, to go on with this one, use "
-        f"Ledger.restore(…, accept={accept!r}) on every machine that has an anchor, before anybody asks"
+        "took over, and may lack what was spent last; put the right server back; or, to continue with this server, use "
+        f"Ledger.restore(…, accept={accept!r}) on every machine that has an anchor, before anybody asks a question"
     )
 
 
@@ -93,7 +92,7 @@ def refuse_above(units: int, left: int, whose: str) -> None:
     if units > left:
         raise BudgetExceeded(
             f"epsilon must not exceed what is left of {whose}: {shown(left)} is left, "
-            f"{shown(units)} was asked; nothing was spent"
+            f"{shown(units)} was asked for; nothing was spent"
         )
 
 
@@ -103,15 +102,15 @@ def shown(units: int) -> str:
 
 
 def refuse_another_promise(promised: Mapping[str, object], promise: Mapping[str, object] | None) -> None:
-    """Refuse a policy under which what was spent so far would mean something else."""
+    """Refuse a policy that would change the meaning of what was spent so far."""
     if promise is None:
         raise InvalidParameter(
-            "the study must be created with a promise to have a policy, and this one was created for arrays alone: "
-            "use another study, of ledger.create(name, total, promise=policy.promise)"
+            "a study with a policy must be created with a promise, and this study was created for arrays alone: "
+            "create another with ledger.create(name, total, promise=policy.promise)"
         )
     changed = [f"{name} = {quote(promise[name])}" for name in promise if promise[name] != promised[name]]
     if changed:
         raise InvalidParameter(
-            f"the policy must promise what the ledger was made with: {', '.join(changed)}; set it back, or name a new "
-            "ledger, which is a new budget: what both spend on the same people adds up"
+            f"the policy must promise what the ledger was created with: {', '.join(changed)}; set it back, or name a "
+            "new ledger, which is a new budget: what both spend on the same people adds up"
         )

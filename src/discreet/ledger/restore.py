@@ -1,12 +1,13 @@
-"""What is done to a ledger once: it is made, put back from a copy, or joined by another machine.
+"""How a ledger is created, restored from a copy, or joined by another machine.
 
-A new ledger is built under another name and renamed when it is whole, after its anchor, so that a crash leaves no
-ledger that looks new.
+A new ledger is built under another name and renamed when it is complete, after its anchor was written, so that a crash
+leaves no ledger that looks new.
 
-`restore` takes a ledger as it is, though its anchor knows more. All that the anchor saw after the last entry that both
-are known to share is charged, and every spend that has no answer is void: perhaps it was answered in what was lost. It
-can be neither answered nor asked again, so that no ε buys two draws. The entry of a restore names the anchored head
-that it has charged for; the same head is charged once, even if the restore fails before its anchor is written.
+`restore` accepts a ledger as it is, although its anchor knows more. Everything that the anchor saw after the last entry
+that both share is charged, and every spend without an answer is void: it may have been answered in the lost entries. A
+void spend can be neither answered nor asked again, so that no ε pays for two draws. The entry of a restore names the
+anchored head that it has charged for; a head is charged only once, even if the restore fails before its anchor is
+written.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from discreet.ledger.statements import ERAS, POINT, UNANSWERED
 
 
 def refuse_unusable(database: Path | URL, anchor: Path) -> None:
-    """Refuse files that are not there, or cannot be written."""
+    """Refuse files that do not exist or cannot be written."""
     if isinstance(database, Path):
         if not database.is_file():
-            with _alone_in(anchor.parent):  # until another process that makes it is done
+            with _alone_in(anchor.parent):  # wait for another process that is creating it
                 pass
         if not database.is_file() or database.stat().st_size == 0:
             raise LedgerDamaged(
                 f"there is no ledger in {database.name}: put it back from a copy, "
-                "or, if none was ever here, the first plan of a study makes it, or discreet ledger create"
+                "or, if there was never one here, create it with discreet ledger create or the first plan of a study"
             )
         if not (os.access(database, os.W_OK) and os.access(database.parent, os.W_OK)):
             raise LedgerDamaged(f"the ledger {database.name} cannot be written: make the file and its folder writable")
@@ -48,13 +49,13 @@ def refuse_unusable(database: Path | URL, anchor: Path) -> None:
 
 
 def make(where: Path | URL, anchor: Path) -> None:
-    """Make an empty ledger; of two who try at once, the second finds that it is there."""
+    """Create an empty ledger; of two processes that try at once, the second is refused."""
     with ExitStack() as clean_up:
         clean_up.enter_context(_alone_in(anchor.parent))
         if where.exists() if isinstance(where, Path) else has_tables(where):
             raise InvalidParameter(
-                "new must be False for a ledger that exists: open it without new; another machine joins it with the "
-                "anchor of one that uses it (discreet ledger join)"
+                "new must be False for a ledger that exists: open it without new; on another machine, join it with a "
+                "copy of the anchor of a machine that uses it (discreet ledger join)"
             )
         building = clean_up.enter_context(building_file(where)) if isinstance(where, Path) else where
         book = Book(building, anchor)
@@ -73,8 +74,8 @@ def make(where: Path | URL, anchor: Path) -> None:
                 sync_folder(where.parent)
         except FileExistsError:
             raise LedgerDamaged(
-                f"the anchor {anchor.name} is there and its ledger is not: put the ledger back; "
-                "if none was ever in use, remove the anchor"
+                f"the anchor {anchor.name} exists but its ledger does not: put the ledger back; "
+                "if the ledger was never in use, remove the anchor"
             ) from None
         except BaseException:
             if anchored:
@@ -89,19 +90,19 @@ class Loss:
     study: str
     total: int
     spent: int
-    """As far as the ledger knows."""
+    """According to the ledger."""
     forgotten: int
-    """Entries that the anchor saw after the last one that it is known to share with the ledger."""
+    """Entries that the anchor saw after the last entry that it shares with the ledger, as far as is known."""
     charge: int
     void: tuple[tuple[str, str | None, str], ...]
     """The spends that have no answer: request id, analyst and question."""
     is_known: bool
-    """Whether the ledger holds the study; if not, it comes back without its promise."""
+    """Whether the ledger holds the study; if not, the study is restored without its promise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restoration:
-    """What a restore would do: its mark, to be accepted, and what becomes of each study."""
+    """What a restore would do: the mark to accept, and the loss of each study."""
 
     mark: str
     losses: tuple[Loss, ...]
@@ -124,7 +125,7 @@ def building_file(target: Path) -> Iterator[Path]:
 
 
 def restore(book: Book, accept: str, charge: int = 0) -> None:
-    """Take the ledger as it is, charge what the anchor knows and the ledger forgot, and write a new anchor."""
+    """Accept the ledger as it is, charge what the anchor knows and the ledger lacks, and write a new anchor."""
     book.verify(against_anchor=False)
     older = anchor_of(book)
     with book.database.transaction() as connection:
@@ -135,7 +136,7 @@ def restore(book: Book, accept: str, charge: int = 0) -> None:
 
 
 def restoration(book: Book, *, state: Anchor | None = None, made: str | None = None, charge: int = 0) -> Restoration:
-    """What a restore of this ledger would do; nothing is changed. `state` is what a backup knows of its anchor."""
+    """What a restore of this ledger would do; nothing is changed. `state` is the anchor as a backup knows it."""
     book.verify(against_anchor=False)
     older = anchor_of(book)
     with book.database.reading() as connection:
@@ -145,7 +146,7 @@ def restoration(book: Book, *, state: Anchor | None = None, made: str | None = N
 
 
 def anchor_of(book: Book) -> Anchor | None:
-    """The anchor of a ledger that was verified; None if there is none."""
+    """The anchor of a verified ledger; None if there is none."""
     anchor = book.anchor.read() if os.path.lexists(book.anchor.path) else None
     if anchor is not None and anchor.ledger != book.id:
         raise swapped()
@@ -153,10 +154,10 @@ def anchor_of(book: Book) -> Anchor | None:
 
 
 def _is_lost(connection: Connection, book: Book, older: Anchor | None, state: Anchor | None) -> bool:
-    """Whether the newest anchor is gone: one whose head a backup has left behind is a copy from before.
+    """Whether the newest anchor is lost: an anchor whose head is older than the backup's is an old copy.
 
-    Its head is then an earlier entry of the backup, or one that a restore in the backup has charged for. Counts do not
-    tell: after a restore a chain is shorter than the one that it replaces.
+    Its head is then an earlier entry of the backup, or a head that a restore in the backup has charged for. Counts are
+    no evidence: after a restore a chain is shorter than the chain that it replaces.
     """
     if older is None or state is None:
         return older is None
@@ -177,7 +178,7 @@ def _accepted(connection: Connection, book: Book, study: str) -> list[str | None
 
 
 def hold(connection: Connection) -> None:
-    """Let nobody add a study, or an entry."""
+    """Lock out everybody who would add a study or an entry."""
     for table in (LEDGER, STUDY):
         connection.execute(select(table).with_for_update()).all()
 
@@ -188,7 +189,7 @@ def refuse_other_mark(accept: str, mark: str) -> None:
 
 
 def losses_of(connection: Connection, book: Book, older: Anchor | None, charge: int) -> tuple[Loss, ...]:
-    """What the anchor knows and the ledger forgot, by study; `charge` is added to each."""
+    """What the anchor knows and the ledger lacks, by study; `charge` is added to each."""
     losses = []
     studies = connection.execute(select(STUDY.c.name).order_by(STUDY.c.name)).scalars().all()
     for study in dict.fromkeys((*studies, *(older.heads if older is not None else ()))):
@@ -204,7 +205,7 @@ def losses_of(connection: Connection, book: Book, older: Anchor | None, charge: 
             total, spent = page.head.total, page.head.spent
             void = book.database.run(connection, UNANSWERED, study=study, era=page.era.number)
             if anchored is not None and anchored.hash in _accepted(connection, book, study):
-                forgotten = 0  # an earlier restore has charged it, and was broken off before it wrote its anchor
+                forgotten = 0  # an earlier restore charged it, but stopped before it wrote its anchor
         loss = Loss(
             study=study,
             total=total,
@@ -243,15 +244,15 @@ def write_anchor(book: Book, anchor: Anchor) -> None:
 
 
 def join(where: Path | URL, anchor: Path, other: Path) -> None:
-    """Write the anchor of a machine that joins: at the head of a ledger that contains what another machine has seen."""
+    """Write the anchor of a machine that joins a ledger, which must contain what another machine has seen."""
     if not isinstance(where, URL):
         raise InvalidParameter("where must be a PostgreSQL address: a ledger in a file has one machine and one anchor")
     if os.path.lexists(anchor):
-        raise InvalidParameter(f"anchor must be a new file, and {anchor.name} is there: open the ledger with it")
+        raise InvalidParameter(f"anchor must be a new file, but {anchor.name} exists: open the ledger with it")
     book = Book(where, other)
     with closing(book.database):
-        heads, seen = book.verify(), book.anchor.read()
-    joined = Anchor(ledger=seen.ledger, schema=seen.schema, key=seen.key)
+        heads, joined_anchor = book.verify(), book.anchor.read()
+    joined = Anchor(ledger=joined_anchor.ledger, schema=joined_anchor.schema, key=joined_anchor.key)
     for head in heads.values():
         joined = joined.advanced(head)
     AnchorFile(anchor).create(joined)
@@ -259,10 +260,10 @@ def join(where: Path | URL, anchor: Path, other: Path) -> None:
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Keep other processes from making a ledger in the folder; without locks of folders the anchor alone decides."""
-    with ExitStack() as held:
+    """Keep other processes from creating a ledger in the folder; if folders cannot be locked, the anchor decides."""
+    with ExitStack() as stack:
         with suppress(OSError):
-            held.enter_context(locked(held.enter_context(opened(folder, os.O_RDONLY))))
+            stack.enter_context(locked(stack.enter_context(opened(folder, os.O_RDONLY))))
         yield
 
 

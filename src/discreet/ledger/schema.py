@@ -1,15 +1,15 @@
-"""The ledger's tables, and the one kind of transaction that touches them.
+"""The ledger's tables, and the transactions that use them.
 
-One schema for SQLite and PostgreSQL. Rows are only ever added to `entry`: each holds the hash of the row before it and
-what the study has spent so far, which a CHECK keeps within the total. A row's number is unique, so even without a lock
-two writers could not both add the next row. `analyst` holds the balance of each share.
+SQLite and PostgreSQL have the same schema. Rows are only ever added to `entry`: each holds the hash of the previous row
+and what the study has spent so far, which a CHECK keeps within the total. A row's number is unique, so even without a
+lock two writers could not both add the next row. `analyst` holds the balance of each share.
 
     SQLite       BEGIN IMMEDIATE: the writer's lock before the first read. journal_mode=TRUNCATE and
-                 synchronous=FULL: a commit is on the disk, in one file; there is no -wal to lose.
+                 synchronous=FULL: a commit is on the disk, in one file; there is no -wal file to lose.
     PostgreSQL   SELECT … FOR UPDATE of the study's row before any other read; synchronous_commit on.
-                 Or one statement that does all of it: see `statements`.
+                 Or a single statement: see `statements`.
 
-How a process connects, waits for its turn and translates what goes wrong: see `database`.
+See `database` for how a process connects, waits for its turn and translates errors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from discreet.ledger.chain import Entry
 
 VERSION = 1
-"""Of the tables and of the hash; a ledger of another version is refused."""
+"""The version of the tables and of the hash; a ledger of another version is refused."""
 
 _UNITS = sa.Integer().with_variant(sa.BigInteger(), "postgresql")  # 10⁶ ε are 10¹⁵ units
 _TYPES: dict[str, Any] = {"str": sa.Text, "int": _UNITS, "bytes": sa.LargeBinary}
@@ -72,11 +72,11 @@ ENTRY = _table(
         name="discreet_entry_complete",
     ),
 )
-"""The fields of an `Entry`; one that is None by default may be NULL."""
+"""The fields of an `Entry`; a field whose default is None may be NULL."""
 
 
 def _index(name: str, where: str, *columns: sa.ColumnElement[Any], unique: bool = False) -> sa.TextClause:
-    """The condition of the rows that a new index of a study's entries covers."""
+    """Add an index on a study's entries, and return the condition of the rows that it covers."""
     rows = sa.text(where)
     sa.Index(f"discreet_{name}", ENTRY.c.study, *columns, unique=unique, sqlite_where=rows, postgresql_where=rows)
     return rows

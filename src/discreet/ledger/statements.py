@@ -1,16 +1,16 @@
-"""The statements of a spend: constants, so that each is turned into SQL once.
+"""The statements of a spend: constants, so that each is compiled to SQL once.
 
-`FIND` and `ADD` are the ordinary way: in a transaction that holds the study's lock, look, decide, insert.
+`FIND` and `ADD` are for the general case: in a transaction that holds the study's lock, look, decide, insert.
 
-`APPEND` is one message to PostgreSQL for the usual case: nobody else is writing, and the last entry is the one that the
-caller knows. The whole new entry, with its hash and balance, follows from that one, so the server only has to check:
+`APPEND` is one message to PostgreSQL for the usual case: nobody else is writing, and the caller knows the last entry.
+The whole new entry, with its hash and balance, follows from the last entry, so the server only has to check:
 
     lock the study, if it is free and ends in the entry before → insert, unless a unique key objects → commit
 
-A statement sees the tables as they were when it began, which may be before another's last commit. That is enough: what
-was committed since has taken the number of this entry, and the primary key refuses it. A request id or a question that
-is already there is refused by its unique index. Then nothing has changed, and the ordinary way decides. The lock is for
-writers that go the ordinary way: what they read stays true until they insert.
+A statement sees the tables as they were when it began, which may be before another writer's last commit. That is
+enough: an entry committed since then has the number of this entry, so the primary key refuses this one. A request id or
+a question that already exists is refused by its unique index. Then nothing has changed, and the general case decides.
+The lock protects writers in the general case: what they read stays true until they insert.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FIND = sa.union_all(
     _part("request", _NO_ANSWER, _ASKED["request_id"], REQUESTS),
     _part("question", ENTRY.c.answer, _ASKED["question"], _ASKED["epsilon"], QUESTIONS),
 )
-"""All that a spend must know, in one statement: after the lock, so that it sees what the last writer did."""
+"""Everything that a spend must know, in one statement: after the lock, so that it sees the last writer's commit."""
 
 ADD = sa.insert(ENTRY)
 
@@ -60,27 +60,27 @@ WALK = (
     .where(_OF_STUDY, ENTRY.c.number > sa.bindparam("after"), ENTRY.c.number <= sa.bindparam("last"))
     .order_by(ENTRY.c.number)
 )
-"""The entries after one, in order, with the hash of an answer in its place: an answer may be large. A range of numbers
-is found by the key, whatever PostgreSQL knows of the table; a LIMIT may sort all the rest for each batch."""
+"""The next entries, in order, with the hash of each answer instead of the answer, which may be large. A range of
+numbers always uses the primary key; with a LIMIT, PostgreSQL might sort all remaining rows for each batch."""
 
 POINT = sa.select(ENTRY.c.hash).where(_OF_STUDY, ENTRY.c.number == sa.bindparam("number"))
 
 
 def _spends(name: sa.ColumnElement[Any]) -> sa.Select[*tuple[Any, ...]]:
     columns = [ENTRY.c[column] for column in COLUMNS if column != "answer"]
-    named = name >= sa.bindparam("beginning"), name < sa.bindparam("last")  # COLLATE has no place within BETWEEN
-    return sa.select(*columns).where(_OF_STUDY, *named, ENTRY.c.kind == _SPEND, REQUESTS).order_by(ENTRY.c.number)
+    in_range = name >= sa.bindparam("beginning"), name < sa.bindparam("last")  # BETWEEN allows no COLLATE
+    return sa.select(*columns).where(_OF_STUDY, *in_range, ENTRY.c.kind == _SPEND, REQUESTS).order_by(ENTRY.c.number)
 
 
 _SPEND: sa.ColumnElement[str] = sa.literal_column("'spend'")
 SPENDS, SPENDS_BY_BYTES = _spends(ENTRY.c.request_id), _spends(ENTRY.c.request_id.collate("C"))
-"""The spends whose request ids lie between two; PostgreSQL would compare them as its language does."""
+"""The spends whose request ids lie in a range, compared by bytes: PostgreSQL's own order depends on its locale."""
 
 _PAID = ENTRY.alias("paid")
 _LAST_ENTRIES: sa.ColumnElement[int] = sa.literal_column("10000")
 ANSWERED = (
     sa.select(_PAID.c.data_version)
-    .where(_PAID.c.data_version.is_not(None))  # of an unknown version nothing is free
+    .where(_PAID.c.data_version.is_not(None))  # nothing is free for an unknown version
     .where(_PAID.c.study == sa.bindparam("study"), _PAID.c.number > _NUMBER_OF_LAST - _LAST_ENTRIES)
     .where(_PAID.c.kind == _SPEND, _PAID.c.query == sa.bindparam("query"), _PAID.c.epsilon == sa.bindparam("epsilon"))
     .where(
@@ -89,7 +89,7 @@ ANSWERED = (
         .where(ENTRY.c.kind == sa.literal_column("'answer'"), QUESTIONS)
     )
 )
-"""The versions of the data of which a query was answered, among the last entries: a plan must not read all of them."""
+"""The data versions for which a query was answered, among the last entries: a plan must not read all of them."""
 
 ERAS = sa.select(ENTRY.c.terms).where(_OF_STUDY, RESTORES)
 """The restores of a study."""
@@ -106,7 +106,7 @@ UNANSWERED = (
     )
     .order_by(ENTRY.c.number)
 )
-"""The spends since an era that have no answer."""
+"""The spends since the beginning of an era that have no answer."""
 
 REPEATED = (
     sa.select(ENTRY.c.number)
@@ -114,14 +114,14 @@ REPEATED = (
     .limit(sa.bindparam("most"))
     .offset(_NONE)
 )
-"""What an analyst, or nobody (""), has repeated since a time."""
+"""The repeats of an analyst, or of requests without an analyst (""), since a time."""
 
 _THEIRS = (ANALYST.c.study == sa.bindparam("study"), ANALYST.c.name == sa.bindparam("analyst"))
 
 SHARE = sa.select(ANALYST).where(*_THEIRS)
 
 BY_ANALYST = sa.select(ENTRY.c.number).where(_OF_STUDY, _ASKED["analyst"]).limit(_FIRST).offset(_NONE)
-"""An entry of an analyst, if there is any: then there is a share."""
+"""An entry of an analyst, if there is any: then there must be a share."""
 
 _NEW = {name: sa.bindparam(name, type_=ENTRY.c[name].type) for name in COLUMNS if name != "answer"}
 _LAST = (
@@ -147,13 +147,13 @@ _FITS = sa.exists().where(
 
 
 def _append(*where: sa.ColumnElement[bool]) -> postgresql.Insert:
-    held = sa.select(*_NEW.values()).where(STUDY.c.name == sa.bindparam("study"), _DURABLE, _FOLLOWS, *where)
-    new = postgresql.insert(ENTRY).from_select(list(_NEW), held.with_for_update(of=STUDY, skip_locked=True))
+    rows = sa.select(*_NEW.values()).where(STUDY.c.name == sa.bindparam("study"), _DURABLE, _FOLLOWS, *where)
+    new = postgresql.insert(ENTRY).from_select(list(_NEW), rows.with_for_update(of=STUDY, skip_locked=True))
     return new.on_conflict_do_nothing()
 
 
 APPEND = _append()
-"""Changes one row if the spend was added, none if nothing was."""
+"""Changes one row if the spend was added, otherwise none."""
 
 _ADDED = _append(_FITS).returning(ENTRY.c.amount).cte("added")
 _SPENT = ANALYST.c.spent + _ADDED.c.amount

@@ -1,11 +1,11 @@
-"""Turns: who may use a ledger's database now, among the threads of a process and, for a file, among processes.
+"""Turns: which thread and, for a file, which process may use a ledger's database now.
 
 SQLite's locks are POSIX locks: the system drops all locks of a process on a file as soon as the process closes any
-descriptor of that file, even one that a thread opened to make a copy. So a transaction of a file also holds a `flock`
-on `<file>.lock`, which ends with its own descriptor only. That file is empty and needs no backup.
+descriptor of that file, even one that a thread opened to make a copy. So a transaction on a file also holds a `flock`
+on `<file>.lock`, which only closing its own descriptor releases. That file is empty and needs no backup.
 
-No fork happens while another thread has its turn, for SQLite's locks do not survive a fork. A thread that forks in its
-own turn, in the handler of a signal, does not wait for itself.
+A fork waits until no other thread has its turn, because SQLite's locks do not survive a fork. A thread that forks
+during its own turn, in a signal handler, does not wait for itself.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from weakref import WeakSet
 from discreet.ledger.anchor import private_file
 
 PATIENCE = 60
-"""Seconds that a transaction waits for its turn, or a session of ours may be idle in one, before it is given up."""
+"""Seconds that a transaction waits for its turn, or that a session may be idle in a transaction."""
 
 _NAP = 0.001
 _LONGEST_NAP = 0.02
-"""Seconds between two tries for the lock of a file."""
+"""Seconds between two attempts to lock a file."""
 
 _registry = threading.RLock()
 _turns: WeakSet[Turn] = WeakSet()
-_held: list[list[Turn]] = []
+_held_turns: list[list[Turn]] = []
 
 
 class Busy(Exception):
@@ -39,13 +39,13 @@ class Busy(Exception):
 
 
 class Turn:
-    """One user at a time; with a file, one among all processes that use the file."""
+    """A lock for one user at a time; with a file, one among all processes that use the file."""
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
         self.lock = threading.RLock()
         self.taken = False
-        """Whether somebody has it now, or had it a moment ago."""
+        """Whether somebody holds it now, or held it a moment ago."""
         with _registry:
             _turns.add(self)
 
@@ -66,7 +66,7 @@ class Turn:
 
 @contextmanager
 def _alone(file: Path, end: float) -> Iterator[None]:
-    """Hold the lock of the file against other processes, and other ledgers of this one."""
+    """Hold the lock of the file against other processes, and against other ledgers in this process."""
     nap = _NAP
     while True:
         descriptor = _open_lock(file)
@@ -76,7 +76,7 @@ def _alone(file: Path, end: float) -> Iterator[None]:
                     yield
                     return
                 finally:
-                    fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing alone would not do, if a fork has copied it
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough if a fork has copied it
         finally:
             os.close(descriptor)
         if time.monotonic() >= end:
@@ -101,20 +101,20 @@ def _try_lock(descriptor: int, file: Path) -> bool:
     except (BlockingIOError, FileNotFoundError):
         return False
     except OSError as failure:
-        if failure.errno != errno.EACCES:  # what some systems say for a lock that another has
+        if failure.errno != errno.EACCES:  # some systems report this for a lock that is held
             raise
         return False
 
 
 def _hold_all() -> None:
     _registry.acquire()
-    _held.append(sorted(_turns, key=id))
-    for turn in _held[-1]:
+    _held_turns.append(sorted(_turns, key=id))
+    for turn in _held_turns[-1]:
         turn.lock.acquire()
 
 
 def _release_all() -> None:
-    for turn in _held.pop():
+    for turn in _held_turns.pop():
         turn.lock.release()
     _registry.release()
 

@@ -2,10 +2,10 @@
 
     discreet.mean(ages, bounds=(0, 120), epsilon="0.1", ledger=ledger, study="survey")
 
-With `request_id` a call can be repeated: it is charged once, and gives the same release again. With `data_name` and
+With `request_id` a call can be repeated: it is charged once, and returns the same release again. With `data_name` and
 `data_version` the same question about the same version of the same data is charged once, whoever asks. Without them
-every call is a new one. Whether a call is free depends on these names alone, never on the values: otherwise it would
-tell whether two arrays are equal, without noise (docs/decisions/0009).
+every call is a new question. Whether a call is free depends on these names alone, never on the values: otherwise it
+would reveal, without noise, whether two arrays are equal (docs/decisions/0009).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Account(TypedDict, total=False):
     analyst: str | None
     request_id: str | None
     data_name: str | None
-    """What the values are, such as "salary": the part of a question that an array does not tell."""
+    """What the values are, such as "salary": an array does not say it, but the question depends on it."""
     data_version: str | None
 
 
 def account_of(account: Account, name: str) -> tuple[Ledger, str] | None:
-    """The ledger and the study that a call of `name` is charged to; None where it is charged to nobody."""
+    """The ledger and the study that a call of `name` is charged to; None if it is not charged."""
     unknown = sorted(set(account) - set(Account.__annotations__))
     if unknown:
         raise TypeError(f"{name}() got an unexpected keyword argument {unknown[0]!r}")
@@ -46,17 +46,17 @@ def account_of(account: Account, name: str) -> tuple[Ledger, str] | None:
     if ledger is None and not account:
         return None
     if ledger is None or study is None:
-        raise InvalidParameter("a call is charged with ledger= and study= together; give both, or neither")
+        raise InvalidParameter("ledger= and study= must be given together: give both, or neither")
     if account.get("data_version") is not None and account.get("data_name") is None:
         raise InvalidParameter(
-            "data_version must come with data_name=, what the values are, such as data_name='salary': "
+            "data_version needs data_name=, which says what the values are, such as data_name='salary': "
             "otherwise two columns of one version would share an answer"
         )
     return ledger, study
 
 
 def text_of(account: Account, name: str, parameters: Mapping[str, Any]) -> str:
-    """The one text of a call about the data that the account names."""
+    """The canonical text of a call about the data that the account names."""
     from discreet.ledger.questions import canonical
     from discreet.ledger.refusals import require_text
 
@@ -68,11 +68,11 @@ def text_of(account: Account, name: str, parameters: Mapping[str, Any]) -> str:
 
 
 def entry_of(request_id: str | None) -> str:
-    """The name of a request in the ledger, a new one if none is given."""
+    """The request id in the ledger; a new one by default."""
     from discreet.ledger.questions import new_request_id
 
     if isinstance(request_id, str) and request_id.startswith("discreet."):
-        raise InvalidParameter("request_id must not begin with 'discreet.': such names are kept for discoveries")
+        raise InvalidParameter("request_id must not begin with 'discreet.': such names are reserved")
     return request_id if request_id is not None else new_request_id()
 
 
@@ -86,7 +86,7 @@ def answered(
     analyst: str | None,
     asked: str | None = None,
 ) -> tuple[bytes, Fraction]:
-    """Spend ε of a study, then record what `work` gives, or take what was recorded before; and what is left of ε."""
+    """Spend ε of a study, and record what `work` returns, or take the earlier record; with what is left of ε."""
     grant = study.ledger.spend(
         entry, text, epsilon, study=study.name, analyst=analyst, data_version=study.version, asked=asked
     )
@@ -100,13 +100,13 @@ def answered(
 def charged(
     account: Account, name: str, parameters: Mapping[str, Any], epsilon: Fraction, work: Callable[[], Found]
 ) -> Found:
-    """What `work` gives, after its ε was spent; or the release that was recorded before, free."""
-    where = account_of(account, name)
-    if where is None:
+    """The result of `work`, after its ε was spent; or the release that was recorded before, free."""
+    entry_account = account_of(account, name)
+    if entry_account is None:
         return work()
     from discreet.ledger.questions import new_request_id
 
-    ledger, study = where
+    ledger, study = entry_account
     grant = ledger.spend(
         account.get("request_id") or new_request_id(),
         text_of(account, name, parameters),
@@ -115,15 +115,15 @@ def charged(
         analyst=account.get("analyst"),
         data_version=account.get("data_version"),
     )
-    kept = grant.answer
-    if kept is None:
+    content = grant.answer
+    if content is None:
         tape = Tape()
         with within_memory(), taping(tape):
-            found = work()
+            result = work()
             mine = tape.written()
-        kept = ledger.record(grant, mine)
-        if kept == mine:
-            return found
-    # answered before, or by another meanwhile: only the first answer is ever shown
-    with taping(Tape(kept)):
+        content = ledger.record(grant, mine)
+        if content == mine:
+            return result
+    # answered before, or by another process in the meantime: only the first answer is ever shown
+    with taping(Tape(content)):
         return work()

@@ -1,8 +1,8 @@
 """The answer to a question: a table of released numbers, each with its interval, and what they cost.
 
-An answer is made of the bytes that the ledger keeps, and of nothing else: asked again, the same bytes give the same
-answer. It is a table of columns, from the record to whoever takes it (`to_arrow`, `save`, …); what a question does to
-released numbers is in `postprocessing`. Rows as Python objects are made when somebody asks for them.
+An answer depends only on the bytes that the ledger stores: asked again, the same bytes give the same answer. It is a
+table of columns (`to_arrow`, `save`, …); `postprocessing` does what a question asks of released numbers. Rows as Python
+objects are built only on demand.
 """
 
 from __future__ import annotations
@@ -40,24 +40,35 @@ Item: TypeAlias = tuple[Any, Any, Any]
 """A value and the ends of its interval; a key is its own interval."""
 
 Decimals: TypeAlias = "int | Mapping[str, int] | None"
-"""Of all numbers, or by column; None is as many as the error gives a meaning."""
+"""Decimals of all numbers, or by column; None shows the digits that are significant given the error."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
-    """A table of released numbers."""
+    """A table of released numbers with their intervals; it is what `Plan.release` returns.
+
+    Examples
+    --------
+    >>> import discreet, pandas
+    >>> people = pandas.DataFrame({"town": ["Ash", "Elm"] * 500})
+    >>> study = discreet.Study.from_frame(people, epsilon=1, keys={"town": ["Ash", "Elm"]})
+    >>> answer = study.groupby("town").agg(people="count").plan(epsilon="0.5").release()
+    >>> answer["town"], len(answer.interval("people")), answer.to_pandas().shape
+    (['Ash', 'Elm'], 2, (2, 4))
+
+    """
 
     content: bytes
-    """What the ledger keeps (`discreet.records`)."""
+    """The bytes in the ledger (`discreet.records`)."""
     query: Query
     remaining: Fraction
     """What was left of the study's ε when this was released or asked again."""
     entry: str
-    """The request under which the ledger has it."""
+    """The request id in the ledger."""
     kept: Kept = NOTHING
-    """What belongs to the study, and is not written over."""
+    """The files of the study, which are never overwritten."""
     plan: Plan | ReportPlan | None = None
-    """What it was released by; None where the study is somebody else's, on a server."""
+    """The plan that was released; None for an answer from a server."""
 
     def __post_init__(self) -> None:
         if not is_packed(self.content):
@@ -68,7 +79,7 @@ class Answer:
 
     @cached_property
     def recorded(self) -> Record:
-        """The keys and the released numbers as columns, before anything was done to them."""
+        """The keys and the released numbers as columns, before post-processing."""
         return unpack(self.content)
 
     @property
@@ -78,12 +89,12 @@ class Answer:
 
     @property
     def full_record(self) -> dict[str, Any]:
-        """The record with all keys and released numbers in it, as JSON has them."""
+        """The record with all keys and released numbers, in JSON's types."""
         return self.recorded.whole()
 
     @property
     def epsilon(self) -> Fraction:
-        """The ε that was spent for it, exactly."""
+        """The exact ε that it cost."""
         return Fraction(self.record["epsilon"])
 
     @property
@@ -97,22 +108,22 @@ class Answer:
 
     @cached_property
     def rows(self) -> list[dict[str, Item]]:
-        """The rows of the answer: for each column a value and the ends of its interval."""
+        """The rows of the answer: for each column, a value and the ends of its interval."""
         columns = [_triples(column) for column in self._table.values()]
         return [dict(zip(self._table, row, strict=True)) for row in zip(*columns, strict=True)]
 
     @property
     def cells(self) -> Sequence[list[str]]:
-        """The rows as a reader sees them: keys, and numbers with what they are within."""
+        """The rows as they are displayed: keys, and numbers with their ± error."""
         return self.shown()
 
     def shown(self, decimals: Decimals = None) -> Sequence[list[str]]:
-        """The same with so many decimals, of all numbers or by column; rows are written when they are looked at."""
+        """`cells` with so many decimals, of all numbers or by column; a row is formatted when it is read."""
         digits = decimals_by(self.columns, decimals)
         return _Cells([(column, digits[name]) for name, column in self._table.items()])
 
     def rounded(self, decimals: Decimals = None) -> Iterator[tuple[str, Column, Any]]:
-        """The columns as people read them: name, keys or rounded numbers, and how many decimals each number has."""
+        """The columns as they are displayed: name, keys or rounded numbers, and the decimals of each number."""
         digits = decimals_by(self.columns, decimals)
         for name, column in self._table.items():
             yield (name, *column.rounded(digits[name])) if isinstance(column, Numbers) else (name, column, None)
@@ -127,10 +138,10 @@ class Answer:
     @overload
     def __getitem__(self, name: slice) -> list[tuple[Any, ...]]: ...
     def __getitem__(self, name: str | int | slice) -> list[Any] | tuple[Any, ...]:
-        """The released values of a column, or by its number a row, as a named tuple."""
-        if hasattr(name, "__index__"):  # also one of numpy
-            at = range(len(self))[name]
-            return self._rows(slice(at, at + 1))[0]
+        """The released values of a column; or a row, by its number, as a named tuple."""
+        if hasattr(name, "__index__"):  # integers of numpy, too
+            row = range(len(self))[name]
+            return self._rows(slice(row, row + 1))[0]
         if isinstance(name, slice):
             return self._rows(name)
         if name not in self._table:
@@ -139,34 +150,34 @@ class Answer:
         return column.items()[0] if isinstance(column, Numbers) else items_of(column)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """The rows as named tuples of keys and released values; they are made now, from the columns."""
+        """The rows as named tuples of keys and released values."""
         return iter(self._rows(slice(None)))
 
     def __contains__(self, item: object) -> bool:
-        """Whether there is a column of this name, or such a row."""
+        """Whether there is a column with this name, or such a row."""
         return item in self._table if isinstance(item, str) else any(item == row for row in self)
 
-    def _rows(self, some: slice) -> list[tuple[Any, ...]]:
+    def _rows(self, rows: slice) -> list[tuple[Any, ...]]:
         columns = [
-            column.at(some).items()[0] if isinstance(column, Numbers) else items_of(column[some])
+            column.at(rows).items()[0] if isinstance(column, Numbers) else items_of(column[rows])
             for column in self._table.values()
         ]
         row = namedtuple("Row", self.columns, rename=True)  # type: ignore[misc]
         return list(map(row._make, zip(*columns, strict=True)))
 
     def interval(self, name: str) -> list[tuple[Any, Any]]:
-        """For each row the lower and the upper end of the interval of a column."""
+        """The lower and the upper end of the interval of a column, for each row."""
         self[name]
         return [(low, high) for _, low, high in _triples(self._table[name])]
 
     def totals(self, *by: str) -> Answer:
-        """Counts and sums added up over all group columns but these: a table that agrees with this one, and is free."""
+        """Counts and sums, added up over all group columns except these; free, and consistent with this table."""
         from discreet.release.statistics.totals import totals
 
         return totals(self, by)
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Columns by name; a released number `x` has its interval in `x_low` and `x_high`."""
+        """The columns by name; the interval of a released number `x` is in `x_low` and `x_high`."""
         columns: dict[str, list[Any]] = {}
         for name, column in self._table.items():
             if isinstance(column, Numbers):
@@ -176,13 +187,13 @@ class Answer:
         return columns
 
     def to_arrow(self) -> pyarrow.Table:
-        """The table in Arrow."""
+        """The table of `to_dict` in Arrow."""
         import pyarrow
 
         return pyarrow.table({name: arrow(column, gaps) for name, column, gaps in self._flat()})
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The table in pandas."""
+        """The table of `to_dict` in pandas."""
         _require("pandas", "to_pandas")
         import pandas
 
@@ -194,14 +205,14 @@ class Answer:
         )
 
     def to_polars(self) -> polars.DataFrame:
-        """The table in polars."""
+        """The table of `to_dict` in polars."""
         _require("polars", "to_polars")
         import polars
 
         return polars.DataFrame(polars.from_arrow(self.to_arrow()))
 
     def _flat(self) -> Iterator[tuple[str, Any, Any]]:
-        """For each column of a table its name, what is in it, and where it has gaps."""
+        """For each column of a table, its name, its content, and where it has gaps."""
         for name, column in self._table.items():
             if isinstance(column, Numbers):
                 for suffix, part in zip(("", "_low", "_high"), column.three, strict=True):
@@ -219,38 +230,42 @@ class Answer:
         bom: bool = False,
         force: bool = False,
     ) -> Path:
-        """Write the table as a new file, and its record as `<name>.release.json` beside it.
+        """Write the table to a new file, and its record to `<name>.release.json` beside it.
 
-        .csv and .xlsx are rounded as they are shown, .json and .parquet are exact; .html, .md and .txt are to be read.
-        `decimals` takes the place of the digits that the error gives, of all numbers or by column; `title` and
-        `caption` stand above what is read; `bom` marks a .csv as UTF-8, as some spreadsheets need it.
+        Parameters
+        ----------
+        path : path
+            .csv and .xlsx are rounded as displayed, .json and .parquet are exact; .html, .md and .txt are for reading.
+        decimals : int or dict, optional
+            Decimals of all numbers, or by column, instead of the digits that are significant given the error.
+        title, caption, bom, force
+            Text above a table for reading; whether to mark a .csv as UTF-8, which some spreadsheets need; whether to
+            overwrite an existing file.
+
         """
         return views.published(self, path, title=title, caption=caption, decimals=decimals, bom=bom, force=force)
 
     def save_record(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write what a reader needs to judge the numbers as `<name>.release.json` beside a file, and give its place."""
-        place = Path(path).with_suffix(".release.json")
+        """Write what a reader needs to judge the numbers to `<name>.release.json` beside a file; returns its path."""
+        target = Path(path).with_suffix(".release.json")
         columns = {name: output.name for name, output in self.query.outputs if isinstance(output, Named)}
         record = {**self.record, "sql": self.query.sql, "columns": columns, "entry": self.entry}
         if self.plan is not None:
             record["card"] = self.card().content
         content = json.dumps(record, ensure_ascii=False, indent=1).encode()
-        return place if has(place, content) else write(place, content, force=force, kept=self.kept)
+        return target if has(target, content) else write(target, content, force=force, kept=self.kept)
 
     def sign(self, *files: str | Path, key: str | Path, force: bool = False) -> list[Path]:
-        """Sign files that were saved of this answer, with their records, as `<name>.signature.json` beside them.
-
-        `key` is a private key of `discreet keys new`; `discreet verify-release` checks the signature without any data.
-        """
+        """Sign saved files of this answer with a key of `discreet keys new`, in `<name>.signature.json` beside them."""
         records = dict.fromkeys(Path(file).with_suffix(".release.json") for file in files)
         return views.signed(self, [*files, *records], key=key, force=force)
 
     def card(self) -> Any:
-        """What is claimed of this release, to be published."""
+        """The privacy claim of this release, for publication."""
         return views.card(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy keeps: the answer, and not the study that its plan is of."""
+        """A copy keeps the answer, but not its plan, which holds the study."""
         return {**self.__dict__, "plan": None}
 
     def __eq__(self, other: object) -> bool:
@@ -259,12 +274,12 @@ class Answer:
         if self.content != other.content or list(self._table) != list(other._table):
             return False
         pairs = zip(self._flat(), other._flat(), strict=True)
-        return all(arrow(*one[1:]).equals(arrow(*two[1:])) for one, two in pairs)
+        return all(arrow(*mine[1:]).equals(arrow(*theirs[1:])) for mine, theirs in pairs)
 
     __hash__ = None  # type: ignore[assignment]
 
     def figure(self, **options: Any) -> Any:
-        """The numbers with their intervals as a chart; `column=` chooses one column, `width=` is in pixels."""
+        """A chart of the numbers with their intervals; `column=` chooses a column, `width=` is in pixels."""
         return views.figure(self, **options)
 
     def _repr_html_(self) -> str:
@@ -274,16 +289,16 @@ class Answer:
         confidence = float(Fraction(self.record["confidence"])) * 100
         lines = table_lines(self.columns, self.cells)
         left = f"ε {shown(self.epsilon)} spent, {left_shown(self.remaining)} left"
-        last = f"± at {confidence:g} % · {left} · {self.record['neighbors']}{self._found()}"
+        last = f"± at {confidence:g} % · {left} · {self.record['neighbors']}{self._discovery()}"
         return "\n".join([*lines, one_line(last)])
 
-    def _found(self) -> str:
-        """What the keys cost before, where they were discovered."""
-        found = self.record.get("discovered")
-        if found is None:
+    def _discovery(self) -> str:
+        """What the keys cost, if they were discovered."""
+        discovered = self.record.get("discovered")
+        if discovered is None:
             return ""
-        epsilon, delta = (shown(Fraction(found[name])) for name in ("epsilon", "delta"))
-        return f" · keys of {', '.join(found['columns'])} discovered at (ε, δ) = ({epsilon}, {delta})"
+        epsilon, delta = (shown(Fraction(discovered[name])) for name in ("epsilon", "delta"))
+        return f" · keys of {', '.join(discovered['columns'])} discovered at (ε, δ) = ({epsilon}, {delta})"
 
 
 def _require(package: str, call: str) -> None:
@@ -295,25 +310,25 @@ def _require(package: str, call: str) -> None:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Cells(Sequence[list[str]]):
-    """Rows of texts, written when they are looked at."""
+    """Rows of texts, formatted when they are read."""
 
     columns: list[tuple[Column, int | None]]
-    """Each with its decimals, if they are given."""
+    """Each column with its decimals, or None."""
 
     def __len__(self) -> int:
         return _length(self.columns[0][0])
 
     @overload
-    def __getitem__(self, at: int) -> list[str]: ...
+    def __getitem__(self, rows: int) -> list[str]: ...
     @overload
-    def __getitem__(self, at: slice) -> list[list[str]]: ...
-    def __getitem__(self, at: int | slice) -> list[str] | list[list[str]]:
-        if not isinstance(at, slice):
-            return self[range(len(self))[at] :][0]
+    def __getitem__(self, rows: slice) -> list[list[str]]: ...
+    def __getitem__(self, rows: int | slice) -> list[str] | list[list[str]]:
+        if not isinstance(rows, slice):
+            return self[range(len(self))[rows] :][0]
         texts = [
-            _written(column.at(at), decimals)
+            _written(column.at(rows), decimals)
             if isinstance(column, Numbers)
-            else ["" if key is None else str(key) for key in items_of(column[at])]
+            else ["" if key is None else str(key) for key in items_of(column[rows])]
             for column, decimals in self.columns
         ]
         return [list(row) for row in zip(*texts, strict=True)]
@@ -337,14 +352,14 @@ def _written(column: Numbers, decimals: int | None) -> list[str]:
 
 
 def decimals_by(columns: Sequence[str], decimals: Decimals) -> dict[str, int | None]:
-    """The decimals of each column, if they are given; what is no number of decimals, or of no column, is refused."""
-    given = decimals if isinstance(decimals, Mapping) else dict.fromkeys(columns, decimals)
-    for name, digits in given.items():
+    """The decimals of each column, or None; an invalid number of decimals or an unknown column is refused."""
+    by_name = decimals if isinstance(decimals, Mapping) else dict.fromkeys(columns, decimals)
+    for name, digits in by_name.items():
         if name not in columns:
             raise InvalidParameter(f"decimals must be of a column ({', '.join(columns)}), got {quote(name)}")
         if digits is not None and not (type(digits) is int and 0 <= digits <= MOST_DECIMALS):
             raise InvalidParameter(f"decimals must be a whole number from 0 to {MOST_DECIMALS}, got {quote(digits)}")
-    return {name: given.get(name) for name in columns}
+    return {name: by_name.get(name) for name in columns}
 
 
 def _length(column: Column) -> int:
@@ -357,9 +372,9 @@ def _triples(column: Column) -> list[Item]:
 
 
 def arrow(column: Any, gaps: Any = None) -> pyarrow.Array:
-    """A column as tables have it: integers that do not fit into 64 bits (noise of a tiny ε) make it one of floats.
+    """A column in Arrow. Integers beyond 64 bits (noise of a tiny ε) make it a column of floats.
 
-    Keys of numbers beside the label of all others make it one of texts.
+    Numeric keys together with the label of all other values make it a column of texts.
     """
     import pyarrow
 
@@ -367,7 +382,7 @@ def arrow(column: Any, gaps: Any = None) -> pyarrow.Array:
         if gaps is None:
             return number_column(column) if isinstance(column, np.ndarray) else column
         return pyarrow.array(column, mask=gaps) if isinstance(column, np.ndarray) else column
-    items = [None if gaps is not None and gaps[at] else item for at, item in enumerate(column.tolist())]
+    items = [None if gaps is not None and gaps[row] else item for row, item in enumerate(column.tolist())]
     if any(isinstance(item, str) for item in items):
         return pyarrow.array([item if item is None else str(item) for item in items])
     whole = any(isinstance(item, int) and abs(item) >= 2**63 for item in items)
@@ -375,7 +390,7 @@ def arrow(column: Any, gaps: Any = None) -> pyarrow.Array:
 
 
 def columns_json(answer: Answer) -> dict[str, list[Any]]:
-    """The table of an answer as JSON has it: an end that is not there is null."""
+    """The table of an answer in JSON's types; the end of an unbounded interval is null."""
     columns = answer.to_dict()
     for name, column, _ in answer._flat():
         if not isinstance(column, np.ndarray) or column.dtype == np.int64:

@@ -1,9 +1,9 @@
 """What a statistic is to a release: its integers, its plan and its estimate.
 
 A *design* releases statistics together. It names the integers that it needs (`measures`), and turns exact integers into
-estimates with intervals (`estimate`), for all groups at once. Those of a study also say before the release what they
-will cost and how near they will be (`lines`). How far one unit moves the integers is in `calibrate.sensitivity.Terms`,
-and nowhere else; noise is added in `mechanism`. Counts are in `statistics.counts`, sums, means and variances in
+estimates with intervals (`estimate`), for all groups at once. The designs of a study also state their cost and error
+before the release (`lines`). Only `calibrate.sensitivity.Terms` says how far one unit moves the integers; `mechanism`
+adds the noise. Counts are in `statistics.counts`, sums, means and variances in
 `statistics.moments`, quantiles and extremes in `statistics.ranks`, curves in `statistics.cumulative`.
 """
 
@@ -19,11 +19,11 @@ import numpy as np
 from discreet.ask.expression import Cast, Expression
 from discreet.ask.kinds import kind_of
 from discreet.calibrate.grid import ValueGrid
-from discreet.calibrate.sensitivity import Terms
+from discreet.calibrate.terms import Terms
 from discreet.engines.base import Exact, OnGrid
 
 Secret: TypeAlias = Exact[list[list[Any]]]
-"""For each measure of a design, a list over all groups."""
+"""For each measure of a design, a list of the integers of all groups."""
 
 Item: TypeAlias = tuple[Any, Any, Any]
 """A released number and the ends of its interval."""
@@ -42,20 +42,20 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """What a plan says of one aggregate before it is released."""
+    """What a plan says about an aggregate before its release."""
 
     name: str
     sensitivity: Fraction
     scale: Fraction
     within: str
     reach: float | None
-    """The half-width of the interval in the size that was asked for; None if it depends on the data."""
+    """The half-width of the interval for groups of the given size; None if it depends on the data."""
     sized: bool = False
-    """Whether a size would make it known."""
+    """Whether the half-width is known once a size is given."""
     step: Fraction = Fraction(1)
-    """What released numbers are multiples of, before any arithmetic with them."""
+    """Released numbers are multiples of this, before any arithmetic."""
     noise: tuple[Fraction, ...] = ()
-    """The scales of the draws whose sum is the error, if it is such a sum: of counts and sums."""
+    """The scales of the draws whose sum is the error, for counts and sums."""
 
 
 class Released(Protocol):
@@ -63,13 +63,13 @@ class Released(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The statistics."""
+        """The names of the statistics."""
 
     def measures(self) -> tuple[Any, ...]:
-        """The integers it needs: measures of `engines.base`, or of a column in memory."""
+        """The integers that it needs: measures of `engines.base`, or of a column in memory."""
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> Mapping[str, Estimate]:
-        """The released numbers of each name; brackets of quantiles are released for this confidence."""
+        """The released numbers by name; brackets of quantiles are released at this confidence."""
 
 
 class Design(Released, Protocol):
@@ -80,15 +80,15 @@ class Design(Released, Protocol):
         """Its share of ε, in parts."""
 
     def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
-        """What it will cost and give, for groups of so many rows."""
+        """Its cost and error, for groups of so many rows."""
 
 
 def columns(
     design: Released, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction
 ) -> dict[str, Columns]:
-    """For each name the released numbers of all groups, with the ends of their intervals."""
-    found = design.estimate(exact, terms, epsilon, confidence)
-    return {name: (one.values, *one.ends(confidence)) for name, one in found.items()}
+    """The released numbers of all groups by name, with the ends of their intervals."""
+    estimates = design.estimate(exact, terms, epsilon, confidence)
+    return {name: (estimate.values, *estimate.ends(confidence)) for name, estimate in estimates.items()}
 
 
 def items(

@@ -1,6 +1,6 @@
-"""Keys that nobody can declare: which of them are there, told with an explicit δ, once for each study.
+"""Discovery of keys that nobody can declare, with an explicit δ, once per study.
 
-A key with n units is told with probability π(n), the largest that any (ε, δ)-private rule can have [DVGM22]:
+A key with n units is released with probability π(n), the largest that any (ε, δ)-private rule allows [DVGM22]:
 
     π(0) = 0,    π(n+1) = min( e^ε·π(n) + δ,  1 − e^(−ε)·(1 − π(n) − δ),  1 )
 
@@ -9,10 +9,11 @@ A key with n units is told with probability π(n), the largest that any (ε, δ)
          = 1                                                                beyond
 
 The coins are exact (`draw.coin`). For rational ε and δ < 1/2, π(n) is a polynomial in e^ε and e^(−ε) with rational
-coefficients: δ itself at n = 1, and no rational number at 2 … n₂ (Lindemann); nor is a logarithm above a multiple of ε.
+coefficients: δ itself at n = 1, and irrational at 2 … n₂ (Lindemann); nor is any logarithm above a multiple of ε.
 
-A unit counts for at most k keys of a column. One more or one less moves k keys by one: each has ε/k and δ/k. One that
-is replaced moves up to 2k. Several columns share ε and δ equally. What it does not do: tell how many units a key has.
+A unit counts for at most k keys of a column. Adding or removing a unit moves k keys by one, so each has ε/k and δ/k.
+Replacing a unit moves up to 2k keys. Several columns share ε and δ equally. The number of units of a key is not
+released.
 """
 
 from __future__ import annotations
@@ -48,18 +49,18 @@ if TYPE_CHECKING:
     from discreet.release.study import Study
 
 REQUEST = "discreet.discover"
-"""The one request id of a discovery: the ledger itself refuses a second one that differs."""
+"""The request id of every discovery: the ledger itself refuses a second, different discovery."""
 
 _QUERY = '["discover",'
-"""With which the text of a discovery begins."""
+"""The beginning of the canonical text of a discovery."""
 
 _LARGEST_DELTA = Fraction(1, 2)
-"""From here on one unit is more likely told than not, and the closed form of π(n) ends."""
+"""At this δ a single unit is released with probability 1/2, and the closed form of π(n) ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Discovered:
-    """The keys that were found, sorted, for each column, and what they cost together."""
+    """The discovered keys of each column, sorted, and what they cost together."""
 
     keys: Mapping[str, tuple[str | int, ...]]
     epsilon: Fraction
@@ -73,12 +74,12 @@ class Discovered:
 
     @property
     def cost(self) -> str:
-        """What it cost, as a reader sees it."""
+        """The cost as it is displayed."""
         return f"(ε, δ) = ({shown(self.epsilon)}, {shown(self.delta)})"
 
     def __repr__(self) -> str:
-        found = ", ".join(f"{len(keys):,} keys of {column}" for column, keys in self.keys.items())
-        return f"Discovered({one_line(found)} · {self.cost})"
+        columns = ", ".join(f"{len(keys):,} keys of {column}" for column, keys in self.keys.items())
+        return f"Discovered({one_line(columns)} · {self.cost})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +89,9 @@ class Keeping:
     epsilon: Fraction
     delta: Fraction
     bend: int
-    """n₁: up to here the first of the two inequalities binds, then the second."""
+    """n₁: up to here the first inequality binds, then the second."""
     last: int
-    """n₂: the last number of units at which a key may be left out."""
+    """n₂: the largest number of units with which a key may be left out."""
 
     def chance(self, units: int) -> Chance:
         """π(units), as a rational where it is one.
@@ -108,7 +109,7 @@ class Keeping:
         return lambda: self._above(units - self.bend)
 
     def units_for(self, share: float) -> int:
-        """The least number of units with which a key is told in about this share of discoveries, or more often.
+        """The least number of units with which a key is released in about this share of discoveries, or more often.
 
         >>> rule = keeping(Fraction(1), Fraction(1, 10**5))
         >>> rule.units_for(0.5), rule.units_for(0.99), rule.units_for(1)
@@ -118,8 +119,8 @@ class Keeping:
         while high - low > 1:
             middle = (low + high) // 2
             chance = self.chance(middle)
-            told = float(chance if isinstance(chance, Fraction) else chance().mid())
-            low, high = (low, middle) if told >= share else (middle, high)
+            probability = float(chance if isinstance(chance, Fraction) else chance().mid())
+            low, high = (low, middle) if probability >= share else (middle, high)
         return high
 
     def _above(self, beyond: int) -> arb:
@@ -151,37 +152,37 @@ def _rising(units: int, epsilon: Fraction, delta: Fraction) -> arb:
 
 
 def rule_of(policy: Policy, columns: int, epsilon: Fraction, delta: Fraction) -> Keeping:
-    """The rule for each key of so many columns, that together cost (ε, δ)."""
+    """The rule for each key of so many columns, which together cost (ε, δ)."""
     moved = keys_of_unit(policy) * (2 if policy.neighbors == "change-one" else 1)
     return keeping(epsilon / (columns * moved), delta / (columns * moved))
 
 
 def keys_of_unit(policy: Policy) -> int:
-    """In how many keys of a column a unit counts."""
+    """The number of keys of a column for which a unit counts."""
     return 1 if policy.unit_column is None else policy.max_groups or policy.max_rows or 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveryPlan:
-    """A discovery with its price, before anything is spent; what it is refused for was refused."""
+    """A discovery with its price, after all checks and before anything is spent."""
 
     columns: list[Column]
     epsilon: Fraction
     delta: Fraction
     rule: Keeping
     text: str
-    """The one text of what is asked for."""
+    """The canonical text of the discovery."""
     begun: Entry | None
     """The spend of the study's discovery, if there is one."""
     answered: bool
-    """Whether it is the one that was made: then it is free."""
+    """Whether it is the study's earlier discovery, and therefore free."""
 
 
 def discovery_plan(study: Study, columns: Sequence[str], epsilon: Any) -> DiscoveryPlan:
-    """What a discovery costs and shows. Nothing is read, nothing is spent."""
+    """Plan a discovery. Nothing is read, nothing is spent."""
     exact, policy = exact_epsilon(epsilon), study.policy
-    asked_columns, delta = _asked(study, columns), _delta(policy)
-    asked = {
+    asked_columns, delta = _checked_columns(study, columns), _delta(policy)
+    parameters = {
         "columns": list(map(column_text, asked_columns)),
         "delta": delta,
         "neighbors": policy.neighbors,
@@ -195,7 +196,7 @@ def discovery_plan(study: Study, columns: Sequence[str], epsilon: Any) -> Discov
         epsilon=exact,
         delta=delta,
         rule=rule_of(policy, len(asked_columns), exact, delta),
-        text=canonical("discover", asked),
+        text=canonical("discover", parameters),
         begun=begun,
         answered=study.ledger.answer(study=study.name, request_id=REQUEST) is not None,
     )
@@ -213,9 +214,9 @@ def meaning(policy: Policy, delta: Fraction) -> str:
 
 
 def discovery(study: Study, columns: Sequence[str], epsilon: Any, analyst: str | None = None) -> Discovered:
-    """Spend ε, of the analyst's share if one is named, and the study's δ, then read, toss and record.
+    """Spend ε, from the share of the analyst if one is named, and the study's δ; then read, toss coins and record.
 
-    Asked again in the same way, by whomever, it is what was recorded, free.
+    The same discovery asked again, by anybody, returns the recorded keys and is free.
     """
     plan, policy, ledger = discovery_plan(study, columns, epsilon), study.policy, study.ledger
     if plan.begun is None or plan.answered:
@@ -229,13 +230,13 @@ def discovery(study: Study, columns: Sequence[str], epsilon: Any, analyst: str |
         limit, keys = keys_of_unit(policy), {}
         for column in plan.columns:
             keys[column.name] = kept_keys(study.engine.discover(column, policy.unit_column, limit), plan.rule.chance)
-        told = {"discovered": keys, "epsilon": str(plan.epsilon), "delta": str(plan.delta)}
-        content = ledger.record(grant, json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode())
+        record = {"discovered": keys, "epsilon": str(plan.epsilon), "delta": str(plan.delta)}
+        content = ledger.record(grant, json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode())
     return _read(content)
 
 
 def _granted(study: Study, text: str, epsilon: Fraction, analyst: str | None, *, again: bool) -> Grant:
-    """Leave for the one discovery of a study, or its answer."""
+    """The grant for the only discovery of a study, or its answer."""
     try:
         return study.ledger.spend(REQUEST, text, epsilon, study=study.name, analyst=analyst, data_version=study.version)
     except InvalidParameter:
@@ -245,9 +246,9 @@ def _granted(study: Study, text: str, epsilon: Fraction, analyst: str | None, *,
 
 
 def _broken_off(study: Study, begun: Entry, text: str, epsilon: Fraction) -> Grant:
-    """Leave for a discovery that was paid for and never answered; of the data as it is now: nobody has seen any."""
+    """The grant for a discovery that was paid for but never answered, on the current data: nobody has seen a draw."""
     paid, query = Fraction(begun.epsilon or 0), begun.query or ""
-    if not query.startswith(_QUERY):  # somebody else has taken the request id
+    if not query.startswith(_QUERY):  # the request id was used for something else
         raise _made_another()
     try:
         grant = study.ledger.spend(
@@ -255,8 +256,8 @@ def _broken_off(study: Study, begun: Entry, text: str, epsilon: Fraction) -> Gra
         )
     except VoidQuestion:
         raise refused(
-            "the delta of this study is spent, for a discovery that was never answered before the ledger was restored "
-            "from a copy, so it never will be: declare the keys in the policy"
+            "the delta of this study is spent, for a discovery that had no answer when the ledger was restored from a "
+            "copy, so it cannot be answered any more: declare the keys in the policy"
         ) from None
     if (query, paid) == (text, epsilon):
         return grant
@@ -264,19 +265,19 @@ def _broken_off(study: Study, begun: Entry, text: str, epsilon: Fraction) -> Gra
         raise _made_another()
     raise refused(
         f"the delta of this study is spent, for a discovery of {', '.join(json.loads(query)[1]['columns'])} at epsilon "
-        f"{shown(paid)} that was broken off before its answer: ask for exactly that, under the same policy; it is free"
+        f"{shown(paid)} that was interrupted before its answer: ask for exactly that, under the same policy; it is free"
     )
 
 
 def _made_another() -> QueryRefused:
     return refused(
-        "the delta of this study is spent: a study makes one discovery, of one or several columns, and this one "
-        "made another; its keys stay in use, and the same discovery asked again is free"
+        "the delta of this study is spent: a study makes one discovery, of one or several columns, and this study "
+        "has made another; its keys stay in use, and the same discovery asked again is free"
     )
 
 
 def recorded(ledger: Ledger, study: str, policy: Policy) -> Discovered | None:
-    """What the study discovered before, or None; asked only where the policy leaves keys to be discovered."""
+    """The study's earlier discovery, or None; looked up only if the policy has keys to be discovered."""
     if not any(declared.discover for declared in policy.columns.values()):
         return None
     content = ledger.answer(study=study, request_id=REQUEST)
@@ -286,9 +287,9 @@ def recorded(ledger: Ledger, study: str, policy: Policy) -> Discovered | None:
 def told_with(
     discovered: Discovered | None, groups: Iterable[Group], conditions: Iterable[Expression] = ()
 ) -> dict[str, Any]:
-    """What the record of an answer with these groups says of keys that were discovered; nothing where none were.
+    """The entry about discovered keys in the record of an answer with these groups; empty if there are none.
 
-    `conditions` are what cells were chosen by: they are cells of such keys, too.
+    `conditions` are the conditions that select cells: they may use such keys, too.
     """
     by = [*(group.of for group in groups if group.edges is None), *conditions]
     columns_by = [of.parts[0] if isinstance(of, Coalesce) else of for of in by]  # with a label for missing values
@@ -300,22 +301,22 @@ def told_with(
 
 
 def policy_with(policy: Policy, discovered: Discovered | None) -> Policy:
-    """The policy with the keys that were discovered in place of those that nobody could declare."""
-    found = {} if discovered is None else discovered.keys
-    keys = {name: [Fraction(key) if isinstance(key, int) else key for key in keys] for name, keys in found.items()}
+    """The policy with the discovered keys as its declared keys."""
+    by_column = {} if discovered is None else discovered.keys
+    keys = {name: [Fraction(key) if isinstance(key, int) else key for key in keys] for name, keys in by_column.items()}
     return policy.with_keys(keys) if keys else policy
 
 
-def _asked(study: Study, columns: Sequence[str]) -> list[Column]:
-    """The columns that are to be discovered, each once, in one order."""
+def _checked_columns(study: Study, columns: Sequence[str]) -> list[Column]:
+    """The columns to discover, sorted and without repetition."""
     scope = Scope(study.policy, study.schema)
     if not columns or not all(isinstance(column, str) for column in columns):
         raise InvalidParameter('discover takes the names of columns, as in discover("county", epsilon="0.1")')
-    found = {column.name: column for column in map(scope.column, columns)}
-    for name in sorted(found):
+    by_name = {column.name: column for column in map(scope.column, columns)}
+    for name in sorted(by_name):
         if not study.policy.columns[name].discover:
-            raise refused(f'the policy must leave it to a discovery; declare {name} = {{ keys = "discover" }}')
-    return [found[name] for name in sorted(found)]
+            raise refused(f'the policy must leave its keys to a discovery; declare {name} = {{ keys = "discover" }}')
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def _delta(policy: Policy) -> Fraction:
@@ -327,6 +328,6 @@ def _delta(policy: Policy) -> Fraction:
 
 
 def _read(content: bytes) -> Discovered:
-    told = json.loads(content)
-    keys = {column: tuple(found) for column, found in told["discovered"].items()}
-    return Discovered(keys=MappingProxyType(keys), epsilon=Fraction(told["epsilon"]), delta=Fraction(told["delta"]))
+    record = json.loads(content)
+    keys = {column: tuple(values) for column, values in record["discovered"].items()}
+    return Discovered(keys=MappingProxyType(keys), epsilon=Fraction(record["epsilon"]), delta=Fraction(record["delta"]))

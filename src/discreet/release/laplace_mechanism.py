@@ -4,9 +4,9 @@
     floats:   out = g · ( round(answer/g) + DLap(t) )        on a public step g = 2^e (calibrate.grid)
 
 Theorem: if no unit can move the answer by more than Δ in the L1 norm, the output is ε-differentially private.
-Nothing in the data raises: NaN counts as 0, ±inf and integers beyond the floats as the largest float, an int64 array
-stops at the ends of int64 instead of wrapping. Answers are read to plain numbers before ε is spent; a subclass of int
-or float counts as the number that it holds, whatever its methods do. What it cannot do: know the sensitivity of f.
+Data never raises an error: NaN counts as 0, ±inf and integers beyond the floats count as the largest float, and int64
+arrays saturate instead of wrapping. Answers are converted to plain numbers before ε is spent; a subclass of int or
+float counts as the number that it holds, whatever its methods do. The mechanism cannot know the sensitivity of f.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from discreet.release.size import refuse_long
 from discreet.release.tape import drawn, on_tape
 
 _CHUNK = 2**19
-"""Numbers that are noised at a time: 4 MiB of noise, whatever the length of the answer."""
+"""Numbers that get noise at a time: 4 MiB of noise, whatever the length of the answer."""
 
 _FAR = 2**62
-"""Two integers below this in size have a sum in int64."""
+"""The sum of two integers below this in size fits in int64."""
 
 _ORDINARY = 900
 """Steps between 2⁻⁹⁰⁰ and 2⁹⁰⁰: scaling int64 by them neither overflows nor loses bits."""
@@ -55,22 +55,22 @@ def laplace_mechanism(
     Parameters
     ----------
     answer : number, list or array
-        f(x); NaN counts as 0. Nothing in it raises.
+        f(x). NaN counts as 0; no value raises an error.
     sensitivity : number or text
-        Δ, the most that one person can move the answer, summed over its coordinates; you vouch for it.
+        Δ, the most that one person can move the answer, summed over its coordinates. You must know it.
     epsilon : number or text
         The privacy parameter: the smaller, the more noise. Calls add up.
     changes : int, optional
-        How many coordinates one person can move; all of them, if not given. It matters for floats only.
+        How many coordinates one person can move; by default all of them. It matters for floats only.
     out : array, optional
-        Receives the result of an array in place; it may be the answer itself.
+        An array for the result; it may be the answer itself.
     **account
-        ledger= and study=: the call is charged before anything is drawn; `out` is filled after the record is on disk.
+        ledger= and study=: the call is charged before the noise is drawn; `out` is filled after the record is on disk.
 
     Returns
     -------
     int, float, list or array
-        What the answer is: whole numbers stay whole, and a list stays a list.
+        The type of the answer: integers stay integers, and a list stays a list.
 
     Examples
     --------
@@ -98,14 +98,14 @@ def laplace_mechanism(
         refuse_long(array.size)
     result = charged(account, "laplace_mechanism", parameters, exact, task.release) if account else task.release(out)
     if out is not None:
-        if result is not out:  # after the record is on disk: before it, a caller could see a draw that nobody remembers
+        if result is not out:  # after the record is on disk: earlier, a caller could see an unrecorded draw
             out[...] = result
         return out
     return result.tolist() if array.ndim == 0 or _is_list(answer) else result
 
 
 class _Task:
-    """Noise on an array, with all that can be refused refused."""
+    """Noise on an array, after all checks."""
 
     def __init__(self, array: NDArray[Any], delta: Fraction, epsilon: Fraction, changes: int | None) -> None:
         self.array = array
@@ -115,13 +115,13 @@ class _Task:
         self.dtype = np.dtype(object if self.big and self.whole else np.int64 if self.whole else np.float64)
 
     def release(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """The result by way of the tape, if there is one; in `out`, if there is none."""
+        """The result, via the tape if there is one, otherwise in `out`."""
         terms = "answer", self.grid, self.dtype.name, *self.array.shape
-        found = drawn(lambda: self._written(self._run(None)) if on_tape() else self._run(out), *terms)
-        return found if isinstance(found, np.ndarray) else self._read(found)
+        result = drawn(lambda: self._written(self._run(None)) if on_tape() else self._run(out), *terms)
+        return result if isinstance(result, np.ndarray) else self._read(result)
 
     def _written(self, result: NDArray[Any]) -> list[Any]:
-        """The numbers in JSON's types; of any size in hexadecimal, since Python limits the digits of a decimal."""
+        """The numbers in JSON's types; large integers in hexadecimal, because Python limits the digits of a decimal."""
         numbers = result.reshape(-1).tolist()
         return [hex(number) for number in numbers] if self.dtype == object else numbers
 
@@ -151,7 +151,7 @@ class _Task:
 
 
 def _chunks(array: NDArray[Any], result: NDArray[Any]) -> Any:
-    """Pairs of one-dimensional parts, in the same order; views wherever the layout allows."""
+    """Pairs of one-dimensional parts, in the same order; views where the layout allows."""
     if array.flags.c_contiguous and result.flags.c_contiguous:
         source, target = array.reshape(-1), result.reshape(-1)
         for start in range(0, source.size, _CHUNK):
@@ -168,17 +168,17 @@ def _chunks(array: NDArray[Any], result: NDArray[Any]) -> Any:
 
 
 def _add_real(source: NDArray[Any], noise: NDArray[np.int64], target: NDArray[np.float64], grid: Grid) -> None:
-    """target = (round(source/step) + noise)·step; in int64, but in Python integers for values far out."""
+    """target = (round(source/step) + noise)·step; in int64, or in Python integers for large values."""
     if abs(grid.exponent) > _ORDINARY:
         pairs = zip(source.tolist(), noise.tolist(), strict=True)
-        target[...] = [_to_float(_to_steps(one, grid) + other, grid) for one, other in pairs]
+        target[...] = [_to_float(_to_steps(value, grid) + draw, grid) for value, draw in pairs]
         return
     step = 2.0**grid.exponent
     with np.errstate(all="ignore"):
         steps = np.multiply(source, 1 / step, dtype=np.float64)  # exact: a power of two
         np.rint(steps, steps)
         far: list[int] = []
-        if not (np.minimum.reduce(steps) > -_FAR and np.maximum.reduce(steps) < _FAR):  # so for NaN, too
+        if not (np.minimum.reduce(steps) > -_FAR and np.maximum.reduce(steps) < _FAR):  # NaN, too
             far = np.flatnonzero(~(np.abs(steps) < _FAR)).tolist()
         exact = [_to_float(_to_steps(source[index], grid) + int(noise[index]), grid) for index in far]
         np.add(noise, steps.astype(np.int64), noise)
@@ -192,7 +192,7 @@ def _noisy_item(item: float, whole: bool, grid: Grid) -> int | float:
 
 
 def _to_steps(answer: Any, grid: Grid) -> int:
-    """The multiple of the step nearest to the answer; NaN counts as 0, what is beyond the floats as the largest."""
+    """The nearest multiple of the step; NaN counts as 0, and a number beyond the floats as the largest float."""
     try:
         number = float(answer)
     except OverflowError:  # an integer among floats
@@ -206,7 +206,7 @@ def _to_steps(answer: Any, grid: Grid) -> int:
 
 
 def _to_float(steps: int, grid: Grid) -> float:
-    """The float nearest to so many steps, held at the largest float."""
+    """The float nearest to so many steps, clamped to the largest float."""
     try:
         if abs(steps) < 2**53:
             return math.ldexp(steps, grid.exponent)
@@ -216,11 +216,11 @@ def _to_float(steps: int, grid: Grid) -> float:
 
 
 def _array(answer: Any) -> NDArray[Any]:
-    """The answer as numpy's own numbers, or as Python's: those of lists, which are of any size."""
+    """The answer as an array of numpy's numbers, or, for lists, of Python's numbers, which have any size."""
     if issubclass(type(answer), np.ma.MaskedArray):
         raise InvalidParameter("answer must be an array without a mask; fill it first, as in answer.filled(0)")
     listed = _is_list(answer) or issubclass(type(answer), int | float)
-    with suppress(Exception):  # whose words may quote the answer: no `__context__` keeps them
+    with suppress(Exception):  # the message may quote the answer: no `__context__` may keep it
         array = np.asarray(_plain_items(answer), object) if listed else np.asarray(answer)
         if array.dtype != object or listed:
             return array
@@ -251,7 +251,7 @@ def _plain(item: Any) -> int | float:
     if issubclass(kind, np.integer | np.bool_) and not issubclass(kind, np.timedelta64):
         return int(np.generic.item(item))
     if issubclass(kind, np.floating):
-        with np.errstate(all="ignore"):  # a warning would tell of a value
+        with np.errstate(all="ignore"):  # a warning would reveal a value
             return float(np.generic.astype(item, np.float64))
     raise TypeError
 
@@ -260,7 +260,7 @@ def _is_whole(array: NDArray[Any]) -> bool:
     """Whether the answers are integers; decided by their types, never by their values."""
     if array.dtype == object:
         kinds = {type(item) for item in array.flat}
-        if not kinds <= {int, float}:  # a list in a ragged one
+        if not kinds <= {int, float}:  # a ragged list
             raise InvalidParameter("answer must be integers or floats in a regular shape")
         return kinds <= {int}
     if array.dtype.kind not in "biuf":

@@ -1,8 +1,8 @@
-"""What a question does to released numbers: arithmetic, HAVING, ORDER BY and LIMIT, on whole columns; it costs nothing.
+"""Post-processing of released numbers: arithmetic, HAVING, ORDER BY and LIMIT, on whole columns; it costs nothing.
 
-Arithmetic of two numbers takes the extremes over both intervals, so its interval holds at least as often as both
-together. A quotient by 0 is missing; one whose divisor may be 0 has no ends. Everything is what Python's own numbers
-would give: where 64 bits or a double are too small for that, a column goes on as Python objects.
+Arithmetic of two numbers takes the extremes over both intervals, so the result's interval holds whenever both hold. A
+quotient by 0 is missing; if the divisor's interval includes 0, the quotient's interval is unbounded. All results equal
+those of Python's own numbers: where 64 bits or a double are too small, a column becomes Python objects.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _ARITHMETIC: dict[str, tuple[Callable[[Any, Any], Any], int]] = {
     "*": (operator.mul, 2**31),
     "/": (operator.truediv, 2**53),
 }
-"""With the size up to which int64 gives what Python's integers give."""
+"""The operators, with the size up to which int64 agrees with Python's integers."""
 
 _EXACT = 2**53
-"""Up to here an integer is a double."""
+"""Every integer up to this is a double."""
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Numbers of many rows with the ends of their intervals; a missing one has no ends."""
+    """Numbers of many rows with the ends of their intervals; a missing number has no ends."""
 
     value: Array
     low: Array
@@ -55,17 +55,18 @@ class Numbers:
         return self.value, self.low, self.high
 
     def items(self) -> list[list[Any]]:
-        """Values, lower and upper ends as Python has them, None where one is missing."""
+        """Values, lower and upper ends as Python's numbers; None if missing."""
         columns = [column.tolist() for column in self.three]
         if self.missing is None:
             return columns
-        gone = self.missing.tolist()
+        missing = self.missing.tolist()
         return [
-            [None if not_there else item for item, not_there in zip(column, gone, strict=True)] for column in columns
+            [None if is_missing else item for item, is_missing in zip(column, missing, strict=True)]
+            for column in columns
         ]
 
     def rounded(self, decimals: int | None = None) -> tuple[Numbers, Cells]:
-        """The same as people read them (`formats.rounded`), and how many decimals each has."""
+        """The numbers as they are displayed (`formats.rounded`), and the decimals of each."""
         value, low, high, digits = rounded(*self.three, decimals)
         return Numbers(value, low, high, self.missing), digits
 
@@ -80,7 +81,7 @@ Column: TypeAlias = "Numbers | pa.Array | Array"
 
 
 def columns_of(record: Record, query: Query) -> dict[str, Column]:
-    """The columns that a query shows of a record, by name."""
+    """The columns of a record that a query shows, by name."""
     cells: Cells | None = None
     if query.having is not None:
         cells = np.flatnonzero(_holds(query.having, record))
@@ -99,7 +100,7 @@ def _column(output: Output, record: Record, cells: Cells | None) -> Column:
 
 
 def _keys(name: str, record: Record, cells: Cells | None) -> pa.Array | Array:
-    """The keys of cells, or of all of them."""
+    """The keys of these cells, or of all cells."""
     keys, stride = record.keys[name], 1
     if not record.head.get("nested"):
         for later in list(record.keys)[list(record.keys).index(name) + 1 :]:
@@ -127,7 +128,7 @@ def _numbers(output: Output, record: Record, cells: Cells | None) -> Numbers:
 
 
 def _gaps(column: Array) -> Mask | None:
-    """Where a column says nothing."""
+    """Where a column has no value."""
     gaps = np.array([item is None for item in column], bool) if column.dtype == object else np.zeros(0, bool)
     return gaps if gaps.any() else None
 
@@ -139,13 +140,13 @@ def _combined(sign: str, left: Numbers, right: Numbers) -> Numbers:
         missing = _either(missing, none)
     if missing is None:
         return Numbers(*_three(sign, left, right))
-    there = ~missing
-    value, low, high = (_scattered(column, there) for column in _three(sign, left.at(there), right.at(there)))
+    present = ~missing
+    value, low, high = (_scattered(column, present) for column in _three(sign, left.at(present), right.at(present)))
     return Numbers(value, low, high, missing)
 
 
 def _three(sign: str, left: Numbers, right: Numbers) -> Three:
-    """The result and its extremes, of numbers that are all there; no divisor is 0."""
+    """The result and its extremes, for numbers of which none is missing and no divisor is 0."""
     value = _applied(sign, left.value, right.value)
     if sign == "/":
         nought = np.zeros(len(value), np.int64)
@@ -158,7 +159,7 @@ def _three(sign: str, left: Numbers, right: Numbers) -> Three:
 
 
 def _extremes(sign: str, left: Numbers, right: Numbers) -> tuple[Array, Array]:
-    ends = [_applied(sign, one, two) for one in (left.low, left.high) for two in (right.low, right.high)]
+    ends = [_applied(sign, first, second) for first in (left.low, left.high) for second in (right.low, right.high)]
     low = reduce(lambda best, end: np.where(_compared("<", end, best), end, best), ends)
     high = reduce(lambda best, end: np.where(_compared(">", end, best), end, best), ends)
     return low, high
@@ -169,16 +170,16 @@ def _applied(sign: str, left: Array, right: Array) -> Array:
     whole = left.dtype == right.dtype == np.int64
     if object in (left.dtype, right.dtype) or (whole and not (near(left, limit) and near(right, limit))):
         return array_of(np.asarray(function(left.astype(object), right.astype(object)), object))
-    with np.errstate(all="ignore"):  # Python's floats become infinite without a word, too
+    with np.errstate(all="ignore"):  # Python's floats become infinite without a warning, too
         result: Array = function(left, right)
     return result
 
 
 def _compared(sign: str, left: Array, right: Array, missing: Mask | None = None) -> Mask:
-    """Where a comparison holds; nowhere where something is missing."""
+    """Where a comparison holds; a comparison with a missing value never holds."""
     if missing is not None:
-        there = ~missing
-        return _scattered(_compared(sign, left[there], right[there]), there)
+        present = ~missing
+        return _scattered(_compared(sign, left[present], right[present]), present)
     mixed = left.dtype != right.dtype
     if object in (left.dtype, right.dtype) or (mixed and not all(_is_double(column) for column in (left, right))):
         left, right = left.astype(object), right.astype(object)
@@ -189,14 +190,14 @@ def _is_double(column: Array) -> bool:
     return column.dtype == np.float64 or near(column, _EXACT)
 
 
-def _either(one: Mask | None, two: Mask | None) -> Mask | None:
-    both = two if one is None else one if two is None else one | two
+def _either(first: Mask | None, second: Mask | None) -> Mask | None:
+    both = second if first is None else first if second is None else first | second
     return both if both is not None and both.any() else None
 
 
-def _scattered(column: Array, there: Mask) -> Array:
-    whole = np.zeros(len(there), column.dtype)
-    whole[there] = column
+def _scattered(column: Array, present: Mask) -> Array:
+    whole = np.zeros(len(present), column.dtype)
+    whole[present] = column
     return whole
 
 
@@ -209,32 +210,34 @@ def _holds(test: Test, record: Record) -> Mask:
 
 
 def _order(output: Output, descending: bool, record: Record, groups: tuple[Group, ...], cells: Cells | None) -> Cells:
-    """The order of rows by one column, equal ones as they are; missing values and the rest come last; bins in place."""
+    """A stable order of the rows by one column; missing values and the rest come last; bins are in their own order."""
     import pyarrow as pa
     from pyarrow import compute
 
     column = _column(output, record, cells)
-    group = next((one for one in groups if isinstance(output, Named) and one.name == output.name), None)
-    gone: Mask | None = None
+    group = next((item for item in groups if isinstance(output, Named) and item.name == output.name), None)
+    missing: Mask | None = None
     if isinstance(column, Numbers):
-        values, gone = column.value, column.missing
+        values, missing = column.value, column.missing
     elif group is not None and group.edges is not None:
-        places = {label: place for place, label in reversed(list(enumerate([*group.keys, group.other])))}
+        places = {label: rank for rank, label in reversed(list(enumerate([*group.keys, group.other])))}
         values = np.array([places[key] for key in items_of(column)], np.int64)
     elif group is not None and group.other is not None:
-        gone = np.array([key == group.other for key in items_of(column)], bool)
+        missing = np.array([key == group.other for key in items_of(column)], bool)
         values = column
     else:
         values = column
     if isinstance(values, np.ndarray) and values.dtype == object:
         items = values.tolist()
-        there = [at for at in range(len(items)) if gone is None or not gone[at]]
-        there.sort(key=lambda at: items[at], reverse=descending)
-        return np.array([*there, *([] if gone is None else np.flatnonzero(gone).tolist())], np.int64)
+        present = [row for row in range(len(items)) if missing is None or not missing[row]]
+        present.sort(key=lambda row: items[row], reverse=descending)
+        return np.array([*present, *([] if missing is None else np.flatnonzero(missing).tolist())], np.int64)
     if isinstance(values, np.ndarray):
-        values = pa.array(values, mask=gone)
-    elif gone is not None:
-        values = compute.if_else(pa.array(gone), None, values)
+        values = pa.array(values, mask=missing)
+    elif missing is not None:
+        values = compute.if_else(pa.array(missing), None, values)
     order = "descending" if descending else "ascending"
-    found: Cells = compute.array_sort_indices(values, order=order, null_placement="at_end").to_numpy().astype(np.int64)
-    return found
+    indices: Cells = (
+        compute.array_sort_indices(values, order=order, null_placement="at_end").to_numpy().astype(np.int64)
+    )
+    return indices

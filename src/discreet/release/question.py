@@ -1,6 +1,6 @@
-"""A question about one column in memory, and its releases by the designs of studies: one group, one row a unit.
+"""A question about one column in memory, released by the designs of studies: one group, one row per unit.
 
-All parameters are read and checked before any row is: who is asked, within which bounds, at what ε.
+All parameters (the statistic, the bounds, ε) are read and checked before any row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from discreet.ask.expression import Column as Named
 from discreet.ask.query import Count, Extreme, Moment, Quantiles
 from discreet.ask.statistics import moment
 from discreet.calibrate.grid import ValueGrid, public_step, value_grid
-from discreet.calibrate.sensitivity import Terms
+from discreet.calibrate.terms import Terms
 from discreet.engines import array as engine
 from discreet.engines.array import Column, column
 from discreet.errors import InvalidParameter
@@ -46,21 +46,21 @@ from discreet.release.statistics.ranks import ExtremeDesign, QuantileDesign
 from discreet.release.tape import marked
 
 USUAL = Fraction(19, 20)
-"""The confidence of a bracket that nobody chose."""
+"""The default confidence of a bracket."""
 
 _VALUES = Named("values", "number")
 """The column, as a design names it."""
 
 _MOST_BINS = 10**8
-"""Eight bytes each, and their edges: beyond this a histogram does not fit into memory."""
+"""Eight bytes each, and their edges: a larger histogram does not fit into memory."""
 
 _LARGEST_RANGE = Fraction(10**150)
-"""Its square is a float, and so is that of its inverse."""
+"""Its square and the square of its inverse are floats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Question:
-    """The parameters of a call; its column shows nothing."""
+    """The parameters of a call; the `repr` does not show its column."""
 
     statistic: str
     data: Column
@@ -84,24 +84,24 @@ class Question:
     def n(self) -> int:
         """The number of values that count, at least 1."""
         if not self.public_size:
-            raise TypeError("the number of values is private under add-remove, and where missing ones are dropped")
+            raise TypeError("the number of values is private under add-remove, and if missing values are dropped")
         return max(1, len(self.data))
 
     @property
     def terms(self) -> Terms:
-        """What holds for the design of a release: one row a unit, one group."""
+        """The terms of the release: one row per unit, one group."""
         replaced = self.neighbors == "change-one"
         return Terms(rows=1, spread=1, replaced=replaced, public=self.public_size, cells=1)
 
     def require(self, least: int) -> None:
-        """Refuse fewer units than a statistic needs, where their number is public."""
+        """Refuse fewer units than a statistic needs, if their number is public."""
         if self.neighbors == "change-one" and len(self.data) < least:
             records = "one record" if least == 1 else f"{least} records"
             raise InvalidParameter(f"{self.statistic} needs at least {records} under change-one, got {len(self.data)}")
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """All that the release depends on, but for ε, its draws, and what the statistic adds."""
+        """What the release depends on, except ε, the draws, and further parameters of the statistic."""
         return {
             "bounds": list(self.bounds),
             "neighbors": self.neighbors,
@@ -115,7 +115,7 @@ class Question:
 
     @property
     def missing_note(self) -> str:
-        """What was done with missing values; empty where there can be none."""
+        """What was done with missing values; empty if there can be none."""
         if not self.data.nullable:
             return ""
         if self.missing is None:
@@ -132,24 +132,24 @@ class Question:
         return marked(value_grid(self.bounds, bits=bits, whole=self.data.whole))
 
     def square_grid(self, bits: int) -> ValueGrid:
-        """The same for statistics of squares, which must be floats, too."""
+        """The grid for statistics of squares, which must be floats, too."""
         if not 1 / _LARGEST_RANGE <= self.range <= _LARGEST_RANGE:
             raise InvalidParameter(f"{self.statistic} needs bounds that are between 1e-150 and 1e150 apart")
         return self.grid(bits)
 
     def missing_on(self, grid: ValueGrid) -> int | None:
-        """Where a missing value lies on the grid; None drops it."""
+        """The grid point of a missing value; None if missing values are dropped."""
         return None if self.missing is None else grid.point(self.missing)
 
     def with_truth(self) -> Question:
-        """The same about whether the values are true, that is, not 0."""
+        """The same question about whether the values are true, that is, not 0."""
         truth = None if self.missing is None else Fraction(self.missing != 0)
         return replace(self, data=self.data.truths(), missing=truth)
 
     def release(
         self, value: Any, spread: Spread, *, sensitivity: Fraction, scale: Fraction, step: Fraction, error: str = ""
     ) -> Release:
-        """The answer, with what it cost; `error` is what is known of its error where an interval tells nothing."""
+        """The answer, with its cost; `error` describes the error where an interval says nothing."""
         return Release(
             value=value,
             epsilon=self.epsilon,
@@ -164,7 +164,7 @@ class Question:
         )
 
     def estimates(self, design: Released, confidence: Fraction = USUAL) -> Mapping[str, Estimate]:
-        """What a design releases of the column."""
+        """The estimates that a design releases from the column."""
         noted, measures = _noted.get(), design.measures()
         if noted is not None:
             noted.append((design, self.epsilon))
@@ -175,13 +175,13 @@ class Question:
     def released(
         self, estimate: Estimate, *, sensitivity: Fraction, scale: Fraction, step: Fraction, error: str = ""
     ) -> Release:
-        """A release of the one number of an estimate."""
+        """A release of the only number of an estimate."""
         value, spread = plain(estimate.values[0]), partial(single, estimate.ends)
         return self.release(value, spread, sensitivity=sensitivity, scale=scale, step=step, error=error)
 
     @property
     def moment(self) -> Moment:
-        """The column within its bounds, as a study has it."""
+        """The column within its bounds, as an aggregate of a study."""
         return Moment("mean", _VALUES, *self.bounds, self.data.whole, self.missing)
 
     def quantiles(self, *shares: Fraction) -> Quantiles:
@@ -194,7 +194,7 @@ _noted: ContextVar[list[tuple[Released, Fraction]] | None] = ContextVar("designs
 
 @contextmanager
 def noting_designs() -> Iterator[list[tuple[Released, Fraction]]]:
-    """The designs that are released meanwhile, each with its ε."""
+    """The designs that are released in the block, each with its ε."""
     designs: list[tuple[Released, Fraction]] = []
     token = _noted.set(designs)
     try:
@@ -214,7 +214,7 @@ def question(
     method: Any = "best",
     reader: Callable[[Any], Column] = column,
 ) -> Question:
-    """The question, or `InvalidParameter`; `reader` makes the column, and nothing in the data raises."""
+    """The question, or `InvalidParameter`; `reader` reads the column, and no value raises an error."""
     if method not in ("best", "laplace"):
         raise InvalidParameter(f"method must be 'best' or 'laplace', got {quote(method)}")
     return Question(
@@ -229,7 +229,7 @@ def question(
 
 
 def counted(ask: Question) -> Release:
-    """How many values are neither missing nor, for truth values, false."""
+    """The number of values that are neither missing nor, for truth values, false."""
     design = CountDesign(name="count", of=Count())
     scale = design.scale(ask.terms, ask.epsilon)
     step = Fraction(public_step(scale, ask.epsilon, changes=1))
@@ -237,15 +237,15 @@ def counted(ask: Question) -> Release:
 
 
 def moments(ask: Question, *statistics: str) -> dict[str, Release]:
-    """Moments, rows of `ask.statistics` that have a base, from one joint release; of a sample, with + behind them."""
+    """Moments (rows of `ask.statistics` with a base) from one joint release; a + marks the statistic of a sample."""
     design = MomentDesign(wanted=tuple((name, name) for name in statistics), of=ask.moment)
-    found = ask.estimates(design)
+    estimates = ask.estimates(design)
     called = {name: replace(ask, statistic=name) if len(statistics) > 1 else ask for name in statistics}
-    return {name: _of_moments(called[name], design, found[name], name) for name in statistics}
+    return {name: _of_moments(called[name], design, estimates[name], name) for name in statistics}
 
 
 def _of_moments(ask: Question, design: MomentDesign, estimate: Estimate, statistic: str) -> Release:
-    """One statistic of a joint release; where n is public, in terms of the mean rather than of the sum."""
+    """One statistic of a joint release; if n is public, in terms of the mean rather than of the sum."""
     scale, step = design.noise(statistic, design.scales(ask.terms, ask.epsilon), ask.terms, ask.epsilon)
     base = moment(statistic).base
     match base:
@@ -259,14 +259,14 @@ def _of_moments(ask: Question, design: MomentDesign, estimate: Estimate, statist
 
 
 def known_count(ask: Question) -> Release:
-    """The number of values where it is public."""
+    """A release of the public number of values."""
     n, none = ask.n, Fraction(0)
     free = replace(ask, statistic="count", epsilon=none)
     return free.release(n, partial(single, partial(constant, [n], [n])), sensitivity=none, scale=none, step=Fraction(1))
 
 
 def public_total(ask: Question) -> int | None:
-    """The number of values, where it is public."""
+    """The number of values if it is public, otherwise None."""
     return len(ask.data) if ask.public_size else None
 
 
@@ -274,12 +274,12 @@ def of_tree(ask: Question, design: TreeDesign, estimate: Estimate, step: Fractio
     """All numbers of an estimate of a tree."""
     scale = design.tree(ask.terms, ask.epsilon).scale
     spread = partial(vector, estimate.ends)
-    found = ask.release(estimate.values, spread, sensitivity=scale * ask.epsilon, scale=scale, step=step)
-    return Vector(**fields_of(found))
+    release = ask.release(estimate.values, spread, sensitivity=scale * ask.epsilon, scale=scale, step=step)
+    return Vector(**fields_of(release))
 
 
 def chosen(ask: Question, share: Fraction, bracket: Fraction | None) -> Release:
-    """One quantile, and a bracket around it at this confidence, or none."""
+    """One quantile, with or without a bracket at this confidence."""
     design = QuantileDesign(
         names=(ask.statistic,),
         of=ask.quantiles(share),
@@ -289,8 +289,8 @@ def chosen(ask: Question, share: Fraction, bracket: Fraction | None) -> Release:
     )
     rate = design.rate(share, ask.terms, ask.epsilon)
     error = "" if bracket is not None else f"within {design.rank_error(rate):,.0f} ranks, 95 %"
-    found = ask.estimates(design, confidence=bracket or USUAL)[ask.statistic]
-    return ask.released(found, sensitivity=Fraction(1), scale=1 / rate, step=design.grid.step, error=error)
+    estimate = ask.estimates(design, confidence=bracket or USUAL)[ask.statistic]
+    return ask.released(estimate, sensitivity=Fraction(1), scale=1 / rate, step=design.grid.step, error=error)
 
 
 def extreme(ask: Question, side: Literal["min", "max"]) -> Release:
@@ -298,12 +298,12 @@ def extreme(ask: Question, side: Literal["min", "max"]) -> Release:
     of = Extreme(side, _VALUES, *ask.bounds, whole=ask.data.whole, missing=ask.missing)
     design = ExtremeDesign(name=side, of=of)
     beyond = design.beyond(ask.terms, ask.epsilon).format("records")
-    scale, found = 1 / ask.epsilon, ask.estimates(design)[side]
-    return ask.released(found, sensitivity=Fraction(1), scale=scale, step=design.grid.step, error=beyond)
+    scale, estimate = 1 / ask.epsilon, ask.estimates(design)[side]
+    return ask.released(estimate, sensitivity=Fraction(1), scale=scale, step=design.grid.step, error=beyond)
 
 
 def bin_edges(bins: Any, bounds: Any) -> tuple[NDArray[np.float64], bool]:
-    """The edges, and whether they are even."""
+    """The edges, and whether they are evenly spaced."""
     listed = bins.tolist() if hasattr(bins, "tolist") else bins
     if isinstance(listed, list | tuple | range):
         edges = np.array([_float_edge(edge) for edge in listed])

@@ -1,14 +1,14 @@
 """A release: numbers that may be published, each with its error, and what they cost.
 
-A `Release` is a frozen value. Everything done with it is post-processing and costs nothing: arithmetic, `float()`,
-`numpy.asarray`. Arithmetic between two releases takes an interval from each at half of the error, so it holds whether
-or not they are independent.
+A `Release` is immutable. Everything done with it is post-processing and costs nothing: arithmetic, `float()`,
+`numpy.asarray`. Arithmetic between two releases takes from each an interval with half the error probability, so the
+result holds whether or not they are independent.
 
     accuracy(c)    half-width of the interval at confidence c
     interval(c)    lower and upper end; for a vector one interval for each number, or with simultaneous=True all at once
-    to_json()      everything, also what the intervals follow from; `from_json` reads it, and pickle and copy work, too
+    to_json()      everything, including the inputs of the intervals; `from_json` reads it; pickle and copy work, too
 
-Intervals cover the noise. They do not cover the sampling of people, nor values that were clamped to the bounds.
+Intervals cover the noise. They do not cover the sampling of people or the clamping of values to the bounds.
 """
 
 from __future__ import annotations
@@ -38,19 +38,28 @@ _USUAL = Fraction(19, 20)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Release(Stored):
-    """Released numbers with their error and their cost.
+    """A released number with its error and its cost.
 
-    A release is no number: `<`, `<=`, `>` and `>=` refuse to compare it, since its error might decide; compare its
-    `.value`, or look where a number lies in its `.interval()`. Two releases are equal if all that they hold is.
-    `float(r)`, `round(r, 1)` and `f"{r:.2f}"` are of its number alone.
+    A release is not a number: `<`, `<=`, `>` and `>=` refuse to compare it, because the result might depend on its
+    error. Compare its `.value`, or use its `.interval()`. Two releases are equal if all their fields are.
+    `float(r)`, `round(r, 1)` and `f"{r:.2f}"` use the number alone.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> release = discreet.mean([20.0, 30.0, 40.0] * 100, bounds=(0, 120), epsilon=1)
+    >>> low, high = release.interval("0.9")
+    >>> low < high, release.epsilon
+    (True, Fraction(1, 1))
+
     """
 
-    __array_ufunc__ = None  # a number of numpy leaves arithmetic to the release, which keeps the interval
+    __array_ufunc__ = None  # numpy's numbers leave arithmetic to the release, which keeps the interval
 
     value: float
-    """A number, whole where the statistic is; in the classes below, an array of numbers."""
+    """The number, an integer if the statistic is; in subclasses, an array of numbers."""
     epsilon: Fraction
-    """What it cost, exactly."""
+    """The exact ε that it cost."""
     sensitivity: Fraction
     """Δ: how far one unit moves the exact answer, in its own units (the L1 norm over a vector)."""
     scale: Fraction
@@ -58,29 +67,40 @@ class Release(Stored):
     step: Fraction
     """Released numbers are multiples of this before any rounding to decimals."""
     neighbors: str
-    """Between whom it hides the difference: "change-one" or "add-remove"."""
+    """The relation of neighbouring data sets: "change-one" or "add-remove"."""
     statistic: str
     """The name of the function that released it."""
     missing: str = ""
-    """What was done with missing values; empty where there can be none."""
+    """What was done with missing values; empty if there can be none."""
     error: str = ""
-    """What is known of the error where the interval tells nothing: in ranks, or in records beyond."""
+    """A description of the error where the interval says nothing: in ranks, or in records beyond."""
     _spread: Spread = field(kw_only=True)
 
     @property
     def note(self) -> str:
-        """What a reader should know besides the numbers: of their error, and of missing values."""
+        """What a reader should know besides the numbers: about their error and about missing values."""
         return "; ".join(filter(None, (self.error, self.missing)))
 
     def interval(self, confidence: Number = _USUAL, *, simultaneous: bool = False) -> Ends:
-        """The lower and the upper end of the interval that holds the exact number at this confidence.
+        """The confidence interval of the exact number.
 
-        Of a vector, an array of lower and one of upper ends, which hold one by one, or all together (`simultaneous`).
+        Parameters
+        ----------
+        confidence : number or text
+            The probability that the interval covers the exact number.
+        simultaneous : bool
+            For a vector, whether all intervals must hold together; otherwise each holds on its own.
+
+        Returns
+        -------
+        tuple
+            The lower and the upper end; for a vector, an array of each.
+
         """
         return self._spread(exact_confidence(confidence), simultaneous)
 
     def accuracy(self, confidence: Number = _USUAL, *, simultaneous: bool = False) -> Any:
-        """How far the number is from the exact one at most, at this confidence: the larger side of the interval."""
+        """The largest distance from the exact number at this confidence: the longer side of the interval."""
         low, high = self.interval(confidence, simultaneous=simultaneous)
         if isinstance(low, np.ndarray):
             return np.maximum(self.value - low, high - self.value)
@@ -96,7 +116,7 @@ class Release(Stored):
         return np.array(self.value, dtype=dtype, copy=True if copy is None else copy)
 
     def __bool__(self) -> bool:
-        return True  # a release is something, whatever its number
+        return True  # whatever its number
 
     def __round__(self, digits: int | None = None) -> Any:
         return round(self.value, digits)
@@ -105,12 +125,12 @@ class Release(Stored):
         return format(self.value, form) if form else str(self)
 
     def _refuse_order(self, _other: object) -> NoReturn:
-        raise TypeError("a release has an error, so it is not compared; compare its .value, or look at its .interval()")
+        raise TypeError("a release has an error, so it cannot be compared: compare its .value, or use its .interval()")
 
     __lt__ = __le__ = __gt__ = __ge__ = _refuse_order
 
     def figure(self, **options: Any) -> Any:
-        """The numbers with their intervals as a chart."""
+        """A chart of the numbers with their intervals."""
         return views.figure(self, **options)
 
     def _repr_html_(self) -> str:
@@ -127,9 +147,9 @@ class Release(Stored):
         if isinstance(self.value, np.ndarray):
             value, low, high, digits = rounded(self.value, low, high)
             most, reach = int(digits.min(initial=12)), np.max(np.maximum(value - low, high - value), initial=0).item()
-            some = ", ".join(decimal_text(number, most) for number in value[:6].tolist())
+            first = ", ".join(decimal_text(number, most) for number in value[:6].tolist())
             more = f", … {len(value):,} numbers" if len(value) > 6 else ""
-            return f"[{some}{more}] ± {decimal_text(reach, most)} (95 % each)"
+            return f"[{first}{more}] ± {decimal_text(reach, most)} (95 % each)"
         text = with_interval(self.value, low, high)
         return f"{text[:-1]}, 95 %)" if text.endswith(")") else f"{text} (95 %)"
 
@@ -193,7 +213,7 @@ class Release(Stored):
 
     def _ratio(self, other: Release) -> Release:
         if np.ndim(self.value) or np.ndim(other.value):
-            raise InvalidParameter("a ratio is taken of single numbers; take it one by one")
+            raise InvalidParameter("a ratio needs single numbers, not vectors: take the ratio of each pair of numbers")
         value = self.value / other.value if other.value else math.nan
         statistic = f"{self.statistic} / {other.statistic}"
         spread = partial(divided, self._spread, other._spread)
@@ -204,7 +224,7 @@ class Release(Stored):
 class Vector(Release):
     """Several released numbers, in an array."""
 
-    value: NDArray[Any]  # type: ignore[assignment] # one number and several have the same methods
+    value: NDArray[Any]  # type: ignore[assignment] # a number and a vector have the same methods
     """The numbers."""
 
     def __len__(self) -> int:
@@ -225,18 +245,18 @@ class Vector(Release):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Histogram(Vector):
-    """Released counts of bins or of keys. They are unbiased and add up; `projected` is for display."""
+    """Released counts of bins or keys. They are unbiased and add up; `projected` is for display."""
 
     edges: tuple[float, ...] = ()
-    """Of bins: one more than there are counts."""
+    """The edges of the bins: one more than there are counts."""
     keys: tuple[Any, ...] = ()
-    """Of categories: one for each count, the label of all others last if there is one."""
+    """The keys, one for each count; the label of all other values, if there is one, is last."""
     total: int | None
-    """The number of units, where it is public."""
+    """The number of units, if it is public."""
 
     @property
     def labels(self) -> list[str]:
-        """The bins or keys as a reader sees them."""
+        """The bins or keys as they are displayed."""
         edges = [f"{edge:,.6g}" for edge in self.edges]
         return [str(key) for key in self.keys] or [f"{left} to {right}" for left, right in pairwise(edges)]
 
@@ -244,30 +264,30 @@ class Histogram(Vector):
         if not self.keys:
             return Vector._shown_value(self)
         reach = float(np.max(self.accuracy(), initial=0))
-        some = ", ".join(f"{one_line(label)} {self.value[at]:,}" for at, label in enumerate(self.labels[:6]))
+        first = ", ".join(f"{one_line(label)} {self.value[index]:,}" for index, label in enumerate(self.labels[:6]))
         more = f", … {len(self.value):,} keys" if len(self.value) > 6 else ""
-        return f"{some}{more} ± {reach:,.0f} (95 % each)"
+        return f"{first}{more} ± {reach:,.0f} (95 % each)"
 
     def items(self) -> list[tuple[Any, int]]:
-        """Pairs of a key, or of the label of a bin, and its count."""
+        """Pairs of a key, or the label of a bin, and its count."""
         return list(zip(self.keys or self.labels, self.value.tolist(), strict=True))
 
     def __getitem__(self, key: Any) -> Any:
         if not self.keys or isinstance(key, slice | np.ndarray):
             return self.value[key]
         if key not in self.keys:
-            raise KeyError(f"there is no key {key!r}; .keys has all of them")
+            raise KeyError(f"there is no key {key!r}; .keys lists all keys")
         return self.value[self.keys.index(key)]
 
     def projected(self) -> NDArray[np.float64]:
-        """The nearest counts that are not negative and add up to the total (or to the noisy total)."""
+        """The nearest nonnegative counts that add up to the total (or to the noisy total)."""
         counts = self.value.astype(np.float64)
         return project(counts, float(self.total) if self.total is not None else max(0.0, float(counts.sum())))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Cumulative(Vector):
-    """Released numbers of units at or below each of the `points`; the intervals hold at all points at once."""
+    """Released numbers of units at or below each of the `points`; the intervals hold at all points together."""
 
     points: NDArray[np.float64]
     total: int | None
@@ -275,7 +295,16 @@ class Cumulative(Vector):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Releases(Stored, Mapping[str, Release]):
-    """Several statistics out of one joint release: `found["mean"]`, `found.mean`."""
+    """Several statistics from one joint release, by name.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> both = discreet.mean_and_std([20.0, 30.0, 40.0] * 100, bounds=(0, 120), epsilon=1)
+    >>> list(both), both["mean"] == both.mean, both.epsilon
+    (['mean', 'std'], True, Fraction(1, 1))
+
+    """
 
     parts: Mapping[str, Release]
     epsilon: Fraction
@@ -303,12 +332,12 @@ class Releases(Stored, Mapping[str, Release]):
             raise AttributeError(f"there is no {name!r} in this release; it has {', '.join(self.parts)}") from None
 
     def interval(self, confidence: Number = _USUAL) -> dict[str, Ends]:
-        """One interval for each statistic, all of them holding together at this confidence."""
+        """One interval for each statistic; all of them hold together at this confidence."""
         miss = (1 - exact_confidence(confidence)) / len(self.parts)
         return {name: part._spread(1 - miss, False) for name, part in self.parts.items()}
 
     def figure(self, **options: Any) -> Any:
-        """The numbers with their intervals as a chart; `column=` chooses one."""
+        """A chart of the numbers with their intervals; `column=` chooses one."""
         return views.figure(self, **options)
 
     def _repr_html_(self) -> str:
@@ -317,14 +346,14 @@ class Releases(Stored, Mapping[str, Release]):
     def __repr__(self) -> str:
         width = max(map(len, self.parts))
         lines = [f"{name:<{width}}  {part._shown_value()}" for name, part in self.parts.items()]
-        one = next(iter(self.parts.values()))
-        end = f"ε {shown(self.epsilon)} in all · {one.neighbors}"
-        return "\n".join([*lines, f"{end} · {one.missing}" if one.missing else end])
+        first = next(iter(self.parts.values()))
+        end = f"ε {shown(self.epsilon)} in all · {first.neighbors}"
+        return "\n".join([*lines, f"{end} · {first.missing}" if first.missing else end])
 
 
 def fields_of(release: Release) -> dict[str, Any]:
-    """What makes up a release, to make a more special one of it."""
-    return {one.name: getattr(release, one.name) for one in fields(release)}
+    """The fields of a release, to build one of a subclass."""
+    return {field.name: getattr(release, field.name) for field in fields(release)}
 
 
 def _is_number(other: Any) -> bool:
@@ -336,7 +365,7 @@ def _fraction(other: Any) -> Fraction:
 
 
 def together(parts: Sequence[Release], epsilon: Fraction, statistic: str) -> Vector:
-    """Several quantiles as one vector, in rising order; sorted ends still hold rising truths."""
+    """Several quantiles as one vector, in ascending order; sorted intervals still cover the sorted exact quantiles."""
     value, spread = np.sort([part.value for part in parts]), partial(in_order, [part._spread for part in parts])
-    told = {"value": value, "epsilon": epsilon, "statistic": statistic, "error": "", "_spread": spread}
-    return Vector(**{**fields_of(parts[0]), **told})
+    changes = {"value": value, "epsilon": epsilon, "statistic": statistic, "error": "", "_spread": spread}
+    return Vector(**{**fields_of(parts[0]), **changes})

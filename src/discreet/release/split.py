@@ -1,36 +1,41 @@
-"""How ε is shared: the aggregates of a question joined into designs, each with its exact part.
+"""How ε is split: the aggregates of a question are joined into designs, each with its exact share.
 
-Counts of rows, sums, means and variances with a private number of rows are one joint design. Quantiles, extremes,
-counts of units and what rests on a public number of rows have shares of their own. How large the parts are is in
-`statistics.weights`; they are Fractions and add up to ε.
+Counts of rows, sums, means and variances with a private number of rows form one joint design. Quantiles, extremes,
+counts of units and statistics that use a public number of rows have separate shares. `statistics.weights` chooses the
+shares; they are Fractions and add up to ε. `plan_within` finds the least ε for a wanted error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.ask.policy import Policy
 from discreet.ask.query import Count, CountUnits, Extreme, Moment, Named, Quantiles, Query
-from discreet.calibrate.sensitivity import Terms
+from discreet.calibrate.terms import Terms
 from discreet.errors import InvalidParameter
-from discreet.parameters import exact, quote
-from discreet.release.design import Design
+from discreet.parameters import LARGEST, UNIT, exact, quote
+from discreet.release.design import Design, Line
+from discreet.release.mechanism import public_count
 from discreet.release.statistics.counts import CountDesign, KnownCount
 from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.ranks import ExtremeDesign, QuantileDesign, refuse_unranked
 from discreet.release.statistics.weights import parted
 
+if TYPE_CHECKING:
+    from discreet.release.plan import Plan
+    from discreet.release.study import Study
+
 _HEAVIEST = Fraction(10**6)
-"""Beyond that, a weight leaves nothing for the other columns."""
+"""A larger weight leaves nothing for the other columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """A design with its part of ε."""
+    """A design with its share of ε."""
 
     design: Design
     epsilon: Fraction
@@ -38,48 +43,49 @@ class Share:
 
     @property
     def text(self) -> str:
-        """The ε, and where families share it, that of each: the canonical text has both."""
+        """The ε, and the ε of each family if families share it, for the canonical text."""
         families = self.design.families if isinstance(self.design, JointDesign) else ()
         parts = (f"{'*'.join(map(str, attributes)) or 'rows'} {part * self.epsilon}" for attributes, part in families)
         return " ".join([str(self.epsilon), *(f"({part})" for part in parts)])
 
 
 def of_everybody(policy: Policy, query: Query) -> bool:
-    """Whether a unit that is replaced stays in the only group that there is."""
+    """Whether a replaced unit stays in the only group."""
     return policy.neighbors == "change-one" and query.where is None and not query.groups
 
 
 def _designs(
     policy: Policy, query: Query, terms: Terms, public_size: bool, each: bool
 ) -> tuple[list[tuple[Design, bool]], JointDesign | None]:
-    """The designs of a query, each with whether its number of rows is public; and what is measured jointly, if any."""
+    """The designs of a query, each with whether its number of rows is public, and the joint design, if any."""
     whole = public_size and of_everybody(policy, query)
     designs: list[tuple[Design, bool]] = []
     counts: list[tuple[str, Count]] = []
     moments: dict[Moment, list[tuple[str, str]]] = {}
-    for name, one in query.aggregates:
-        match one:
+    for name, aggregate in query.aggregates:
+        match aggregate:
             case Count(of=None) if whole and each:
-                designs.append((KnownCount(name=name, of=one), True))
+                designs.append((KnownCount(name=name, of=aggregate), True))
             case CountUnits() if whole:
-                designs.append((KnownCount(name=name, of=one), True))
+                designs.append((KnownCount(name=name, of=aggregate), True))
             case CountUnits() if not each:
-                designs.append((CountDesign(name=name, of=one), False))
+                designs.append((CountDesign(name=name, of=aggregate), False))
             case Count() | CountUnits():
-                counts.append((name, one if isinstance(one, Count) else Count()))
+                counts.append((name, aggregate if isinstance(aggregate, Count) else Count()))
             case Moment():
-                statistic = one.statistic + ("+" if one.sample else "")
-                moments.setdefault(subject(one), []).append((name, statistic))
+                statistic = aggregate.statistic + ("+" if aggregate.sample else "")
+                moments.setdefault(subject(aggregate), []).append((name, statistic))
             case Quantiles():
-                names = (name,) if len(one.shares) == 1 else tuple(f"{name}.{at}" for at in range(len(one.shares)))
-                design = QuantileDesign(names=names, of=one, cells=terms.cells)
+                count = len(aggregate.shares)
+                names = (name,) if count == 1 else tuple(f"{name}.{number}" for number in range(count))
+                design = QuantileDesign(names=names, of=aggregate, cells=terms.cells)
                 designs.append((design, False))
             case Extreme():
-                designs.append((ExtremeDesign(name=name, of=one), False))
+                designs.append((ExtremeDesign(name=name, of=aggregate), False))
     columns = [MomentDesign(wanted=tuple(wanted), of=of) for of, wanted in moments.items()]
 
     def joins(design: MomentDesign) -> bool:
-        """Where a row takes another's place, only columns that all rows have share the number of rows."""
+        """If rows are replaced, only columns without dropped values share the number of rows."""
         return not terms.meets or (design.of.missing is not None and not (whole and each))
 
     joint = JointDesign(
@@ -96,21 +102,21 @@ def _designs(
     return [*designs, *single, *lone], joint if joint.names else None
 
 
-def subject(one: Moment) -> Moment:
-    """What moments must share to be joined."""
+def subject(moment: Moment) -> Moment:
+    """The part of a moment that must be equal for moments to be joined."""
     return Moment(
         statistic="mean",
-        of=one.of,
-        lower=one.lower,
-        upper=one.upper,
-        whole=one.whole,
-        missing=one.missing,
-        precision=one.precision,
+        of=moment.of,
+        lower=moment.lower,
+        upper=moment.upper,
+        whole=moment.whole,
+        missing=moment.missing,
+        precision=moment.precision,
     )
 
 
 def terms_of(policy: Policy, cells: int, *, public: bool = False) -> Terms:
-    """What one unit may do in an answer of so many groups."""
+    """The limits of a unit in an answer with so many groups."""
     rows = 1 if policy.unit_column is None or policy.max_rows is None else policy.max_rows
     return Terms(
         rows=rows,
@@ -124,7 +130,7 @@ def terms_of(policy: Policy, cells: int, *, public: bool = False) -> Terms:
 def shared(
     policy: Policy, query: Query, cells: int, epsilon: Fraction, weights: Mapping[str, Any], *, public_size: bool
 ) -> tuple[Share, ...]:
-    """Each design with its exact share of ε; they add up to ε. `public_size` is that of the engine."""
+    """Each design with its exact share of ε; the shares add up to ε. `public_size` comes from the engine."""
     inner = _weighed(query, weights)
     each = policy.unit_column is None
     terms = {public: terms_of(policy, cells, public=public) for public in (False, True)}
@@ -153,25 +159,75 @@ def shared(
 
 
 def _weighed(query: Query, weights: Mapping[str, Any]) -> dict[str, Fraction]:
-    """The weights by private name."""
+    """The weights by the internal names of the columns."""
     weighed = by_number(query, "weights", weights)
     refuse_heavy(weighed.values())
     return weighed
 
 
 def refuse_heavy(weights: Iterable[Fraction]) -> None:
-    """Refuse weights beside which others are nothing."""
+    """Refuse weights so large that others become negligible."""
     if not all(1 / _HEAVIEST <= weight <= _HEAVIEST for weight in weights):
         raise InvalidParameter("a weight must lie between 1/1000000 and 1000000")
 
 
-def by_number(query: Query, what: str, given: Mapping[str, Any]) -> dict[str, Fraction]:
-    """What is given for columns of the answer, by the private names of their numbers."""
-    if not isinstance(given, Mapping):
-        raise InvalidParameter(f'{what} must be given by column, as in {{"people": 2}}, got {quote(given)}')
+def by_number(query: Query, parameter: str, values: Mapping[str, Any]) -> dict[str, Fraction]:
+    """The values of a parameter for columns of the answer, by the internal names of their numbers."""
+    if not isinstance(values, Mapping):
+        raise InvalidParameter(f'{parameter} must be given by column, as in {{"people": 2}}, got {quote(values)}')
     keys = {group.name for group in query.groups}
     known = {n: out.name for n, out in query.outputs if isinstance(out, Named) and out.name not in keys}
-    for name in given:
+    for name in values:
         if name not in known:
-            raise InvalidParameter(f"{what} must be of released columns ({', '.join(known)}), got {quote(name)}")
-    return {known[name]: exact(what.removesuffix("s"), value) for name, value in given.items()}
+            raise InvalidParameter(f"{parameter} must name released columns ({', '.join(known)}), got {quote(name)}")
+    return {known[name]: exact(parameter.removesuffix("s"), value) for name, value in values.items()}
+
+
+def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan:
+    """The plan with the least ε whose errors are at most `within`, for all columns or for the columns named there."""
+    from discreet.release.plan import plan_of
+
+    size = more.pop("size")
+    common = None if isinstance(within, Mapping) else exact("within", within)
+    targets = by_number(query, "within", within) if common is None else {}
+    if common is None and not targets:
+        raise InvalidParameter("within must name at least one column")
+
+    def aimed(plan: Plan) -> list[Line]:
+        return [line for line in plan.lines if common is not None or line.name in targets]
+
+    def plan_at(units: int) -> Plan:
+        return plan_of(study, query, epsilon=units * UNIT, size=size, **more)
+
+    low, high = 0, int(LARGEST / UNIT)
+    sharpest = plan_at(high)
+    for line in aimed(sharpest):
+        if line.reach is None and not line.sized:
+            title = sharpest.titles()[line.name]
+            raise InvalidParameter(f"within needs columns with a known error, and {title} has none: give epsilon")
+    size = size or _public_size(study, query, {line.name for line in aimed(sharpest)})
+    if any(line.reach is None for line in aimed(plan_at(high))):
+        raise InvalidParameter(
+            "within needs size=, the least number of rows with a value in a group, because it is private here"
+        )
+
+    def near(units: int) -> bool:
+        lines = aimed(plan_at(units))
+        return all(line.reach is not None and line.reach <= (common or targets[line.name]) for line in lines)
+
+    if not near(high):
+        raise InvalidParameter(f"within must be larger, got {quote(within)}: no ε gives such a small error here")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if near(middle) else (middle, high)
+    return plan_at(high)
+
+
+def _public_size(study: Study, query: Query, names: Collection[str]) -> int | None:
+    """The number of units, if it is public and every unit counts in these numbers."""
+    dropped = any(
+        name in names and isinstance(moment, Moment) and moment.missing is None for name, moment in query.aggregates
+    )
+    if dropped or not (study.engine.public_size and of_everybody(study.policy, query)):
+        return None
+    return max(1, public_count(study.engine.units(study.policy.unit_column)))

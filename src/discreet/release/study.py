@@ -1,17 +1,13 @@
-"""A study: data, a policy and a ledger. It answers questions, and spends before it reads.
+"""A study: data, a policy and a ledger. It answers questions, and spends ε before it reads the data.
 
-    study = discreet.open("study.toml")
-    plan = study.where("age >= 65").by("county").ask(people=Count(), age=Mean("age")).plan(epsilon="0.1")
-    answer = plan.release()
-
-The ledger lies beside the policy (`study.ledger`) unless another place is named: by the caller, the environment or the
-policy (`ledger.place`). A file is made when the study is first opened, with the policy's total ε, and from then on that
-total stands: a policy that says otherwise is refused.
+The ledger is beside the policy (`study.ledger`) unless the caller, the environment or the policy names another
+(`ledger.place`). Its file is created when the study is first opened, with the policy's total ε. From then on the total
+is fixed: a policy with another total is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -23,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from discreet import views
 from discreet.ask.policy import Policy
-from discreet.ask.query import Moment, Query
+from discreet.ask.query import Query
 from discreet.ask.questions import Askable, Asked, PlanTerms, build
 from discreet.ask.reportfile import ReportFile, refuse_names
 from discreet.ask.scope import check_schema
@@ -35,14 +31,12 @@ from discreet.files.writer import Kept, kept_files, kept_source
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.place import Place, place_of
 from discreet.ledger.refusals import foreign, refuse_another_promise
-from discreet.parameters import LARGEST, UNIT, Epsilon, exact, exact_confidence, exact_count, exact_epsilon, quote
-from discreet.release.design import Line
+from discreet.parameters import UNIT, Epsilon, exact_confidence, exact_count, exact_epsilon, quote
 from discreet.release.discovery import Discovered, discovery, policy_with, recorded
-from discreet.release.mechanism import public_count
 from discreet.release.notebook.frame import Framed
 from discreet.release.notebook.throwaway import MEMORY, throwaway
 from discreet.release.plan import REPORTS, Plan, plan_of
-from discreet.release.split import by_number, of_everybody
+from discreet.release.split import plan_within
 
 if TYPE_CHECKING:
     from discreet.release.profiles.profile import Profile
@@ -50,10 +44,16 @@ if TYPE_CHECKING:
 
 
 class Study(Framed, Askable[Plan]):
-    """Data behind a policy and a budget.
+    """Data with a policy and a privacy budget. `discreet.open` and `Study.from_frame` create a study.
 
-    `open` and `from_frame` make one. `ledger` is where spends are written: a path, an address, a Ledger, or "memory",
-    a throwaway that forgets them when it is closed or Python ends; `name` is what the ledger calls the study.
+    Parameters
+    ----------
+    policy : Policy
+        The declaration of the data.
+    ledger : path, address, Ledger or "memory"
+        Where spends are recorded; "memory" is lost when the study is closed or Python ends.
+    name, file
+        The name of the study in the ledger; the file of the policy, if there is one.
 
     Examples
     --------
@@ -64,12 +64,10 @@ class Study(Framed, Askable[Plan]):
     >>> [row.town for row in plan.release()]
     ['Ash', 'Elm']
 
-    See docs/studies.md.
-
     """
 
     siblings: tuple[str, ...] = ()
-    """Other policies in the folder of this one over the same data: each has a budget of its own."""
+    """Other policies in the same folder over the same data: each has its own budget."""
     _forget: Callable[[], object] = staticmethod(lambda: None)
 
     def __init__(
@@ -82,7 +80,7 @@ class Study(Framed, Askable[Plan]):
     ) -> None:
         self.name, self._file = name, file
         self.forgets = isinstance(ledger, str) and ledger == MEMORY
-        """Whether nothing remembers what is spent, once this is closed."""
+        """Whether the record of spends is lost when the study is closed."""
         if self.forgets:
             ledger, self._forget = throwaway(self)
         place = ledger if isinstance(ledger, Place | Ledger) else Place(where=fspath(ledger), anchor=None)
@@ -90,8 +88,8 @@ class Study(Framed, Askable[Plan]):
         total = self.ledger.total(name)
         if total != _total(policy.epsilon):
             raise InvalidParameter(
-                f"epsilon of the policy must be {total}, what the ledger was made with, got {policy.epsilon}; "
-                "a total stands for ever"
+                f"epsilon of the policy must be {total}, what the ledger was created with, got {policy.epsilon}: "
+                "a total cannot be changed"
             )
         refuse_another_promise(policy.promise, self.ledger.promise(name))
         self.policy = policy
@@ -100,112 +98,153 @@ class Study(Framed, Askable[Plan]):
 
     @cached_property
     def engine(self) -> Engine:
-        """Where the rows are."""
+        """The engine that reads the rows."""
         from discreet.engines.choose import engine_under
 
         return engine_under(self.policy)
 
     @cached_property
     def schema(self) -> Schema:
-        """Names and types of the columns, which the policy fits."""
-        found = self.engine.schema()
-        check_schema(self.policy, found)
-        return found
+        """The names and types of the columns, checked against the policy."""
+        columns = self.engine.schema()
+        check_schema(self.policy, columns)
+        return columns
 
     @property
     def version(self) -> str:
-        """The version of the data now: what the policy declares, or a hash of the content under the ledger's key."""
+        """The current version of the data: declared in the policy, or a hash of the content under the ledger's key."""
         self.engine.check()
         return self.policy.version or self.ledger.keyed(self.engine.version())
 
     @property
     def kept(self) -> Kept:
-        """What no output may replace or join: the data, the policy, files of keys and maps, the ledger, its anchor."""
+        """Files that no output may overwrite: the data, the policy, its keys and maps, the ledger and its anchor."""
         folder = self.policy.folder or Path()
         columns = self.policy.columns.values()
-        keys = [one.keys_from.partition("#")[0] for one in columns if one.keys_from]
-        public = [folder / name for name in (*keys, *(one.map_from for one in columns if one.map_from))]
+        keys = [column.keys_from.partition("#")[0] for column in columns if column.keys_from]
+        public = [folder / name for name in (*keys, *(column.map_from for column in columns if column.map_from))]
         files = [*public, *([] if self._file is None else [self._file]), *self.ledger.files]
         return kept_source(self.policy.source, self.policy.folder) + kept_files(files)
 
     @property
     def file_name(self) -> str:
-        """What the policy's file is called, without its ending."""
+        """The name of the policy's file, without its ending."""
         return self.name if self._file is None else self._file.stem
 
     @property
     def spent(self) -> Fraction:
-        """The ε that was spent so far, exactly."""
+        """The exact ε that was spent so far."""
         return self.ledger.spent(self.name)
 
     @property
     def remaining(self) -> Fraction:
-        """The ε that is left of the total, exactly."""
+        """The exact ε that is left of the total."""
         return self.ledger.remaining(self.name)
 
     def discover(self, *columns: str, epsilon: Epsilon, analyst: str | None = None) -> Discovered:
-        """The keys of these columns that may be told, at (ε, δ); a study makes one discovery, free when asked again.
+        """Discover the keys of columns at (ε, δ). A study makes one discovery; asked again, it is free.
 
-        An `analyst` pays of their share.
+        Parameters
+        ----------
+        *columns : text
+            Columns that the policy declares with keys = "discover".
+        epsilon, analyst
+            The ε to spend (δ comes from the policy), and the analyst whose share pays, if any.
+
+        Returns
+        -------
+        Discovered
+            The keys that may be released, by column. Questions of this study use them from now on.
+
         """
         self.discovered = discovery(self, columns, epsilon, analyst)
         self.policy = policy_with(self.policy, self.discovered)
         return self.discovered
 
     def profile(self, columns: Sequence[str] | None = None, *, epsilon: Epsilon) -> Profile:
-        """Where the values of these columns lie, and bounds to propose, from noisy histograms; charged like a question.
+        """Profile columns with noisy histograms, and propose bounds. Asked again about the same data, it is free.
 
-        Without names, of all numbers that have no bounds. The name of the unit's column asks how many rows units have.
-        The policy stays as it is. Asked again about the same data it is free.
+        Parameters
+        ----------
+        columns : list of text, optional
+            By default all numbers without bounds. The unit's column asks for the number of rows per unit.
+        epsilon : number or text
+            The ε to spend, shared equally by the columns.
+
+        Returns
+        -------
+        Profile
+            Where the values lie, and lines for the policy, which is not changed.
+
         """
         from discreet.release.profiles.plan import profile_plan
 
         return profile_plan(self, columns, epsilon).release()
 
     def _recall_discovery(self) -> None:
-        """Take the keys of the discovery that the ledger has, which another process may have made."""
+        """Use the keys of the discovery in the ledger, which another process may have made."""
         if self.discovered is None:
             self.discovered = recorded(self.ledger, self.name, self.policy)
             self.policy = policy_with(self.policy, self.discovered)
 
     def sql(self, text: str, **terms: Unpack[PlanTerms]) -> Plan:
-        """The plan of a question in SQL: what it will cost and how near it will be. Nothing is read, nothing is spent.
+        """Plan a question in SQL. No data is read, nothing is spent.
 
-        Give `epsilon=`, what it may cost, or `within=`, how near it must be; the rest of `PlanTerms` as wanted.
+        Parameters
+        ----------
+        text : text
+            A SELECT of counts, sums, means and other statistics.
+        **terms
+            `epsilon=`, what it may cost, or `within=`, the error that it may have; and optionally `confidence=`,
+            `simultaneous=`, `weights=` by column, and `size=`, the rows of a group for which errors are shown.
+
+        Returns
+        -------
+        Plan
+            The cost and the errors of the answer; `release` computes it.
+
         """
         return self._plan(parse(text, self.policy, self.schema), **terms)
 
     def report(self, tables: Mapping[str, str], **terms: Any) -> ReportPlan:
-        """The plan of a whole report: tables by name, each a question in SQL, that are measured together.
+        """Plan a report: tables that are measured together and agree. No data is read, nothing is spent.
 
-        Give `epsilon=`, what all tables may cost together, or `within=`, how near each number must be, for all tables
-        or by table; `weights=` by table, how much its errors weigh; `confidence=`, `simultaneous=`, `size=`, the rows
-        of a group for which errors of means are shown; `title=`; `integers=True` for counts that are whole; `rows=`,
-        the name of a file of synthetic rows that is saved with the tables.
+        Parameters
+        ----------
+        tables : dict
+            A question in SQL for each name of a table.
+        **terms
+            `epsilon=`, the cost of all tables, or `within=`, the error of each number, for all tables or by table; and
+            optionally `weights=` by table, `confidence=`, `simultaneous=`, `size=`, the rows of a group for which
+            errors are shown, `title=`, `integers=True` for integer counts, `rows=`, the name of a synthetic file.
 
-        All tables agree with each other. Nothing is read, nothing is spent.
+        Returns
+        -------
+        ReportPlan
+            The cost and the errors of all tables; `release` computes them.
+
         """
         from discreet.release.reports.planner import report_plan
 
         if not isinstance(tables, Mapping):
             raise InvalidParameter('tables must be given by name, as in {"by_county": "SELECT …"}')
         refuse_names(tables)
-        _ = self.schema  # what is wrong with the data is wrong with no table
+        _ = self.schema  # an error in the data is not the error of a table
         return report_plan(self, {name: self._parsed(name, text) for name, text in tables.items()}, **terms)
 
     def _parsed(self, name: str, text: str) -> Query:
-        """The question of a table; what is refused says which."""
+        """The question of a table; an error names the table."""
         try:
             return parse(text, self.policy, self.schema)
         except (InvalidParameter, QueryRefused) as error:
             raise type(error)(f"{name}: {error}") from None
 
     def card(self) -> Any:
-        """What is claimed of this study, to be published: `to_json`, `to_yaml`, `to_html`, `save`. It is free."""
+        """The privacy claim of this study, for publication: `to_json`, `to_yaml`, `to_html`, `save`. It is free."""
         return views.card(self)
 
     def close(self) -> None:
-        """Close the ledger; one in memory is forgotten."""
+        """Close the ledger; a ledger in memory is removed."""
         self.ledger.close()
         self._forget()
 
@@ -216,7 +255,7 @@ class Study(Framed, Askable[Plan]):
         self.close()
 
     def __reduce__(self) -> str:
-        raise TypeError("a study is not copied or stored; open its study.toml where it is needed")
+        raise TypeError("a study cannot be copied or pickled: open its study.toml where you need it")
 
     def _repr_html_(self) -> str:
         return views.html(self)
@@ -232,7 +271,7 @@ class Study(Framed, Askable[Plan]):
 
     @property
     def forgetful(self) -> str:
-        """What is said of a ledger in memory; nothing of any other."""
+        """A warning about a ledger in memory; empty for any other ledger."""
         return " · ledger in memory: it forgets what was spent" if self.forgets else ""
 
     def _plan_of(self, asked: Asked[Plan], terms: PlanTerms) -> Plan:
@@ -251,7 +290,7 @@ class Study(Framed, Askable[Plan]):
         size: Any = None,
     ) -> Plan:
         if (epsilon is None) == (within is None):
-            raise InvalidParameter("a plan takes either epsilon or within: what it may cost, or how near it must be")
+            raise InvalidParameter("a plan takes either epsilon, what it may cost, or within, the error it may have")
         if not isinstance(simultaneous, bool):
             raise InvalidParameter(f"simultaneous must be True or False, got {quote(simultaneous)}")
         more: dict[str, Any] = {
@@ -264,7 +303,13 @@ class Study(Framed, Askable[Plan]):
             plan = plan_within(self, query, within=within, **more)
         else:
             plan = plan_of(self, query, epsilon=exact_epsilon(epsilon), **more)
-        return _reported(plan.checked())
+        plan = plan.checked()
+        if not plan.cost or not self.ledger.requests(self.name, REPORTS):
+            return plan
+        from discreet.release.reports.earlier import reported
+
+        report = reported(plan)  # an earlier report that contains the table
+        return plan if report is None else replace(plan, reported=report, cells=report.plan.lines[0].cells)
 
 
 def open(
@@ -273,10 +318,28 @@ def open(
     ledger: str | PathLike[str] | Ledger | None = None,
     anchor: str | PathLike[str] | None = None,
 ) -> Study:
-    """The study that a policy file declares; `repr` names other studies of the same data in its folder.
+    """Open the study that a policy file declares.
 
-    `ledger` is a file or a `postgresql://` address, and `anchor` its anchor. Without them the environment decides
-    (`DISCREET_LEDGER`, `DISCREET_ANCHOR`), then `ledger` and `anchor` of the policy, then the place beside it.
+    Parameters
+    ----------
+    path : path
+        The policy, such as study.toml.
+    ledger : path, address or Ledger, optional
+        A file or a `postgresql://` address. By default, DISCREET_LEDGER in the environment, then `ledger` in the
+        policy, then a file beside it.
+    anchor : path, optional
+        The anchor of the ledger. By default, DISCREET_ANCHOR, then `anchor` in the policy, then a file beside it.
+
+    Returns
+    -------
+    Study
+        To be closed, or used in a `with` statement. Its `repr` names other studies of the same data in the folder.
+
+    Examples
+    --------
+    >>> with discreet.open("study.toml") as study:  # doctest: +SKIP
+    ...     answer = study.sql("SELECT count(*) FROM visits", epsilon="0.1").release()
+
     """
     file = Path(path)
     policy = Policy.load(file)
@@ -293,30 +356,30 @@ def report(
     ledger: str | PathLike[str] | Ledger | None = None,
     anchor: str | PathLike[str] | None = None,
 ) -> ReportPlan:
-    """The plan of the report that a file declares: its study and its tables. Nothing is read, nothing is spent."""
+    """Plan the report that a file declares, with its study and its tables. No data is read, nothing is spent."""
     file = ReportFile.load(Path(path))
     study = open(file.study, ledger=ledger, anchor=anchor)
     try:
         return study.report(file.tables, **file.terms)
     except BaseException:
-        if not isinstance(ledger, Ledger):  # else it is the caller's
+        if not isinstance(ledger, Ledger):  # else it belongs to the caller
             study.close()
         raise
 
 
 def create(policy: Policy, place: Place) -> None:
-    """Give a new study its total in the ledger of a place, which is made if there is none."""
+    """Create a study with its total in a ledger, which is created if there is none."""
     new = place.is_new or (place.is_server and place.anchor is not None and not lexists(place.anchor))
     with Ledger.open(place.where, anchor=place.anchor, new=new) as ledger:
         ledger.create(place.study or "", _total(policy.epsilon), promise=policy.promise)
 
 
 def _ledger(place: Place, name: str, policy: Policy) -> Ledger:
-    """The ledger of a study; a file is made if there was never one here, by one of several processes at once."""
+    """The ledger of a study; if there was never a ledger here, one of several processes creates the file."""
     place.refuse_missing_anchor()
     if place.is_new:
         place.refuse_second_budget()
-        with suppress(InvalidParameter):  # it is there by now
+        with suppress(InvalidParameter):  # another process was faster
             Ledger.open(place.where, anchor=place.anchor, new=True).close()
     ledger = Ledger.open(place.where, anchor=place.anchor)
     try:
@@ -325,68 +388,12 @@ def _ledger(place: Place, name: str, policy: Policy) -> Ledger:
         elif name not in ledger.studies():
             raise foreign(name)
     except BaseException as failure:
-        if not isinstance(failure, InvalidParameter) or name not in ledger.studies():  # else another has created it
+        if not isinstance(failure, InvalidParameter) or name not in ledger.studies():  # else another created it
             ledger.close()
             raise
     return ledger
 
 
 def _total(epsilon: Fraction) -> Fraction:
-    """A total as the ledger counts it."""
+    """A total in the ledger's units."""
     return epsilon // UNIT * UNIT  # rounds down: never more than was promised
-
-
-def _reported(plan: Plan) -> Plan:
-    """The plan, answered from a report that has its table, if there is one."""
-    if not plan.cost or not plan.study.ledger.requests(plan.study.name, REPORTS):
-        return plan
-    from discreet.release.reports.earlier import reported
-
-    found = reported(plan)
-    return plan if found is None else replace(plan, reported=found, cells=found.plan.lines[0].cells)
-
-
-def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan:
-    """The plan with the least ε whose errors are all at most so large, or those of the columns that are named."""
-    size = more.pop("size")
-    common = None if isinstance(within, Mapping) else exact("within", within)
-    targets = by_number(query, "within", within) if common is None else {}
-    if common is None and not targets:
-        raise InvalidParameter("within must name a column at least")
-
-    def aimed(plan: Plan) -> list[Line]:
-        return [line for line in plan.lines if common is not None or line.name in targets]
-
-    def at(units: int) -> Plan:
-        return plan_of(study, query, epsilon=units * UNIT, size=size, **more)
-
-    low, high = 0, int(LARGEST / UNIT)
-    sharpest = at(high)
-    for line in aimed(sharpest):
-        if line.reach is None and not line.sized:
-            what = sharpest.titles()[line.name]
-            raise InvalidParameter(f"within works for what has a known error; {what} has none: give epsilon")
-    size = size or _public_size(study, query, {line.name for line in aimed(sharpest)})
-    if any(line.reach is None for line in aimed(at(high))):
-        raise InvalidParameter(
-            "within needs size=, the number of rows with a value that a group has at least: it is private here"
-        )
-
-    def near(units: int) -> bool:
-        lines = aimed(at(units))
-        return all(line.reach is not None and line.reach <= (common or targets[line.name]) for line in lines)
-
-    if not near(high):
-        raise InvalidParameter(f"within must be larger, got {quote(within)}: no ε gives that here")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if near(middle) else (middle, high)
-    return at(high)
-
-
-def _public_size(study: Study, query: Query, names: Collection[str]) -> int | None:
-    """The number of units, where it is public, everybody is asked and has what these numbers are of."""
-    dropped = any(name in names and isinstance(one, Moment) and one.missing is None for name, one in query.aggregates)
-    if dropped or not (study.engine.public_size and of_everybody(study.policy, query)):
-        return None
-    return max(1, public_count(study.engine.units(study.policy.unit_column)))

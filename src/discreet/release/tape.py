@@ -1,9 +1,9 @@
-"""What was drawn, kept so that a release can be shown again without drawing anew.
+"""The draws of a release, stored so that it can be shown again without new draws.
 
-A release is a function of public parameters and of what was drawn. Inside `taping` every draw of `release.mechanism` is
-written down in JSON's types with its *terms*, the scales, steps and rates that it is drawn with; or, on a tape that was
-written before, read from it: the same release comes back, and its data is not looked at again. A draw whose terms are
-not those on the tape is refused: numbers are never read on another grid than the one they were drawn on.
+A release is a function of public parameters and of its draws. Inside `taping`, every draw of `release.mechanism` is
+recorded in JSON's types with its *terms*: its scales, steps and rates. From an earlier tape the draws are read instead,
+so the same release is returned and the data is not read again. A draw whose terms differ from those on the tape is
+refused: numbers are only read on the grid on which they were drawn.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ class Tape:
 
     def __init__(self, written: bytes | None = None) -> None:
         self.kept = True
-        """Whether draws are to be written down, and so must be in JSON's types."""
+        """Whether draws are recorded, and so must have JSON's types."""
         self._old: Iterator[Any] | None = None if written is None else iter(_entries(written))
         self._new: list[Any] = []
 
     def next(self, draw: Callable[[], Any], terms: tuple[object, ...]) -> Any:
-        """The next draw: a new one, written down, or the old one, if it was drawn on these terms."""
-        told = [str(term) for term in terms]
+        """The next draw: a new draw, which is recorded, or the recorded draw, if it has these terms."""
+        arguments = [str(term) for term in terms]
         if self._old is None:
-            self._new.append([told, draw()])
+            self._new.append([arguments, draw()])
             return self._new[-1][1]
         match next(self._old, None):
-            case [known, drawn] if known == told:
+            case [known, drawn] if known == arguments:
                 return drawn
         raise _other()
 
     def end(self) -> None:
-        """Refuse a tape of which something is left."""
+        """Refuse a tape with draws that were not read."""
         if self._old is not None and next(self._old, None) is not None:
             raise _other()
 
@@ -70,7 +70,7 @@ _current: ContextVar[Tape | None] = ContextVar("tape", default=None)
 
 @contextmanager
 def taping(tape: Tape) -> Iterator[None]:
-    """Write every draw to the tape, or read it from there, to its end."""
+    """Record every draw on the tape, or read all draws from it."""
     token = _current.set(tape)
     try:
         yield
@@ -80,18 +80,18 @@ def taping(tape: Tape) -> Iterator[None]:
 
 
 def drawn(draw: Callable[[], Any], *terms: object) -> Any:
-    """A draw on these terms, by way of the tape if there is one; `draw` gives JSON's types."""
+    """A draw with these terms, via the tape if there is one; `draw` returns JSON's types."""
     tape = _current.get()
     return draw() if tape is None else tape.next(draw, terms)
 
 
 def marked(grid: ValueGrid) -> ValueGrid:
-    """The grid that the next draws are read on, written down with them."""
+    """The grid of the next draws, recorded with them."""
     drawn(lambda: None, "grid", grid)
     return grid
 
 
 def on_tape() -> bool:
-    """Whether there is a tape that draws are kept on."""
+    """Whether draws are recorded on a tape."""
     tape = _current.get()
     return tape is not None and tape.kept

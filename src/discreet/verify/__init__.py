@@ -1,12 +1,12 @@
-"""Trust that does not rest on our word: certificates, audits, replays, searches and attacks, to be run by anyone.
+"""Checks of the privacy promise that anyone can run: certificates, audits, replays, searches and attacks.
 
-    certify, check        an exact upper bound on the privacy loss of a plan or statistic, and its file checked again
+    certify, check        an exact upper bound on the privacy loss of a plan or statistic; check its file again
     audit, controls       a lower bound on the loss of any mechanism from its outputs; mechanisms that it must catch
     replay                a study's question with and without a unit: same flow, same charge, integers at most Δ apart
-    verify_release        who released files, and that no byte of them was changed since
-    search_sensitivity    neighbours that break the sensitivity which you claim for your own function
+    verify_release        who released files, and that no byte of them has changed since
+    search_sensitivity    neighbours that refute the sensitivity that you claim for your own function
 
-No module is called like a function: importing it would hide the function.
+No module has the name of a function: importing it would hide the function.
 """
 
 from discreet.files.signature import Signed, verify_release

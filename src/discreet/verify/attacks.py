@@ -1,21 +1,21 @@
-"""The attackers that noise must withstand, each tried on a naive twin and then on discreet.
+"""The attacks that noise must withstand, each tried on a naive mechanism and then on discreet.
 
-    record, mean_record    knows everybody but one person, is told a count or a mean of all, and subtracts
-    difference             asks for everybody, then for everybody but one, and subtracts
-    repeats                asks the same many times, and averages, against a real ledger
+    record, mean_record    knows everybody but one person, gets a count or a mean of all, and subtracts
+    difference             asks for everybody, then for everybody but one person, and subtracts
+    repeats                asks the same question many times, and averages, against a real ledger
     reconstruction         solves many counts of random groups for all records
     least_bits, precision  reads the true value off the bits of a float
 
-A naive twin is what a careful programmer writes before reading the papers: an attack that does not break it would prove
-nothing by failing against discreet. Both take their bits from `draw.entropy`.
+The naive mechanism is what a careful programmer writes before reading the papers. An attack that does not break it
+would prove nothing by failing against discreet. Both take their bits from `draw.entropy`.
 
-    allowed = e^ε/(1+e^ε)     the most that anyone who guesses a fair bit from an ε-private release can be right
+    allowed = e^ε/(1+e^ε)     the largest probability of guessing a fair bit right from an ε-private release
 
-Under two neighbours no outcome is more than e^ε times as likely, so after any outcome the odds of a fair bit are at
-most e^ε to 1. The same holds for many bits, one of each unit: the number of right guesses is stochastically at most
-Binomial(trials, allowed) [SNJ23]. What an attacker claims to know *for certain* is allowed in no trial at all.
+No outcome is more than e^ε times as likely on one neighbour as on the other, so after any outcome the odds of a fair
+bit are at most e^ε to 1. The same holds for many bits, one for each unit: the number of right guesses is stochastically
+at most Binomial(trials, allowed) [SNJ23]. Where an attacker claims *certainty*, not a single right guess is allowed.
 
-What it does not do: prove anything; a proof is `verify.certify`, and attacks show that it is about the code that runs.
+Attacks prove nothing; `verify.certify` gives the proof, and attacks show that it is about the code that runs.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ Possible: TypeAlias = Callable[[float, float], bool]
 """Whether an output can come from a true value."""
 
 Answerer: TypeAlias = Callable[[NDArray[np.int64], Fraction], NDArray[Any]]
-"""Noisy counts, for ε in all."""
+"""Noisy counts at a total cost of ε."""
 
 _OTHERS = 30
 """People whom the attacker knows to be counted."""
@@ -75,44 +75,44 @@ _NAIVE_ASKS = 40_000
 """Enough that the mean of the naive answers is within half a person."""
 
 _MOST_ASKS = 50
-"""What the attacker tries at most against a study: it ends at the budget, long before."""
+"""The most questions to a study; the budget ends the attack long before."""
 
 _NEARBY = 6
-"""How far around the likeliest U to look: the rounding of exp, log and the sum moves it by fewer places."""
+"""How far around the likeliest U to search: rounding in exp, log and the sum moves it by fewer places."""
 
 _COLUMNS = "{:<18} {:>7} {:>9} {:>9} {:>9} {:>12}  {}"
 _WHY = (
     "naive, discreet: how often the attacker is right. theory: how often anyone can be right at this ε, e^ε/(1+e^ε),",
-    "or 0 % where the attacker claims to be certain. alarm above: a rate that chance passes once in 10⁹.",
+    "or 0 % where the attacker claims to be certain. alarm above: a rate that chance exceeds once in 10⁹.",
     "discreet holds if its rate is not above that.",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack:
-    """One attack, tried on a naive twin and on discreet."""
+    """The result of an attack on a naive mechanism and on discreet."""
 
     name: str
     what: str
     """What the attacker does, in one sentence."""
     trials: int
     naive: float
-    """Share of trials in which the attacker is right against the naive twin."""
+    """Share of trials in which the attacker is right against the naive mechanism."""
     discreet: float
     """The same against discreet."""
     allowed: float
-    """What theory allows anyone."""
+    """The largest rate that theory allows."""
     faults: tuple[str, ...] = ()
-    """What went wrong beside the rate, such as a budget that was over-spent."""
+    """What went wrong besides the rate, such as an overspent budget."""
 
     @property
     def limit(self) -> float:
-        """The rate from which on chance is no explanation."""
+        """The rate above which chance is no explanation."""
         return chance_limit(self.allowed, self.trials)
 
     @property
     def works(self) -> bool:
-        """Whether the attack breaks the naive twin; if not, it shows nothing."""
+        """Whether the attack breaks the naive mechanism; if not, it shows nothing."""
         return self.naive > self.limit
 
     @property
@@ -122,7 +122,7 @@ class Attack:
 
     @property
     def verdict(self) -> str:
-        """`held`, `broken`, or `void` where even the naive twin withstood."""
+        """`held`, `broken`, or `void` if even the naive mechanism withstood the attack."""
         if not self.held:
             return "broken"
         return "held" if self.works else "void"
@@ -135,7 +135,7 @@ def every() -> Iterator[Attack]:
 
 
 def run(show: Callable[[str], None], *, as_json: bool = False) -> bool:
-    """Whether discreet held off every attack, each of which breaks its naive twin; shown as a table or as JSON."""
+    """Show all attacks as a table or as JSON; True if each breaks the naive mechanism and discreet withstands it."""
     tell: Callable[[str], None] = (lambda _: None) if as_json else show
     tell(_COLUMNS.format("attack", "trials", "naive", "discreet", "theory", "alarm above", "verdict"))
     attacks = []
@@ -157,79 +157,79 @@ def run(show: Callable[[str], None], *, as_json: bool = False) -> bool:
 def record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
     """Whether a person is among those counted, guessed from one count.
 
-    The best guess, "1 if the answer is more than the others make", is right with probability P(Z ≥ 0) = e^ε/(1+e^ε):
-    exactly what theory allows, so no privacy is wasted and none is missing.
+    The best guess, "1 if the answer exceeds the count of the others", is right with probability
+    P(Z ≥ 0) = e^ε/(1+e^ε): exactly what theory allows, so the noise is neither too large nor too small.
     """
-    what = "knows everyone but one person, and subtracts them from a count"
-    return _try_attack("record in a count", what, _COUNT_RATE, epsilon, trials, mechanism)
+    method = "knows everyone but one person, and subtracts them from a count"
+    return _try_attack("record in a count", method, _COUNT_RATE, epsilon, trials, mechanism)
 
 
 def mean_record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
     """Whether a person is 0 or 120 years old, guessed from one mean."""
-    what = "knows everyone's age but one, and solves the mean for it"
+    method = "knows everyone's age but one, and solves the mean for it"
     others, size, oldest = sum(_KNOWN_AGES), len(_KNOWN_AGES) + 1, 120
     rate = _guess_rate(
         lambda tell, secret: tell((others + oldest * secret) / size) * size - others > oldest / 2,
         move=Fraction(oldest, size),
     )
-    return _try_attack("record in a mean", what, rate, epsilon, trials, mechanism)
+    return _try_attack("record in a mean", method, rate, epsilon, trials, mechanism)
 
 
 def difference(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
-    """A person's bit, guessed from two counts of which one leaves the person out; each costs ε/2."""
-    what = "asks for everyone, then for everyone but one person, and subtracts"
+    """A person's bit, guessed from two counts, one with and one without the person; each costs ε/2."""
+    method = "asks for everyone, then for everyone but one person, and subtracts"
     rate = _guess_rate(lambda tell, secret: tell(_OTHERS + secret) > tell(_OTHERS), questions=2)
-    return _try_attack("differencing", what, rate, epsilon, trials, mechanism)
+    return _try_attack("differencing", method, rate, epsilon, trials, mechanism)
 
 
 def least_bits(*, epsilon: Any = 1, trials: int = 3_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
-    """How often the true value is named for certain, since the other cannot give this very float [Mir12].
+    """How often the true value is known for certain, because the other value cannot give exactly this float [Mir12].
 
-    x + s·b·ln U has holes. For an output y and a guess h try the few U = k·2⁻⁵³ near e^(−|y−h|/b): if none gives y
-    exactly, h is impossible. The true value is named in some 60 % of naive releases, at any ε.
+    x + s·b·ln U has holes. For an output y and a guess h, try the few U = k·2⁻⁵³ near e^(−|y−h|/b): if none gives y
+    exactly, h is impossible. This reveals the true value in about 60 % of naive releases, at any ε.
     """
     scale = float(1 / exact_epsilon(epsilon))
     rate = _certain_rate(1.0, 0.0, lambda output, value: feasible(output, value, scale))
-    what = "tries which true value can give this very float (Mironov)"
-    return _try_attack("least bits", what, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
+    method = "tries which true value can give this very float (Mironov)"
+    return _try_attack("least bits", method, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
 
 
 def precision(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
-    """How often a true 0 is named for certain, since the output is finer than any that a true 1 gives [HDHSH22].
+    """How often a true 0 is known for certain, because the output is finer than any output of a true 1 [HDHSH22].
 
-    The sum of two floats has the last place of the larger. If x = 1, every output is a multiple of 2⁻⁵³; if x = 0, some
-    are not. At ε = 1 one naive release in four of a true 0 is impossible for a true 1.
+    The sum of two floats has the precision of the larger. If x = 1, every output is a multiple of 2⁻⁵³; if x = 0, some
+    are not. At ε = 1, a quarter of the naive releases of a true 0 are impossible for a true 1.
     """
     rate = _certain_rate(0.0, 1.0, lambda output, value: value == 0 or math.ldexp(output, 53).is_integer())
-    what = "looks for an output that is finer than the other true value allows"
-    return _try_attack("precision", what, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
+    method = "looks for an output that is finer than the other true value allows"
+    return _try_attack("precision", method, rate, epsilon, trials, mechanism, naive=_in_floats, allowed=0.0)
 
 
 def within_budget(counts: NDArray[np.int64], epsilon: Fraction) -> NDArray[Any]:
-    """All counts for ε: one person is in each of them, so together they move by at most their number."""
+    """All counts for ε: a person may be in each of them, so together they move by at most their number."""
     noisy: NDArray[Any] = laplace_mechanism(counts, sensitivity=counts.size, epsilon=epsilon)
     return noisy
 
 
 def without_account(counts: NDArray[np.int64], _epsilon: Fraction) -> NDArray[Any]:
-    """The naive twin: noise of scale 1 on each count, whatever their number."""
+    """The naive mechanism: noise of scale 1 on each count, whatever their number."""
     return counts + many_floats(1.0, counts.size)
 
 
 def reconstruction(*, epsilon: Any = 1, rounds: int = 10, answers: Answerer = within_budget) -> Attack:
-    """The bits of all people, solved from many counts of random halves by least squares [DN03].
+    """The bits of all people, reconstructed from many counts of random halves by least squares [DN03].
 
-    With noise of a few people on each count, and no account of what so many answers cost together, nearly all bits
-    come back. discreet gives m answers for ε in all, each with the scale m/ε: what comes back is near to coins.
+    With noise of a few people on each count, and no account of what so many answers cost together, nearly all bits are
+    recovered. discreet gives m answers at a total cost of ε, each with scale m/ε: the guesses are close to coin tosses.
     """
-    what = f"solves {_QUESTIONS} counts of random groups for the records of {_PEOPLE} people"
+    method = f"solves {_QUESTIONS} counts of random groups for the records of {_PEOPLE} people"
     trials = rounds * _PEOPLE
-    return _try_attack("reconstruction", what, _solved_rate, epsilon, trials, answers, naive=without_account)
+    return _try_attack("reconstruction", method, _solved_rate, epsilon, trials, answers, naive=without_account)
 
 
 @dataclass(slots=True)
 class Answers:
-    """The answers of a study to an attacker, one for every question that looked new, and its faults."""
+    """The answers of a study to an attacker, one for every question that looked new, and the study's faults."""
 
     answers: list[float] = field(default_factory=list)
     faults: set[str] = field(default_factory=set)
@@ -242,11 +242,11 @@ def repeats(
     trials: int = 60,
     ask: Callable[[bool, Fraction, Fraction], Answers] | None = None,
 ) -> Attack:
-    """A person's bit, guessed from the mean of everything that a study answers until its ε is gone.
+    """A person's bit, guessed from the mean of everything that a study answers until its ε is spent.
 
-    The mean of m noisy answers has an error of 1/√m of each, so an attacker who may ask without end learns the truth.
-    The naive twin lets them. discreet is asked through a real study with a real ledger: the same question brings the
-    recorded answer back, in every spelling; one that only looks different is charged, until the budget refuses.
+    The error of the mean of m noisy answers is 1/√m of a single error, so an attacker without a limit learns the truth.
+    The naive mechanism sets no limit. discreet is asked through a real study with a real ledger: every spelling of a
+    question gets the recorded answer; a question that only looks different is charged, until the budget is spent.
     """
     total = exact_epsilon(epsilon)
     each = total / questions
@@ -258,7 +258,7 @@ def repeats(
         naive += (_OTHERS + secret + float(many_floats(float(1 / each), _NAIVE_ASKS).mean()) > half) == secret
     return Attack(
         name="averaging",
-        what=f"asks again and again, and averages ({_NAIVE_ASKS:,} times the naive twin; a ledger stops it)",
+        what=f"asks again and again, and averages ({_NAIVE_ASKS:,} times the naive mechanism; a ledger stops it)",
         trials=trials,
         naive=naive / trials,
         discreet=right / trials,
@@ -268,7 +268,7 @@ def repeats(
 
 
 def answers_of_study(secret: bool, total: Fraction, each: Fraction) -> Answers:
-    """Everything that a real study answers about one person, asked in all ways that look new, in each of them twice."""
+    """Everything that a real study answers about one person, asked in all ways that look new, twice in each."""
     import pyarrow
 
     from discreet.ask.policy import Policy
@@ -281,7 +281,7 @@ def answers_of_study(secret: bool, total: Fraction, each: Fraction) -> Answers:
     policy = Policy(source=people, epsilon=total, columns=columns, version="1")
     with TemporaryDirectory(prefix="discreet-") as folder, Study(policy, ledger=Path(folder, "study.ledger")) as study:
         for turn in range(_MOST_ASKS):
-            everybody = f"id > {-1 - turn}"  # true of all, so only the text is new
+            everybody = f"id > {-1 - turn}"  # true for everybody, so only the text is new
             try:
                 answer = study.where("well").where(everybody).ask(well=Count()).plan(epsilon=each).release()
             except BudgetExceeded:
@@ -289,7 +289,7 @@ def answers_of_study(secret: bool, total: Fraction, each: Fraction) -> Answers:
             obtained.answers.append(answer["well"][0])
             again = study.where(f"{everybody} AND well").ask(well=Count()).plan(epsilon=each).release()
             if again["well"] != answer["well"]:
-                obtained.faults.add("the same question was answered twice, differently")
+                obtained.faults.add("the same question got two different answers")
         if study.spent > total or len(obtained.answers) * each > total:
             obtained.faults.add("more was answered than the budget pays for")
     return obtained
@@ -298,7 +298,7 @@ def answers_of_study(secret: bool, total: Fraction, each: Fraction) -> Answers:
 def success_by_epsilon(
     epsilons: Sequence[Any] = ("0.01", "0.1", "0.2", "0.5", 1, 2, 3, 5, 8), *, trials: int = 20_000
 ) -> list[tuple[float, float]]:
-    """For each ε, how often the attacker reads a record out of a count; without noise the rate is 1 at every ε."""
+    """For each ε, how often the attacker learns a record from a count; without noise the rate is 1 at every ε."""
     exacts = map(exact_epsilon, epsilons)
     return [(float(epsilon), _COUNT_RATE(laplace_mechanism, epsilon, trials)) for epsilon in exacts]
 
@@ -314,7 +314,7 @@ def _try_attack(
     naive: Mechanism = lambda answer, **_: answer,
     allowed: float | None = None,
 ) -> Attack:
-    """An attack on a naive twin, which is the answer itself unless it is given, and on a mechanism."""
+    """An attack on a naive mechanism, by default one without noise, and on a mechanism."""
     exact = exact_epsilon(epsilon)
     return Attack(
         name=name,
@@ -327,7 +327,7 @@ def _try_attack(
 
 
 def _guess_rate(guess: Callable[[Callable[[Any], Any], bool], bool], *, move: Any = 1, questions: int = 1) -> Rate:
-    """How often a guess, from what a mechanism tells, is a person's bit; `move` is what the bit does to an answer."""
+    """How often a guess from a mechanism's output is the person's bit; the bit changes an answer by `move`."""
 
     def rate(mechanism: Mechanism, epsilon: Fraction, trials: int) -> float:
         tell = partial(mechanism, sensitivity=move, epsilon=epsilon / questions)
@@ -338,10 +338,10 @@ def _guess_rate(guess: Callable[[Callable[[Any], Any], bool], bool], *, move: An
 
 
 def _certain_rate(truth: float, other: float, possible: Possible) -> Rate:
-    """How often `truth` is named for certain.
+    """How often `truth` is known for certain.
 
-    discreet's outputs are whole numbers of public steps from the true value, and every one is possible from every
-    value; of an output off that grid, which is none of discreet's, it is asked what is `possible`.
+    discreet's outputs are a whole number of public steps away from the true value, and each is possible from every
+    value. An output off that grid does not come from discreet; for it, `possible` decides.
     """
 
     def rate(mechanism: Mechanism, epsilon: Fraction, trials: int) -> float:
@@ -354,7 +354,7 @@ def _certain_rate(truth: float, other: float, possible: Possible) -> Rate:
 
 
 def named(outputs: list[float], truth: float, other: float, possible: Possible) -> int:
-    """In how many single releases the attacker names `truth`, because `other` is impossible."""
+    """In how many releases the attacker knows `truth`, because `other` is impossible."""
     return sum(not possible(output, other) and possible(output, truth) for output in outputs)
 
 

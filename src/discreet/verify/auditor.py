@@ -2,12 +2,12 @@
 
     ε ≥ ln( P(M(x) ∈ S) / P(M(x′) ∈ S) )     for every set S of outcomes, and with x and x′ exchanged
 
-The sets are `events` and their complements, fixed beforehand. For each, the counts on both sides give Clopper and
-Pearson's bounds on its two probabilities; with m events the four bounds of each have a doubt of error_rate/4m, so that
-the lower bound on ε exceeds the true one with a chance of at most `error_rate` (10⁻⁹ unless given otherwise), whatever
-the mechanism. At ε = 1 a million draws show some 0.98 of what an event reveals.
+The sets are `events` and their complements, fixed beforehand. For each set, the counts on both sides give
+Clopper–Pearson bounds on its two probabilities. With m events, each of the four bounds of an event fails with
+probability at most error_rate/4m, so the lower bound on ε exceeds the true loss with probability at most `error_rate`
+(10⁻⁹ by default), whatever the mechanism. At ε = 1 a million draws show about 0.98 of what an event reveals.
 
-What it cannot do: prove ε. It sees what its events and its pair of neighbours show; a certificate covers all of them.
+An audit cannot prove ε. It sees only its own events and its own pair of neighbours; a certificate covers all of them.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from discreet.verify import binomial
 from discreet.verify.events import LENGTH_LABELS, Events, batches, events_of, merge, takes_size
 
 _PILOT = 20_000
-"""Outputs of the pilot at most; it is a tenth of the draws otherwise."""
+"""Most outputs of the pilot, which is a tenth of the draws if that is less."""
 
 _BATCH = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Audit:
-    """The lower bound that an audit measured, and what it rests on."""
+    """The lower bound that an audit measured, and the evidence for it."""
 
     epsilon: Fraction
-    """What is claimed."""
+    """The claimed ε."""
     bound: float
-    """What was measured: the true loss is at least this, but for the error rate."""
+    """The measured lower bound: the true loss is at least this, except with probability `error_rate`."""
     draws: int
     """Outputs on each side, without the pilot."""
     events: int
     event: str
-    """The event that showed most."""
+    """The event that showed the largest loss."""
     shares: tuple[float, float]
-    """How often it happened, on x and on its neighbor."""
+    """How often the event happened, on x and on its neighbor."""
     error_rate: float
 
     @property
@@ -87,10 +87,32 @@ def audit(
     batch: int | None = None,
     error_rate: Any = "1e-9",
 ) -> Audit:
-    """What `mechanism` gives away about which of two neighbours it was run on, against the ε that it claims.
+    """Measure a lower bound on the privacy loss of a mechanism from its outputs on two neighbours.
 
-    `mechanism(x)` gives one output, or, if it takes `size`, `mechanism(x, size=k)` an array of k. It may be anything:
-    a function of another library, a call over the network. Exceptions are outputs.
+    Parameters
+    ----------
+    mechanism : callable
+        `mechanism(x)` returns one output; if it takes `size`, `mechanism(x, size=k)` returns an array of k outputs. It
+        may be any function, of another library or over a network. An exception is an output.
+    x, x_neighbor
+        The two inputs.
+    epsilon : number or text
+        The claimed ε.
+    draws, batch : int
+        Outputs on each side, and the outputs of one call with `size`.
+    error_rate : number or text
+        The probability that the bound exceeds the true loss.
+
+    Returns
+    -------
+    Audit
+        `bound`, and whether the claim is `violated`.
+
+    Examples
+    --------
+    >>> audit(lambda x: x, 0, 1, epsilon=1, draws=1_000).violated
+    True
+
     """
     claimed, count = exact_epsilon(epsilon), exact_count("draws", draws, least=100)
     size = exact_count("batch", batch) if batch is not None else _BATCH
@@ -102,7 +124,7 @@ def audit(
         size = min(size, 2**14)
     labels = [*events.labels, *LENGTH_LABELS]
     samples = [_count_events(mechanism, side, count, size, events) for side in sides]
-    # an event that never happens on one side shows by not happening on the other
+    # an event that never happens on one side may show the loss by its complement
     labels += [f"not: {label}" for label in labels]
     counts = [np.concatenate([happened, tried - happened]) for happened, tried in samples]
     trials = [np.tile(tried, 2) for _, tried in samples]
@@ -124,7 +146,7 @@ def audit(
 def _count_events(
     mechanism: Callable[..., Any], x: Any, draws: int, size: int, events: Events
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How often each event happened, and in how many trials: of lengths, among the texts that were looked at."""
+    """How often each event happened, and in how many trials; for lengths of texts, only the texts that were read."""
     counts, texts = np.zeros(len(events.labels) + len(LENGTH_LABELS), np.int64), 0
     for part in batches(mechanism, x, draws, size):
         counts += np.concatenate([events.count(part), [part.lengths[label] for label in LENGTH_LABELS]])
@@ -135,7 +157,7 @@ def _count_events(
 def _best(
     counts: Sequence[NDArray[np.int64]], trials: Sequence[NDArray[np.int64]], doubt: float
 ) -> tuple[float, int, tuple[int, int]]:
-    """The event and the direction that show most by Chernoff's bounds, which are cheap."""
+    """The event and the direction with the largest loss by Chernoff's bounds, which are cheap."""
     best: tuple[float, int, tuple[int, int]] = (-math.inf, 0, (0, 1))
     ends = [binomial.chernoff(counts[side], trials[side], doubt) for side in (0, 1)]
     for above, below in ((0, 1), (1, 0)):

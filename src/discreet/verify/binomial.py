@@ -1,9 +1,9 @@
-"""Exact bounds on a probability after k successes in n trials: Clopper and Pearson's [CP34], and Chernoff's for a look.
+"""Exact bounds on a probability after k successes in n trials: Clopper–Pearson [CP34], and Chernoff for a quick look.
 
     lower: the p with P(Binomial(n, p) ≥ k) = α,      upper: the p with P(Binomial(n, p) ≤ k) = α
 
-The tails are regularised incomplete beta functions, taken as Arb balls; the bound that comes back is one at which the
-ball itself is at most α, so it errs to the safe side only. `chernoff` is cheap and wider: it bounds the same tails by
+The tails are regularised incomplete beta functions, computed as Arb balls. At the returned bound the whole ball is at
+most α, so the bound errs on the safe side only. `chernoff` is cheaper and wider: it bounds the same tails by
 e^(−n·KL(k/n ‖ p)), for whole arrays of events.
 """
 
@@ -21,16 +21,16 @@ Floats = NDArray[np.float64]
 _BITS = 160
 _HALVINGS = 60
 _FALSE_ALARMS = 1e-9
-"""How often a sound mechanism may be called broken by its rate."""
+"""The probability that a sound mechanism is called broken because of its rate."""
 
 _NEAR = 2.0**-30
-"""Bounds are found to this relative distance: far below the sampling error of any number of draws."""
+"""The relative accuracy of the bounds: far below the sampling error of any number of draws."""
 
 
 def lower(successes: int, trials: int, doubt: float) -> float:
-    """A probability below which the true one lies with a chance of at most `doubt`.
+    """A lower bound on the probability, which fails with probability at most `doubt`.
 
-    It is the largest whose tail is at most the doubt: by secants on its logarithm, held between two ends.
+    It is the largest p whose tail is at most `doubt`, found by bracketed secants on the logarithm of the tail.
     """
     safe, beyond = float(chernoff(np.array([successes]), trials, doubt)[0][0]), successes / trials
     if successes == 0 or safe <= 0.0:
@@ -57,12 +57,12 @@ def lower(successes: int, trials: int, doubt: float) -> float:
 
 
 def upper(successes: int, trials: int, doubt: float) -> float:
-    """A probability above which the true one lies with a chance of at most `doubt`."""
+    """An upper bound on the probability, which fails with probability at most `doubt`."""
     return math.nextafter(1.0 - lower(trials - successes, trials, doubt), 2.0)  # rounds up: the safe side
 
 
 def chernoff(successes: NDArray[np.int64], trials: Any, doubt: float) -> tuple[Floats, Floats]:
-    """Lower and upper bounds for many events, each with this doubt: never narrower than Clopper and Pearson's."""
+    """Lower and upper bounds for many events, each with this doubt: never narrower than Clopper–Pearson bounds."""
     share = successes / trials
     limit = -math.log(doubt) / trials
     ends = []
@@ -77,7 +77,7 @@ def chernoff(successes: NDArray[np.int64], trials: Any, doubt: float) -> tuple[F
 
 
 def chance_limit(allowed: float, trials: int) -> float:
-    """The least rate whose Chernoff bound, at a true rate of `allowed`, is below 10⁻⁹; 0 where nothing is allowed.
+    """The least rate whose Chernoff bound, at a true rate of `allowed`, is below 10⁻⁹; 0 if nothing is allowed.
 
     >>> round(chance_limit(0.5, 20_000), 3)
     0.523

@@ -1,7 +1,7 @@
-"""Mechanisms that break their claim, each in a way that was seen in practice: an audit must catch all of them.
+"""Mechanisms that violate their claim, each in a way that was seen in practice: an audit must catch all of them.
 
-Each is right but for one line, or one parameter of the code that releases. They take `size`, so that millions of draws
-are cheap, and draw from our own entropy. Textbook noise on floats is also the naive twin that attacks are tried on.
+Each is right except for one line, or one parameter of the code that releases. They take `size`, so that millions of
+draws are cheap, and use our own entropy. Textbook noise on floats is also the naive mechanism that attacks break.
 Nothing here protects anybody.
 """
 
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """A mechanism that is not what it claims, and neighbours on which it shows."""
+    """A mechanism that violates its claim, and two neighbours that show it."""
 
     name: str
     """What is wrong."""
@@ -36,11 +36,19 @@ class Control:
     x_neighbor: Any
     epsilon: Fraction = Fraction(1)
     draws: int = 100_000
-    """Draws that are enough to show it."""
+    """A sufficient number of draws."""
 
 
 def controls() -> list[Control]:
-    """The broken mechanisms that an audit must catch."""
+    """The broken mechanisms that an audit must catch.
+
+    Examples
+    --------
+    >>> raises = next(control for control in controls() if control.name == "a row raises")
+    >>> raises.draws
+    1000
+
+    """
     five, rows, whole = [5] * 20, [(0, 0)] * 4, Fraction(1)
     cells = [(0, 0), (0, 1), (1, 0)]
     wide = Fraction(10)  # values are declared to lie in [0, 10]
@@ -70,20 +78,20 @@ def secrets(count: int) -> NDArray[np.bool_]:
 
 
 def uniforms(count: int) -> Floats:
-    """Multiples of 2⁻⁵³ in (0, 1], as every float generator makes them."""
+    """Multiples of 2⁻⁵³ in (0, 1], as every generator of floats returns them."""
     words = np.empty(count, np.int64)
     keystream().fill(words)
     return ((words.view(np.uint64) >> np.uint64(11)).astype(np.float64) + 1) * 2.0**-53
 
 
 def float_noise(scale: float, count: int) -> list[float]:
-    """Draws of s·b·ln U, s a fair sign, by the logarithm that `math` has: the least bits are a textbook's [Mir12]."""
+    """Draws of s·b·ln U, with a fair sign s, by `math.log`: the least bits are those of a textbook [Mir12]."""
     signs = np.where(secrets(count), scale, -scale).tolist()
     return [sign * math.log(uniform) for sign, uniform in zip(signs, uniforms(count).tolist(), strict=True)]
 
 
 def many_floats(scale: float, count: int) -> Floats:
-    """Draws of the same law by numpy, where millions are needed."""
+    """Draws from the same distribution by numpy, where millions are needed."""
     return np.where(secrets(count), scale, -scale) * np.log(uniforms(count))
 
 
@@ -120,11 +128,11 @@ def _float_sum(x: list[float]) -> float:
 
 
 _joint, _report = partial(joint_question, "add-remove"), partial(small_report, "add-remove")
-"""The number of rows and the product of two columns, and two sets of a report, by the code that releases; given parts
-that add up to more than ε, each has its noise as if the other cost nothing."""
+"""The number of rows and the product of two columns, and two sets of a report, by the code that releases. With parts
+that add up to more than ε, each has the noise of a part that costs everything."""
 
 
 def _observed_groups(x: list[int], size: int) -> NDArray[np.int64]:
-    """A count for each group that the data has."""
+    """A count for each group that occurs in the data."""
     counts = np.unique(np.array(x), return_counts=True)[1]
     return counts + _noise(Fraction(2), size * counts.size).reshape(size, counts.size)

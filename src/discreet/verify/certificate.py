@@ -1,16 +1,16 @@
-"""Certificates: an exact upper bound on the privacy loss of a release, that anyone can compute again.
+"""Certificates: an exact upper bound on the privacy loss of a release, which anyone can recompute.
 
     certificate = certify(plan)                                          a plan of a study or of a report: it is free
     certificate = certify("mean", bounds=(0, 120), epsilon="0.1")        a statistic of an array, by its parameters
     certificate = certify(release, bounds=(0, 120), n=1000)              a release that was made
     certificate.save("mean.certificate.json"); check("mean.certificate.json")
 
-The bound is Σ over all parts of `Part.loss`, in fractions, from what one unit can do and from the scales, steps and
-rates that the code which releases draws with: it is run on zeros, and its draws are written down. ε is only compared
-with the bound. `check` starts from the inputs in the file and computes everything else again: a file that says anything
-else, or whose bound exceeds its ε, is refused. It covers the noise and the designs. It does not cover the engine, which
-turns rows into integers: that is what `replay` and the engine's own checks look at; nor the sampler, which tests hold
-against its law word by word; nor who wrote the file.
+The bound is Σ over all parts of `Part.loss`, in fractions. It follows from what one unit can change and from the
+scales, steps and rates that the release code draws with: the code runs on zeros, and its draws are recorded. ε is only
+compared with the bound. `check` starts from the inputs in the file and recomputes everything else: a file that differs,
+or whose bound exceeds its ε, is refused. A certificate covers the noise and the designs. It does not cover the engine,
+which turns rows into integers (`replay` and the engine's own checks do), nor the sampler, which tests compare with its
+law value by value, nor the authorship of the file.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from discreet.verify.parts import NAMES, certified_twin, parts_of_plan, parts_of
 
 _FORMAT = 1
 _BITS = 192
-"""Of the balls that are shown: 57 digits."""
+"""Bits of the balls that are shown: 57 digits."""
 
 _LARGEST_FILE = 10**8
 
 COVERS = "the noise and the designs, as the code that releases draws them; not the engine, which a replay looks at"
-"""What is proved, and what is not."""
+"""What a certificate proves, and what it does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -51,14 +51,14 @@ class Certificate:
     """A claim, its parts, and the bound that they prove."""
 
     epsilon: Fraction
-    """What is claimed."""
+    """The claimed ε."""
     parts: tuple[Part, ...]
     neighbors: str
     unit: str
     max_rows: int
     query: str
     version: str
-    """Of the package whose noise it is about."""
+    """The version of the package that draws the noise."""
 
     @property
     def loss(self) -> Fraction:
@@ -67,22 +67,22 @@ class Certificate:
 
     @property
     def slack(self) -> Fraction:
-        """How far the bound is below the claim."""
+        """The claimed ε minus the bound."""
         return self.epsilon - self.loss
 
     @property
     def holds(self) -> bool:
-        """Whether the claim is proved, for each part and for all together."""
+        """Whether the claim is proved, for each part and for their sum."""
         return self.slack >= 0 and all(part.loss <= part.epsilon for part in self.parts)
 
     @property
     def log_ratio(self) -> str:
-        """The log-ratio of probabilities at the largest moves, from the closed form, as a ball."""
+        """The log-ratio of probabilities at the largest moves, from the closed form, as an Arb ball."""
         with ctx.workprec(_BITS):
             return str(sum((part.log_ratio for part in self.parts[1:]), self.parts[0].log_ratio).str(30))
 
     def to_dict(self) -> dict[str, Any]:
-        """Inputs, and what follows from them, in JSON's types."""
+        """The inputs and everything computed from them, in JSON's types."""
         return {
             "discreet certificate": _FORMAT,
             **{name: getattr(self, name) for name in ("version", "query", "neighbors", "unit", "max_rows")},
@@ -113,23 +113,38 @@ class Certificate:
         return "\n".join([head, *lines, f"  covers {COVERS}"])
 
 
-def certify(subject: Plan | ReportPlan | ProfilePlan | Release | str, **given: Any) -> Certificate:
-    """The certificate of a plan of a question, report or profile, of a release, or of a statistic by its parameters.
+def certify(subject: Plan | ReportPlan | ProfilePlan | Release | str, **parameters: Any) -> Certificate:
+    """Prove an upper bound on the privacy loss of a plan, a release or a statistic. No data is read, nothing is spent.
 
+    Parameters
+    ----------
+    subject : plan, Release or text
+        The plan of a question, a report or a profile; a release; or the name of a statistic of an array.
+    **parameters
+        For a release or a statistic, the parameters of the call: `epsilon`, `bounds`, `n`, and so on.
+
+    Returns
+    -------
+    Certificate
+        `loss` is the bound, and `holds` says whether it is at most ε.
+
+    Examples
+    --------
     >>> certify("count", epsilon="0.1").holds
     True
+
     """
     if isinstance(subject, Release):
-        return _of_release(subject, **given)
+        return _of_release(subject, **parameters)
     if isinstance(subject, Plan | ReportPlan | ProfilePlan):
         policy, query = subject.study.policy, subject.canonical
         parts = _parts_of(subject)
         epsilon, neighbors = subject.cost if isinstance(subject, Plan) else subject.epsilon, str(policy.neighbors)
         unit, rows = policy.unit, policy.max_rows or 1
     elif isinstance(subject, str):
-        _, parts = certified_twin(subject, **given)
+        _, parts = certified_twin(subject, **parameters)
         epsilon, neighbors, unit, rows = _sum(part.epsilon for part in parts), parts[0].neighbors, "row", 1
-        described = {name: str(value) for name, value in sorted(given.items())}
+        described = {name: str(value) for name, value in sorted(parameters.items())}
         query = json.dumps([subject, described], separators=(",", ":"))
     else:
         raise InvalidParameter(
@@ -157,7 +172,27 @@ def _parts_of(plan: Plan | ReportPlan | ProfilePlan) -> list[Part]:
 
 
 def check(path: str | PathLike[str]) -> Certificate:
-    """The certificate in a file, all of it computed again; `InvalidParameter` if it is not what its inputs prove."""
+    """Read a certificate and recompute all of it; `InvalidParameter` if it is not what its inputs prove.
+
+    Parameters
+    ----------
+    path : path
+        A file that `Certificate.save` wrote.
+
+    Returns
+    -------
+    Certificate
+        The recomputed certificate.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     certify("count", epsilon=1).save(f"{folder}/count.json")
+    ...     check(f"{folder}/count.json").loss
+    Fraction(1, 1)
+
+    """
     file = Path(path)
     try:
         if file.stat().st_size > _LARGEST_FILE:
@@ -194,7 +229,7 @@ def _read(stated: dict[str, Any], name: str) -> Certificate:
             f"{name}: a certificate must have epsilon, neighbors, unit, max_rows and parts"
         ) from None
     if not parts or any(part.neighbors != certificate.neighbors or part.rows != certificate.max_rows for part in parts):
-        raise InvalidParameter(f"{name}: all parts must be of the relation and the rows of a unit that it states")
+        raise InvalidParameter(f"{name}: all parts must have the certificate's neighbors and max_rows")
     if _sum(part.epsilon for part in parts) != certificate.epsilon:
         raise InvalidParameter(f"{name}: the parts must add up to the claimed ε, {certificate.epsilon}")
     return certificate
@@ -209,22 +244,22 @@ def _where(name: str, stated: Any, computed: Any) -> str:
     return f"the {name}"
 
 
-def _of_release(release: Release, *, n: Any = None, **given: Any) -> Certificate:
-    """By the parameters of the call; a twin of it on zeros must have been drawn with the same scale and step."""
+def _of_release(release: Release, *, n: Any = None, **parameters: Any) -> Certificate:
+    """The certificate of a release by the parameters of its call, which must give the same scale and step on zeros."""
     if release.statistic not in NAMES:
         raise InvalidParameter(f"a release of a {release.statistic} is certified by its parts: certify them one by one")
     if n is None and release.neighbors == "change-one":
         raise InvalidParameter(
             "n must be given for a release under change-one: it is public, and the scale depends on it"
         )
-    given = {**given, "n": 1 if n is None else n, "neighbors": release.neighbors}
-    twin, _ = certified_twin(release.statistic, **given, epsilon=release.epsilon)
+    parameters = {**parameters, "n": 1 if n is None else n, "neighbors": release.neighbors}
+    twin, _ = certified_twin(release.statistic, **parameters, epsilon=release.epsilon)
     for name in ("scale", "step", "sensitivity", "missing"):
         if getattr(twin, name) != getattr(release, name):
             raise InvalidParameter(
                 f"these parameters are not those of the release: its {name} is {getattr(release, name) or 'impossible'}"
             )
-    return certify(release.statistic, **given, epsilon=release.epsilon)
+    return certify(release.statistic, **parameters, epsilon=release.epsilon)
 
 
 def _sum(numbers: Iterable[Fraction]) -> Fraction:

@@ -1,14 +1,14 @@
-"""Events that an audit looks at, fixed before the outputs that it counts: from public lists and from a pilot sample.
+"""The events of an audit, fixed before the outputs that it counts: from public lists and from a pilot sample.
 
     every coordinate   tails ≤ t and ≥ t at quantiles of the pilot; single values near both centres and the most
                        frequent ones; residues modulo 2 … 10 of integers; multiples of 2^k, k = −80 … 10
-    several            the first coordinates that tell the sides apart, all beyond their centres at once
+    several            the coordinates that separate the sides best, all beyond their centres at once
     kinds              types, NaN, ±inf, −0.0, errors by name, anything not seen in the pilot; lengths of texts
 
-The pilot is a sample of its own, thrown away afterwards, so the bounds of the main sample hold for every event at once
-by Bonferroni's inequality. What no event here tells apart, the audit does not see. An output is a number, a list of
-numbers, None, a text, or an error: an exception is an output like any other. A mechanism that takes `size` gives an
-array of so many outputs in one call (its first axis); another gives one a call.
+The pilot is a separate sample that is discarded afterwards, so the bounds of the main sample hold for all events at
+once by Bonferroni's inequality. The audit does not see a difference that no event here shows. An output is a number, a
+list of numbers, None, a text, or an error: an exception is an output like any other. A mechanism that takes `size`
+returns an array of `size` outputs in one call (its first axis); any other mechanism returns one output per call.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ Integers = NDArray[np.int64]
 
 _LEVELS = (0.001, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 0.99, 0.999)
 _NEAR = 4
-"""Integers to either side of a centre that are events of their own."""
+"""Integers on either side of a centre that are separate events."""
 
 _FREQUENT = 12
 _COORDINATES = 4
-"""Coordinates that are looked at: those whose centres are furthest apart in the pilot."""
+"""Coordinates that are used: those whose centres are furthest apart in the pilot."""
 
 _POWERS = range(-80, 11)
 _MODULI = range(2, 11)
 LENGTH_LABELS = [f"text of {length} characters" for length in range(1, 40)]
-"""Events of texts, of which only some are looked at."""
+"""Events of texts; only some outputs are read as text."""
 
 _ALWAYS = ("error of any kind", "NaN", "infinite", "−0.0", "NoneType", "another kind than in the pilot")
 
 _TEXTS = 2_000
-"""Outputs of a batch whose text is looked at: writing numbers as text is slow."""
+"""Outputs of a batch that are read as text: formatting numbers is slow."""
 
 _MOST_COUNTED = 2**20
 """Integers within a range of this size are counted, not sorted."""
@@ -53,9 +53,9 @@ class Batch:
     kinds: Counter[str] = field(default_factory=Counter)
     lengths: Counter[str] = field(default_factory=Counter)
     texts: int = 0
-    """Outputs whose text was looked at."""
+    """Outputs that were read as text."""
     numbers: NDArray[Any]
-    """Outputs × coordinates, of those that are numbers: int64 or float64."""
+    """The numeric outputs: outputs × coordinates, int64 or float64."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class Events:
 
 
 def events_of(first: Batch, second: Batch) -> Events:
-    """The events for two sides, from a pilot of each."""
+    """The events of two sides, from a pilot of each."""
     width = max(first.numbers.shape[1], second.numbers.shape[1])
     coordinates = [axis for index in range(width) if (axis := _coordinate(first, second, index)) is not None]
     apart = sorted(coordinates, key=lambda axis: -axis.separation)[:_COORDINATES]
@@ -157,7 +157,7 @@ def _joined(coordinates: Sequence[Coordinate]) -> list[tuple[int, str]]:
 
 
 def _joint(coordinates: Sequence[Coordinate], batch: Batch) -> list[int]:
-    """How often the first coordinates lie beyond the centre of a side, seen from the other, all at once."""
+    """How often the first coordinates all lie beyond the centre of a side, seen from the other side."""
     counts = []
     for many, side in _joined(coordinates):
         alive = np.ones(len(batch.numbers), np.bool_)
@@ -225,7 +225,7 @@ def _together(mechanism: Callable[..., Any], x: Any, size: int) -> Batch:
     except Exception as error:  # all of them, then
         return Batch(kinds=Counter({f"error {type(error).__name__}": size}), numbers=np.empty((0, 1)))
     if array.ndim == 0 or len(array) != size:
-        raise InvalidParameter(f"a mechanism that takes size must give so many outputs, {size}, got {array.shape}")
+        raise InvalidParameter(f"a mechanism that takes size must return {size} outputs, got {array.shape}")
     if array.dtype.kind not in "biuf":
         return _one_by_one(list(array))
     array = array.reshape(size, -1)
@@ -259,7 +259,7 @@ def _read(output: Any) -> tuple[str, list[Any] | None]:
 
 
 def _batch(numbers: NDArray[Any], kinds: Counter[str], shown: list[Any], texts: int) -> Batch:
-    """Numbers and texts as a batch; what floats can be besides numbers is a kind."""
+    """Numbers and texts as a batch; NaN, infinities and −0.0 become kinds."""
     if numbers.dtype == np.float64:
         zero = (numbers == 0) & np.signbit(numbers)
         for name, mask in (("NaN", np.isnan(numbers)), ("infinite", np.isinf(numbers)), ("−0.0", zero)):

@@ -1,4 +1,4 @@
-"""The laws of joint designs and of reports, and a check on rows that their totals obey them."""
+"""The laws of joint designs and of reports, and a check with rows that their totals obey them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.calibrate.sensitivity import Terms
+from discreet.calibrate.terms import Terms
 from discreet.engines.base import Present, Product, Rows, Squares, Total
 from discreet.errors import InvalidParameter
 from discreet.release.reports.design import ReportDesign
@@ -23,7 +23,7 @@ _MOST_ROWS = 400
 
 
 def joint_law(design: JointDesign, neighbors: str, groups: int) -> tuple[str, dict[str, Fraction]]:
-    """Families, or where a row takes another's place in the only group, centred columns that share their rows."""
+    """The law: families, or, if a row replaces another in the only group, centred columns that share their rows."""
     facts: dict[str, Fraction] = {}
     if neighbors == "change-one" and groups == 1:
         for attributes, _ in design.families:
@@ -38,7 +38,7 @@ def joint_law(design: JointDesign, neighbors: str, groups: int) -> tuple[str, di
 
 
 def _units(design: JointDesign, index: int) -> list[int]:
-    """For each cell of an attribute what a row that is wholly in it adds."""
+    """For each cell of an attribute, what a row adds that lies entirely in the cell."""
     if index >= len(design.columns):
         return [1, 1]
     column = design.columns[index]
@@ -47,7 +47,7 @@ def _units(design: JointDesign, index: int) -> list[int]:
 
 
 def report_law(design: ReportDesign) -> tuple[dict[str, Fraction], list[int]]:
-    """A family for each measured set: for each of its columns what a row that is wholly in it adds, and its cells."""
+    """A family for each measured set: what a row adds to a column if it lies entirely there, and the set's cells."""
     facts: dict[str, Fraction] = {}
     sizes = []
     for number, (levels, _) in enumerate(design.measured):
@@ -65,7 +65,7 @@ def report_law(design: ReportDesign) -> tuple[dict[str, Fraction], list[int]]:
 
 
 def require_report_totals(design: ReportDesign, part: Part, sizes: list[int]) -> None:
-    """Refuse a report some row of which moves the cells of a set by more than one row."""
+    """Refuse a report in which some row moves the cells of a set by more than one row."""
     numbers = [(index, one.number) for index, one in enumerate(design.attributes) if one.number is not None]
     choices: list[list[Any]] = [
         [*_points(one.grid.width, len(numbers)), *([None] if one.of.missing is None else [])] for _, one in numbers
@@ -83,23 +83,23 @@ def require_report_totals(design: ReportDesign, part: Part, sizes: list[int]) ->
                 raise InvalidParameter(f"a set of {part.statistic} has other cells than its columns")
             moved[family] += int(np.abs(array).sum()) / unit
         if max(moved.values()) > 1:
-            raise InvalidParameter(f"a row moves the cells of {part.statistic} by more than their law says")
+            raise InvalidParameter(f"a row moves the cells of {part.statistic} by more than their law allows")
 
 
-def _in_sets(value: int, at: Sequence[int], shape: list[int], design: ReportDesign) -> list[int]:
-    """What one row adds to a measure, in the cells of all sets of groups, as an engine gives them."""
-    found: list[int] = []
+def _in_sets(value: int, cell: Sequence[int], shape: list[int], design: ReportDesign) -> list[int]:
+    """What one row adds to a measure, in the cells of all sets of groups, in the order of an engine."""
+    columns: list[int] = []
     for chosen in design.sets():
         cells = np.zeros([shape[index] for index in chosen], object)
-        cells[tuple(at[index] for index in chosen)] = value
-        found += cells.reshape(-1).tolist()
-    return found
+        cells[tuple(cell[index] for index in chosen)] = value
+        columns += cells.reshape(-1).tolist()
+    return columns
 
 
 def require_totals(design: MomentDesign | JointDesign, part: Part, *, known: bool = False) -> None:
-    """Refuse a design whose totals some row moves further, in units of their noise, than their law says.
+    """Refuse a design in which some row moves the totals further, in units of their noise, than their law allows.
 
-    `known` is whether the number of rows is public: then no row comes or goes.
+    `known` says whether the number of rows is public: then no row is added or removed.
     """
     replaced = part.neighbors == "change-one"
     terms = Terms(rows=part.rows, spread=part.spread, replaced=replaced, public=known, cells=part.cells)
@@ -118,31 +118,33 @@ def require_totals(design: MomentDesign | JointDesign, part: Part, *, known: boo
     units = [scale * step for scale, step in zip(part.scales, part.steps, strict=True)]
     others = [*([] if known else [[0] * len(units)]), *(totals if terms.meets else [])]
     worst = max(
-        sum(abs(a - b) / unit for a, b, unit in zip(one, two, units, strict=True)) for one in totals for two in others
+        sum(abs(a - b) / unit for a, b, unit in zip(first, second, units, strict=True))
+        for first in totals
+        for second in others
     )
     if worst * (part.rows if terms.meets else terms.factor) > part.loss:
-        raise InvalidParameter(f"a row moves the totals of {part.statistic} by more than their law says")
+        raise InvalidParameter(f"a row moves the totals of {part.statistic} by more than their law allows")
 
 
 def _rows(choices: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
-    """Rows of one choice for each column: all of them, or those alike in all columns and some from all over."""
+    """Rows with one choice for each column: all of them, or the diagonal and an even sample of the others."""
     size = math.prod(map(len, choices))
     if size <= _MOST_ROWS:
         yield from product(*choices)
         return
-    for at in range(max(map(len, choices))):
-        yield tuple(some[min(at, len(some) - 1)] for some in choices)
+    for index in range(max(map(len, choices))):
+        yield tuple(values[min(index, len(values) - 1)] for values in choices)
     stride = next(step for step in range(size * 5 // 8, size) if math.gcd(step, size) == 1)
     for number in range(0, _MOST_ROWS * stride, stride):
         row, rest = [], number % size
-        for some in choices:
-            rest, at = divmod(rest, len(some))
-            row.append(some[at])
+        for values in choices:
+            rest, index = divmod(rest, len(values))
+            row.append(values[index])
         yield tuple(row)
 
 
 def _points(width: int, columns: int) -> list[int]:
-    """Values that are tried: many of one column, few of several."""
+    """The values to try: many for one column, few for several."""
     inner = [width // 2] if columns > 1 else [width - 1, *(width * eighths // 8 for eighths in range(9))]
     return sorted({0, 1, *inner, width})
 

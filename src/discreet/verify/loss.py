@@ -1,20 +1,20 @@
-"""What one unit can do, said once more and apart from the release code, and what that costs under the noise drawn.
+"""What one unit can change, stated independently of the release code, and the privacy loss under the noise drawn.
 
 A part of a release is integers with independent discrete Laplace noise, or choices, or coins. Adding DLap(tᵢ) to
-integers that move by kᵢ costs Σ kᵢ/tᵢ, as P(k)/P(k + m) ≤ e^(m/t), with equality at k ≥ 0. What a row can do to them:
+integers that move by kᵢ costs Σ kᵢ/tᵢ, as P(k)/P(k + m) ≤ e^(m/t), with equality at k ≥ 0. A row can add to them:
 
-    rows, units   1                                   sum        x in [L, H], or nothing where the row does not count
+    rows, units   1                                   sum        x in [L, H], or nothing if the row does not count
     lone          a in [0, R], always                 pair       (a, R−a)
     joint         (a, a(R−a)), always                 bernstein  ((R−a)², 2a(R−a), a²)
     centred       (2a−R, 1)                           squares    (2a−R, 8a(R−a)−R², 1)
-    tree          1 in each of H levels               answer     Δ in all, as its caller declares
+    tree          1 in each of H levels               answer     Δ in total, as its caller declares
     families      one unit, spread over the cells of each
     columns       (2a−R) or (2a−R, 8a(R−a)−R²) of each column, and 1
 
-A unit has up to `rows` of them in up to `spread` of the `cells` groups. A total that is first rounded to a step c moves
-by at most (m + c − 1)/c steps. A choice costs the range of the moves of its gaps (permute-and-flip [MS20]): a row that
-comes moves some gaps up by at most max(under·q, over·(1−q)), others down by at most max(under·(1−q), over·q); a row
-that goes elsewhere shifts them by under and over. Everything is a `Fraction`; nothing here reads ε.
+A unit has up to `rows` rows in up to `spread` of the `cells` groups. A total that is first rounded to a step c moves by
+at most (m + c − 1)/c steps. A choice costs the range of the moves of its gaps (permute-and-flip [MS20]): an added row
+moves some gaps up by at most max(under·q, over·(1−q)), others down by at most max(under·(1−q), over·q); a replaced row
+shifts them by under and over. Everything is a `Fraction`; nothing here reads ε.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Vector = tuple[Fraction, ...]
 
 NOISE = ("rows", "units", "sum", "lone", "pair", "joint", "bernstein", "centred", "squares", "tree", "answer")
 JOINT = ("families", "columns")
-"""Laws of several attributes, whose facts are by attribute: units of cells 0.0, 0.1, …, or 0.width and 0.squares."""
+"""Laws of several attributes, with facts by attribute: the units of cells 0.0, 0.1, …, or 0.width and 0.squares."""
 OTHER = ("choice", "coin", "public")
 
 _COORDINATES = {"pair": 2, "joint": 2, "bernstein": 3, "centred": 2, "squares": 3}
@@ -49,12 +49,12 @@ _FACTS = {
     "choice": {"share", "over", "under"},
     "coin": {"exponent"},
 }
-"""What must be known besides scales and steps: grid points, a share, rates per rank, and the like."""
+"""What a law needs besides scales and steps: grid points, a share, rates per rank, and the like."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a release: its law, who may do what, and the noise."""
+    """A part of a release: its law, the limits of a unit, and the noise."""
 
     statistic: str
     law: str
@@ -105,7 +105,7 @@ class Part:
 
     def _refuse(self, holds: bool, sentence: str) -> None:
         if not holds:
-            raise InvalidParameter(f"a part of a certificate ({self.statistic}) cannot be: {sentence}")
+            raise InvalidParameter(f"a part of a certificate ({self.statistic}) is impossible: {sentence}")
 
     @property
     def replaced(self) -> bool:
@@ -118,7 +118,7 @@ class Part:
 
     @property
     def sensitivity(self) -> Fraction:
-        """Δ: how far one unit moves the integers in all, in units of the grid; of a choice, ranks."""
+        """Δ: how far one unit moves the integers in total, in units of the grid; for a choice, in ranks."""
         if self.law == "choice":
             return Fraction(self.rows * (2 if self.replaced and self.cells > 1 else 1))
         return Fraction(0) if self.law in OTHER else self._most([Fraction(1)] * len(self.scales))[0]
@@ -126,7 +126,7 @@ class Part:
     @property
     def loss(self) -> Fraction:
         """An upper bound on the privacy loss, exact."""
-        if self.law in OTHER:  # of a coin p/(1−p) = e^x
+        if self.law in OTHER:  # for a coin, p/(1−p) = e^x
             return self._choice() if self.law == "choice" else self.facts.get("exponent", Fraction(0))
         pairs = list(zip(self.scales, self.steps, strict=True))
         moved, _ = self._most([1 / (scale * step) for scale, step in pairs])
@@ -146,13 +146,13 @@ class Part:
         return sum((_log_ratio(scale, step) for scale, step in zip(self.scales, steps, strict=True)), arb(0))
 
     def _rounding(self, step: Fraction) -> Fraction:
-        """Steps that rounding can add to a move of an integer."""
+        """The steps that rounding can add to the move of an integer."""
         if self.law == "answer":
             return self.facts["changes"]
         return self.touched * (step - 1) / step
 
     def _most(self, weights: list[Fraction]) -> tuple[Fraction, Vector]:
-        """The largest Σ wᵢ·mᵢ over what one unit can do, and the moves."""
+        """The largest Σ wᵢ·mᵢ over all moves of one unit, and these moves."""
         alone, pairs = self._row(weights) if self.law not in JOINT else self._attributes(weights)
         if self.law == "units":
             rows: list[Vector] = [(Fraction(self.touched),)]
@@ -162,7 +162,7 @@ class Part:
             rows = alone
         elif self.cells == 1:
             rows = pairs
-        else:  # rows that go and rows that come are in different groups, or in the same
+        else:  # removed and added rows are in different groups, or in the same group
             rows = [tuple(2 * move for move in row) for row in alone] + pairs
         many = 1 if self.law in ("units", "answer") else self.rows
         moves = [tuple(many * move for move in row) for row in rows]
@@ -196,8 +196,8 @@ class Part:
             law = "squares" if squares else "centred"
             count = 2 if squares else 1
             own = [*weights[len(comes) : len(comes) + count], Fraction(0)]
-            ones, both = _row_of(law, Fraction(0), self.facts[name], own)
-            comes += _heaviest(ones, own)[:count]
+            single, both = _row_of(law, Fraction(0), self.facts[name], own)
+            comes += _heaviest(single, own)[:count]
             moves += _heaviest(both, own)[:count]
         arrival = (*comes, Fraction(1))
         return [arrival], [arrival, (*moves, Fraction(0))]
@@ -214,7 +214,7 @@ class Part:
 def _row_of(  # noqa: PLR0911 - a law each
     law: str, lower: Fraction, upper: Fraction, weights: list[Fraction]
 ) -> tuple[list[Vector], list[Vector]]:
-    """Moves of one row that comes or goes, and of one that is replaced in its group: those that can be worst."""
+    """Moves of an added or removed row, and of a row that is replaced in its group: the candidates for the worst."""
     zero, width = Fraction(0), upper - lower
     match law:
         case "sum":
@@ -229,8 +229,8 @@ def _row_of(  # noqa: PLR0911 - a law each
         case "bernstein":
             linear = 2 * width * (weights[1] - weights[0])
             tops = _tops(width, linear, weights[0] - 2 * weights[1] + weights[2])
-            ones: list[Vector] = [((width - a) ** 2, 2 * a * (width - a), a**2) for a in tops]
-            return ones, [tuple(map(add, gone, come)) for gone in ones for come in ones]
+            single: list[Vector] = [((width - a) ** 2, 2 * a * (width - a), a**2) for a in tops]
+            return single, [tuple(map(add, removed, added)) for removed in single for added in single]
         case "centred":  # at either end 2a − R is as far from 0 as it can be
             return [(width, Fraction(1))], [(2 * width, zero), (width, Fraction(1))]
         case "squares":  # with z = |2a − R| the second is R² − 2z²; two rows that differ by d move it by 8d(R−d)
@@ -271,7 +271,7 @@ def _log_ratio(scale: Fraction, move: int) -> arb:
 
 
 def part_from(stated: Any) -> Part:
-    """The part that JSON's fields write; `InvalidParameter` for anything else."""
+    """The part with these JSON fields; `InvalidParameter` for anything else."""
     try:
         return Part(
             statistic=str(stated["statistic"]),
@@ -290,7 +290,7 @@ def part_from(stated: Any) -> Part:
 
 
 def fields_of(part: Part) -> dict[str, Any]:
-    """The part as JSON has it: inputs, and what follows from them."""
+    """The JSON fields of a part: its inputs, and what follows from them."""
     inputs = {field.name: _in_json(getattr(part, field.name)) for field in fields(part)}
     return {**inputs, "sensitivity": str(part.sensitivity), "loss": str(part.loss)}
 

@@ -1,9 +1,9 @@
 """The parts of a release as they are drawn: of a plan, a report, a statistic of an array, Algorithm 1.
 
-The code that releases is run on zeros, and what it asks of the samplers is written down (`recorded`): scales, steps and
-rates are those. All ways to release are run: to a table and to a file, with a ledger and without one, numbers, lists
-and arrays; and must draw the same. The laws, and what a unit can do, come from the policy and the question alone, so
-that a wrong scale cannot change the law it is judged by. No data is read.
+The release code runs on zeros, and its calls to the samplers are recorded (`recorded`): they give the scales, steps and
+rates. All ways to release are run (to a table and to a file, with and without a ledger, numbers, lists and arrays), and
+must draw the same. The laws and the limits of a unit come from the policy and the question alone, so that a wrong scale
+cannot change the law that it is checked against. No data is read.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NAMES = (
     *(row.name for row in STATISTICS.values() if row.examples),
     *("bounds", "randomized_response", "laplace_mechanism"),
 )
-"""Whatever has a certificate, by the name of its function."""
+"""The statistics that have a certificate, by the name of their function."""
 
 About = dict[str, Any]
 """The fields that all parts of a release share."""
@@ -65,7 +65,7 @@ def parts_of_plan(plan: Plan) -> list[Part]:
 
 
 def parts_of_report(plan: ReportPlan) -> list[Part]:
-    """All measured sets of a report as one part, in which each is a family."""
+    """All measured sets of a report as one part, in which each set is a family."""
     policy, design = plan.study.policy, plan.design
     facts, sizes = report_law(design)
     about = _about(policy, f"{len(plan.layout.tables)} tables", plan.epsilon, max(sizes, default=1))
@@ -83,7 +83,7 @@ def parts_of_report(plan: ReportPlan) -> list[Part]:
 
 
 def parts_of_profile(plan: ProfilePlan) -> list[Part]:
-    """One part for each column, and one for the rows of units; a unit is in one bin of each, whatever its rows."""
+    """One part for each column, and one for the rows per unit; a unit is in one bin of each, however many its rows."""
     parts = []
     for design in plan.designs:
         about = _about(plan.study.policy, design.name, plan.share, design.cells)
@@ -101,7 +101,7 @@ def _cells_of(design: ReportDesign) -> list[int]:
 
 
 def _about(policy: Policy, statistic: str, epsilon: Fraction, cells: int) -> About:
-    """What one unit may do, from the policy."""
+    """The limits of a unit, from the policy."""
     rows = 1 if policy.unit_column is None else policy.max_rows or 1
     return {
         "statistic": statistic,
@@ -135,7 +135,7 @@ def _parts_of_share(share: Share, plan: Plan, titles: dict[str, str]) -> list[Pa
 def _parts(  # noqa: PLR0911 - one for each design
     design: object, draws: list[Draw], about: About, titles: Mapping[str, str], *, everybody: bool, each: bool
 ) -> list[Part]:
-    """The parts of a design, taken from the draws; `everybody` counts if no row is left out, and `each` is a unit."""
+    """The parts of a design, taken from the draws; `everybody`: no row is left out; `each`: every row is a unit."""
     match design:
         case KnownCount():
             _require(everybody and (isinstance(design.of, CountUnits) or (each and design.of.of is None)), about)
@@ -192,7 +192,7 @@ def _parts(  # noqa: PLR0911 - one for each design
 def _require_measures(
     design: MomentDesign | QuantileDesign | ExtremeDesign | TreeDesign, kinds: tuple[type, ...], about: About
 ) -> None:
-    """Refuse a design whose integers are not those that its law is about: of one value, on its own grid."""
+    """Refuse a design whose integers are not those of its law: of one value, on the grid of that value."""
     measures: tuple[Any, ...] = design.measures()
     values = {measure.value for measure in measures if hasattr(measure, "value")}
     if tuple(map(type, measures)) != kinds or len(values) != 1 or values.pop().grid != design.grid:
@@ -200,7 +200,7 @@ def _require_measures(
 
 
 def _take_public(draws: list[Draw], may: bool, about: About) -> bool:
-    """Whether the number of rows is opened next, which it may be only where it is public."""
+    """Whether the number of rows is opened next, which is allowed only if it is public."""
     if not draws or draws[0].kind != "public":
         return False
     _require(may, about)
@@ -217,7 +217,7 @@ def _zero_totals(share: Share, plan: Plan) -> list[Any]:
 
 
 def _require_same_in_file(plan: Plan, parts: list[Part]) -> None:
-    """Refuse a plan whose file is not drawn, batch by batch, with the scales and steps of its parts, one a share."""
+    """Refuse a plan whose file is not drawn, batch by batch, with the scales and steps of its parts, one per share."""
     zeros = [totals for share in plan.shares for totals in _zero_totals(share, plan)]
     with recording() as draws:
         sizes = [batch.num_rows for batch in batches_of(plan, Exact(zeros))]
@@ -226,24 +226,24 @@ def _require_same_in_file(plan: Plan, parts: list[Part]) -> None:
         for part in parts:
             draw, columns = _next(draws, "sums", about), len(part.scales)
             if (draw.terms[:columns], *draw.scales(columns)) != (part.steps, part.scales, size):
-                raise InvalidParameter(f"{part.statistic} is drawn otherwise to a file than to a table")
+                raise InvalidParameter(f"{part.statistic} has other noise in a file than in a table")
     _nothing_more(draws, about)
 
 
 def _require(holds: bool, about: About) -> None:
     if not holds:
-        raise InvalidParameter(f"{about['statistic']} takes a number of rows as public that is private here")
+        raise InvalidParameter(f"{about['statistic']} treats the number of rows as public, but it is private here")
 
 
 def _nothing_more(draws: list[Draw], about: About) -> None:
     """Refuse a release that draws, or opens, more than its parts."""
     if draws:
-        raise InvalidParameter(f"{about['statistic']} draws more than its law knows of")
+        raise InvalidParameter(f"{about['statistic']} draws more than its law covers")
 
 
 def _next(draws: list[Draw], kind: str, about: About) -> Draw:
     if not draws or draws[0].kind != kind:
-        raise InvalidParameter(f"{about['statistic']} does not draw what its law asks for")
+        raise InvalidParameter(f"{about['statistic']} does not draw what its law requires")
     return draws.pop(0)
 
 
@@ -259,7 +259,7 @@ def _moment_law(design: MomentDesign, *, known: bool, meets: bool) -> str:
 
 
 def _noisy(draws: list[Draw], about: About, law: str, facts: dict[str, Fraction]) -> Part:
-    """The part of a design whose totals each have noise of their own."""
+    """The part of a design whose totals have independent noise."""
     draw = _next(draws, "sums", about)
     columns = len(draw.terms) // 2
     scales, size = draw.scales(columns)
@@ -270,47 +270,48 @@ def _noisy(draws: list[Draw], about: About, law: str, facts: dict[str, Fraction]
 
 
 def _choices(draws: list[Draw], about: About, kinds: int, groups: int = 1) -> list[Part]:
-    """A choice alone, or two for a bracket and one for the value within it; the same in every group."""
+    """A single choice, or two for a bracket and one for the value within it; the same in every group."""
     rates = [_next(draws, "choice", about).rates(groups) for _ in range(kinds)]
     share = Fraction(1) if kinds == 1 else VALUE_PART
     named = [*((f", {side} end", (1 - share) / 2) for side in ("lower", "upper")), ("", share)][-kinds:]
     parts = []
-    for (what, part), (rank, over, under) in zip(named, rates, strict=True):
+    for (suffix, part), (rank, over, under) in zip(named, rates, strict=True):
         facts = {"share": rank, "over": over, "under": under}
-        fields = {**about, "statistic": f"{about['statistic']}{what}", "epsilon": about["epsilon"] * part}
+        fields = {**about, "statistic": f"{about['statistic']}{suffix}", "epsilon": about["epsilon"] * part}
         parts.append(Part(**fields, law="choice", facts=facts))
     return parts
 
 
-def certified_twin(statistic: str, *, epsilon: Any, **given: Any) -> tuple[Any, list[Part]]:
+def certified_twin(statistic: str, *, epsilon: Any, **parameters: Any) -> tuple[Any, list[Part]]:
     """A release of zeros by `discreet.mean` and the like, with these parameters and `method="best"`, and its parts."""
     exact = exact_epsilon(epsilon)
     if statistic not in NAMES:
         raise InvalidParameter(f"a statistic must be one of {', '.join(NAMES)}, got {quote(statistic)}")
     if statistic == "laplace_mechanism":
-        return _algorithm(exact, **given)
+        return _algorithm(exact, **parameters)
     of_arrays = getattr(arrays, statistic, partial(arrays.moment, statistic))
     call = randomized_response if statistic == "randomized_response" else of_arrays
     accepted = set(inspect.signature(call).parameters) - {"x", "bits", "epsilon", "account", "method"}
     if statistic == "bounds":  # fewer are refused
-        given = {"n": math.ceil(LEAST / exact), **given}
-    data = _zeros(**{name: given.pop(name) for name in _SHAPE & set(given)})
-    given = {"bounds": (0, 1), **given} if statistic == "histogram" and "keys" not in given else given
-    if unknown := set(given) - accepted:
+        parameters = {"n": math.ceil(LEAST / exact), **parameters}
+    data = _zeros(**{name: parameters.pop(name) for name in _SHAPE & set(parameters)})
+    if statistic == "histogram" and "keys" not in parameters:
+        parameters = {"bounds": (0, 1), **parameters}
+    if unknown := set(parameters) - accepted:
         names = ", ".join(sorted({*accepted, *_SHAPE}))
         raise InvalidParameter(f"a {statistic} is described by {names}, got {quote(unknown.pop())}")
-    if "bounds" in accepted and given.get("bounds") is None and "keys" not in given:
-        raise InvalidParameter(f"the certificate of a {statistic} needs bounds=, the declared ones")
+    if "bounds" in accepted and parameters.get("bounds") is None and "keys" not in parameters:
+        raise InvalidParameter(f"the certificate of a {statistic} needs bounds=, the declared bounds")
     with noting_designs() as designs:
-        release, draws = recorded(lambda: call(data, epsilon=exact, **given))
-    neighbors = exact_neighbors(given.get("neighbors", "change-one"))
+        release, draws = recorded(lambda: call(data, epsilon=exact, **parameters))
+    neighbors = exact_neighbors(parameters.get("neighbors", "change-one"))
     about: About = {"statistic": statistic, "neighbors": neighbors, "epsilon": exact}
     if statistic == "randomized_response":
         parts = [_coin(_next(draws, "loose", about), about)]
     else:
-        dropped = given.get("missing") is None and (isinstance(data, np.ma.MaskedArray) or data.dtype.kind == "f")
-        if "keys" in given:  # where all others have a place, too, nobody is left out
-            dropped = given.get("other") is None
+        dropped = parameters.get("missing") is None and (isinstance(data, np.ma.MaskedArray) or data.dtype.kind == "f")
+        if "keys" in parameters:  # with a group for all other values, nobody is left out
+            dropped = parameters.get("other") is None
         parts = list(_parts_of_column(designs, draws, about, everybody=neighbors == "change-one" and not dropped))
     _nothing_more(draws, about)
     return release, parts
@@ -319,7 +320,7 @@ def certified_twin(statistic: str, *, epsilon: Any, **given: Any) -> tuple[Any, 
 def _parts_of_column(
     designs: list[tuple[Released, Fraction]], draws: list[Draw], about: About, *, everybody: bool
 ) -> Iterator[Part]:
-    """The parts of the designs of a call, which was run with a ledger and without; their ε must add up to its ε."""
+    """The parts of the designs of a call, run with and without a ledger; their ε must add up to the call's ε."""
     on_ledger, without = designs[: len(designs) // 2], designs[len(designs) // 2 :]
     shares = [epsilon for _, epsilon in on_ledger]
     if shares != [epsilon for _, epsilon in without] or sum(shares, Fraction()) != about["epsilon"]:
@@ -351,7 +352,7 @@ def _coin(draw: Draw, about: About) -> Part:
 
 
 def _algorithm(epsilon: Fraction, *, sensitivity: Any, changes: Any = 1, whole: bool = False) -> tuple[Any, list[Part]]:
-    """Algorithm 1 on integers (`whole`) or on floats, of which one unit changes up to `changes`."""
+    """Algorithm 1 on integers (`whole`) or on floats; one unit changes up to `changes` of them."""
     delta, many = exact_sensitivity(sensitivity), exact_count("changes", changes)
     about: About = {"statistic": "laplace_mechanism", "neighbors": "change-one", "epsilon": epsilon}
     zeros = np.zeros(1, np.int64 if whole else np.float64)

@@ -1,8 +1,8 @@
-"""What a release draws, written down while the code that releases runs: on zeros, and without an account.
+"""The draws of a release, recorded while the release code runs on zeros and without an account.
 
-A draw has its *terms*, as `release.mechanism` names them (steps, rates, shapes), and the samplers' own notes of what
-was asked of them (`draw.noted`). Scales are read from the notes alone: they are what is really drawn.
-A call on a ledger keeps its draws on a tape, in other types: both ways are run, and must ask for the same.
+A draw has its *terms*, as `release.mechanism` names them (steps, rates, shapes), and the samplers' own notes of their
+arguments (`draw.noted`). Scales are read from the notes alone: they are what is really drawn.
+A call on a ledger keeps its draws on a tape, in other types: both ways are run, and must draw the same.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ Release = TypeVar("Release")
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One draw of the mechanism: what kind it is, its terms, and what the samplers were asked for."""
+    """One draw of the mechanism: its kind, its terms, and the arguments of the samplers."""
 
     kind: str
     terms: tuple[Any, ...]
     notes: tuple[Noted, ...]
 
     def scales(self, columns: int) -> tuple[tuple[Fraction, ...], int]:
-        """The scale of the noise on each of so many columns, and on how many numbers of each it lies."""
+        """The noise scale of each of so many columns, and how many numbers of each column have noise."""
         size = sum(note.count for note in self.notes) // columns
         return self.scales_of([size] * columns), size
 
     def scales_of(self, sizes: Sequence[int]) -> tuple[Fraction, ...]:
-        """The least scale of the noise on the numbers of each column, of which each has so many."""
+        """The smallest noise scale of each column; `sizes` has the lengths of the columns."""
         left = [(note.parameter, note.count) for note in reversed(self.notes) if note.law == "laplace"]
-        found = []
+        smallest = []
         for size in sizes:
             scales, missing = [], size
             while missing and left:
@@ -47,13 +47,13 @@ class Draw:
                     left.append((scale, many - missing))
                 scales.append(scale)
                 missing -= min(many, missing)
-            found.append(Fraction(0) if missing else min(scales, default=Fraction(0)))
-        if left or not all(found) or any(note.law != "laplace" for note in self.notes):
+            smallest.append(Fraction(0) if missing else min(scales, default=Fraction(0)))
+        if left or not all(smallest) or any(note.law != "laplace" for note in self.notes):
             raise InvalidParameter(f"a draw of {self.kind} must have noise on each of its numbers")
-        return tuple(found)
+        return tuple(smallest)
 
     def rates(self, groups: int) -> tuple[Fraction, Fraction, Fraction]:
-        """Of a choice in so many groups its share, and what it pays for each rank beyond its aim and short of it."""
+        """The share of a choice in so many groups, and its rates per rank above and below the share."""
         share, offset, over, under, *_ = self.terms
         _, above, below = common_unit(over, under)
         if {note.law for note in self.notes} != {"choice"} or sum(note.count for note in self.notes) != groups:
@@ -63,24 +63,24 @@ class Draw:
 
 
 class Recorder(Tape):
-    """A tape that keeps what is asked for, not what is drawn."""
+    """A tape that records the arguments of draws, not their results."""
 
-    def __init__(self, notes: list[Noted], *, kept: bool) -> None:
+    def __init__(self, notes: list[Noted], *, on_ledger: bool) -> None:
         super().__init__()
-        self.kept = kept
+        self.kept = on_ledger
         self.draws: list[Draw] = []
         self._notes = notes
 
     def next(self, draw: Callable[[], Any], terms: tuple[object, ...]) -> Any:
-        """Make the draw, and write it down with the samplers' notes."""
+        """Make the draw, and record it with the samplers' notes."""
         self.loose()
         drawn = draw()
-        if terms[0] != "grid":  # for which nothing is drawn
+        if terms[0] != "grid":  # a grid draws nothing
             self._keep(str(terms[0]), terms[1:])
         return drawn
 
     def loose(self) -> None:
-        """Keep the notes of draws that went past the mechanism as a draw without terms."""
+        """Record the notes of draws outside the mechanism as a draw without terms."""
         if self._notes:
             self._keep("loose", ())
 
@@ -90,18 +90,18 @@ class Recorder(Tape):
 
 
 @contextmanager
-def recording(*, kept: bool = False) -> Iterator[list[Draw]]:
-    """The draws of the releases that are made meanwhile; with `kept` as if a ledger kept them."""
+def recording(*, on_ledger: bool = False) -> Iterator[list[Draw]]:
+    """The draws of the releases that are made in the block; with `on_ledger`, as if a ledger kept them."""
     with noting() as notes:
-        recorder = Recorder(notes, kept=kept)
+        recorder = Recorder(notes, on_ledger=on_ledger)
         with taping(recorder):
             yield recorder.draws
         recorder.loose()
 
 
 def recorded(work: Callable[[], Release]) -> tuple[Release, list[Draw]]:
-    """What a call releases, and its draws, which must be the same with a ledger and without one."""
-    with recording(kept=True) as on_tape:
+    """The release of a call, and its draws, which must be the same with and without a ledger."""
+    with recording(on_ledger=True) as on_tape:
         work()
     with recording() as draws:
         release = work()

@@ -1,13 +1,13 @@
-"""What `discreet verify` shows: certificates, replays, audits and caught controls, made on the reader's own machine.
+"""What `discreet verify` shows: certificates, replays, audits and controls, computed on the reader's own machine.
 
     certificates   a plan for each statistic and relation, joint questions, reports, profiles, and statistics of arrays:
-                   an exact upper bound on the loss of the noise and the designs, from what the code that releases draws
-    replays        questions about columns that are missing throughout, run again with one row changed: no integer that
-                   the engine hands over moves by more than Δ
-    audits         each statistic at ε = 1, by its outputs alone: a lower bound, above ε in one run of 10⁹ at most
+                   an exact upper bound on the loss of the noise and the designs, from what the release code draws
+    replays        questions about columns without any value, run again with one row changed: no integer from the engine
+                   moves by more than Δ
+    audits         each statistic at ε = 1, by its outputs alone: a lower bound, above ε in at most one run of 10⁹
     controls       broken mechanisms that the same audit must catch
 
-It takes about a minute, reads no data of anyone's and spends nothing.
+It takes about a minute, reads no real data and spends nothing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _OTHERS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("laplace_mechanism", {"sensitivity": "0.1", "changes": 3}),
 )
 _MISSING = {"dropped": "age", "replaced": "pay"}
-"""Columns in which every value is missing, and what the policy does with that."""
+"""Columns in which every value is missing, and how the policy treats missing values."""
 
 _TABLES = {
     "places": "SELECT place, count(*), avg(age) FROM data GROUP BY place",
@@ -63,17 +63,17 @@ _TABLES = {
 _ROWS = 10
 
 Line: TypeAlias = tuple[bool, str, dict[str, Any]]
-"""Whether it is as it must be, how it is shown, and how it is said in JSON."""
+"""Whether a check passed, its line of text, and its fields in JSON."""
 
 
 def run(show: Callable[[str], None], *, as_json: bool = False) -> bool:
-    """Show the report, line by line or as one JSON text; whether everything is as it must be."""
+    """Show the report, line by line or as one JSON text; True if every check passed."""
     tell: Callable[[str], None] = (lambda _: None) if as_json else show
     parts: dict[str, Any] = {}
     passed = True
     for name, title, lines in (
         ("certificates", "the loss of noise and designs that is proved, in exact arithmetic, for ε = 1", _proofs()),
-        ("replays", "columns that are missing throughout, on the engine in use, with one row changed", _replay_lines()),
+        ("replays", "columns without any value, on the engine in use, with one row changed", _replay_lines()),
         ("audits", "the loss that is measured, from outputs on two neighbours, error rate 1e-9 each", _audit_lines()),
         ("controls", "mechanisms that claim ε = 1 and break it, caught by the same audit", _control_lines()),
     ):
@@ -140,7 +140,7 @@ def _measurement(audited: Audit, width: int) -> str:
 
 
 def _certificates() -> Iterator[tuple[str, str, Callable[[], Certificate]]]:
-    """Of plans over an empty table, and of statistics of arrays; each with how it is called, and its relation."""
+    """Certificates of plans over an empty table and of statistics of arrays, with their names and relations."""
     columns = {
         "place": {"keys": ["north", "south", "west"]},
         "age": {"bounds": (0, 120)},
@@ -157,45 +157,45 @@ def _certificates() -> Iterator[tuple[str, str, Callable[[], Certificate]]]:
                         yield f"{aggregate}{groups}{', by who' if unit else ''}", neighbors, partial(certify, plan)
                 for name, joint in _together(study):
                     yield f"{name}{', by who' if unit else ''}", neighbors, partial(certify, joint)
-    for name, given in [(row.name, given) for row in STATISTICS.values() for given in row.examples]:
+    for name, parameters in [(row.name, parameters) for row in STATISTICS.values() for parameters in row.examples]:
         for neighbors in RELATIONS:
             for title, whole in (("integers", True), ("floats", False)):
-                terms = {**given, "whole": whole, "neighbors": neighbors, "epsilon": EPSILON}
+                terms = {**parameters, "whole": whole, "neighbors": neighbors, "epsilon": EPSILON}
                 yield f"{name} of {title}", neighbors, partial(certify, name, **terms)
     for neighbors in RELATIONS:
         for title, whole in (("integers", True), ("floats", False)):
             terms = {"whole": whole, "neighbors": neighbors, "epsilon": EPSILON}
             yield f"bounds of {title}", neighbors, partial(certify, "bounds", **terms)
-    for name, given in _OTHERS:
-        yield name, "change-one", partial(certify, name, epsilon=EPSILON, **given)
+    for name, parameters in _OTHERS:
+        yield name, "change-one", partial(certify, name, epsilon=EPSILON, **parameters)
 
 
 def _together(study: Study) -> Iterator[tuple[str, Plan | ReportPlan | ProfilePlan]]:
     """Questions, a report and a profile whose numbers are measured together."""
-    asked = "SELECT count(*), avg(age), avg(pay), stddev(pay) FROM data"
-    yield "joint question of 4 numbers", study.sql(asked, epsilon=EPSILON)
-    yield "joint question of 4 numbers GROUP BY place", study.sql(f"{asked} GROUP BY place", epsilon=EPSILON)
+    query = "SELECT count(*), avg(age), avg(pay), stddev(pay) FROM data"
+    yield "joint question of 4 numbers", study.sql(query, epsilon=EPSILON)
+    yield "joint question of 4 numbers GROUP BY place", study.sql(f"{query} GROUP BY place", epsilon=EPSILON)
     yield "report of 3 tables", study.report(_TABLES, epsilon=EPSILON)
     columns, units = (Column("age", "number"), Column("pay", "number")), study.policy.unit_column is not None
     yield "profile of 2 columns", ProfilePlan(study=study, columns=columns, rows=units, epsilon=EPSILON, units=None)
 
 
 def _replays() -> Iterator[tuple[str, str, Callable[[], Replay]]]:
-    """Of questions about columns in which every value is missing, on the engine that reads tables in memory."""
+    """Replays of questions about columns in which every value is missing, on the engine of tables in memory."""
     columns = {"age": {"bounds": (0, 120)}, "pay": {"bounds": (0, 100), "missing": 50}}
     for neighbors in RELATIONS:
         with _study(_ROWS, neighbors=neighbors, columns=columns) as study:
-            for what, column in _MISSING.items():
+            for treatment, column in _MISSING.items():
                 for kind, functions in (("sums", ("count", "sum", "avg", "stddev")), ("ranks", ("median", "max"))):
                     aggregates = ", ".join(f"{function}({column})" for function in functions)
                     question = " ".join(["SELECT", aggregates, "FROM data"])
                     work = partial(replay, study, question, 0, epsilon=EPSILON)
-                    yield f"{kind} of a column, all missing, {what}", neighbors, work
+                    yield f"{kind} of a column, all missing, {treatment}", neighbors, work
 
 
 @contextmanager
 def _study(rows: int, **terms: Any) -> Iterator[Study]:
-    """A study over so many rows in which everything is missing, with a ledger in a temporary folder."""
+    """A study over so many rows without any value, with a ledger in a temporary folder."""
     kinds = {"who": pa.string(), "place": pa.string(), "age": pa.int64(), "pay": pa.float64(), "well": pa.bool_()}
     table = pa.table({name: pa.nulls(rows, kind) for name, kind in kinds.items()})
     policy = Policy(source=table, epsilon=1, version="0", **terms)

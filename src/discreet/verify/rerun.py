@@ -2,14 +2,14 @@
 
     replay(study, "SELECT county, avg(age) FROM visits GROUP BY county", "patient 17")
 
-The rows are copied; a neighbour is the copy without the unit, or with other rows in its place, which come from the
+The rows are copied. A neighbour is the copy without the unit, or with other rows in its place, which come from the
 policy alone: at the lower bounds in the first declared group, beyond the upper bounds in the last (two rows more than
-may count), missing everywhere, and out of all bounds in a group that is not declared. On every copy the whole release
-runs, with a ledger of its own in a temporary folder, and what the mechanism is given before it adds noise is compared.
-No draw decides what is asked next, so the noise need not be frozen: if one did, the flows would differ.
+may count), missing everywhere, and out of all bounds in an undeclared group. The whole release runs on every copy, with
+its own ledger in a temporary folder, and the inputs of the mechanism before it adds noise are compared. No draw decides
+what is asked next, so the noise need not be frozen: if a draw did decide, the flows would differ.
 
-It never spends on the study's ledger. It reports whether each check held, and the public Δ: no number that depends on
-the data. But whether it passed depends on the data, so it is for the custodian only.
+A replay never spends on the study's ledger. It reports whether each check held, and the public Δ, but no number that
+depends on the data. Whether it passed depends on the data, so the result is for the custodian only.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from discreet.verify.loss import ALWAYS, Part
 from discreet.verify.parts import parts_by_share
 
 Shares: TypeAlias = list[list[Part]]
-"""For each design of a plan how many statistics it has, and its parts."""
+"""For each design of a plan, the number of its statistics, and its parts."""
 
 CHECKS = ("errors", "flow", "shape", "charge", "public numbers", "sensitivity")
 
@@ -77,7 +77,7 @@ class _WatchedEngine:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Record:
-    """One run: what the mechanism opened, and what came out; no `repr` shows it."""
+    """One run: the inputs and the output of the mechanism; no `repr` shows them."""
 
     opened: list[Any]
     shape: Any
@@ -87,11 +87,11 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Replay:
-    """Whether a question kept its promise on neighbours of this data."""
+    """The result of a replay: whether a question kept its promise on neighbours of this data."""
 
     checks: dict[str, bool]
     sensitivities: tuple[tuple[str, Fraction], ...]
-    """For each statistic its Δ, in units of its grid: public."""
+    """The public Δ of each statistic, in units of its grid."""
     neighbors: str
     epsilon: Fraction
 
@@ -111,14 +111,38 @@ class Replay:
 
 
 def replay(study: Study, query: Any, unit: Any, *, epsilon: Any = 1, other: Any = None) -> Replay:
-    """Whether the release of a query is what the certificate says, on this data and with this unit changed.
+    """Run a question again with one unit changed, and check that it behaves as its certificate says.
 
-    `query` is SQL, or a plan of this study; `unit` the value of the unit column, or a row's number from 0; `other` is
-    rows (an Arrow table, or dicts) to be put in the unit's place, besides those that are tried anyway.
+    Parameters
+    ----------
+    study : Study
+        A study whose rows DuckDB reads.
+    query : text or Plan
+        SQL, or a plan of this study.
+    unit : text or int
+        The value of the unit column, or the number of a row, from 0.
+    epsilon : number or text
+        The ε of a question in SQL; nothing is spent.
+    other : Arrow table, dict or list of dicts, optional
+        Rows that replace those of the unit, in addition to the standard replacements.
+
+    Returns
+    -------
+    Replay
+        Whether each check `passed`, and the public Δ of each statistic. It is for the custodian only.
+
+    Examples
+    --------
+    >>> import discreet, pandas
+    >>> people = pandas.DataFrame({"age": [20, 30, 40]})
+    >>> study = discreet.Study.from_frame(people, epsilon=1, bounds={"age": (0, 120)})
+    >>> replay(study, "SELECT avg(age) FROM data", 0).passed
+    True
+
     """
     plan = query if isinstance(query, Plan) else study.sql(query, epsilon=epsilon)
     if plan.study is not study:
-        raise InvalidParameter("the plan must be one of this study")
+        raise InvalidParameter("the plan must be a plan of this study")
     if study.policy.unit_column is None and (isinstance(unit, bool) or not isinstance(unit, int) or unit < 0):
         raise InvalidParameter(f"unit must be the number of a row, from 0, where each row is a unit, got {quote(unit)}")
     shares = parts_by_share(plan)
@@ -131,7 +155,7 @@ def replay(study: Study, query: Any, unit: Any, *, epsilon: Any = 1, other: Any 
 
 
 def _record(plan: Plan, table: Any, folder: Path) -> Record:
-    """The release of a plan over other rows, on a ledger of its own."""
+    """The release of a plan over other rows, on its own ledger."""
     from discreet.engines.duckdb import DuckDB
 
     folder.mkdir()
@@ -150,7 +174,7 @@ def _record(plan: Plan, table: Any, folder: Path) -> Record:
 
 
 def _shape(content: dict[str, Any]) -> Any:
-    """All that is shown but the numbers themselves: keys, order, names, types."""
+    """Everything that is shown except the numbers themselves: keys, order, names, types."""
     numbers = content.pop("numbers")
     kinds = {
         name: {end: [type(value).__name__ for value in column] for end, column in ends.items()}
@@ -160,7 +184,7 @@ def _shape(content: dict[str, Any]) -> Any:
 
 
 def _copy(note: Any) -> Any:
-    """Integers as they were when the mechanism saw them."""
+    """A copy of the integers as the mechanism saw them."""
     if isinstance(note, np.ndarray):
         return np.array(note)
     return [list(column) for column in note] if isinstance(note, list) else note
@@ -191,7 +215,7 @@ def _form(note: Any) -> Any:
 
 
 def _compare_integers(shares: Shares, first: list[Any], second: list[Any], held: dict[str, bool]) -> None:
-    """Public numbers are alike; totals and counts differ by at most Δ, and cost at most what the part may lose."""
+    """Check that public numbers are equal, and that totals and counts differ by at most Δ and cost at most the loss."""
     pairs = iter(zip(first, second, strict=True))
     for parts in shares:
         if parts[0].law == "choice":
@@ -222,18 +246,18 @@ def _within(part: Part, mine: list[list[int]], theirs: list[list[int]]) -> bool:
 
 
 def _choices_within(pairs: Iterator[tuple[Any, Any]], parts: list[Part]) -> bool:
-    """For each choice the counts of all groups move by one for each row that comes or goes."""
+    """Whether, for each choice, the counts of all groups move by one for each added or removed row."""
     most = parts[0].rows * (2 if parts[0].replaced else 1)
     moved = [int(np.abs(np.subtract(mine, theirs)).sum()) for mine, theirs in islice(pairs, len(parts))]
     return max(moved) <= most
 
 
 def _rows_of(engine: Any) -> Any:
-    """All rows of an engine beside the caller, as an Arrow table; enumerations as texts."""
+    """All rows of a local engine, as an Arrow table; enumerations as texts."""
     relation = getattr(engine, "_relation", None)
     if relation is None:
         raise InvalidParameter("a replay copies the rows: it needs a study whose data DuckDB reads")
-    with suppress(Exception):  # the words of the engine may quote a row: no `__context__` keeps them
+    with suppress(Exception):  # the engine's message may quote a row: no `__context__` may keep it
         table = relation().to_arrow_table()
         plain = [pa.string() if pa.types.is_dictionary(column.type) else column.type for column in table.schema]
         return table.cast(pa.schema(list(zip(table.schema.names, plain, strict=True))))
@@ -241,7 +265,7 @@ def _rows_of(engine: Any) -> Any:
 
 
 def _neighbors_of(table: Any, policy: Policy, unit: Any, other: Any) -> tuple[list[Any], list[tuple[int, int]]]:
-    """Tables, and which of them are neighbours of one another."""
+    """Tables, and the pairs of them that are neighbours."""
     without, is_present = _without(table, policy, unit)
     replacements = _replacements(table, policy) + ([] if other is None else [_given_rows(other, table)])
     others = [pa.concat_tables([without, _unit_rows(table, policy, unit, rows)]) for rows in replacements]
@@ -253,20 +277,20 @@ def _neighbors_of(table: Any, policy: Policy, unit: Any, other: Any) -> tuple[li
 
 
 def _without(table: Any, policy: Policy, unit: Any) -> tuple[Any, bool]:
-    """The table without the unit, and whether it was there."""
+    """The table without the unit, and whether the table had it."""
     if policy.unit_column is None:
         return pa.concat_tables([table.slice(0, unit), table.slice(unit + 1)]), unit < table.num_rows
     column = table[policy.unit_column]
     try:
         same = pc.fill_null(pc.equal(column, pa.scalar(unit, column.type)), False)
     except (pa.ArrowException, TypeError):
-        raise InvalidParameter("unit must be a value of the type that the unit column has") from None
+        raise InvalidParameter("unit must have the type of the unit column") from None
     left = table.filter(pc.invert(same))
     return left, left.num_rows < table.num_rows
 
 
 def _unit_rows(table: Any, policy: Policy, unit: Any, rows: list[dict[str, Any]]) -> Any:
-    """Rows of the unit, in the types of the table; what does not fit into a type is missing."""
+    """Rows of the unit, in the types of the table; a value that does not fit its type is missing."""
 
     def fitting(value: Any, kind: Any) -> Any:
         try:
@@ -287,12 +311,12 @@ def _given_rows(other: Any, table: Any) -> list[dict[str, Any]]:
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise InvalidParameter("other must be an Arrow table, a dict, or a list of dicts with the columns of the data")
     if unknown := {name for row in rows for name in row} - set(table.schema.names):
-        raise InvalidParameter(f"other has a column that the data has not: {sorted(unknown)[0]}")
+        raise InvalidParameter(f"other has a column that the data does not have: {sorted(unknown)[0]}")
     return rows
 
 
 def _replacements(table: Any, policy: Policy) -> list[list[dict[str, Any]]]:
-    """Rows to replace those of the unit, made of what is declared."""
+    """Rows to replace those of the unit, built from the policy."""
     many = 1 if policy.unit_column is None else (policy.max_rows or 1) + 2
     kinds: tuple[tuple[Callable[[Declared, Any], Any], int], ...] = (
         (lambda declared, kind: _value(declared, kind, 0), 1),
@@ -308,7 +332,7 @@ def _replacements(table: Any, policy: Policy) -> list[list[dict[str, Any]]]:
 
 
 def _value(declared: Declared, kind: Any, end: int) -> Any:
-    """The first key or the lower bound; the last key or one beyond the upper bound; in the type of the column."""
+    """The first key or the lower bound, or the last key or a value beyond the upper bound, in the column's type."""
     if declared.keys:
         value = declared.keys[end]
     elif declared.bounds is not None:

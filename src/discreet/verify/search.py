@@ -1,11 +1,12 @@
-"""A search for neighbours that break a sensitivity which someone claims for a function of their own.
+"""A search for neighbours that refute the claimed sensitivity of a function.
 
     search_sensitivity(statistics.pstdev, (0, 1), 100, claimed="1/100")      finds 0.0995: it is about 1/√n
 
 Data sets at the ends of the domain come first (all alike, two values in every proportion, near the ends), then random
-ones, and the worst are climbed from: one value changed at a time, kept while the distance grows. Distances are L1 norms
-of f(x) − f(x′), in fractions: exact where f gives integers or Fractions, and exact on the floats that f gives. An error
-or a NaN on one side only is an infinite distance. What it cannot do: prove a sensitivity; it finds a lower bound.
+ones. From the worst pairs the search climbs: it changes one value at a time and keeps the change if the distance does
+not shrink. Distances are L1 norms of f(x) − f(x′), in exact fractions of the integers, Fractions or floats that f
+returns. An error or a NaN on one side only is an infinite distance. The search proves no sensitivity: it finds a lower
+bound.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ _PREFIXES = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Search:
-    """The neighbours that are furthest apart, of those that were tried."""
+    """The tried pair of neighbours on which f differs most."""
 
     sensitivity: Fraction | float
-    """How far apart f is on them: a lower bound on its sensitivity; `inf` where one of them has no number."""
+    """The distance of f between them, a lower bound on its sensitivity; `inf` if f fails on only one of them."""
     claimed: Fraction | None
     x: list[Any]
     x_neighbor: list[Any]
     tried: int
-    """Pairs of neighbours."""
+    """The number of pairs tried."""
 
     @property
     def broken(self) -> bool:
@@ -59,7 +60,7 @@ class Search:
 
 
 class _Pair(NamedTuple):
-    """A data set, and the position at which its neighbour has another value, or none."""
+    """A data set, and the position at which its neighbour has another value or no value."""
 
     x: list[Any]
     position: int
@@ -70,7 +71,7 @@ class _Pair(NamedTuple):
 
 
 class _Seeker:
-    """A search for pairs that are far apart, and the worst of those tried so far."""
+    """A search for distant pairs, and the worst pairs tried so far."""
 
     def __init__(self, f: Callable[[list[Any]], Any], pool: list[Any], size: int, replaced: bool, tries: int) -> None:
         self.f, self.pool, self.size, self.replaced, self.tries = f, pool, size, replaced, tries
@@ -99,7 +100,7 @@ class _Seeker:
             self.worst = sorted(self.worst, key=itemgetter(0), reverse=True)[:_WORST]
 
     def climb(self) -> None:
-        """Change one value on both sides of the worst pairs, and keep it unless it brings them nearer."""
+        """Change one value on both sides of the worst pairs, and keep the change unless the distance shrinks."""
         while self.tried < self.tries:
             index = below(len(self.worst), keystream())
             distance, pair = self.worst[index]
@@ -121,10 +122,10 @@ class _Seeker:
         return sum((abs(a - b) for a, b in zip(first, second, strict=True)), Fraction())
 
     def _numbers(self, x: list[Any]) -> list[Fraction] | None:
-        """f(x) as fractions; None where it is no number."""
+        """f(x) as fractions; None if it is not a number."""
         try:
             return [Fraction(number) for number in _flat(self.f(list(x)))]
-        except Exception:  # whatever f does, it is an outcome
+        except Exception:  # an error of f is an outcome
             return None
 
     def _value(self) -> Any:
@@ -140,7 +141,7 @@ def _flat(value: Any) -> list[Any]:
 
 
 def _pool(domain: Any) -> list[Any]:
-    """Values to build data sets of: the ends first, then what lies near them and between."""
+    """Values for the data sets: the ends first, then values near them and between them."""
     listed = list(domain) if isinstance(domain, list | tuple | range) else []
     if len(listed) > _MOST_POOL:
         if len({type(item) for item in listed}) > 3:
@@ -174,10 +175,33 @@ def search_sensitivity(
     claimed: Any = None,
     tries: int = 3_000,
 ) -> Search:
-    """The neighbours of n values on which f differs most, among some thousand pairs.
+    """Search for two neighbours on which f differs most: a lower bound on its sensitivity.
 
-    `domain` is a pair (lower, upper), whose type the values have, or a list of three or more values. Under add-remove
-    one neighbour has n values, the other one fewer.
+    Parameters
+    ----------
+    f : callable
+        A function of a list of values that returns a number or several.
+    domain : pair or list
+        (lower, upper), whose type the values have, or a list of three or more values.
+    n : int
+        The number of values. Under add-remove, one neighbour has n values and the other has n − 1.
+    neighbors : "change-one" or "add-remove"
+        The relation of the two data sets.
+    claimed : number or text, optional
+        The sensitivity that you claim.
+    tries : int
+        The number of pairs to try.
+
+    Returns
+    -------
+    Search
+        The worst pair, its distance, and whether the claim is `broken`.
+
+    Examples
+    --------
+    >>> search_sensitivity(sum, (0, 1), 10, claimed=1).broken
+    False
+
     """
     size, relation = exact_count("n", n), exact_neighbors(neighbors)
     seeker = _Seeker(f, _pool(domain), size, relation == "change-one", exact_count("tries", tries))

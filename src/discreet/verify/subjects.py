@@ -1,9 +1,9 @@
-"""discreet's own statistics as mechanisms that an audit can run millions of times, through the code that releases.
+"""discreet's own statistics as mechanisms that an audit can run millions of times, through the release code.
 
-Designs of a study release many groups at once, each with noise of its own: groups with the same true integers are
-independent draws of one release. `x` is then those integers, and its neighbor the worst that one unit can make of them.
-A joint question or a report is about rows: `x` lists them, and its totals are those of its design. Quantiles, minimum
-and maximum are released one by one.
+A design releases many groups at once, each with independent noise, so groups with the same true integers are
+independent draws of one release. `x` is then these integers, and its neighbor is the worst that one unit can do to
+them. For a joint question or a report, `x` is a list of rows, and the design computes the totals. Quantiles, minimum
+and maximum are released one at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from discreet import arrays
 from discreet.ask.expression import Column
 from discreet.ask.keys.column import Keys
 from discreet.ask.query import Count, Group, Moment
-from discreet.calibrate.sensitivity import Terms
+from discreet.calibrate.terms import Terms
 from discreet.engines.base import Exact, OnGrid, Product, Total
 from discreet.engines.integers import Integers
 from discreet.release.design import Released, items
@@ -48,7 +48,7 @@ class Subject:
     draws: int
     batch: int | None = None
     least: float = 0.0
-    """The least bound that an audit with these draws must show; otherwise it would be blind."""
+    """The least bound that an audit with these draws must show; a lower bound would mean that the audit is blind."""
 
 
 def subjects() -> list[Subject]:
@@ -88,7 +88,7 @@ def subjects() -> list[Subject]:
 def _release(
     design: Released, totals: list[Any], neighbors: str, cells: int, epsilon: Fraction = EPSILON
 ) -> NDArray[Any]:
-    """The released values of groups with these totals, of which each measure has a column."""
+    """The released values of groups with these totals, one column for each measure."""
     terms = Terms(rows=1, spread=1, replaced=neighbors == "change-one", public=False, cells=cells)
     released = items(design, Exact(totals), terms, epsilon, _LEVEL).values()
     columns = [np.array([value for value, _, _ in groups]) for groups in released]
@@ -102,7 +102,7 @@ def _counts(neighbors: str, cells: int) -> Callable[..., Any]:
 
 
 def _octaves(neighbors: str) -> Callable[..., Any]:
-    """The last bins of the octaves of a column of whole numbers; x is how many units are in each, all others empty."""
+    """The last octaves of a column of whole numbers; x is the number of units in each, all other bins are empty."""
     design = OctaveDesign(name="n", whole=True)
     terms = Terms(rows=3, spread=3, replaced=neighbors == "change-one", public=False, cells=design.cells)
 
@@ -129,7 +129,7 @@ def joint_question(
 ) -> Callable[..., Any]:
     """count(*), avg(x), avg(y) of rows (x, y) from 0 to 10: the number of rows, and the product of both columns.
 
-    In place of the product, under change-one, both columns are centred. The parts are those of ε.
+    Under change-one, both columns are centred instead of the product. `parts` are the shares of ε.
     """
     columns = tuple(
         MomentDesign(wanted=((f"avg({name})", "mean"),), of=_moment(name, 10, missing=Fraction(0))) for name in "xy"
@@ -148,9 +148,10 @@ def joint_question(
 def small_report(
     neighbors: str, *, epsilon: Fraction = EPSILON, parts: tuple[Fraction, Fraction] = (Fraction(1, 4), Fraction(3, 4))
 ) -> Callable[..., Any]:
-    """The tables by x, by y and by both of rows (x, y) of 0 and 1, from two sets: x, and x × y. The parts are of ε.
+    """The tables by x, by y and by both, for rows (x, y) of 0 and 1, from two sets: x, and x × y. `parts` are of ε.
 
-    A third column says which of many releases a row is for: it is in both sets, so that each has noise of its own.
+    A third column says to which of many releases a row belongs. It is in both sets, so that each release has its own
+    noise.
     """
     tables = [(1, 0, 1), (0, 1, 1), (1, 1, 1)]
 
@@ -160,24 +161,24 @@ def small_report(
         design = ReportDesign(attributes=tuple(columns), measured=measured)
         counts = np.zeros((2, 2), np.int64)
         np.add.at(counts, tuple(np.array(x).T), 1)
-        cells = np.concatenate([np.repeat(some.ravel(), size) for some in (counts.sum(axis=1), counts)])
+        cells = np.concatenate([np.repeat(table.ravel(), size) for table in (counts.sum(axis=1), counts)])
         terms = Terms(rows=1, spread=1, replaced=neighbors == "change-one", public=False, cells=design.cells)
         exact: Exact[list[Any]] = Exact([Integers(cells)])
         fit = design.fit(design.noisy(exact, terms, epsilon), None)
         estimates = [numerators / below for numerators, below in map(fit.table, tables)]
-        return np.concatenate([np.asarray(one, np.float64).reshape(-1, size) for one in estimates]).T
+        return np.concatenate([np.asarray(estimate, np.float64).reshape(-1, size) for estimate in estimates]).T
 
     return release
 
 
 def _keys(name: str, size: int) -> Attribute:
-    """A group column with so many keys, of which every row has one."""
+    """A group column with so many keys; every row has one of them."""
     group = Group(name, Column(name, "number"), Keys.numbers(range(size)), None)
     return Attribute(Axis((1, size)), ("", name), group=group)
 
 
 def _total(measure: Any, rows: list[tuple[int, int]]) -> int:
-    """What rows (x, y) without missing values add up to in a measure."""
+    """The total of a measure over rows (x, y) without missing values."""
 
     def column(value: OnGrid) -> list[int]:
         return [row["xy".index(cast(Column, value.of).name)] for row in rows]
@@ -190,9 +191,9 @@ def _total(measure: Any, rows: list[tuple[int, int]]) -> int:
     return len(rows)
 
 
-def _array(statistic: str, neighbors: str, top: int, *more: Any, **given: Any) -> Callable[[list[int]], Any]:
+def _array(statistic: str, neighbors: str, top: int, *more: Any, **parameters: Any) -> Callable[[list[int]], Any]:
     call = getattr(arrays, statistic)
-    terms = {"bounds": (0, top), "epsilon": EPSILON, "neighbors": neighbors, **given}
+    terms = {"bounds": (0, top), "epsilon": EPSILON, "neighbors": neighbors, **parameters}
     return lambda x: call(np.array(x), *more, **terms)
 
 

@@ -10,9 +10,9 @@ from discreet.ask.sql import parse
 
 @pytest.mark.parametrize("end", ["_low", "_high"])
 def test_a_name_of_the_end_of_an_interval_is_refused(end):
-    with pytest.raises(QueryRefused, match=f"'n{end}' is the name of an end of 'n'"):
+    with pytest.raises(QueryRefused, match=f"'n{end}' is the name of an interval end of 'n'"):
         parse(" ".join(["SELECT count(*) AS n, sum(age) AS", f"n{end}", "FROM t"]), POLICY, SCHEMA)
-    with pytest.raises(QueryRefused, match=f"'n{end}' is the name of an end of 'n'"):
+    with pytest.raises(QueryRefused, match=f"'n{end}' is the name of an interval end of 'n'"):
         build(POLICY, SCHEMA, where=(), by=(), ask={"n": Count(), f"n{end}": Sum("age")})
 
 

@@ -22,7 +22,7 @@ def test_keys_that_are_one_double_are_refused_before_the_spend(column, keys):
     question = f"SELECT {column}, count(*) AS c FROM data GROUP BY {column}"  # noqa: S608 - of names above
     with Study.from_frame(ROWS, epsilon=2, keys={column: keys}) as study:
         for asked in (lambda: study.sql(question, epsilon=1), lambda: study.report({"a": question}, epsilon=1)):
-            with pytest.raises(QueryRefused, match=f"GROUP BY {column} has keys that are one number in 64 bits"):
+            with pytest.raises(QueryRefused, match=f"GROUP BY {column} has keys that are equal as 64-bit floats"):
                 asked().release()
         assert study.spent == 0
 

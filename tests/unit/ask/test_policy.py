@@ -67,7 +67,7 @@ def test_a_policy_reads_back_from_its_own_text(study: Path, tmp_path: Path) -> N
 
 
 def test_only_a_named_source_can_be_written() -> None:
-    with pytest.raises(InvalidParameter, match="source: only a text"):
+    with pytest.raises(InvalidParameter, match="source: only a path"):
         Policy(source=Odd(), epsilon=1, columns=COLUMNS).to_toml()
 
 
@@ -119,7 +119,7 @@ def test_addresses_and_selects_are_no_paths(study: Path, source: str) -> None:
         ({"max_rows": None}, "max_rows: it must say how many rows of one patient may count; write max_rows=1"),
         ({"max_rows": 0}, "max_rows: max_rows must be a whole number"),
         ({"max_rows": True}, "max_rows: max_rows must be a whole number"),
-        ({"unit": "row"}, "max_rows: a unit of one row has one row"),
+        ({"unit": "row"}, "max_rows: each row is a unit"),
         ({"max_groups": 5}, "max_groups: it must not exceed max_rows, got 5 and 4"),
         ({"neighbors": "bounded"}, "neighbors: neighbors must be 'change-one' or 'add-remove'"),
         *[
@@ -131,7 +131,7 @@ def test_addresses_and_selects_are_no_paths(study: Path, source: str) -> None:
         ({"columns": {}}, "columns: it must name at least one column"),
         ({"columns": [1]}, "columns: it must name at least one column"),
         ({"columns": {"age": 3}}, r"columns.age: write columns=\{\"age\": \{\"bounds\": \(0, 120\)\}\}, got 3"),
-        ({"columns": {"patient": {"bounds": [0, 1]}}}, "columns.patient: the unit's own column"),
+        ({"columns": {"patient": {"bounds": [0, 1]}}}, "columns.patient: the column of the unit"),
         ({"columns": {"": {}}}, "columns: a name must be a text"),
     ],
 )
@@ -153,7 +153,7 @@ def test_a_policy_that_cannot_be_kept_is_refused_by_its_key(change: dict[str, ob
         ({"bounds": [date(2021, 1, 1), date(2020, 1, 1)]}, "bounds: lower must come before upper"),
         ({"bound": [0, 1]}, "bound is not a key of a policy; did you mean bounds?"),
         ({"zzz": 1}, "zzz is not a key of a policy; the keys are type, format"),
-        ({"keys": []}, "keys: keys must hold at least one value"),
+        ({"keys": []}, "keys: keys must have at least one value"),
         ({"keys": ["a", "a"]}, "keys: keys must differ, got 'a' twice"),
         ({"keys": [1, 1.0]}, "keys: keys must differ, got 1 twice"),
         ({"keys": ["a", 1]}, "keys: keys must be of one kind"),
@@ -270,7 +270,7 @@ def test_a_policy_of_many_keys_prints_in_a_line(tmp_path: Path) -> None:
     [
         (
             {"agee": {}},
-            "columns.agee: the data has no such column of numbers, texts, dates or truths; did you mean age?",
+            "columns.agee: the data has no such column of numbers, texts, dates or truth values; did you mean age?",
         ),
         ({"age": {"bounds": [date(2020, 1, 1), date(2021, 1, 1)]}}, "columns.age.bounds: they must be of the column's"),
         ({"name": {"bounds": [0, 1], "keys": ["a"]}}, "columns.name.keys: a key must be a finite number"),

@@ -69,7 +69,7 @@ def test_errors_are_asked_for_all_tables_or_by_table(tmp_path: Path, common: str
         ('study   = "studies/study.toml"', "study = 3", "study: it must be a text, got 3; write study ="),
         ("title ", "tittle ", "tittle is not a key of a report; did you mean title?"),
         ('title   = "Visits 2026"', "title = 2026", "title: it must be a text"),
-        ('epsilon = "1/2"', "", 'write either epsilon = "1", what all tables may cost together, or within = 50'),
+        ('epsilon = "1/2"', "", 'write either epsilon = "1", the budget of all tables together, or within = 50'),
         ('epsilon = "1/2"', 'epsilon = "1"\nwithin = 5', "write either epsilon"),
         ("weight = 2", "within = 5", "write either epsilon"),
         ('epsilon = "1/2"', "epsilon = 0", "epsilon must be positive, got 0"),

@@ -1,4 +1,4 @@
-"""How far one unit moves a statistic stands in `calibrate.sensitivity` alone, and each of its lines has a law.
+"""How far one unit moves what is released stands in `calibrate.terms` alone, and each of its lines has a law.
 
 What holds it there:
 
@@ -17,14 +17,14 @@ from unittest import mock
 
 import pytest
 
-from discreet.calibrate import sensitivity
-from discreet.calibrate.sensitivity import Terms
+from discreet.calibrate import terms
+from discreet.calibrate.terms import Terms
 from discreet.release.statistics import families
 from discreet.verify import report
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = ROOT / "src" / "discreet"
-HOME = SOURCE / "calibrate" / "sensitivity.py"
+HOME = SOURCE / "calibrate" / "terms.py"
 JUDGES = SOURCE / "verify"
 
 JOINT = "laws/test_joint_designs_are_private.py::test_a_design_costs_at_most_epsilon_on_every_small_grid"
@@ -128,7 +128,7 @@ def tripled(name: str) -> object:
 
 
 def test_each_line_of_the_table_has_its_law() -> None:
-    text = str(sensitivity.__doc__).partition("the scales at ε = 1 are")[2].partition("Where a moves")[0]
+    text = str(terms.__doc__).partition("the scales at ε = 1 are")[2].partition("Where a moves")[0]
     assert {*re.findall(r"^    (\w+) ", text, re.MULTILINE), *DELTAS, "column", "steps", "touched"} == LAWS.keys()
     for law in LAWS.values():
         file, _, name = law.partition("::")

@@ -231,7 +231,7 @@ def test_an_error_of_duckdb_is_told_without_its_words(tmp_path):
     pa.parquet.write_table(pa.table({"name": ["canary"] * 1000}), file)
     engine = DuckDB(file)
     file.write_bytes(file.read_bytes()[:50] + b"canary" * 9)
-    with pytest.raises(EngineFailed, match=r"^DuckDB could not do the statement 'fetch'$") as caught:
+    with pytest.raises(EngineFailed, match=r"^DuckDB could not run the statement 'fetch'$") as caught:
         engine.fetch(Request((Rows(ask.Column("name", "text")),)))
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
@@ -263,14 +263,14 @@ def test_a_custodians_select_may_try_to_cast_the_cells_of_csv(tmp_path):
 @pytest.mark.parametrize("name", ["people.csv", "people.parquet", "people.jsonl", "people.tsv"])
 def test_a_file_of_no_bytes_is_refused(tmp_path, name):
     (tmp_path / name).touch()
-    with pytest.raises(InvalidParameter, match=f"{name} has 0 bytes"):
+    with pytest.raises(InvalidParameter, match=f"{name} is empty"):
         DuckDB(tmp_path / name)
 
 
 def test_of_several_files_only_json_may_have_no_bytes(folder):
     for kind in ("csv", "parquet"):
         (folder / f"empty.{kind}").touch()
-        with pytest.raises(InvalidParameter, match=f"empty.{kind} has 0 bytes"):
+        with pytest.raises(InvalidParameter, match=f"empty.{kind} is empty"):
             DuckDB([folder / f"people.{kind}", folder / f"empty.{kind}"])
     (folder / "some.jsonl").write_text('{"n": 1}\n')
     (folder / "empty.jsonl").touch()

@@ -110,7 +110,7 @@ def test_a_view_that_writes_is_not_let(made):
            CREATE VIEW v AS SELECT noted() AS x""",
         "v",
     )
-    with pytest.raises(EngineFailed, match=r"^PostgreSQL could not do the statement 'fetch'$") as caught:
+    with pytest.raises(EngineFailed, match=r"^PostgreSQL could not run the statement 'fetch'$") as caught:
         PostgreSQL(source).fetch(Request((Rows(ask.Column("x", "number")),)))
     assert caught.value.__context__ is None
 

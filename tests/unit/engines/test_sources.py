@@ -86,7 +86,7 @@ def test_an_encoding_is_of_csv_and_another_one_is_another_version(tmp_path):
     }
     assert len(versions) == 2
     (tmp_path / "a.jsonl").write_text('{"x": 1}\n')
-    with pytest.raises(InvalidParameter, match="encoding: it is of CSV"):
+    with pytest.raises(InvalidParameter, match="encoding: only CSV has it"):
         engine_of(str(tmp_path / "a.jsonl"), Layout(("x",), encoding="latin-1"))
     (tmp_path / "b.csv").write_bytes(b"n\xe4me\n1\n")
     with pytest.raises(InvalidParameter, match='write encoding = "windows-1252"'):

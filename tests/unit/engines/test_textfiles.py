@@ -91,7 +91,7 @@ def test_folders_write_columns_of_texts(tmp_path):
 def test_keys_of_json_may_hold_anything(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"a/b~c": 1, "d\\"e": 2, "f.g": {"h": 1}, "0": [1], "$": null}\n')
     assert counts(tmp_path / "a.jsonl", "a/b~c", 'd"e', "f.g", "0", "$") == [1, 1, 1, 0, 0, 0]
-    with pytest.raises(InvalidParameter, match="JSON lines name no columns"):
+    with pytest.raises(InvalidParameter, match="JSON lines need declared columns"):
         DuckDB(tmp_path / "a.jsonl")
 
 

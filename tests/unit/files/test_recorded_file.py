@@ -27,7 +27,7 @@ def test_an_answer_that_is_no_file_is_refused_as_one(tmp_path, answer):
     with Ledger.open(tmp_path / "ledger", new=True) as ledger:
         ledger.create("s", 1)
         ledger.record(ledger.spend("r", "q", "0.1", study="s", data_version="1"), answer)
-        with pytest.raises(QueryRefused, match="released before, and not as a file"):
+        with pytest.raises(QueryRefused, match="released before, but not as a file"):
             released(target, lambda _: {}, Asking(ledger=ledger, **question))
         target.write_bytes(b"mine")
         with pytest.raises(InvalidParameter, match=r"cells\.parquet"):

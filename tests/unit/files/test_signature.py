@@ -57,7 +57,7 @@ def test_keys_are_for_their_owner_alone_and_never_replaced(made, tmp_path):
     for wrong in ("custodian.pub", "people.ledger"):
         shutil.copy(folder / wrong, tmp_path / wrong)
         (tmp_path / wrong).chmod(0o600)
-        with pytest.raises(InvalidParameter, match="must be a private key of Ed25519"):
+        with pytest.raises(InvalidParameter, match="must be an Ed25519 private key"):
             Signer.load(tmp_path / wrong)
 
 

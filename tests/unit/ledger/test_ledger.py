@@ -34,7 +34,7 @@ def test_ten_tenths_are_one(ledger):
     for number in range(10):
         ledger.spend(f"r{number}", "q", 0.1, study="s")
     assert ledger.remaining("s") == 0
-    with pytest.raises(BudgetExceeded, match=r"0 is left, 0\.000000001 was asked"):
+    with pytest.raises(BudgetExceeded, match=r"0 is left, 0\.000000001 was asked for"):
         ledger.spend("one more", "q", "1e-9", study="s")
 
 
@@ -99,7 +99,7 @@ def test_odd_names_are_kept_as_they_are(ledger):
 
 
 def test_a_study_gets_its_total_once(ledger):
-    with pytest.raises(InvalidParameter, match="'s', which has its total already"):
+    with pytest.raises(InvalidParameter, match="'s', which has a total already"):
         ledger.create("s", 100)
     assert ledger.total("s") == 1
 

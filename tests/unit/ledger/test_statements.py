@@ -212,7 +212,7 @@ def test_a_ledger_without_the_anchored_entry_is_refused(place, ledger, entry):
         ledger._book.anchor.path.write_bytes(older)
         assert added_elsewhere(place, ledger, entry) == 1
         ledger._book.anchor.path.write_bytes(newest)
-    with pytest.raises(LedgerDamaged, match="do not contain the anchored one, number 3"):
+    with pytest.raises(LedgerDamaged, match="do not include the anchored entry, number 3"):
         ledger.spend("r2", "q", "0.1", study="s")
 
 

@@ -353,7 +353,7 @@ def test_within_by_column_finds_the_least_epsilon_that_meets_all():
     ("within", "sentence"),
     [
         ({}, "within must name a column"),
-        ({"nobody": 5}, "within must be of released columns"),
+        ({"nobody": 5}, "within must name released columns"),
         ({"people": "x"}, "within must be"),
     ],
 )

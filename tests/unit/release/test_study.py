@@ -50,7 +50,7 @@ def test_a_ledger_elsewhere_can_be_named(folder, tmp_path):
 def test_a_total_stands_for_ever(folder):
     discreet.open(folder / "study.toml").close()
     (folder / "study.toml").write_text(TOML.replace('"1"', '"2"'))
-    with pytest.raises(InvalidParameter, match="epsilon of the policy must be 1, what the ledger was made with, got 2"):
+    with pytest.raises(InvalidParameter, match="policy must be 1, what the ledger was created with, got 2"):
         discreet.open(folder / "study.toml")
 
 
@@ -97,7 +97,7 @@ def test_a_chain_of_verbs_never_changes_what_it_was_made_from():
     [
         ({"nobody": {"bounds": [0, 1]}}, "the data has no such column"),
         ({"well": {"bounds": [0, 1]}}, "they must be of the column's kind"),
-        ({"well": {"bins": [0, 1]}}, "they are of numbers"),
+        ({"well": {"bins": [0, 1]}}, "they need a number"),
     ],
 )
 def test_a_policy_that_does_not_fit_the_data_is_refused_before_any_spend(columns, message):

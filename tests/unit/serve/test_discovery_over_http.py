@@ -88,7 +88,7 @@ def test_a_share_that_is_too_small_discovers_nothing(site):
     [
         ({"columns": []}, 400, "columns must be a list of columns."),
         ({"columns": "job"}, 400, "columns must be a list of columns."),
-        ({"columns": ["age"]}, 422, "the policy must leave it to a discovery"),
+        ({"columns": ["age"]}, 422, "the policy must leave its keys to a discovery"),
         ({"columns": ["nothing"]}, 422, "nothing"),
         ({"epsilon": "0"}, 400, "epsilon must"),
         ({"epsilon": "0.00001"}, 400, "epsilon must be at least 0.0001 over HTTP"),

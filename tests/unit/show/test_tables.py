@@ -176,7 +176,7 @@ def test_rows_have_a_file_of_their_own_and_groups(tmp_path):
         tables.refuse_taken(plan, tmp_path / "out")
     with pytest.raises(InvalidParameter, match="rows must name a file beside the tables"):
         plan.study.report(TABLES, epsilon=1, rows="../rows.parquet")
-    with pytest.raises(InvalidParameter, match="rows have the group columns of the tables, and there are none"):
+    with pytest.raises(InvalidParameter, match="rows needs group columns in the tables, and there are none"):
         plan.study.report({"all": "SELECT count(*) FROM data"}, epsilon=1, rows="rows.parquet")
 
 

@@ -164,6 +164,6 @@ def test_a_number_of_rows_that_is_private_is_not_opened():
     plan = report_of("add-remove")
     with (
         mock.patch.object(ReportPlan, "known", property(lambda _: True)),
-        pytest.raises(InvalidParameter, match="takes a number of rows as public"),
+        pytest.raises(InvalidParameter, match="treats the number of rows as public"),
     ):
         certify(plan)

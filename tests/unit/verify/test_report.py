@@ -93,7 +93,7 @@ def test_control_a_replay_that_fails_and_a_certificate_that_is_refused_make_the_
     failed = replace(PASSED, checks={**PASSED.checks, "sensitivity": False})
 
     def refused():
-        raise InvalidParameter("sum does not draw what its law asks for")
+        raise InvalidParameter("sum does not draw what its law requires")
 
     wrong = {
         "_replays": ([("sums of a column", "change-one", lambda: failed)], "✗ sums of a column"),

@@ -1,13 +1,13 @@
-"""Declared keys as a column: one Arrow array, read once, hashed once, handed to engines and answers as it is.
+"""Declared keys as a column: one Arrow array that is read once, hashed once, and passed to engines and answers.
 
     text     string
-    number   int64 if all are whole and fit, else the texts of exact fractions: 1/3, 5/2, 10000000000000000000
+    number   int64 if all are whole and fit, otherwise exact fractions as texts: 1/3, 5/2, 10000000000000000000
     date     timestamp[us], without zone
     truth    bool
 
-One list of keys has one form, so that two columns are equal if and only if their lists are. The digest is the SHA-256
-of the kind, the length, the width of the form and its bytes; for texts, of the length in bytes of each before them.
-What looks at each key in Python is for people (`keys[0]`, `list(keys)`), and for fractions, which are few.
+A list of keys has one form, so that two columns are equal if and only if their lists are. The digest is the SHA-256 of
+the kind, the length, the width of the form and its bytes; for texts, their lengths in bytes come before the bytes.
+Only people (`keys[0]`, `list(keys)`) and fractions, which are few, need the keys as Python objects.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time  # noqa: F401 - of an example
+from datetime import date, datetime, time  # noqa: F401 - for an example
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, overload
@@ -31,26 +31,26 @@ from discreet.errors import InvalidParameter
 from discreet.parameters import quote
 
 _LISTED = 20
-"""Keys that a canonical text lists; it names more by their digest."""
+"""The most keys that a canonical text lists; for more keys it has their digest."""
 
 _KINDS: dict[type, Kind] = {str: "text", Fraction: "number", datetime: "date", bool: "truth"}
 _NAMES = {kind: type_.__name__ for type_, kind in _KINDS.items()}
 _ARROW = {"text": pa.string(), "number": pa.int64(), "date": pa.timestamp("us"), "truth": pa.bool_()}
 
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
-"""Texts that write a whole number below 10¹⁸ in its one way."""
+"""Whole numbers below 10¹⁸ in their canonical spelling."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Keys(Sequence[Key]):
-    """Keys in declared order; `of`, `texts` and `numbers` make them."""
+    """Keys in declared order, created by `of`, `texts` and `numbers`."""
 
     column: pa.Array
     kind: Kind
 
     @classmethod
     def of(cls, values: Iterable[object]) -> Keys:
-        """The keys in a list or a column of Arrow, all of one kind.
+        """The keys in a list or an Arrow column, all of one kind.
 
         >>> Keys.of(["a", "b"]).kind, Keys.of([1, Fraction(1, 2)])[1], list(Keys.of([False, True]))
         ('text', Fraction(1, 2), [False, True])
@@ -72,7 +72,7 @@ class Keys(Sequence[Key]):
                 pass
         keys = [value if isinstance(value, Fraction) else read_key(value) for value in listed]
         if len({type(key) for key in keys}) > 1:
-            raise InvalidParameter("keys must be of one kind: texts, numbers, dates or truths")
+            raise InvalidParameter("keys must be of one kind: texts, numbers, dates or truth values")
         kind = _KINDS[type(keys[0])]
         if kind == "number":
             whole = all(map(_fits, keys))
@@ -81,12 +81,12 @@ class Keys(Sequence[Key]):
 
     @classmethod
     def texts(cls, column: pa.Array) -> Keys:
-        """Texts of Arrow, none of them missing."""
+        """Keys from an Arrow array of texts without missing values."""
         return cls(column, "text")
 
     @classmethod
     def numbers(cls, column: Any) -> Keys:
-        """Whole numbers of 64 bits, as numpy or Arrow has them, none of them missing."""
+        """Keys from a numpy or Arrow array of 64-bit integers without missing values."""
         return cls(pa.array(column, pa.int64()), "number")
 
     def __len__(self) -> int:
@@ -127,12 +127,12 @@ class Keys(Sequence[Key]):
 
     @property
     def whole(self) -> bool:
-        """Whether they are whole numbers of 64 bits."""
+        """Whether they are 64-bit integers."""
         return self.kind == "number" and bool(pa.types.is_int64(self.column.type))
 
     @cached_property
     def near(self) -> bool:
-        """Whether they are whole numbers below 2⁵³ in size, which floats of 64 bits tell apart."""
+        """Whether they are integers of absolute value below 2⁵³, which 64-bit floats represent exactly."""
         if not self.whole:
             return False
         ends = compute.min_max(self.column)
@@ -155,14 +155,14 @@ class Keys(Sequence[Key]):
 
     @cached_property
     def text(self) -> str:
-        """The keys in a canonical text: all of a few, the number and the digest of many."""
+        """The keys in a canonical text: a short list in full, a long one as its length and digest."""
         if len(self) <= _LISTED:
             return f" KEYS {json.dumps([_NAMES[self.kind], *map(str, self)])}"
         return f" KEYS {len(self)} sha256 {self.digest}"
 
     @cached_property
     def shown(self) -> pa.Array:
-        """The keys as a table shows them: texts, whole numbers, doubles, truths; dates as texts."""
+        """The keys as a table shows them: texts, whole numbers, doubles or truth values; dates are texts."""
         match self.kind:
             case "number" if not self.whole:
                 return pa.array([float(key) for key in self], pa.float64())  # type: ignore[arg-type]
@@ -171,7 +171,7 @@ class Keys(Sequence[Key]):
         return self.column
 
     def labels(self, other: str | None = None) -> pa.Array:
-        """The keys as a table shows them, with the label of all other values last; beside it they are texts."""
+        """The keys as a table shows them, with the label of all other values last, if given; then all are texts."""
         if other is None:
             return self.shown
         match self.kind:
@@ -184,39 +184,39 @@ class Keys(Sequence[Key]):
         return pa.concat_arrays([texts, pa.array([other])])
 
     def has_label(self, label: str) -> bool:
-        """Whether a key is shown as this label where it is that of all other values."""
+        """Whether a key is shown like this label of all other values."""
         return bool(compute.index(self.labels(label), label).as_py() < len(self))
 
     def declarable(self) -> Keys:
-        """The keys themselves, if a policy may declare them: they are distinct, and no text holds NUL."""
+        """The keys, if a policy may declare them: they differ, and no text contains NUL."""
         if self.kind == "text" and b"\0" in bytes(_bytes(self.column)):
-            raise InvalidParameter("a key must not hold NUL characters")
+            raise InvalidParameter("a key must not contain NUL characters")
         return self.distinct()
 
     def distinct(self) -> Keys:
-        """The keys themselves, if there is one at least, and no two are alike."""
+        """The keys, if there is at least one and no two are equal."""
         if not len(self):
-            raise InvalidParameter("keys must hold at least one value, got none")
+            raise InvalidParameter("keys must have at least one value, got none")
         if self.repeated is not None:
             raise InvalidParameter(f"keys must differ, got {quote(self[self.repeated])} twice")
         return self
 
     @cached_property
     def repeated(self) -> int | None:
-        """The place of the first key that stood before; None if all differ."""
+        """The index of the first key that is equal to an earlier key; None if all differ."""
         column = self.column
         if _rising(column) or len(column.unique()) == len(column):
             return None
         seen: set[Any] = set()
-        return next(at for at, key in enumerate(column.to_pylist()) if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        return next(index for index, key in enumerate(column.to_pylist()) if key in seen or seen.add(key))  # type: ignore[func-returns-value]
 
     def places(self, among: Keys) -> list[int] | None:
-        """The place of each key in another column of the same kind; None if one is not there."""
-        places = self.indices(among)
-        return None if places.null_count else list(places.to_pylist())
+        """The index of each key in another column of the same kind; None if a key is missing there."""
+        indices = self.indices(among)
+        return None if indices.null_count else list(indices.to_pylist())
 
     def indices(self, among: Keys) -> pa.Array:
-        """The place of each key in another column of the same kind, NULL where it is not there."""
+        """The index of each key in another column of the same kind; NULL if it is missing there."""
         return compute.index_in(self.column, value_set=among.column)
 
     @cached_property
@@ -224,14 +224,14 @@ class Keys(Sequence[Key]):
         return {self.kind: self}
 
     def as_kind(self, kind: Kind) -> Keys:
-        """The keys in the kind of their column, no two of them alike; texts may write numbers, dates or truths."""
-        known = self._in_kinds
-        if kind not in known:
-            known[kind] = self.read_as(kind).distinct()
-        return known[kind]
+        """The keys in the kind of their column, all different; texts may spell numbers, dates or truth values."""
+        cached = self._in_kinds
+        if kind not in cached:
+            cached[kind] = self.read_as(kind).distinct()
+        return cached[kind]
 
     def read_as(self, kind: Kind) -> Keys:
-        """The keys in a kind, each for itself: several may be alike."""
+        """The keys in a kind, where several may be equal."""
         if kind == self.kind:
             return self
         if self.whole and kind == "text":
@@ -248,7 +248,7 @@ class Keys(Sequence[Key]):
 
 
 def key_labels(keys: Keys) -> tuple[Any, ...]:
-    """The keys as Python has them: texts, whole numbers or floats, truths, dates, or times if one is no whole day.
+    """The keys as Python objects: texts, ints or floats, truth values, and dates, or datetimes if any has a time.
 
     >>> key_labels(Keys.of([1, Fraction(1, 2)])), key_labels(Keys.of([date(2020, 1, 31)]))
     ((1, 0.5), (datetime.date(2020, 1, 31),))
@@ -262,24 +262,24 @@ def key_labels(keys: Keys) -> tuple[Any, ...]:
 
 
 def _fits(number: Any) -> bool:
-    """Whether a number is whole and has 64 bits."""
+    """Whether a number is an integer of 64 bits."""
     return bool(number.denominator == 1 and -(2**63) <= number < 2**63)
 
 
 def text_column(values: Sequence[object]) -> pa.Array:
-    """Texts as an array of Arrow."""
+    """Texts as an Arrow array."""
     builder = pa.lib.StringBuilder()  # pa.array would import pandas
     try:
         builder.append_values(values)
     except UnicodeEncodeError:
-        raise InvalidParameter("a key must be made of Unicode characters, got a lone surrogate") from None
+        raise InvalidParameter("a key must consist of Unicode characters, got a lone surrogate") from None
     except pa.ArrowCapacityError:
         raise InvalidParameter("keys must be at most 2 GiB of text together") from None
     return builder.finish()
 
 
 def valid_texts(column: pa.Array) -> pa.Array:
-    """A column of texts that others wrote, if it is UTF-8 throughout."""
+    """A column of texts from elsewhere, if it is valid UTF-8."""
     try:
         texts = column.cast(pa.string())
         texts.validate(full=True)
@@ -289,27 +289,26 @@ def valid_texts(column: pa.Array) -> pa.Array:
 
 
 def _offsets(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Where each text begins among the bytes, and where the last ends."""
+    """The start of each text among the bytes, and the end of the last text."""
     if not len(column):
         return np.zeros(1, np.int32)
     return np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
 
 
 def _bytes(column: pa.Array) -> Any:
-    """The bytes of all texts."""
     offsets, buffer = _offsets(column), column.buffers()[2] if len(column) else None
     return b"" if buffer is None else buffer.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
 
 
 def _rising(column: pa.Array) -> bool:
-    """Whether each value is above the one before it, as in a list that is sorted: then they differ."""
+    """Whether the values increase strictly, so that they differ."""
     return len(column) < 2 or bool(compute.all(compute.less(column[:-1], column[1:])).as_py())
 
 
 def _date_texts(column: pa.Array) -> pa.Array:
-    """Moments as Python writes them: 2020-01-31 12:00:00, with six more digits where there are microseconds.
+    """Times as Python writes them: 2020-01-31 12:00:00, with microseconds if there are any.
 
-    Where all of them are the beginnings of days, these are dates: 2020-01-31.
+    If all times are midnight, only the dates: 2020-01-31.
     """
     micros = np.from_dlpack(column.view(pa.int64()))
     if not (micros % 86_400_000_000).any():

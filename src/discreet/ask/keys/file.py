@@ -1,4 +1,4 @@
-"""Keys from a public file: one key a line, one column of a table, or `file.db#table.column` of SQLite; and pairs."""
+"""Keys, and pairs of a map, from a public file: lines, a column of a table, or `file.db#table.column` of SQLite."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from discreet.errors import InvalidParameter
 from discreet.parameters import quote
 
 _AT_ONCE = 2**30
-"""Bytes of a file of text that is read as a whole."""
+"""The most bytes of a text file that is read at once."""
 
 _MARKS = {".csv": ",", ".tsv": "\t"}
 _UNUSED = "\x1f"
-"""The mark between fields where there is one field."""
+"""The delimiter of a file with one field."""
 
 
-def keys_in(written: str, name: str, folder: Path) -> Keys:
-    """The keys, as texts, of "file" or "file#column"; `name` is the column's, which may be the file's header."""
-    path_text, _, wanted = written.partition("#")
+def keys_in(source: str, name: str, folder: Path) -> Keys:
+    """The keys, as texts, of "file" or "file#column"; `name` is the column of the policy, perhaps the file's header."""
+    path_text, _, wanted = source.partition("#")
     path = folder / path_text
-    read = _READERS.get(path.suffix.lower())
-    if read is None:
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
         raise InvalidParameter(
-            f'keys must be a list, a range "1..12" or a file that ends in {", ".join(_READERS)}, got {quote(written)}'
+            f'keys must be a list, a range "1..12" or a file that ends in {", ".join(_READERS)}, got {quote(source)}'
         )
     if not path.is_file():
         raise InvalidParameter(f"the file {quote(path_text)} must exist beside the policy, and does not")
     try:
-        texts = read(path, wanted, name)
+        texts = reader(path, wanted, name)
         if not isinstance(texts, pa.Array):
             texts = text_column(list(islice(texts, MOST_KEYS + 1)))
     except (OSError, UnicodeError, csv.Error) as error:
@@ -50,31 +50,29 @@ def keys_in(written: str, name: str, folder: Path) -> Keys:
     return Keys.texts(texts)
 
 
-def pairs_in(written: str, folder: Path, most: int) -> Iterator[tuple[str, str]]:
-    """The lines after the first of a file of two columns, which its first line names."""
-    path = folder / written
+def pairs_in(source: str, folder: Path, most: int) -> Iterator[tuple[str, str]]:
+    """The lines of a file of two columns, without the first line, which names the columns."""
+    path = folder / source
     if path.suffix.lower() not in (".csv", ".tsv"):
-        raise InvalidParameter(f"it must be a list, or a file that ends in .csv or .tsv, got {quote(written)}")
+        raise InvalidParameter(f"it must be a list, or a file that ends in .csv or .tsv, got {quote(source)}")
     if not path.is_file():
-        raise InvalidParameter(f"the file {quote(written)} must exist beside the policy, and does not")
+        raise InvalidParameter(f"the file {quote(source)} must exist beside the policy, and does not")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
             for number, row in enumerate(row for row in rows if row):
                 if len(row) != 2 or number > most:
-                    raise InvalidParameter(
-                        f"the file {quote(written)} must have two columns and {most:,} lines at most"
-                    )
+                    raise InvalidParameter(f"the file {quote(source)} must have two columns and at most {most:,} lines")
                 if number:
                     yield row[0], row[1]
     except (OSError, UnicodeError, csv.Error) as error:
         raise InvalidParameter(
-            f"the file {quote(written)} must be UTF-8 text that can be read, got {type(error).__name__}"
+            f"the file {quote(source)} must be UTF-8 text that can be read, got {type(error).__name__}"
         ) from None
 
 
 def _database(path: Path, wanted: str, name: str) -> Iterator[str]:
-    """The column of a table, by the names that the database itself has for them."""
+    """The values of a column of a table; both names are those of the database."""
     import sqlite3
 
     table, _, column = wanted.partition(".")
@@ -87,17 +85,17 @@ def _database(path: Path, wanted: str, name: str) -> Iterator[str]:
                 )
             names = [row[0] for row in opened.execute("SELECT name FROM pragma_table_info(?)", (table,))]
             if (column or name) not in names and (column or len(names) > 1):
-                raise _which(path, [f"{table}.{other}" for other in names])
-            here = column or (name if name in names else names[0])
-            quoted = ['"' + text.replace('"', '""') + '"' for text in (here, table)]
-            rows = opened.execute(f"SELECT {quoted[0]} FROM {quoted[1]}")  # noqa: S608 - names of the file's own schema
+                raise _ambiguous(path, [f"{table}.{column_name}" for column_name in names])
+            chosen = column or (name if name in names else names[0])
+            quoted = ['"' + text.replace('"', '""') + '"' for text in (chosen, table)]
+            rows = opened.execute(f"SELECT {quoted[0]} FROM {quoted[1]}")  # noqa: S608 - names from the schema of the file
             yield from (str(row[0]) for row in rows if row[0] is not None)
     except sqlite3.Error:
         raise InvalidParameter(f"{quote(path.name)} must be an SQLite file, and cannot be read as one") from None
 
 
 def _lines(path: Path, wanted: str, name: str) -> pa.Array | Iterator[str]:
-    """The column of a file of lines: by Arrow's reader where no line has marks of quotation, else one by one."""
+    """A column of a text file: by Arrow's reader if no line has quotation marks, else line by line."""
     if path.stat().st_size <= _AT_ONCE:
         plain = _plain_lines(path, wanted, name)
         if plain is not None:
@@ -106,7 +104,7 @@ def _lines(path: Path, wanted: str, name: str) -> pa.Array | Iterator[str]:
 
 
 def _plain_lines(path: Path, wanted: str, name: str) -> pa.Array | None:
-    """The column of a file in which a line is a row, whatever is in it; None where that is not sure."""
+    """A column of a file in which every line is a row; None if this is not certain."""
     content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     text = path.suffix.lower() == ".txt"
     mark = _UNUSED if text else _MARKS[path.suffix.lower()]
@@ -116,7 +114,7 @@ def _plain_lines(path: Path, wanted: str, name: str) -> pa.Array | None:
         return None
     try:
         fields = first.decode().split(mark)
-        columns = [str(at) for at in range(len(fields))]
+        columns = [str(number) for number in range(len(fields))]
         index = _index(path, fields, wanted)
         table = arrow_csv.read_csv(
             pa.BufferReader(content),
@@ -154,11 +152,11 @@ def _quoted_lines(path: Path, wanted: str, name: str) -> Iterator[str]:
 
 
 def _index(path: Path, first: list[str], wanted: str) -> int:
-    """The place of the column in a file with this first row."""
+    """The index of the column in a file with this first row."""
     if wanted and wanted not in first:
         raise InvalidParameter(f"the first line of {quote(path.name)} must name a column {quote(wanted)}")
     if not wanted and len(first) > 1:
-        raise _which(path, first)
+        raise _ambiguous(path, first)
     return first.index(wanted) if wanted else 0
 
 
@@ -172,7 +170,7 @@ def _parquet(path: Path, wanted: str, name: str) -> pa.Array:
         with parquet.ParquetFile(path) as file:
             names = file.schema_arrow.names
             if wanted not in names and len(names) > 1:
-                raise _which(path, names)
+                raise _ambiguous(path, names)
             parts: list[pa.Array] = []
             for batch in file.iter_batches(columns=[wanted if wanted in names else names[0]]):
                 parts.append(_as_texts(batch.column(0).drop_null()))
@@ -184,7 +182,7 @@ def _parquet(path: Path, wanted: str, name: str) -> pa.Array:
 
 
 def _as_texts(column: pa.Array) -> pa.Array:
-    """Values as texts, in Python's way of writing them."""
+    """Values as texts, as Python writes them."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     plain = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_integer)
@@ -200,6 +198,6 @@ _READERS: dict[str, Callable[[Path, str, str], pa.Array | Iterator[str]]] = {
 }
 
 
-def _which(path: Path, names: Sequence[str]) -> InvalidParameter:
+def _ambiguous(path: Path, names: Sequence[str]) -> InvalidParameter:
     file = path.name
     return InvalidParameter(f'{quote(file)} has {len(names)} columns; say which holds the keys: "{file}#{names[0]}"')

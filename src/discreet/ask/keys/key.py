@@ -1,4 +1,4 @@
-"""One declared key: a text, an exact number, a date or a truth, and how it is read in the kind of its column."""
+"""A declared key: a text, an exact number, a date or a truth value, and its reading in the kind of its column."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from discreet.parameters import exact_number, quote
 Key: TypeAlias = str | Fraction | datetime | bool
 
 MOST_KEYS = 10**7
-"""More groups than any table that a person reads; a larger range was meant as something else."""
+"""The most keys of a column; a larger range is a mistake."""
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.ASCII)
 
 
 def read_key(value: object) -> Key:
-    """The key that a policy writes."""
+    """A key in a policy."""
     if isinstance(value, str) and "\0" in value:
-        raise InvalidParameter("a key must not hold NUL characters")
+        raise InvalidParameter("a key must not contain NUL characters")
     if isinstance(value, bool | str):
         return value
     if type(value).__name__ == "bool_":  # numpy's
@@ -33,18 +33,18 @@ def read_key(value: object) -> Key:
 
 
 def is_date(value: object) -> bool:
-    """Whether it is a date or a time: of Python, of pandas, or of numpy."""
+    """Whether it is a date or a time of Python, pandas or numpy."""
     return isinstance(value, date) or type(value).__name__ == "datetime64"
 
 
 def moment(value: Any) -> datetime:
-    """The beginning of a day, or a time, without zone, as Python's own.
+    """A date (as midnight) or a time as a Python datetime without a time zone.
 
     >>> moment(date(2020, 1, 31))
     datetime.datetime(2020, 1, 31, 0, 0)
     """
     if value != value:  # noqa: PLR0124 - NaT
-        raise InvalidParameter("a date must be there, such as 2020-01-31, got NaT")
+        raise InvalidParameter("a date must not be missing, as in 2020-01-31, got NaT")
     if type(value).__name__ == "datetime64":
         value = value.astype("datetime64[us]").item()
     if not isinstance(value, datetime):
@@ -54,16 +54,16 @@ def moment(value: Any) -> datetime:
     if type(value) is datetime:
         return value
     parts = (value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond)
-    return datetime(*parts)  # noqa: DTZ001 - pandas' own subclass
+    return datetime(*parts)  # noqa: DTZ001 - a subclass of pandas
 
 
 def is_written_date(value: object) -> bool:
-    """Whether it is a text that writes a date or a time as ISO does."""
+    """Whether it is a text with an ISO date or time."""
     return isinstance(value, str) and bool(_DATE.fullmatch(value))
 
 
 def read_date(text: str) -> datetime:
-    """The date or time, without zone, that an ISO text writes."""
+    """The ISO date or time in a text, without a time zone."""
     with suppress(ValueError):
         if _DATE.fullmatch(text):
             return datetime.fromisoformat(text)
@@ -71,7 +71,7 @@ def read_date(text: str) -> datetime:
 
 
 def as_kind(key: Key, kind: Kind) -> Key:
-    """The key in the kind of its column: a text may write a number, a date or a truth."""
+    """The key in the kind of its column: a text may spell a number, a date or a truth value."""
     match key, kind:
         case (bool(), "truth") | (str(), "text") | (datetime(), "date") | (Fraction(), "number"):
             return key

@@ -1,13 +1,13 @@
-"""SQL → query: a small language, strictly read; everything else is refused by name, before anything is spent.
+"""SQL → query: a small subset of SQL; everything else is refused by name, before anything is spent.
 
-    words        the text, cut into words
+    words        text → words
     parser       words → syntax, with the whole grammar
     rows         syntax → the row language (`ask.expression`), under a policy
     aggregates   syntax → aggregates and groups
     select       SELECT → query
 
-The engine never sees the text: names become declared columns, literals exact values. A text has limits before it is
-read (`words.LONGEST_QUESTION`, `parser.DEEPEST`, `parser.DEEPEST_SYNTAX`), a value has those of `ask.kinds`.
+The engine never sees the text: names become declared columns, and literals become exact values. Texts are limited by
+`words.LONGEST_QUESTION`, `parser.DEEPEST` and `parser.DEEPEST_SYNTAX`, and values by the limits of `ask.kinds`.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from discreet.parameters import quote
 
 
 def parse(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Query:
-    """The query that a SELECT asks; `QueryRefused` names what is not in the language, and what is."""
+    """The query of a SELECT; `QueryRefused` names what is not supported, and what to write instead."""
     select = parser.select(text, policy.columns)
     name, table = select.table.name, policy.table
     if name != table and (select.table.exact or name.lower() != table.lower()):
-        raise refused(f"there is no table {quote(name)}; the study has one: FROM {name_in_sql(table)}")
+        raise refused(f"there is no table {quote(name)}; the study has one table: FROM {name_in_sql(table)}")
     return replace(Selection(_reader(policy, schema, select.alias or name), select).query(), sql=text)
 
 
 def parse_condition(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Expression:
-    """The condition on rows that a text such as "age >= 65" writes."""
+    """The condition on rows in a text such as "age >= 65"."""
     return normal(_reader(policy, schema).rows.condition(_expression_of(text, policy)))
 
 
 def parse_expression(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Expression:
-    """The expression over rows that a text such as "income / 1000" writes."""
+    """The expression over rows in a text such as "income / 1000"."""
     return normal(_reader(policy, schema).rows.expression(_expression_of(text, policy)))
 
 
 def parse_group(text: str, policy: Policy, schema: Mapping[str, Typed]) -> tuple[str, Group]:
-    """The name and the group column that a text such as "county" or "bin(age, 0, 18, 65) AS band" writes."""
+    """The name and the group column in a text such as "county" or "bin(age, 0, 18, 65) AS band"."""
     item = parser.item(text, policy.columns)
     return item.alias or item.label, _reader(policy, schema).group(item.node)
 
@@ -62,5 +62,5 @@ def _reader(policy: Policy, schema: Mapping[str, Typed], table: str | None = Non
 def _expression_of(text: str, policy: Policy) -> Node:
     item = parser.item(text, policy.columns)
     if item.alias is not None:
-        raise refused("a name with AS is not in the language of an expression; leave it out")
+        raise refused("a name with AS is not supported in an expression; leave it out")
     return item.node

@@ -23,7 +23,7 @@ class Aggregates:
     rows: Rows
 
     def aggregate(self, node: Node) -> Aggregate | None:  # noqa: PLR0911 - one case for each aggregate
-        """The aggregate that a node asks for, or None if it is something else."""
+        """The aggregate of a node, or None if it is not an aggregate."""
         if not isinstance(node, Call):
             return None
         scope, read = self.rows.scope, self.rows.expression
@@ -37,16 +37,16 @@ class Aggregates:
             case "HISTOGRAM":
                 return None
             case "MIN" | "MAX" if len(node.arguments) > 1:
-                raise refused("min and max take one number; for the smaller of two write LEAST(x, y)")
+                raise refused("min and max take one argument; for the smaller of two numbers write LEAST(x, y)")
             case name if name in QUANTILES:
                 if len(node.arguments) != 2:
                     raise refused("a quantile needs a share between 0 and 1, as in quantile(age, 0.9)")
                 return self.quantiles(node.arguments[0], shares_of(node.arguments[1]))
             case name if name in STATISTIC_NAMES:
                 statistic, sample = STATISTIC_NAMES[name]
-                return statistic.asked(scope, read(argument(node)), sample=sample)
+                return statistic.aggregate_of(scope, read(argument(node)), sample=sample)
             case name if name in OTHER_AGGREGATES:
-                raise refused(f"{name} is not offered. {QUANTITIES}")
+                raise refused(f"{name} is not supported. {QUANTITIES}")
         return None
 
     def quantiles(self, subject: Node, shares: Sequence[Fraction]) -> Quantiles:
@@ -71,16 +71,16 @@ class Aggregates:
                 self.rows.check_table(table)
                 return scope.units()
         hint = f"write count(DISTINCT {unit})" if unit else "use GROUP BY and count(*)"
-        raise refused(f"only units can be counted once each; {hint}")
+        raise refused(f"count(DISTINCT …) counts units only; {hint}")
 
 
 def aggregating(node: Node) -> bool:
-    """Whether there is an aggregate in a node."""
+    """Whether a node contains an aggregate."""
     return any(isinstance(part, Call) and part.name in AGGREGATES for part, _ in walk(node))
 
 
 def shares_of(node: Node) -> list[Fraction]:
-    """The shares of a quantile, or of several, in written order."""
+    """The shares of one or several quantiles, in the given order."""
     match node:
         case Call("[]", parts):
             return [share for part in parts for share in shares_of(part)]

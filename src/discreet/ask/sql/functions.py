@@ -1,4 +1,4 @@
-"""Names of functions, aggregates, parts of dates and types in SQL, each with what it is here."""
+"""The SQL names of functions, aggregates, parts of dates and types."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FUNCTIONS: dict[str, NumberFunction | TextFunction] = {
 """Functions of one argument."""
 
 PARTS: dict[str, DatePart] = {**{part: part for part in get_args(DatePart)}, "isodow": "weekday"}
-del PARTS["weekday"]  # DuckDB's begins with Sunday as 0, ours with Monday as 1: ISODOW says so
+del PARTS["weekday"]  # DuckDB counts from Sunday as 0, we count from Monday as 1, which is ISODOW
 del PARTS["days"]  # DATE_DIFF counts them
 PART_FUNCTIONS: dict[str, DatePart] = {
     **{name.upper(): part for name, part in PARTS.items()},
@@ -37,7 +37,7 @@ LABELS: dict[str, tuple[Unit, int]] = {
     **dict.fromkeys(("%Y-%m", "YYYY-MM", "yyyy-MM"), ("month", 7)),
     **dict.fromkeys(("%Y", "YYYY", "yyyy"), ("year", 4)),
 }
-"""Formats of labels of dates: the unit, and how much of the ISO date of its beginning is the label."""
+"""Formats of date labels: the period, and the length of the label as a prefix of the ISO date of its beginning."""
 LABEL_FUNCTIONS = frozenset(("STRFTIME", "TO_CHAR", "DATE_FORMAT"))
 
 STATISTIC_NAMES: dict[str, tuple[Statistic, bool]] = {
@@ -46,7 +46,7 @@ STATISTIC_NAMES: dict[str, tuple[Statistic, bool]] = {
     for sample, names in ((False, row.sql), (True, row.sample))
     for name in names
 }
-"""Statistics, each with whether it is of a sample, over n − 1."""
+"""Statistics, each with whether it is the sample form, over n − 1."""
 
 QUANTILES = frozenset(STATISTICS["quantile"].sql)
 PERCENTILES = frozenset(name for name in QUANTILES if name.endswith(("_CONT", "_DISC")))
@@ -59,7 +59,7 @@ OTHER_AGGREGATES = frozenset(
     MAD PRODUCT BIT_AND BIT_OR BIT_XOR BOOL_AND BOOL_OR LOGICAL_AND LOGICAL_OR""",
     )
 )
-"""Aggregates of other systems, which are refused as such."""
+"""Aggregates of other systems, which are refused by name."""
 AGGREGATES = STATISTIC_NAMES.keys() | OTHER_AGGREGATES
 
 TYPES: dict[str, Type] = {
@@ -73,14 +73,14 @@ TYPES: dict[str, Type] = {
     **dict.fromkeys(("BOOLEAN", "BOOL", "LOGICAL"), "truth"),
     "DATE": "day",
 }
-"""Types of CAST; a decimal is none, since it would round."""
+"""Types of CAST; decimals would round and are not supported."""
 
 OFFERED = (
     "ABS, FLOOR, CEIL, ROUND, LEAST, GREATEST, LOWER, UPPER, TRIM, LENGTH, SUBSTRING, COALESCE, "
     "YEAR, QUARTER, MONTH, WEEK, DAY, ISODOW, HOUR, MINUTE, SECOND, DATE_TRUNC, DATE_PART, EXTRACT, DATE_DIFF, "
     "STRFTIME, CAST"
 )
-"""The functions that a refusal lists."""
+"""The functions listed in a refusal."""
 USAGES = {
     **dict.fromkeys(("SUBSTRING", "SUBSTR"), "SUBSTRING(name, 1, 3)"),
     **dict.fromkeys(("DATE_TRUNC", "DATETRUNC"), "DATE_TRUNC('month', day)"),
@@ -90,4 +90,4 @@ USAGES = {
     **dict.fromkeys(("IF", "IIF"), "IF(age < 18, 1, 0)"),
     "BIN": "GROUP BY bin(age, 0, 18, 65)",
 }
-"""How to write what has arguments of its own."""
+"""How to write functions with special arguments."""

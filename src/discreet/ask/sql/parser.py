@@ -1,4 +1,4 @@
-"""SQL in discreet: the whole grammar, read once, from the words of a text to its syntax.
+"""The grammar of SQL in discreet, and its parser, from the words of a text to its syntax.
 
     select     = SELECT item {, item} FROM name [[AS] name] [WHERE truth] [GROUP BY truth {, truth}] [HAVING truth]
                  [ORDER BY order {, order}] [LIMIT number]
@@ -20,7 +20,7 @@
                | PERCENTILE_CONT "(" truth ")" WITHIN GROUP "(" ORDER BY truth ")"
                | name "(" [truth {, truth}] ")" | [name "."] name
 
-Words are those of `ask.sql.words`. Two comparisons in a row have parentheses, or they could be read in two ways.
+Words are those of `ask.sql.words`. Two comparisons in a row need parentheses, because they are ambiguous.
 """
 
 from __future__ import annotations
@@ -42,31 +42,31 @@ from discreet.parameters import exact_number, quote
 Read = TypeVar("Read")
 
 DEEPEST = 30
-"""Expressions within expressions; the parser needs nine calls for each, and Python allows a thousand."""
+"""The most levels of nested expressions; the parser needs nine calls for each, and Python allows a thousand."""
 DEEPEST_SYNTAX = 100
-"""Levels of syntax, which sums, casts and NOTs in a row have too; every later walk needs a few calls for each."""
+"""The most levels of syntax, including sums, casts and NOTs in a row; later functions need a few calls for each."""
 MOST_ROWS = 10**12
-"""A LIMIT above this is no limit."""
+"""The largest LIMIT."""
 
-_DEEP = "the question is nested too deeply; write it flatter"
+_DEEP = "the question is nested too deeply; simplify it"
 _ROWS = f"would release rows. {lexicon.QUANTITIES}"
 _TABLES = {
     ",": lexicon.JOIN,
-    ".": "a name with a schema is not in the language; write the name of the study's table alone",
+    ".": "a name with a schema is not supported; write only the name of the study's table",
     "(": "FROM takes the name of the study's table; the custodian can make a SELECT the study's source",
     TEXT: "FROM takes the name of the study's table, not a file or a text",
 }
-"""What to write in place of other tables."""
+"""What to write instead of other tables."""
 
 _COMPARISONS = {**{sign: sign for sign in get_args(ComparisonSign)}, "==": "=", "!=": "<>"}
 _RANGES = ("IN", "BETWEEN", "LIKE")
 _COMPARING = (*_COMPARISONS, *_RANGES, "IS", "ISNULL", "NOTNULL", "NOT")
 _SIGNS = {"+": 1, "-": 1, "*": 2, "/": 2}
-"""How strongly a sign binds."""
+"""The precedence of a sign."""
 
 
 def select(text: object, columns: Iterable[str]) -> Select:
-    """The syntax of a SELECT; names of columns are never refused as words of SQL."""
+    """The syntax of a SELECT; column names are never refused as words of SQL."""
     if not isinstance(text, str):
         raise refused(f"a question must be a text, got {quote(text)}")
     words = lexicon.words_of(text)
@@ -81,10 +81,10 @@ def select(text: object, columns: Iterable[str]) -> Select:
 
 
 def item(text: object, columns: Iterable[str]) -> Item:
-    """The syntax of one expression, perhaps with a name."""
+    """The syntax of an expression, optionally with an alias."""
     if not isinstance(text, str) or not text.strip():
         raise refused(f'an expression must be a text such as "age >= 65", got {quote(text)}')
-    return _read(lexicon.words_of(text), columns, "one expression is needed here, such as age >= 65", _Parser.item)
+    return _read(lexicon.words_of(text), columns, "a single expression is needed here, such as age >= 65", _Parser.item)
 
 
 def _read(words: Sequence[Word], columns: Iterable[str], shape: str, read: Callable[[_Parser], Read]) -> Read:
@@ -96,7 +96,7 @@ def _read(words: Sequence[Word], columns: Iterable[str], shape: str, read: Calla
 
 
 class _Parser:
-    """One walk over the words of a text, which ends at the last of them or in a refusal."""
+    """Parses the words of a text from first to last."""
 
     def __init__(self, words: Sequence[Word], shape: str) -> None:
         self.words, self.shape = [*words, Word(END, "", "")], shape
@@ -107,7 +107,7 @@ class _Parser:
         return self.words[self.index].key
 
     def take(self, *keys: str) -> bool:
-        """Whether the next word is one of these; then it is passed."""
+        """Whether the next word is one of these; if so, move past it."""
         is_next = self.key in keys
         self.index += is_next
         return is_next
@@ -124,7 +124,7 @@ class _Parser:
         return refused(f"{word} is out of place{after}; {self.shape}")
 
     def several(self, read: Callable[[], Read]) -> tuple[Read, ...]:
-        """One or more, with commas between."""
+        """One or more, separated by commas."""
         nodes = [read()]
         while self.take(","):
             nodes.append(read())
@@ -203,7 +203,7 @@ class _Parser:
         return int(rows)
 
     def truth(self) -> Node:
-        """Any expression; the others are within, so that the depth is checked here."""
+        """Any expression; all nesting passes here, so the depth is checked here."""
         self.depth += 1
         if self.depth > DEEPEST:
             raise refused(_DEEP)
@@ -226,7 +226,7 @@ class _Parser:
             count += 1
         node = self.comparison()
         if self.key in _COMPARING:
-            raise refused("two comparisons in a row can be read in two ways; put one in parentheses")
+            raise refused("two comparisons in a row are ambiguous; put one in parentheses")
         for _ in range(count):
             node = Call("not", (node,))
         return node
@@ -239,7 +239,7 @@ class _Parser:
         negated = key == "NOTNULL" or (key != "ISNULL" and self.take("NOT"))
         if key == "IS":
             if self.key in ("TRUE", "FALSE"):
-                raise refused("IS is in the language with NULL only; write x = TRUE, or x IS NULL")
+                raise refused("IS is supported with NULL only; write x = TRUE, or x IS NULL")
             self.expect("NULL")
         if not is_null and not negated and key not in _RANGES:
             return part
@@ -258,7 +258,7 @@ class _Parser:
         return Call("like", (part, self.sum()))
 
     def sum(self, least: int = 1) -> Node:
-        """Parts with signs between that bind at least so strongly."""
+        """Operands joined by signs of at least this precedence."""
         left = self.signed()
         while _SIGNS.get(self.key, 0) >= least:
             sign = self.key
@@ -288,7 +288,7 @@ class _Parser:
         if key == "DOUBLE" and self.take("PRECISION"):
             key = "DOUBLE PRECISION"
         if key not in TYPES or self.key == "(":
-            raise refused("CAST goes to DOUBLE, INTEGER, VARCHAR, DATE, TIMESTAMP or BOOLEAN, without a length")
+            raise refused("CAST supports DOUBLE, INTEGER, VARCHAR, DATE, TIMESTAMP and BOOLEAN, without a length")
         return TYPES[key]
 
     def atom(self) -> Node:  # noqa: PLR0911 - one case for each kind of word
@@ -333,11 +333,11 @@ class _Parser:
         return Name(word.value, word.key == QUOTED, table)
 
     def call(self, name: str) -> Node:
-        """What stands in the parentheses of a call, and after them."""
+        """The arguments of a call, and the words after its parentheses."""
         arguments: tuple[Node, ...] = ()
         if self.take("DISTINCT"):
             if name != "COUNT":
-                raise refused("DISTINCT is not in the language, but in count(DISTINCT unit); use GROUP BY")
+                raise refused("DISTINCT is supported in count(DISTINCT unit) only; use GROUP BY")
             name, arguments = "COUNT DISTINCT", self.several(self.truth)
         elif name == "EXTRACT":
             name, part = "DATE_PART", self.name()
@@ -350,14 +350,12 @@ class _Parser:
         self.expect(")")
         if self.take("FILTER"):
             if name != "COUNT" or arguments:
-                raise refused("FILTER is in the language with count(*) only; use avg(CASE WHEN … THEN x END)")
+                raise refused("FILTER is supported with count(*) only; use avg(CASE WHEN … THEN x END)")
             self.expect("(", "WHERE")
             name, arguments = "COUNT_IF", (self.closed(self.truth),)
         if self.take("WITHIN"):
             if name not in PERCENTILES or len(arguments) != 1:
-                raise refused(
-                    "WITHIN GROUP is in the language with percentile_cont(0.5) only; or write quantile(x, 0.5)"
-                )
+                raise refused("WITHIN GROUP is supported with percentile_cont(0.5) only; or write quantile(x, 0.5)")
             self.expect("GROUP", "(", "ORDER", "BY")
             name, arguments = "QUANTILE", (self.closed(self.truth), *arguments)
         return Call(name, arguments)

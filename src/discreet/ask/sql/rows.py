@@ -1,4 +1,4 @@
-"""From syntax to the row language: names become declared columns, literals exact values."""
+"""From syntax to the row language: names become declared columns, and literals become exact values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KINDS: dict[type, Kind] = {bool: "truth", str: "text", Fraction: "number"}
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The reader of expressions over rows; `table` is the name that may stand before a column's."""
+    """Reads expressions over rows; `table` is the name that may precede a column."""
 
     scope: Scope
     table: str
@@ -61,7 +61,7 @@ class Rows:
             case Call("like"):
                 raise refused("LIKE takes a literal, as in name LIKE 'a%'")
             case Call("[]"):
-                raise refused("a list is in the language as shares of quantiles only; for choices write IN ('a', 'b')")
+                raise refused("a list is supported for the shares of quantiles only; for choices write IN ('a', 'b')")
             case Case():
                 return self._case(node)
             case Cast(part, to):
@@ -107,7 +107,7 @@ class Rows:
 
     def check_table(self, table: str | None) -> None:
         if table not in (None, self.table):
-            raise refused(f"there is no table {quote(table)} here; leave it out before the column's name")
+            raise refused(f"there is no table {quote(table)} here; leave it out before the name of the column")
 
     def _case(self, node: Case) -> Expression:
         conditions = [self.expression(condition) for condition, _ in node.branches]
@@ -118,7 +118,7 @@ class Rows:
         return row.Case(tuple(zip(conditions, values, strict=True)), otherwise)
 
     def _values(self, nodes: Sequence[Node]) -> tuple[Expression, ...]:
-        """Values of one kind, which NULL takes on."""
+        """Values of one kind, which is also the kind of NULL."""
         values = [None if node == Literal(None) else self.expression(node) for node in nodes]
         kinds = [kind_of(value) for value in values if value is not None][:1]
         if not kinds:
@@ -144,7 +144,7 @@ class Rows:
 
 
 def _computed(sign: ArithmeticSign, left: Expression, right: Expression) -> Expression:
-    """Arithmetic; one date less another is the days between them."""
+    """Arithmetic; the difference of two dates is the number of days between them."""
     left, right = _alike(left, right) if sign == "-" else (left, right)
     if sign == "-" and kind_of(left) == kind_of(right) == "date":
         return _between("day", right, left)
@@ -152,12 +152,12 @@ def _computed(sign: ArithmeticSign, left: Expression, right: Expression) -> Expr
 
 
 def _between(unit: Unit, first: Expression, last: Expression) -> Expression:
-    """How many days, weeks, months … begin after the first date, up to the last."""
+    """The number of days, weeks, months … that begin after the first date, up to the last date."""
     return row.Arithmetic("-", _numbered(unit, last), _numbered(unit, first))
 
 
 def _numbered(unit: Unit, date: Expression) -> Expression:
-    """The number of the day, week, month … that a date lies in, from some beginning."""
+    """The number of the day, week, month … of a date, from a fixed start."""
 
     def times(value: Expression, factor: int) -> Expression:
         return row.Arithmetic("*", row.Constant(Fraction(factor), "number"), value)
@@ -180,14 +180,14 @@ def _numbered(unit: Unit, date: Expression) -> Expression:
 
 
 def _label(unit: Unit, length: int, date: Expression) -> Expression:
-    """The beginning of a unit as an ISO date, or the first part of it: 2024-02 for a month."""
+    """The beginning of a period as an ISO date, or a prefix of it: 2024-02 for a month."""
     text = row.Cast(row.Truncated(unit, date), "text")
     ends = (row.Constant(Fraction(1), "number"), row.Constant(Fraction(length), "number"))
     return row.Function("substring", (text, *ends)) if length < len("2024-02-29") else text
 
 
 def _as_moment(part: Expression) -> Expression:
-    """A date; a text literal is read as one."""
+    """A date; a text literal is read as a date."""
     return _as_date(part) if isinstance(part, row.Constant) and isinstance(part.value, str) else part
 
 
@@ -195,22 +195,22 @@ def argument(call: Call) -> Node:
     if not call.arguments:
         raise refused(f"{call.name} needs one argument, got none")
     if len(call.arguments) > 1:
-        raise refused(f"a second argument is not in the language of {call.name}; leave it out")
+        raise refused(f"a second argument of {call.name} is not supported; leave it out")
     return call.arguments[0]
 
 
 def _unknown(call: Call) -> Exception:
     if call.name in functions.AGGREGATES:
-        return refused(f"{call.name} is not in the language here; aggregates stand in SELECT, HAVING and ORDER BY")
+        return refused(f"{call.name} is not supported here; use aggregates in SELECT, HAVING and ORDER BY")
     if call.name in functions.USAGES:
-        return refused(f"{call.name} is not in the language in this way; write {functions.USAGES[call.name]}")
+        return refused(f"{call.name} is not supported in this form; write {functions.USAGES[call.name]}")
     near = did_you_mean(call.name, [*functions.OFFERED.split(", "), *functions.STATISTIC_NAMES, "BIN"], cutoff=0.7)
     hint = near or f"the functions are {functions.OFFERED}"
-    return refused(f"{quote(call.name)} is not in the language; {hint}")
+    return refused(f"{quote(call.name)} is not supported; {hint}")
 
 
 def _as_date(part: Expression) -> Expression:
-    """A text as a date: a literal at once, anything else in each row."""
+    """A text as a date: a literal now, any other expression in each row."""
     if isinstance(part, row.Constant) and isinstance(part.value, str):
         try:
             return row.Constant(read_date(part.value), "date")
@@ -232,7 +232,7 @@ def _comparison(sign: ComparisonSign, left: Expression, right: Expression) -> Ex
 
 
 def _alike(left: Expression, right: Expression) -> tuple[Expression, Expression]:
-    """Both sides; a text literal is read as what it stands beside: as a date, or as a cell of the column."""
+    """Both sides; a text literal is read like the other side: as a date, or as a cell of the column."""
     return _beside(left, right), _beside(right, left)
 
 
@@ -249,7 +249,7 @@ def _beside(part: Expression, other: Expression) -> Expression:
 
 
 def _date_part(name: str, names: dict[str, Value]) -> Value:
-    """What a part or unit of a date is called here."""
+    """The part or period of a date with this SQL name."""
     if name.lower() in names:
         return names[name.lower()]
     if name.lower() in ("dow", "dayofweek", "weekday"):

@@ -1,4 +1,4 @@
-"""From the syntax of SELECT to a query. What follows the aggregates acts on released numbers only, so it costs nothing.
+"""From the syntax of SELECT to a query. HAVING, ORDER BY and LIMIT are post-processing, so they cost nothing.
 
 SELECT   aggregates, group columns, arithmetic of released numbers, AS names
 FROM     one name: the study's data
@@ -26,7 +26,7 @@ from discreet.errors import QueryRefused
 from discreet.parameters import quote
 
 _LARGEST = Fraction(10**300)
-"""Beyond, a product with a released number would leave the doubles."""
+"""Beyond this a product with a released number may overflow."""
 
 
 @dataclass(slots=True)
@@ -46,19 +46,19 @@ class Selection:
         having = None if select.having is None else self._test(select.having, negated=False)
         order = tuple((self._sort_key(node), descending) for node, descending in select.order)
         if not self.aggregates:
-            raise refused("nothing is asked of the data; add count(*), or another aggregate")
+            raise refused("the question has no aggregate; add count(*), or another aggregate")
         refuse_alike([name for name, _ in self.outputs])
-        where = None if select.where is None else normal(self.reader.rows.condition(select.where))
+        condition = None if select.where is None else normal(self.reader.rows.condition(select.where))
         aggregates = tuple(("", aggregate) for aggregate in self.aggregates)
-        groups, where = tuple(self.groups.values()), None if where == TRUE else where
-        return queries.assembled(Query(aggregates, tuple(self.outputs), groups, where, having, order, select.limit))
+        groups, condition = tuple(self.groups.values()), None if condition == TRUE else condition
+        return queries.assembled(Query(aggregates, tuple(self.outputs), groups, condition, having, order, select.limit))
 
     def _add_group(self, group: Group) -> Named:
         self.groups[group_text(group)] = group
         return Named(group_text(group))
 
     def _resolve(self, node: Node) -> Node:
-        """What GROUP BY 1, or GROUP BY a name of SELECT, stands for."""
+        """The expression of GROUP BY 1, or of GROUP BY an alias of SELECT."""
         items = self.select.items
         match node:
             case Literal(Fraction() as position):
@@ -74,7 +74,7 @@ class Selection:
         return False
 
     def _item(self, item: Item) -> None:
-        """Adds the columns of the answer that an item of SELECT asks for."""
+        """Add the columns of the answer for an item of SELECT."""
         match item.node:
             case Call(name, (subject, Call("[]") as several)) if name in QUANTILES:
                 shares = shares_of(several)
@@ -94,8 +94,8 @@ class Selection:
 
     def _histogram(self, item: Item, arguments: Sequence[Node]) -> None:
         """histogram(x) is GROUP BY the bins of x, with count(*)."""
-        if not arguments or any(aggregating(other.node) for other in self.select.items if other is not item):
-            raise refused("a histogram takes a column and stands alone, or beside group columns: histogram(age)")
+        if not arguments or any(aggregating(sibling.node) for sibling in self.select.items if sibling is not item):
+            raise refused("a histogram takes a column and must be asked alone, or with group columns: histogram(age)")
         subject, *limits = arguments
         group = self.reader.bins(subject, limits) if limits else self.reader.group(subject)
         if group.edges is None:
@@ -110,25 +110,25 @@ class Selection:
         match node:
             case Literal(Fraction() as value):
                 if abs(value) > _LARGEST:
-                    raise refused("a number beside released ones must be at most 1e300 in size")
+                    raise refused("a constant must be at most 1e300 in absolute value")
                 return Number(value)
             case Call("+" | "-" | "*" | "/" as sign, (left, right)):
                 return Combined(sign, self._number(left), self._number(right))
         aggregate = self.reader.aggregate(node)
         if aggregate is not None:
             if isinstance(aggregate, Quantiles) and len(aggregate.shares) > 1:
-                raise refused("several quantiles at once stand alone in SELECT; here give one share")
+                raise refused("several quantiles at once must be an item of SELECT; give one share here")
             self.aggregates.append(aggregate)
             return Named(queries.aggregate_text(aggregate))
         if aggregating(node):
             name = node.name if isinstance(node, Call) and node.name.isupper() else "an expression"
-            raise refused(f"{name} of a released number is not in the language; it has + - * /")
+            raise refused(f"{name} of a released number is not supported; use + - * /")
         return self._key(node)
 
     def _number(self, node: Node) -> Output:
         output = self._output(node)
         if isinstance(output, Named) and output.name in self.groups:
-            raise refused("a group's key is no released number; choose keys with WHERE, and compute with aggregates")
+            raise refused("a group's key is not a released number; select keys with WHERE, and compute with aggregates")
         return output
 
     def _key(self, node: Node) -> Output:
@@ -137,11 +137,11 @@ class Selection:
         if earlier is not None and not self._is_column(node):
             return earlier
         if isinstance(node, Name) and not self.groups and earlier is None:
-            self.reader.rows.expression(node)  # an undeclared column has a refusal of its own
+            self.reader.rows.expression(node)  # an undeclared column is refused with another message
             nodes = [item.node for item in self.select.items]
             if any(map(aggregating, nodes)):
                 names = dict.fromkeys(name_in_sql(name.name) for name in [*nodes, node] if isinstance(name, Name))
-                raise refused(f"{quote(node.name)} stands beside an aggregate; add GROUP BY {', '.join(names)}")
+                raise refused(f"{quote(node.name)} is beside an aggregate; add GROUP BY {', '.join(names)}")
             raise refused(f"{quote(node.name)} would release rows. {QUANTITIES}")
         try:
             group = self.reader.group(node)
@@ -157,20 +157,20 @@ class Selection:
         raise refused(f"{shown} is not grouped by; aggregate it, or add it to GROUP BY")
 
     def _earlier(self, node: Node) -> Output | None:
-        """The column of the answer that a name stands for."""
+        """The column of the answer with this name."""
         match node:
             case Name(name, _, None):
                 return dict(self.outputs).get(name)
         return None
 
     def _sort_key(self, node: Node) -> Output:
-        """What ORDER BY sorts by: a position, a column of the answer, or another output."""
+        """The output of ORDER BY: a position, a column of the answer, or another output."""
         if isinstance(node, Literal) and isinstance(node.value, Fraction):
             return self.outputs[_index(node.value, len(self.outputs))][1]
         return self._earlier(node) or self._output(node)
 
     def _test(self, node: Node, *, negated: bool) -> Test:
-        """A condition on released numbers; NOT goes into the comparisons."""
+        """A condition on released numbers; NOT is moved into the comparisons."""
         match node:
             case Call("not", (part,)):
                 return self._test(part, negated=not negated)
@@ -178,8 +178,8 @@ class Selection:
                 tests = tuple(self._test(part, negated=negated) for part in parts)
                 return Test("and" if (sign == "and") is not negated else "or", tests)
             case Call("between", (part, low, high)):
-                both = (Call(">=", (part, low)), Call("<=", (part, high)))
-                return self._test(Call("and", both), negated=negated)
+                comparisons = (Call(">=", (part, low)), Call("<=", (part, high)))
+                return self._test(Call("and", comparisons), negated=negated)
             case Call("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
                 return Test(INVERSE[sign] if negated else sign, (self._number(left), self._number(right)))
         raise refused("HAVING compares released numbers, as in HAVING count(*) > 100; for rows use WHERE")

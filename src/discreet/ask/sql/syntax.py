@@ -1,4 +1,4 @@
-"""The syntax of a question, before the policy is asked: frozen values, without parentheses."""
+"""The syntax tree of a question, before the policy is applied."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import TypeAlias
 from discreet.ask.expression import Kind
 
 Type: TypeAlias = Kind | Choice["integer", "day"]
-"""What CAST makes: a kind, a whole number, or a date without its time."""
+"""The type of a CAST: a kind, a whole number, or a date without a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A column, or another name of SELECT; `exact` in quotes, perhaps with a table before it."""
+    """A column, or an alias of SELECT; `exact` if in quotes, optionally with a table before it."""
 
     name: str
     exact: bool
@@ -30,7 +30,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """CASE; with a subject, which is compared with each condition, or without."""
+    """CASE, optionally with a subject that is compared with each condition."""
 
     subject: Node | None
     branches: tuple[tuple[Node, Node], ...]
@@ -45,10 +45,10 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A name with its arguments: of a function in capitals, of an operation a sign or small letters. -x is 0 - x.
+    """A call: the name of a function in capitals, or an operation as a sign or in lowercase. -x is 0 - x.
 
     "not" and "is null" have one argument; "between" has x, low and high; "in" has x and its choices; "and" and "or"
-    have two or more, none of which has the same sign; "[]" is a list. Calls with words inside have plain names:
+    have two or more, none of which has the same name; "[]" is a list. Calls with words inside have plain names:
     count(DISTINCT x) is COUNT DISTINCT(x), count(*) FILTER (WHERE x) is COUNT_IF(x), and
     percentile_cont(p) WITHIN GROUP (ORDER BY x) is QUANTILE(x, p).
     """
@@ -62,7 +62,7 @@ Node: TypeAlias = Name | Literal | Case | Cast | Call
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What SELECT asks for, the name after AS, and the name that the column has without one."""
+    """An expression of SELECT, its name after AS, and its name without AS."""
 
     node: Node
     alias: str | None
@@ -71,7 +71,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Select:
-    """The clauses of a SELECT; each part of the order has whether it is descending."""
+    """The clauses of a SELECT; each part of `order` has whether it is descending."""
 
     items: tuple[Item, ...]
     table: Name
@@ -84,7 +84,7 @@ class Select:
 
 
 def walk(node: Node) -> Iterator[tuple[Node, int]]:
-    """The node and all below it, each with its level from 1 on; without recursion, however deep."""
+    """A node and all nodes below it, each with its level from 1 on, without recursion."""
     todo: list[tuple[object, int]] = [(node, 1)]
     while todo:
         above, level = todo.pop()

@@ -1,13 +1,13 @@
-"""A text cut into words, once. Spaces and comments stand between words and mean nothing.
+"""The words of a text. Spaces and comments separate words and have no meaning.
 
     word     a letter or _, then letters, digits and _        age   COUNT   größe
     quoted   "…", with "" for a quote inside                   "group"
     text     '…', with '' for a quote inside                   'it''s'
-    number   digits, perhaps a point, an exponent, _ between   65   .5   6.5e1   1_000
+    number   digits, optionally a point, an exponent, and _    65   .5   6.5e1   1_000
     sign     ( ) [ ] , . ; + - * / = == <> != < <= > >= ::
     comment  from -- to the end of the line, or /* … */
 
-Anything else is refused, and so are words of SQL that the language does not have: by name, with what to write instead.
+Anything else is refused, and so are unsupported words of SQL: by name, with what to write instead.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from discreet.ask.statistics import STATISTICS
 from discreet.parameters import quote
 
 LONGEST_QUESTION = 20_000
-"""Characters; a longer question was written by a program, or is an attack."""
+"""The most characters of a question; a longer question is from a program, or an attack."""
 LONGEST_LABEL = 60
-"""Characters of the name of a column that has no other."""
+"""The most characters of the generated name of a column."""
 
 TEXT, NUMBER, QUOTED, END = "'", "0", '"', ""
-"""The keys of literals, of names in quotes, and of the end."""
+"""The keys of literals, of quoted names, and of the end."""
 
 _WORDS = [row.word for row in STATISTICS.values() if row.sql and row.menu]
 QUANTITIES = f"Ask for {', '.join(_WORDS[:-1])} or {_WORDS[-1]}"
-JOIN = "a join, or a second table, is not in the language; the custodian can make a SELECT the study's source"
+JOIN = "joins and second tables are not supported; the custodian can make a SELECT the study's source"
 
 RESERVED = frozenset(
     re.findall(
@@ -41,13 +41,13 @@ RESERVED = frozenset(
     DISTINCT TRUE FALSE NULL ISNULL NOTNULL ASC DESC FILTER WITHIN FOR CAST TRY_CAST""",
     )
 )
-"""Words that are no names, unless in quotes."""
+"""Words that are names only in quotes."""
 
-_SET = "sets of questions are not in the language; ask them one by one"
-_WINDOW = "windows look at other rows, and are not in the language; use GROUP BY"
-_SAMPLE = "samples are not in the language; every answer is from all rows"
-_TOTALS = "ROLLUP, CUBE and GROUPING SETS are not in the language; ask for each grouping by itself"
-_LIKE = "only LIKE with a literal is in the language, as in LOWER(name) LIKE 'a%'"
+_SET = "UNION, INTERSECT and EXCEPT are not supported; ask the questions one by one"
+_WINDOW = "window functions depend on other rows, and are not supported; use GROUP BY"
+_SAMPLE = "samples are not supported; every answer uses all rows"
+_TOTALS = "ROLLUP, CUBE and GROUPING SETS are not supported; ask for each grouping separately"
+_LIKE = "only LIKE with a literal is supported, as in LOWER(name) LIKE 'a%'"
 
 _REFUSED = {
     **dict.fromkeys(("JOIN", "ON", "CROSS", "LATERAL", "UNNEST", "USING", "POSITIONAL", "ASOF"), JOIN),
@@ -56,17 +56,17 @@ _REFUSED = {
     **dict.fromkeys(("SAMPLE", "TABLESAMPLE"), _SAMPLE),
     **dict.fromkeys(("ROLLUP", "CUBE", "GROUPING", "TOTALS"), _TOTALS),
     **dict.fromkeys(("ILIKE", "SIMILAR", "GLOB", "REGEXP", "RLIKE", "ESCAPE"), _LIKE),
-    **dict.fromkeys(("PIVOT", "UNPIVOT"), "PIVOT is not in the language; use GROUP BY"),
-    **dict.fromkeys(("EXISTS", "ANY", "SOME"), "subqueries are not in the language; use IN ('a', 'b')"),
-    **dict.fromkeys(("ONLY", "VALUES"), "FROM takes the name of the study's table alone"),
-    "WITH": "WITH is not in the language; ask one SELECT of the study's table",
-    "ALL": "ALL is not in the language; name the columns",
-    "OFFSET": "OFFSET is not in the language; use LIMIT",
-    "FETCH": "FETCH is not in the language; use LIMIT",
+    **dict.fromkeys(("PIVOT", "UNPIVOT"), "PIVOT is not supported; use GROUP BY"),
+    **dict.fromkeys(("EXISTS", "ANY", "SOME"), "subqueries are not supported; use IN ('a', 'b')"),
+    **dict.fromkeys(("ONLY", "VALUES"), "FROM takes only the name of the study's table"),
+    "WITH": "WITH is not supported; ask one SELECT of the study's table",
+    "ALL": "ALL is not supported; name the columns",
+    "OFFSET": "OFFSET is not supported; use LIMIT",
+    "FETCH": "FETCH is not supported; use LIMIT",
     "INTO": "SELECT INTO writes a table; save the answer instead",
-    "INTERVAL": "INTERVAL is not in the language; compare with a date, as in day >= DATE '2020-01-31'",
-    "COLLATE": "COLLATE is not in the language; compare LOWER(…) or UPPER(…)",
-    "NULLS": "NULLS FIRST and LAST are not in the language; what is missing comes last",
+    "INTERVAL": "INTERVAL is not supported; compare with a date, as in day >= DATE '2020-01-31'",
+    "COLLATE": "COLLATE is not supported; compare LOWER(…) or UPPER(…)",
+    "NULLS": "NULLS FIRST and LAST are not supported; missing values come last",
     "EXCLUDE": f"* EXCLUDE would release rows. {QUANTITIES}",
     "COLUMNS": f"COLUMNS(…) would release rows. {QUANTITIES}",
 }
@@ -84,10 +84,8 @@ _UNKNOWN = re.compile(r"/\*|[.0-9][\w.]*|\w+|[^\w\s'\"()]+|.", re.DOTALL)
 
 
 class Word(NamedTuple):
-    """One word of a text."""
-
     key: str
-    """What the grammar compares: a word in capitals, a sign as it is, or what stands for a literal or a quoted name."""
+    """The key for the grammar: a word in capitals, a sign, or the key of literals or of quoted names."""
     value: str
     """A name or a literal without its quotes."""
     written: str
@@ -109,28 +107,28 @@ def words_of(text: str) -> list[Word]:
                 words.append(Word(QUOTED, written[1:-1].replace('""', '"'), written))
             case "number":
                 words.append(Word(NUMBER, written.replace("_", ""), written))
-            case "word" | "sign":  # other letters have capitals among a–z, such as ſ
+            case "word" | "sign":  # the capital of ſ, which is not ASCII, is S
                 words.append(Word(written.upper() if written.isascii() else written, written, written))
     return words
 
 
 def refuse_words(words: Sequence[Word], columns: Iterable[str]) -> None:
-    """Refuses words that the language does not have, unless they are names of columns."""
+    """Refuse unsupported words of SQL, unless they are names of columns."""
     names = {name.upper() for name in columns}
     for before, word in pairwise([Word(END, "", ""), *words]):
         match word.key:
             case ";":
                 raise refused("only one question can be asked at a time; ask them one by one")
             case "SELECT" if before.key:
-                raise refused("a SELECT inside of another is not in the language; ask them one by one")
+                raise refused("a SELECT inside another SELECT is not supported; ask them one by one")
             case "DISTINCT" if before.key != "(":
-                raise refused("DISTINCT is not in the language, but in count(DISTINCT unit); use GROUP BY")
+                raise refused("DISTINCT is supported in count(DISTINCT unit) only; use GROUP BY")
             case key if key in _REFUSED and key not in names and before.key != "AS":
                 raise refused(_REFUSED[key])
 
 
 def label(words: Sequence[Word]) -> str:
-    """The words with the usual spaces, functions in small letters: the name of a column that has no other.
+    """The generated name of a column: its words with the usual spaces, and functions in lowercase.
 
     >>> label(words_of("SUM( age )/-COUNT(*)"))
     'sum(age) / -count(*)'
@@ -157,7 +155,7 @@ def is_plain(word: Word) -> bool:
 
 
 def name_in_sql(name: str) -> str:
-    """A name as a question writes it: in quotes, if it is not a plain word.
+    """A name in SQL: in quotes, unless it is a plain word.
 
     >>> name_in_sql("people"), name_in_sql("people-2024")
     ('people', '"people-2024"')
@@ -169,9 +167,9 @@ def name_in_sql(name: str) -> str:
 def _unreadable(text: str, start: int) -> Exception:
     piece = _UNKNOWN.findall(text, start)[0]
     if piece in (TEXT, QUOTED):
-        return refused(f"this cannot be read as SQL: a {piece} has no other at its end")
+        return refused(f"this cannot be read as SQL: the closing {piece} is missing")
     if piece == "/*":
-        return refused("this cannot be read as SQL: a comment has no end, or has another inside")
+        return refused("this cannot be read as SQL: a comment is not closed, or contains another comment")
     if piece[0] in ".0123456789":
         return refused(f"{quote(piece)} cannot be read as a number; write it as 65, 0.5 or 1e3")
-    return refused(f"{quote(piece)} is not in the language; it has + - * / and comparisons")
+    return refused(f"{quote(piece)} is not supported; use + - * / and comparisons")

@@ -12,7 +12,7 @@ from discreet.engines.sql.dialect import Dialect, Word
 from discreet.engines.sql.trees import Tree, between, call, cast, paren, present, quoted, when
 
 _AGREED = r"[\x{0}-\x{12F}\x{131}-\x{17F}\x{300}-\x{4FF}\x{2000}-\x{20FF}\x{3000}-\x{9FFF}\x{1F300}-\x{1FAFF}]*"
-"""Latin, Greek and Cyrillic letters; punctuation, currencies, Chinese and Japanese characters and pictures."""
+"""Latin, Greek and Cyrillic letters; punctuation, currencies, Chinese and Japanese characters, and emoji."""
 
 
 class DuckDBDialect(Dialect):
@@ -35,21 +35,21 @@ class DuckDBDialect(Dialect):
     def text(self, value: str) -> Tree:
         if "\0" not in value:
             return quoted(value)
-        # a statement ends at a zero byte
+        # a zero byte would end the statement
         return call("decode", call("unhex", exp.Literal.string(value.encode().hex())))
 
-    def is_nan(self, here: Tree) -> Tree:
-        return call("isnan", here)
+    def is_nan(self, value: Tree) -> Tree:
+        return call("isnan", value)
 
-    def letters(self, here: Tree, case: Literal["lower", "upper"]) -> Tree:
-        """DuckDB's own function where there are only ASCII letters, since `translate` is slow."""
-        ascii_only = exp.EQ(this=call("strlen", here), expression=call("length", here))
-        return when([(ascii_only, call(case, here))], super().letters(here, case))
+    def letters(self, value: Tree, case: Literal["lower", "upper"]) -> Tree:
+        """DuckDB's own function if there are only ASCII letters, because `translate` is slow."""
+        ascii_only = exp.EQ(this=call("strlen", value), expression=call("length", value))
+        return when([(ascii_only, call(case, value))], super().letters(value, case))
 
-    def folded(self, here: Tree) -> Tree:
-        """DuckDB's own function for the characters on which it agrees, since `translate` is slow."""
-        agreed = call("regexp_full_match", here, quoted(_AGREED))
-        return when([(agreed, call("lower", here))], call("translate", here, quoted(CAPITALS), quoted(SMALL)))
+    def folded(self, value: Tree) -> Tree:
+        """DuckDB's own function for the characters on which it agrees, because `translate` is slow."""
+        agreed = call("regexp_full_match", value, quoted(_AGREED))
+        return when([(agreed, call("lower", value))], call("translate", value, quoted(CAPITALS), quoted(SMALL)))
 
     def trim(self, tree: Tree, blanks: str) -> Tree:
         return call("trim", tree, quoted(blanks))
@@ -57,32 +57,32 @@ class DuckDBDialect(Dialect):
     def substring(self, tree: Tree, start: Tree, length: Tree) -> Tree:
         return call("substring", tree, *(self.try_cast(call("floor", number), "long") for number in (start, length)))
 
-    def matches(self, here: Tree, pattern: str) -> Tree:
-        return call("regexp_full_match", here, quoted(pattern))
+    def matches(self, value: Tree, pattern: str) -> Tree:
+        return call("regexp_full_match", value, quoted(pattern))
 
     def like(self, tree: Tree, pattern: str) -> Tree:
-        """DuckDB has no escape unless one is named."""
+        """DuckDB has no escape character by default."""
         return exp.Like(this=paren(tree), expression=self.text(pattern))
 
-    def moment_text(self, here: Tree, *, seconds: bool) -> Tree:
-        return call("strftime", here, quoted("%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d"))
+    def moment_text(self, value: Tree, *, seconds: bool) -> Tree:
+        return call("strftime", value, quoted("%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d"))
 
-    def number_column(self, here: Tree, described: str) -> tuple[Tree, bool]:
-        """Integers of 128 bits are rounded once: those of 64 are shortened, the others read from their digits."""
+    def number_column(self, value: Tree, described: str) -> tuple[Tree, bool]:
+        """Integers of 128 bits are rounded once: by way of 64 bits if they fit, otherwise from their digits."""
         if described not in {"HUGEINT", "UHUGEINT"} and not described.endswith(",0)"):
-            return super().number_column(here, described)
-        short = self.try_cast(here, "long")
-        digits = self.try_cast(self.cast(here, "text"), "double")
+            return super().number_column(value, described)
+        short = self.try_cast(value, "long")
+        digits = self.try_cast(self.cast(value, "text"), "double")
         return when([(present(short), self.cast(short, "double"))], digits), False
 
-    def moment_column(self, here: Tree, described: str) -> Tree:
+    def moment_column(self, value: Tree, described: str) -> Tree:
         if described == "TIMESTAMP":
-            return here
+            return value
         if described == "TIMESTAMP WITH TIME ZONE":
             first, last = "0001-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00"
             ends = (cast(quoted(end), "TIMESTAMPTZ", self.name) for end in (first, last))
-            return when([(between(here, *ends), call("make_timestamp", call("epoch_us", here)))])
-        return self.try_cast(here, "moment")
+            return when([(between(value, *ends), call("make_timestamp", call("epoch_us", value)))])
+        return self.try_cast(value, "moment")
 
     def microseconds(self, tree: Tree) -> Tree:
         return self.cast(call("epoch_us", tree), "text")

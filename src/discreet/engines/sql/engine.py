@@ -1,8 +1,8 @@
-"""What the engines that speak SQL have in common: one statement for each request, whose rows come as Arrow tables.
+"""The common part of the SQL engines: one statement for each request, whose rows are returned as Arrow tables.
 
 On PostgreSQL and Spark, `version` is a SHA-256 of the columns' names and types, of the number of rows, and of the sums
-of both halves of the MD5 of each row, in any order, over the columns that can be asked for. As every version it is for
-the custodian's ledger: whoever knows all rows but one could test guesses against it.
+of both halves of the MD5 of each row, in any order, over the columns that can be asked about. Like every version it is
+only for the custodian's ledger: someone who knows all rows but one could test guesses against it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from discreet.errors import one_line
 Result = TypeVar("Result")
 
 _FEW_KEYS = 10_000
-"""Of a statement that is kept: it holds them."""
+"""The most keys of a statement that is cached, because it contains them."""
 
 
 class SQLEngine(ABC):
@@ -42,10 +42,10 @@ class SQLEngine(ABC):
         return self._schema
 
     def check(self) -> None:  # noqa: B027 - most engines have nothing to check
-        """Nothing: PostgreSQL prepares each statement anew, and a frame of Spark has the plan of when it was opened."""
+        """Do nothing: PostgreSQL prepares each statement anew, and a Spark frame keeps its plan."""
 
     def units(self, unit: str | None) -> Exact[int]:
-        """How many rows there are, or how many values of the unit column; rows without a unit are nobody's."""
+        """The number of rows, or of values of the unit column; rows without a unit do not count."""
         sql = units_of(unit, self._schema, self.dialect)
         return Exact(self._run("units", sql, lambda tables: _first_row(tables)[0]))
 
@@ -54,12 +54,12 @@ class SQLEngine(ABC):
         return Exact(self._run("discover", sql, self._units_of_keys, stored=stored))
 
     def frequent(self, of: Expression, where: Expression, most: int) -> Exact[dict[str, int]]:
-        """The most frequent texts of an expression among some rows, each with its number of rows; for custodians."""
+        """The most frequent texts of an expression among some rows, with their numbers of rows; for custodians."""
         sql = frequent_values(of, where, most, self._schema, self.dialect)
         return Exact(self._run("frequent", sql, self._units_of_keys))  # type: ignore[arg-type]
 
     def rows_of_units(self, unit: str, limit: int) -> Exact[list[int]]:
-        """Rows, units, units above a limit of rows, rows beyond it, units by cleaned names; for custodians."""
+        """Rows, units, units with more rows than a limit, rows beyond it, units by cleaned names; for custodians."""
         return Exact(self._run("units", rows_of_units(unit, limit, self._schema, self.dialect), _first_row))
 
     def units_by_rows(self, unit: str, limits: Sequence[int]) -> Exact[list[int]]:
@@ -75,7 +75,7 @@ class SQLEngine(ABC):
     def _tables(
         self, sql: str, keys: pa.Table | None, stored: str | None
     ) -> AbstractContextManager[Iterator[pa.Table]]:
-        """The rows of a SELECT, in parts; `stored` is the SELECT whose rows must be stored before it."""
+        """The rows of a SELECT, in parts; the rows of the SELECT `stored` must be stored before."""
 
     def _run(
         self,
@@ -95,7 +95,7 @@ class SQLEngine(ABC):
         return guarded(type(self).__name__, name, work)
 
     def _rows_hash(self, sql: str) -> str:
-        """A SHA-256 of the columns' names and types and of the integers that a SELECT makes of the rows."""
+        """A SHA-256 of the columns' names and types and of the integers that a SELECT computes from the rows."""
         columns = [(name, column.described) for name, column in self._schema.items()]
         return hashlib.sha256(repr((columns, self._run("version", sql, _first_row))).encode()).hexdigest()
 
@@ -105,10 +105,10 @@ class SQLEngine(ABC):
 
 
 def _statement(request: Request, schema: Schema, dialect: Dialect) -> Statement:
-    """The statement of a request, written once for all releases that differ in ε alone."""
+    """The statement of a request, cached because releases may differ in ε alone."""
     if sum(len(group.keys) for group in request.groups) > _FEW_KEYS:
         return statement(request, schema, dialect)
-    return _known_statement(request, tuple(schema.items()), dialect)  # type: ignore[arg-type] # it is a constant
+    return _known_statement(request, tuple(schema.items()), dialect)  # type: ignore[arg-type] # hashable: a constant
 
 
 @lru_cache(maxsize=64)

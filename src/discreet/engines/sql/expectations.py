@@ -1,9 +1,9 @@
-"""What we rely on in an engine, asked of it when it is opened.
+"""A test of an engine when it is opened.
 
-A few known rows go through the very statements that fetch answers, in the engine's own SQL, and its integers must be
-the known ones: NULL, NaN and infinities in sums and clamps, floors, sums beyond 64 bits, division by zero, casts, texts
-by their bytes, patterns, dates, bins, and the hash that chooses among the rows of a unit. An engine that differs is
-refused by the name of what differs: be it its version, a setting, or a function that stands in place of its own.
+A few known rows are queried by the same statements that fetch answers, and the engine must return the known integers:
+for NULL, NaN and infinities in sums and clamps, floors, sums beyond 64 bits, division by zero, casts, comparison of
+texts by their bytes, patterns, dates, bins, and the hash that chooses among the rows of a unit. An engine that differs,
+because of its version, a setting, or a redefined function, is refused with the names of the differences.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ROWS: Final[dict[str, tuple[Kind, list[Any]]]] = {
 
 
 Expectations: TypeAlias = list[tuple[str, Measure, list[Any]]]
-"""What differs if an engine gives other integers for a measure than these."""
+"""The name of a difference, a measure, and the integers that an engine must return for it."""
 
 
 class Question(NamedTuple):
@@ -53,8 +53,8 @@ class Question(NamedTuple):
     expectations: Expectations
 
 
-def _question(expectations: Expectations, **more: Any) -> Question:
-    return Question(Request(tuple(measure for _, measure, _ in expectations), **more), expectations)
+def _question(expectations: Expectations, **options: Any) -> Question:
+    return Question(Request(tuple(measure for _, measure, _ in expectations), **options), expectations)
 
 
 def _column(name: str) -> Column:
@@ -114,7 +114,7 @@ _VALUES: Expectations = [
     ("beginnings of months", _equal(ask.Truncated("month", _MOMENT), datetime(2024, 2, 1), "date"), [2]),  # noqa: DTZ001
 ]
 _BINS = Group("whole", _WHOLE, Keys.of(["low", "high"]), "other", (Fraction(-5), Fraction(5), Fraction(10**9)))
-"""Groups that need no table of keys, which would take time to make."""
+"""Groups without a table of keys, which would take time to create."""
 _LIMITED: Expectations = [
     ("bins, and the hash that chooses rows", Rows(), [0, 1, 2]),
     ("distinct units", Units(), [0, 1, 1]),
@@ -154,7 +154,7 @@ def check(
     run: Callable[[Statement], list[Any]],
     questions: Sequence[Question] = QUESTIONS,
 ) -> None:
-    """Refuse an engine whose answers over the known rows are not the known ones."""
+    """Refuse an engine that does not return the known answers for the known rows."""
     for question in questions:
         answers = run(statement(question.request, schema, dialect))
         differ = [

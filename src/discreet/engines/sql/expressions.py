@@ -1,16 +1,16 @@
-"""The row language as trees of an engine's SQL: total, so that no row can raise an error.
+"""The row language as trees of an engine's SQL, in which no row can raise an error.
 
-Numbers are doubles. A value that is used twice is named and computed once, in a layer below: nothing grows beyond
-what was asked, however deep it is nested. What engines write differently is in their `dialect`.
+Numbers are doubles. A value that is used twice is named and computed once, in a layer below, so that a statement does
+not grow faster than its question. The differences between engines are in their `dialect`.
 
-    columns    whole numbers and decimals become the nearest double; ±inf is ±10¹⁰⁰; NaN is missing; texts compare by
-               their bytes, whatever collation the column has; moments with a zone are taken in UTC
-    dates      in the years 1 to 9999, else missing
-    texts      of at most 16,384 bytes, else missing; lower and upper change A–Z and a–z alone, trim takes spaces,
-               length counts code points; substring needs 1 ≤ from ≤ 10⁶ and 0 ≤ length ≤ 10⁶, else missing
-    casts      number → text for whole numbers below 2⁵³ in size; text → number for plain decimals of 40 digits before
-               and after the point and an exponent of two; date → text as 2024-02-29, with 23:59:59 behind it unless at
-               midnight, and back; text → truth from true, t, yes, y, 1 and their opposites; all else is missing
+    columns    whole numbers and decimals become the nearest double; ±inf is ±10¹⁰⁰; NaN is missing; texts are compared
+               by their bytes, whatever the collation; moments with a zone are converted to UTC
+    dates      in the years 1 to 9999, otherwise missing
+    texts      of at most 16,384 bytes, otherwise missing; lower and upper change A–Z and a–z only, trim removes spaces,
+               length counts code points; substring needs 1 ≤ from ≤ 10⁶ and 0 ≤ length ≤ 10⁶, otherwise missing
+    casts      number → text for integers of absolute value below 2⁵³; text → number for decimals with up to 40 digits
+               before and after the point and an exponent of two digits; date → text as 2024-02-29, followed by 23:59:59
+               unless midnight, and back; text → truth from true, t, yes, y, 1 and their opposites; otherwise missing
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from discreet.engines.sql.trees import Tree, alias, call, joined, paren, present
 from discreet.errors import InvalidParameter
 
 LARGEST, SMALLEST = Fraction(10**100), Fraction(1, 10**100)
-"""What numbers are limited to, so that no product, quotient or sum leaves the doubles."""
+"""The limits of numbers, so that no product, quotient or sum overflows."""
 
 _Write: TypeAlias = Callable[[Any], Tree]
 TYPES: dict[Kind, Word] = {"number": "double", "text": "text", "date": "moment", "truth": "truth"}
@@ -53,7 +53,7 @@ TYPES: dict[Kind, Word] = {"number": "double", "text": "text", "date": "moment",
 FIRST, LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001
 _LONGEST = 10.0**6
 _FEW_PAIRS = 8
-"""Up to here the pairs of a map are compared one after another."""
+"""Up to this many pairs of a map are compared one after another."""
 _OPERATORS: dict[str, type[exp.Binary]] = {
     "=": exp.EQ, "<>": exp.NEQ, "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE,
     "+": exp.Add, "-": exp.Sub, "*": exp.Mul,
@@ -62,7 +62,7 @@ _OPERATORS: dict[str, type[exp.Binary]] = {
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A tree, what kind of value it has, and the layer on which all that it refers to is there."""
+    """A tree, the kind of its value, and the layer in which everything that it refers to is defined."""
 
     tree: Tree
     kind: Kind
@@ -71,27 +71,27 @@ class Term:
 
 @dataclass(slots=True)
 class Translator:
-    """Translates expressions over one source; remembers which columns they use and which values they name."""
+    """Translates expressions over one source, and records the columns and named values that they use."""
 
     schema: Schema
     dialect: Dialect = DUCKDB
     columns: dict[str, str] = field(default_factory=dict)
-    """The columns of the source that are used, each with its name in the statement."""
+    """The columns of the source in use, each with its name in the statement."""
     layers: list[dict[str, Tree]] = field(default_factory=list)
-    """What each layer names, above the columns."""
+    """The named values of each layer above the columns."""
     names: dict[int, str] = field(default_factory=dict)
-    """The name of each tree that has one, by its identity: `layers` keeps them all."""
-    known: dict[Expression, Term] = field(default_factory=dict)
+    """The names of trees, by identity; `layers` keeps these trees alive."""
+    terms: dict[Expression, Term] = field(default_factory=dict)
 
     def term(self, expression: Expression) -> Term:
-        """The expression as a tree; one expression is translated once."""
-        term = self.known.get(expression)
+        """The term of an expression, which is translated once."""
+        term = self.terms.get(expression)
         if term is None:
-            term = self.known[expression] = self._translate(expression)
+            term = self.terms[expression] = self._translate(expression)
         return term
 
     def named(self, term: Term) -> Term:
-        """The same value as a name that may be used many times."""
+        """The same value as a name, which may be used many times."""
         if isinstance(term.tree, exp.Column):
             return term
         while len(self.layers) <= term.level:
@@ -101,13 +101,13 @@ class Translator:
         return Term(sql.column(name), term.kind, term.level + 1)
 
     def source(self, name: str) -> Tree:
-        """A column of the source as it is."""
+        """A column of the source."""
         if name not in self.schema:
             raise InvalidParameter(f"the source must have the column {name!r}; it has {', '.join(self.schema)}")
         return sql.column(self.columns.setdefault(name, f"c{len(self.columns)}"))
 
     def rows(self, source: str) -> Tree:
-        """The columns of the source that are used, with all layers above them."""
+        """The columns of the source in use, with all layers above them."""
         columns = [alias(exp.Column(this=sql.outer(name)), new) for name, new in self.columns.items()]
         tree = sql.select(columns or [alias(sql.whole(1), "nothing")], sql.table(source))
         for index, layer in enumerate(self.layers):
@@ -116,7 +116,7 @@ class Translator:
         return tree
 
     def column_of_numbers(self, expression: Expression) -> tuple[Tree, str] | None:
-        """The column behind an expression that is one of numbers, with its type: for shorter ways to the same value."""
+        """The numeric column that an expression is, with its type, for faster ways to the same value, or None."""
         if not isinstance(expression, ask.Column) or expression.kind != "number" or expression.children is not None:
             return None
         if expression.name not in self.schema or self.schema[expression.name].kind != "number":
@@ -129,8 +129,8 @@ class Translator:
             case ask.Column(_, kind, children=ask.Children() as children):
                 return self._parent(children, kind)
             case ask.Column(name, kind, reading):
-                here = self._column(name)
-                return here if here.kind == kind and reading is None else self._read(here, kind, reading or Reading())
+                term = self._column(name)
+                return term if term.kind == kind and reading is None else self._read(term, kind, reading or Reading())
             case ask.Constant(value, kind):
                 return Term(constant(value, kind, dialect), kind, 0)
             case ask.Arithmetic("/", left, right):
@@ -177,7 +177,7 @@ class Translator:
                 assert_never(expression)
 
     def _of(self, parts: tuple[Expression, ...], kind: Kind | None, build: Callable[..., Tree]) -> Term:
-        """What is built of some parts; without a kind it is of that of the last."""
+        """A term that is built from the trees of some parts; its kind is by default that of the last part."""
         terms = [self.term(part) for part in parts]
         return Term(build(*(term.tree for term in terms)), kind or terms[-1].kind, max(term.level for term in terms))
 
@@ -189,29 +189,29 @@ class Translator:
         return self.dialect.by_bytes if self.term(part).kind == "text" else paren
 
     def _column(self, name: str) -> Term:
-        here = self.source(name)
+        column = self.source(name)
         described = self.schema[name].described
         match self.schema[name].kind:
             case "number":
-                tree, open_ended = self.dialect.number_column(here, described)
+                tree, open_ended = self.dialect.number_column(column, described)
                 term = Term(tree, "number", 0)
                 return self._limited(term) if open_ended else term
             case "text":
-                return Term(self.dialect.text_column(here, described), "text", 0)
+                return Term(self.dialect.text_column(column, described), "text", 0)
             case "date":
-                return self._dated(Term(self.dialect.moment_column(here, described), "date", 0))
+                return self._dated(Term(self.dialect.moment_column(column, described), "date", 0))
             case "truth":
-                return Term(here, "truth", 0)
+                return Term(column, "truth", 0)
             case kind:
                 assert_never(kind)
 
     def _read(self, term: Term, kind: Kind, reading: Reading) -> Term:
-        """A column's text as a value, cleaned, by the declared marks and formats; what does not fit is missing."""
+        """A column's text as a value: cleaned, and read by the declared marks and formats, or missing."""
         term = self._cleaned(term, reading)
         if kind == term.kind:
             return term
         if kind == "date" and reading.formats:
-            dates = [self._cast(self._iso_date(term, written), kind) for written in reading.formats]
+            dates = [self._cast(self._iso_date(term, date_format), kind) for date_format in reading.formats]
             return Term(call("coalesce", *(date.tree for date in dates)), kind, max(date.level for date in dates))
         if kind == "number" and (reading.thousands or reading.decimal != "."):
             term = self._of_named(term, "text", partial(self._plain_number, reading))
@@ -221,7 +221,7 @@ class Translator:
         return self._of_named(term, kind, lambda a: when([(exp.EQ(this=a, expression=self.dialect.floor(a)), a)]))
 
     def _cleaned(self, term: Term, reading: Reading) -> Term:
-        """A text without blanks at its ends, in small letters, missing if it is declared so, or what it is read as."""
+        """A text that is trimmed, in lowercase, missing, or replaced by the map, as declared."""
         dialect = self.dialect
         if reading.trim:
             term = Term(dialect.trim(term.tree, BLANKS), "text", term.level)
@@ -233,38 +233,38 @@ class Translator:
             term = self._of_named(
                 term, "text", lambda a: when([(exp.In(this=dialect.by_bytes(a), expressions=texts), absent)], a)
             )
-        if reading.map:  # strings of Python are in the order of their bytes but for halves of characters
+        if reading.map:  # Python's order of texts differs from that of their bytes for surrogates only
             text, pairs = dialect.text, sorted(reading.map, key=lambda pair: pair[0].encode())
             term = self._of_named(term, "text", lambda a: self._mapped(dialect.by_bytes(a), pairs, text, text, a))
         return term
 
     def _parent(self, children: ask.Children, kind: Kind) -> Term:
-        """The parent of a key, by halving; of what is no key it is missing."""
+        """The parent of a key, by binary search; missing for other values."""
         own, comparable = children.keys.kind, self._comparable(children.of)
         pairs: list[tuple[Any, Any]] = list(zip(children.keys, children.parents, strict=True))
         pairs.sort(key=lambda pair: pair[0].encode() if own == "text" else pair[0])
-        key, parent = (partial(constant, kind=one, dialect=self.dialect) for one in (own, kind))
-        here = self.named(self.term(children.of))
-        return Term(self._mapped(comparable(here.tree), pairs, key, parent, parent(None)), kind, here.level)
+        key, parent = (partial(constant, kind=kind_, dialect=self.dialect) for kind_ in (own, kind))
+        child = self.named(self.term(children.of))
+        return Term(self._mapped(comparable(child.tree), pairs, key, parent, parent(None)), kind, child.level)
 
-    def _mapped(self, here: Tree, pairs: Sequence[Any], key: _Write, value: _Write, otherwise: Tree) -> Tree:
-        """What stands for a value, by halving: texts compare by their bytes, and so are the pairs sorted."""
+    def _mapped(self, value: Tree, pairs: Sequence[Any], key: _Write, write: _Write, otherwise: Tree) -> Tree:
+        """The replacement of a value, by binary search; texts are compared, and pairs sorted, by their bytes."""
         if len(pairs) <= _FEW_PAIRS:
-            return when([(exp.EQ(this=here, expression=key(old)), value(new)) for old, new in pairs], otherwise)
+            return when([(exp.EQ(this=value, expression=key(old)), write(new)) for old, new in pairs], otherwise)
         middle = len(pairs) // 2
-        below = exp.LT(this=here, expression=key(pairs[middle][0]))
-        lower, upper = (self._mapped(here, some, key, value, otherwise) for some in (pairs[:middle], pairs[middle:]))
+        below = exp.LT(this=value, expression=key(pairs[middle][0]))
+        lower, upper = (self._mapped(value, half, key, write, otherwise) for half in (pairs[:middle], pairs[middle:]))
         return when([(below, lower)], upper)
 
-    def _plain_number(self, reading: Reading, here: Tree) -> Tree:
-        """A number without its marks: 1234.5 of 1,234.50."""
-        tree = call("replace", here, quoted(reading.thousands), quoted("")) if reading.thousands else here
+    def _plain_number(self, reading: Reading, text: Tree) -> Tree:
+        """A number without its marks: 1234.50 for 1,234.50."""
+        tree = call("replace", text, quoted(reading.thousands), quoted("")) if reading.thousands else text
         tree = call("replace", tree, quoted(reading.decimal), quoted("."))
-        return when([(self.dialect.matches(here, marked_number(reading.decimal, reading.thousands)), tree)])
+        return when([(self.dialect.matches(text, marked_number(reading.decimal, reading.thousands)), tree)])
 
-    def _iso_date(self, term: Term, written: str) -> Term:
-        """A date in a format as an ISO date: 2001-12-01 of 1/12/2001; names of months are matched in small letters."""
-        dialect, shape = self.dialect, date_shape(written)
+    def _iso_date(self, term: Term, date_format: str) -> Term:
+        """A date in a format as an ISO date: 2001-12-01 for 1/12/2001; names of months are matched in lowercase."""
+        dialect, shape = self.dialect, date_shape(date_format)
         if shape.months:
             term = self._of_named(term, "text", partial(dialect.letters, case="lower"))
         term = self.named(term)
@@ -275,25 +275,25 @@ class Translator:
         return Term(when([(matched, dialect.replaced(tree, *PADDING))]), "text", term.level)
 
     def _dated(self, term: Term) -> Term:
-        """A date in the years 1 to 9999, else missing; infinite ones are beyond."""
+        """A date in the years 1 to 9999, otherwise missing, as infinite dates are."""
         first, last = (constant(moment, "date", self.dialect) for moment in (FIRST, LAST))
         return self._of_named(term, "date", lambda a: when([(sql.between(a, first, last), a)]))
 
     def _limited(self, term: Term) -> Term:
-        """A double within ±10¹⁰⁰, with what is below 10⁻¹⁰⁰ in size, and −0.0, as 0; NaN is missing.
+        """A double within ±10¹⁰⁰; absolute values below 10⁻¹⁰⁰, and −0.0, become 0, and NaN is missing.
 
-        What most rows are comes first, so that the rest is not looked at. NaN is greater than every number.
+        The most frequent case comes first, so that the others are not evaluated. NaN is greater than every number.
         """
         term = self.named(term)
-        here, real = term.tree, self.dialect.real
+        number, real = term.tree, self.dialect.real
         largest, smallest, nothing = real(float(LARGEST)), real(float(SMALLEST)), real(0.0)
-        size = call("abs", here)
+        size = call("abs", number)
         branches = [
-            (sql.between(size, smallest, largest), here),
+            (sql.between(size, smallest, largest), number),
             (exp.LT(this=size, expression=smallest), nothing),
-            (self.dialect.is_nan(here), constant(None, "number", self.dialect)),
-            (exp.GT(this=here, expression=nothing), largest),
-            (exp.LT(this=here, expression=nothing), real(-float(LARGEST))),
+            (self.dialect.is_nan(number), constant(None, "number", self.dialect)),
+            (exp.GT(this=number, expression=nothing), largest),
+            (exp.LT(this=number, expression=nothing), real(-float(LARGEST))),
         ]
         return Term(when(branches), "number", term.level)
 
@@ -305,17 +305,17 @@ class Translator:
             case "floor":
                 return self._of_named(self.term(arguments[0]), "number", dialect.floor)
             case "ceil":  # −⌊−x⌋ + 0: not −0.0
-                less = self.named(self._of(arguments, "number", lambda a: exp.Neg(this=paren(a))))
-                turned = exp.Paren(this=exp.Neg(this=paren(dialect.floor(less.tree))))
-                return Term(exp.Add(this=turned, expression=dialect.real(0.0)), "number", less.level)
+                negative = self.named(self._of(arguments, "number", lambda a: exp.Neg(this=paren(a))))
+                positive = exp.Paren(this=exp.Neg(this=paren(dialect.floor(negative.tree))))
+                return Term(exp.Add(this=positive, expression=dialect.real(0.0)), "number", negative.level)
             case "round":
-                more = self._of(arguments, "number", lambda a: exp.Add(this=paren(a), expression=dialect.real(0.5)))
-                return self._of_named(more, "number", dialect.floor)
+                raised = self._of(arguments, "number", lambda a: exp.Add(this=paren(a), expression=dialect.real(0.5)))
+                return self._of_named(raised, "number", dialect.floor)
             case "least" | "greatest":
                 terms = [self.named(self.term(argument)) for argument in arguments]
-                there = joined(exp.And, [present(term.tree) for term in terms])
-                # engines' own leave missing values out
-                tree = when([(there, call(name, *(term.tree for term in terms)))])
+                all_present = joined(exp.And, [present(term.tree) for term in terms])
+                # the engines' own functions ignore missing values
+                tree = when([(all_present, call(name, *(term.tree for term in terms)))])
                 return Term(tree, "number", max(term.level for term in terms))
             case "lower" | "upper":
                 return self._of_named(self.term(arguments[0]), "text", partial(dialect.letters, case=name))
@@ -326,8 +326,8 @@ class Translator:
             case "substring":
                 text = self.term(arguments[0])
                 start, length = (self.named(self.term(argument)) for argument in arguments[1:])
-                one, nothing, most = map(dialect.real, (1.0, 0.0, _LONGEST))
-                inside = [sql.between(start.tree, one, most), sql.between(length.tree, nothing, most)]
+                unit, nothing, most = map(dialect.real, (1.0, 0.0, _LONGEST))
+                inside = [sql.between(start.tree, unit, most), sql.between(length.tree, nothing, most)]
                 tree = when([(joined(exp.And, inside), dialect.substring(text.tree, start.tree, length.tree))])
                 return Term(tree, "text", max(text.level, start.level, length.level))
             case _:
@@ -337,32 +337,32 @@ class Translator:
         if term.kind == kind:
             return term
         term = self.named(term)
-        here, dialect = term.tree, self.dialect
+        value, dialect = term.tree, self.dialect
         match term.kind, kind:
             case "truth", "number":
-                tree = when([(here, dialect.real(1.0)), (sql.negated(here), dialect.real(0.0))])
+                tree = when([(value, dialect.real(1.0)), (sql.negated(value), dialect.real(0.0))])
             case "truth", "text":
-                tree = when([(here, quoted("true")), (sql.negated(here), quoted("false"))])
+                tree = when([(value, quoted("true")), (sql.negated(value), quoted("false"))])
             case "number", "truth":
-                tree = exp.NEQ(this=here, expression=dialect.real(0.0))
+                tree = exp.NEQ(this=value, expression=dialect.real(0.0))
             case "number", "text":
-                tree = when([(is_whole(here, dialect), digits(here, dialect))])
+                tree = when([(is_whole(value, dialect), digits(value, dialect))])
             case "text", "number":
-                tree = when([(dialect.matches(here, NUMBER_PATTERN), dialect.of_text(here, "double"))])
+                tree = when([(dialect.matches(value, NUMBER_PATTERN), dialect.of_text(value, "double"))])
                 return self._limited(Term(tree, kind, term.level))
             case "text", "date":
-                tree = when([(dialect.matches(here, DATE_PATTERN), dialect.of_text(here, "moment"))])
+                tree = when([(dialect.matches(value, DATE_PATTERN), dialect.of_text(value, "moment"))])
                 return self._dated(Term(tree, kind, term.level))
             case "text", "truth":
-                term = self.named(Term(dialect.trim(here, " "), "text", term.level))
+                term = self.named(Term(dialect.trim(value, " "), "text", term.level))
                 term = self.named(Term(dialect.by_bytes(dialect.letters(term.tree, "lower")), "text", term.level))
                 words = ((TRUE_WORDS, exp.true()), (FALSE_WORDS, exp.false()))
                 tree = when(
-                    [(exp.In(this=term.tree, expressions=list(map(quoted, some))), truth) for some, truth in words]
+                    [(exp.In(this=term.tree, expressions=list(map(quoted, texts))), truth) for texts, truth in words]
                 )
             case "date", "text":
-                midnight = exp.EQ(this=here, expression=dialect.truncated("day", here))
-                day, second = (dialect.moment_text(here, seconds=seconds) for seconds in (False, True))
+                midnight = exp.EQ(this=value, expression=dialect.truncated("day", value))
+                day, second = (dialect.moment_text(value, seconds=seconds) for seconds in (False, True))
                 tree = when([(midnight, day)], second)
             case _:
                 return Term(constant(None, kind, dialect), kind, 0)
@@ -370,13 +370,13 @@ class Translator:
 
 
 def limited(number: Fraction) -> float:
-    """The double that stands for a constant.
+    """The double for a constant, within the limits of numbers.
 
     >>> limited(Fraction(10) ** 200), limited(Fraction(1, 10**200)), limited(Fraction(1, 10))
     (1e+100, 0.0, 0.1)
     """
     if number.denominator == 1 and abs(number.numerator) < 2**53:
-        return float(number.numerator)  # most keys are such
+        return float(number.numerator)  # the most frequent case
     if abs(number) < SMALLEST:
         return 0.0
     return float(min(max(number, -LARGEST), LARGEST))

@@ -1,6 +1,6 @@
-"""Counts that a custodian looks at before there is a promise to keep: frequent values, and how many rows units have.
+"""Exact counts for a custodian who writes a policy: frequent values, and the rows of units.
 
-They are exact, and no release is made of them: `cli.inspection` shows them to whoever has the data.
+They are never released: `cli.inspection` shows them to the custodian, who has the data.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from discreet.engines.sql.units import unit_value
 def frequent_values(of: Expression, where: Expression, most: int, schema: Schema, dialect: Dialect) -> str:
     """The SELECT of the most frequent texts of an expression among some rows, each with its number of rows."""
     translator = Translator(schema, dialect)
-    value, kept = translator.term(of).tree, translator.term(where).tree
-    rows = select([sql.alias(value, "key")], subquery(translator.rows(SOURCE), "source"), where=[kept])
+    value, condition = translator.term(of).tree, translator.term(where).tree
+    rows = select([sql.alias(value, "key")], subquery(translator.rows(SOURCE), "source"), where=[condition])
     counted = select(["key", sql.alias(sql.count(), "found")], subquery(rows, "facts"), by=["key"])
     counted.set("order", exp.Order(expressions=[exp.Ordered(this=column("found"), desc=True), column("key")]))
     counted.set("limit", exp.Limit(expression=whole(most)))
@@ -28,28 +28,28 @@ def frequent_values(of: Expression, where: Expression, most: int, schema: Schema
 
 
 def rows_of_units(unit: str, limit: int, schema: Schema, dialect: Dialect) -> str:
-    """The SELECT of four integers: rows with a unit, units, those with more rows than the limit, rows beyond it.
+    """The SELECT of five integers: rows with a unit, units, units with more rows than the limit, and rows beyond it.
 
-    The fifth is the number of units if blanks at the ends of their names and capitals did not matter.
+    The fifth is the number of units if their names are trimmed and in lowercase.
     """
     translator = Translator(schema, dialect)
-    value, there = unit_value(translator.source(unit), schema[unit], dialect)
-    spelled = value
+    value, is_unit = unit_value(translator.source(unit), schema[unit], dialect)
+    cleaned = value
     if schema[unit].kind == "text":
-        spelled = translator.term(Column(unit, "text", Reading(trim=True, casefold=True))).tree
-    named = [sql.alias(value, "unit"), sql.alias(spelled, "spelled")]
-    rows = select(named, subquery(translator.rows(SOURCE), "source"), where=[there])
+        cleaned = translator.term(Column(unit, "text", Reading(trim=True, casefold=True))).tree
+    named = [sql.alias(value, "unit"), sql.alias(cleaned, "spelled")]
+    rows = select(named, subquery(translator.rows(SOURCE), "source"), where=[is_unit])
     units = select(
         ["unit", "spelled", sql.alias(sql.count(), "found")], subquery(rows, "facts"), by=["unit", "spelled"]
     )
-    found, most = column("found"), whole(limit)
-    above = exp.GT(this=found, expression=most)
+    rows_per_unit, most = column("found"), whole(limit)
+    above = exp.GT(this=rows_per_unit, expression=most)
     return select(
         [
-            sql.total(found),
+            sql.total(rows_per_unit),
             sql.count(),
             sql.total(sql.when([(above, whole(1))], whole(0))),
-            sql.total(sql.when([(above, exp.Sub(this=found, expression=most))], whole(0))),
+            sql.total(sql.when([(above, exp.Sub(this=rows_per_unit, expression=most))], whole(0))),
             exp.Count(this=exp.Distinct(expressions=[column("spelled")])),
         ],
         subquery(units, "units"),

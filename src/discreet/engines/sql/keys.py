@@ -1,4 +1,4 @@
-"""Declared keys as the values that rows must have, in the types in which engines compare them."""
+"""Declared keys in the types in which engines compare them with rows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from discreet.records import number_column
 
 
 def key_values(keys: Keys, *, integers: bool) -> pa.Array | None:
-    """The keys as Arrow's texts, moments, truths or doubles; None where two of them are one there.
+    """The keys as an Arrow array of texts, moments, truth values or doubles; None if two of them are equal there.
 
-    With `integers` a column of integers of up to 64 bits is joined as it is, if all keys are below 2⁵³ in size: the
-    keys are int64, and NULL for a fraction, which no integer is equal to.
+    With `integers` the column holds integers of up to 64 bits and is joined as such, if all keys have an absolute
+    value below 2⁵³: the keys are int64, and NULL for a fraction, which no integer equals.
     """
     if keys.kind != "number":
         return None if keys.repeated is not None else keys.column

@@ -1,12 +1,12 @@
 """One integer for each row and measure, and the aggregate that sums it.
 
     a fact      a = ⌊clamp(x)·2^(−e) + ½⌋ − lower, an integer in [0, width], or missing
-    in a sum    Σa, Σa², how many are there; sums of integers are exact, in any order
+    in a sum    Σa, Σa², the number of values; sums of integers are exact, in any order
 
-The CASE that clamps gives NULL for a missing value, so that a sum needs one count beside it. To leave missing values in
-and take them out of the sums again needs two counts more, and was slower on DuckDB 2.0.
+The CASE that clamps gives NULL for a missing value, so that a sum needs one count beside it. Including missing values
+and subtracting them from the sums again needs two more counts, and was slower on DuckDB 2.0.
 
-No aggregate hands NULL to arithmetic: there are COUNT, which is 0 of nothing, and `trees.total`, which says so.
+No aggregate passes NULL to arithmetic: COUNT of no rows is 0, and so is `trees.total`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WIDEST_SQUARE = 2**42
 
 @dataclass(slots=True)
 class Facts:
-    """The facts that measures need; equal ones are one."""
+    """The facts that measures need, each of them once."""
 
     translator: Translator
     trees: dict[str, Tree] = field(default_factory=dict)
@@ -37,21 +37,21 @@ class Facts:
     names: dict[OnGrid | Expression, str] = field(default_factory=dict)
 
     def name(self, measure: Measure) -> str:
-        """The name of the integer that a row has for a measure."""
+        """The name of the fact of a measure."""
         if isinstance(measure, Product):
             self.name(Present(measure.first))
             return self.name(Present(measure.second))
-        asked = None if isinstance(measure, Units) else measure.of if isinstance(measure, Rows) else measure.value
-        if asked is None:
+        subject = None if isinstance(measure, Units) else measure.of if isinstance(measure, Rows) else measure.value
+        if subject is None:
             return ""
-        if asked not in self.names:
-            name = self.names[asked] = f"f{len(self.names)}"
-            if isinstance(asked, OnGrid):
-                self.trees[name] = self._on_grid(asked)
+        if subject not in self.names:
+            name = self.names[subject] = f"f{len(self.names)}"
+            if isinstance(subject, OnGrid):
+                self.trees[name] = self._on_grid(subject)
             else:
-                term = self.translator.term(asked)
+                term = self.translator.term(subject)
                 self.trees[name] = when([(term.tree if term.kind == "truth" else present(term.tree), whole(1))])
-        return self.names[asked]
+        return self.names[subject]
 
     def _on_grid(self, value: OnGrid) -> Tree:
         """a = ⌊clamp(x)·2^(−e) + ½⌋ − lower, or missing."""
@@ -60,26 +60,26 @@ class Facts:
             raise InvalidParameter(f"a grid must have its bounds within 2⁵² steps of 2^±1000, got {grid}")
         behind = self.translator.column_of_numbers(value.of)
         if behind is not None and behind[1] in dialect.short and grid.exponent == 0:
-            here = behind[0]
-            there = present(here)
-            steps = _clamped(here, there, whole(grid.lower), whole(grid.upper))
-            # a bare literal would take the column's own type, in which the difference may not fit
+            value_tree = behind[0]
+            is_present = present(value_tree)
+            steps = _clamped(value_tree, is_present, whole(grid.lower), whole(grid.upper))
+            # an untyped literal would take the type of the column, in which the difference may not fit
             lower = dialect.cast(whole(grid.lower), "long")
         else:
-            # such bounds lie within the limits of numbers and such steps above them: the column itself will do
+            # the bounds lie within the limits of numbers, and the step above the smallest: no limits are needed
             if behind is not None and dialect.is_double(behind[1]) and -300 <= grid.exponent <= 100:
-                here = behind[0]
-                there = negated(dialect.is_nan(here))
+                value_tree = behind[0]
+                is_present = negated(dialect.is_nan(value_tree))
             else:
-                here = self.translator.named(self.translator.term(value.of)).tree
-                there = present(here)
-            # clamped first: DuckDB does that faster, and scaling by a power of two is exact and keeps the order
+                value_tree = self.translator.named(self.translator.term(value.of)).tree
+                is_present = present(value_tree)
+            # clamped first, which is faster on DuckDB; scaling by a power of two is exact and monotone
             ends = (dialect.real(math.ldexp(float(end), grid.exponent)) for end in (grid.lower, grid.upper))
-            scaled = dialect.scaled(_clamped(here, there, *ends), grid.exponent)
+            scaled = dialect.scaled(_clamped(value_tree, is_present, *ends), grid.exponent)
             steps = call("floor", exp.Add(this=paren(scaled), expression=dialect.real(0.5)))
             lower = dialect.real(float(grid.lower))
         steps = exp.Paren(this=exp.Sub(this=steps, expression=lower)) if grid.lower else steps
-        # a sum of 32-bit integers is the faster one
+        # a sum of 32-bit integers is faster
         point = dialect.cast(steps, "integer" if grid.width < 2**31 else "long")
         return point if value.missing is None else call("coalesce", point, whole(value.missing - grid.lower))
 
@@ -108,17 +108,17 @@ class Facts:
                 assert_never(measure)
 
     def _product(self, measure: Product) -> Tree:
-        """Σ aᵖbᑫ over rows in which both are there."""
-        here, there = (column(self.name(Present(value))) for value in (measure.first, measure.second))
+        """Σ aᵖbᑫ over rows in which neither is missing."""
+        first, second = (column(self.name(Present(value))) for value in (measure.first, measure.second))
         match measure.powers:
             case 0, 0:
-                return count(when([(present(here), there)]))
+                return count(when([(present(first), second)]))
             case 1, 0:
-                points = when([(present(there), here)])
+                points = when([(present(second), first)])
             case 0, 1:
-                points = when([(present(here), there)])
+                points = when([(present(first), second)])
             case _:
-                points = exp.Mul(this=self.translator.dialect.cast(here, "wide"), expression=there)
+                points = exp.Mul(this=self.translator.dialect.cast(first, "wide"), expression=second)
         return self._sum(points)
 
     def _sum(self, points: Tree) -> Tree:
@@ -126,11 +126,11 @@ class Facts:
         return total(points if dialect.sums is None else dialect.cast(points, dialect.sums))
 
 
-def _clamped(here: Tree, there: Tree, lower: Tree, upper: Tree) -> Tree:
-    """A value within its bounds, NULL if there is none.
+def _clamped(value: Tree, is_present: Tree, lower: Tree, upper: Tree) -> Tree:
+    """A value clamped to its bounds, or NULL if it is missing.
 
-    DuckDB takes the later cases for the rows that are left, so that values within their bounds cost one comparison;
-    LEAST of GREATEST would cost two, and the test for NaN beside it. NaN is above every number on all engines.
+    DuckDB evaluates the later cases for the remaining rows only, so values within their bounds need one comparison;
+    LEAST of GREATEST would need two, and a test for NaN. NaN is above every number on all engines.
     """
-    below = exp.LT(this=here, expression=lower)
-    return when([(between(here, lower, upper), here), (below, lower), (there, upper)])
+    below = exp.LT(this=value, expression=lower)
+    return when([(between(value, lower, upper), value), (below, lower), (is_present, upper)])

@@ -1,8 +1,8 @@
 """The row language in PostgreSQL's SQL, from version 16 on.
 
-PostgreSQL raises where others give NULL: on doubles that overflow or underflow, on casts, on integers beyond 64 bits.
-So a value is limited before it is cast or scaled, within one CASE, whose branches are not looked at unless chosen.
-Texts compare by their bytes (COLLATE "C") and hold no NUL; a moment with a zone is taken in UTC.
+PostgreSQL raises an error where others return NULL: on overflow and underflow of doubles, on casts, on integers beyond
+64 bits. So a value is limited before it is cast or scaled, within one CASE, which evaluates only the chosen branch.
+Texts are compared by their bytes (COLLATE "C") and contain no NUL; a moment with a zone is converted to UTC.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ARRAYS = {
     "timestamp[us]": "TIMESTAMP[]",
     "bool": "BOOLEAN[]",
 }
-"""PostgreSQL's types for Arrow's, in which keys are declared."""
+"""PostgreSQL's array types for the Arrow types of declared keys."""
 
 
 class PostgreSQLDialect(Dialect):
@@ -37,7 +37,7 @@ class PostgreSQLDialect(Dialect):
         "moment": "TIMESTAMP",
         "date": "DATE",
         "truth": "BOOLEAN",
-        "integer": "BIGINT",  # a sum of these is a numeric, which has no end
+        "integer": "BIGINT",  # a sum of BIGINT is a numeric, which cannot overflow
         "long": "BIGINT",
         "wide": "NUMERIC",
     }
@@ -45,18 +45,18 @@ class PostgreSQLDialect(Dialect):
     floating = frozenset(("double precision", "real"))
     collation = exp.Identifier(this="C", quoted=True)
 
-    def of_text(self, here: Tree, word: Literal["double", "moment"]) -> Tree:
-        value = self.cast(here, word)
-        return value if word == "double" else when([(call("pg_input_is_valid", here, quoted("timestamp")), value)])
+    def of_text(self, value: Tree, word: Literal["double", "moment"]) -> Tree:
+        result = self.cast(value, word)
+        return result if word == "double" else when([(call("pg_input_is_valid", value, quoted("timestamp")), result)])
 
     def text(self, value: str) -> Tree:
-        """A text, of that type: a bare literal would be cast when the statement is read."""
+        """A literal with the type TEXT: without a type it would be cast when the statement is parsed."""
         if "\0" in value:
-            raise InvalidParameter("a text must not hold NUL characters on PostgreSQL")
+            raise InvalidParameter("a text must not contain NUL characters on PostgreSQL")
         return self.cast(quoted(value), "text")
 
     def scaled(self, tree: Tree, exponent: int) -> Tree:
-        """What would be no 1,024th of a step is 0, since it might underflow."""
+        """Values below 1/1,024 of a step become 0, because they might underflow."""
         product = super().scaled(tree, exponent)
         if exponent <= 0:
             return product
@@ -66,9 +66,9 @@ class PostgreSQLDialect(Dialect):
     def substring(self, tree: Tree, start: Tree, length: Tree) -> Tree:
         return call("substr", tree, *(cast(call("floor", number), "INTEGER", self.name) for number in (start, length)))
 
-    def matches(self, here: Tree, pattern: str) -> Tree:
-        """^ and $ are the ends of the text, not of a line."""
-        return exp.RegexpLike(this=self.by_bytes(here), expression=quoted(f"^({pattern})$"))
+    def matches(self, value: Tree, pattern: str) -> Tree:
+        """^ and $ match the ends of the text, not of a line."""
+        return exp.RegexpLike(this=self.by_bytes(value), expression=quoted(f"^({pattern})$"))
 
     def replaced(self, tree: Tree, pattern: str, template: str) -> Tree:
         return super().replaced(self.by_bytes(tree), pattern, template)
@@ -76,46 +76,46 @@ class PostgreSQLDialect(Dialect):
     def like(self, tree: Tree, pattern: str) -> Tree:
         return exp.Like(this=paren(tree), expression=self.text(pattern.replace("\\", "\\\\")))
 
-    def moment_text(self, here: Tree, *, seconds: bool) -> Tree:
-        return call("to_char", here, quoted("YYYY-MM-DD HH24:MI:SS" if seconds else "YYYY-MM-DD"))
+    def moment_text(self, value: Tree, *, seconds: bool) -> Tree:
+        return call("to_char", value, quoted("YYYY-MM-DD HH24:MI:SS" if seconds else "YYYY-MM-DD"))
 
-    def number_column(self, here: Tree, described: str) -> tuple[Tree, bool]:
-        """A numeric may be NaN, infinite, or beyond the doubles: it is limited as it is."""
+    def number_column(self, value: Tree, described: str) -> tuple[Tree, bool]:
+        """A numeric may be NaN, infinite, or beyond the range of doubles: it is limited before the cast."""
         if not described.startswith("numeric"):
-            return super().number_column(here, described)
-        size = call("abs", here)
+            return super().number_column(value, described)
+        size = call("abs", value)
         branches = [
-            (between(size, self._numeric("1e-200"), self._numeric("1e200")), self.cast(here, "double")),
+            (between(size, self._numeric("1e-200"), self._numeric("1e200")), self.cast(value, "double")),
             (exp.LT(this=size, expression=self._numeric("1e-200")), self.real(0.0)),
-            (exp.EQ(this=here, expression=self._numeric("NaN")), self.real(float("nan"))),
-            (exp.GT(this=here, expression=self._numeric("0")), self.real(1e200)),
-            (exp.LT(this=here, expression=self._numeric("0")), self.real(-1e200)),
+            (exp.EQ(this=value, expression=self._numeric("NaN")), self.real(float("nan"))),
+            (exp.GT(this=value, expression=self._numeric("0")), self.real(1e200)),
+            (exp.LT(this=value, expression=self._numeric("0")), self.real(-1e200)),
         ]
         return when(branches), True
 
-    def moment_column(self, here: Tree, described: str) -> Tree:
+    def moment_column(self, value: Tree, described: str) -> Tree:
         if described == "timestamp with time zone":
-            return exp.AtTimeZone(this=here, zone=quoted("UTC"))
-        return super().moment_column(here, described)
+            return exp.AtTimeZone(this=value, zone=quoted("UTC"))
+        return super().moment_column(value, described)
 
-    def named_unit(self, here: Tree, column: ColumnType) -> Tree:
+    def named_unit(self, value: Tree, column: ColumnType) -> Tree:
         if column.described.startswith("numeric"):
-            return exp.NEQ(this=here, expression=self._numeric("NaN"))
-        return super().named_unit(here, column)
+            return exp.NEQ(this=value, expression=self._numeric("NaN"))
+        return super().named_unit(value, column)
 
     def microseconds(self, tree: Tree) -> Tree:
         seconds = exp.Extract(this=exp.Var(this="epoch"), expression=tree)
         return self.cast(call("trunc", exp.Mul(this=seconds, expression=whole(1_000_000))), "text")
 
-    def edges_below(self, here: Tree, edges: Sequence[float]) -> Tree | None:
+    def edges_below(self, value: Tree, edges: Sequence[float]) -> Tree | None:
         array = quoted("{" + ",".join(map(repr, edges)) + "}")
-        return call("width_bucket", here, cast(array, _ARRAYS["double"], self.name))
+        return call("width_bucket", value, cast(array, _ARRAYS["double"], self.name))
 
-    def keys(self, index: int, place: int, kind: str) -> Tree:
-        """Arrays that come as parameters: nothing is written on the server."""
+    def keys(self, index: int, order: int, kind: str) -> Tree:
+        """Arrays that are passed as parameters: nothing is written on the server."""
         values = [
-            cast(exp.Parameter(this=exp.Literal.number(2 * place + more)), _ARRAYS[name], self.name)
-            for more, name in ((1, kind), (2, "int64"))
+            cast(exp.Parameter(this=exp.Literal.number(2 * order + number)), _ARRAYS[name], self.name)
+            for number, name in ((1, kind), (2, "int64"))
         ]
         names = [exp.Identifier(this=f"{letter}{index}") for letter in "kp"]
         alias = exp.TableAlias(this=exp.Identifier(this=KEYS), columns=names)

@@ -1,8 +1,8 @@
 """The row language in Spark's SQL, from version 4 on, with ANSI mode on or off, whatever the session's time zone.
 
-Moments are TIMESTAMP_NTZ throughout, since functions of TIMESTAMP look at the session's zone. FLOOR gives a BIGINT, so
-large doubles, which are whole, are left alone. A literal that a setting of the parser could change is written in
-hexadecimal. Sums are decimals: they neither wrap nor raise.
+Moments are always TIMESTAMP_NTZ, because functions of TIMESTAMP depend on the session's zone. FLOOR returns a BIGINT,
+so large doubles, which are whole, are not changed. A literal whose meaning depends on a parser setting is written in
+hexadecimal. Sums are decimals, which neither overflow nor raise.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from discreet.engines.sql.dialect import KEYS, SOURCE, STORED, Dialect, Word
 from discreet.engines.sql.trees import Tree, call, cast, column, joined, paren, quoted, when, whole
 
 _ODD = frozenset("'\"\\$`")
-"""What the parser, or the substitution of variables, may take for something else than itself."""
+"""Characters to which the parser, or the substitution of variables, may give a special meaning."""
 
 
 class SparkDialect(Dialect):
@@ -44,24 +44,24 @@ class SparkDialect(Dialect):
             return literal
         return call("decode", call("unhex", exp.Literal.string(value.encode().hex())), quoted("UTF-8"))
 
-    def floor(self, here: Tree) -> Tree:
-        """From 2⁵³ on every double is whole."""
-        small = exp.LT(this=call("abs", here), expression=self.real(2.0**53))
-        return when([(small, self.cast(call("floor", here), "double"))], here)
+    def floor(self, value: Tree) -> Tree:
+        """Every double from 2⁵³ on is whole."""
+        small = exp.LT(this=call("abs", value), expression=self.real(2.0**53))
+        return when([(small, self.cast(call("floor", value), "double"))], value)
 
-    def matches(self, here: Tree, pattern: str) -> Tree:
-        r"""From \A to \z: $ would match before the end of a last line."""
-        return exp.RegexpLike(this=here, expression=self.text(rf"\A({pattern})\z"))
+    def matches(self, value: Tree, pattern: str) -> Tree:
+        r"""With \A and \z, because $ also matches before a final line break."""
+        return exp.RegexpLike(this=value, expression=self.text(rf"\A({pattern})\z"))
 
     def replaced(self, tree: Tree, pattern: str, template: str) -> Tree:
-        """Groups are written with a dollar sign."""
+        """Spark writes groups with a dollar sign."""
         return call("regexp_replace", tree, self.text(pattern), self.text(template.replace("\\", "$")))
 
     def like(self, tree: Tree, pattern: str) -> Tree:
-        r"""By an expression that never goes back: each part between % is taken where it is found first, for good.
+        r"""LIKE as a regular expression without backtracking: each part between % is matched where it occurs first.
 
-        Spark's own LIKE puts .* for each % and tries all ways to share the text out among them. Here (?>.*?part) is one
-        try at each position, and the last part is looked for from the end.
+        Spark's own LIKE uses .* for each % and tries all ways to divide the text among them. Here (?>.*?part) is tried
+        once at each position, and the last part is searched from the end.
         """
         first, *parts = (
             "".join("." if c == "_" else rf"\x{{{ord(c):x}}}" for c in part) for part in pattern.split("%")
@@ -69,44 +69,44 @@ class SparkDialect(Dialect):
         within, last = ("".join(f"(?>.*?{part})" for part in parts[:-1]), ".*" + parts[-1]) if parts else ("", "")
         return exp.RegexpLike(this=paren(tree), expression=self.text(rf"(?s)\A{first}{within}{last}\z"))
 
-    def part(self, name: DatePart, here: Tree) -> Tree:
-        """WEEKDAY begins with Monday as 0."""
+    def part(self, name: DatePart, value: Tree) -> Tree:
+        """Spark's WEEKDAY counts from Monday as 0."""
         if name == "days":
-            return super().part(name, here)
-        number = call("weekofyear" if name == "week" else name, here)
+            return super().part(name, value)
+        number = call("weekofyear" if name == "week" else name, value)
         return self.cast(exp.Add(this=number, expression=whole(1)) if name == "weekday" else number, "double")
 
-    def days(self, here: Tree) -> Tree:
-        return call("unix_date", self.cast(here, "date"))
+    def days(self, value: Tree) -> Tree:
+        return call("unix_date", self.cast(value, "date"))
 
-    def truncated(self, unit: str, here: Tree) -> Tree:
-        """By dates, which know no zone."""
-        day = self.cast(here, "date")
+    def truncated(self, unit: str, value: Tree) -> Tree:
+        """By dates, which have no zone."""
+        day = self.cast(value, "date")
         if unit not in ("day", "hour"):
             return self.cast(call("trunc", day, quoted(unit)), "moment")
         midnight = self.cast(day, "moment")
-        hours = call("make_dt_interval", whole(0), call("hour", here), whole(0), whole(0))
+        hours = call("make_dt_interval", whole(0), call("hour", value), whole(0), whole(0))
         return midnight if unit == "day" else exp.Add(this=midnight, expression=hours)
 
-    def moment_text(self, here: Tree, *, seconds: bool) -> Tree:
+    def moment_text(self, value: Tree, *, seconds: bool) -> Tree:
         if seconds:
-            return call("substr", self.cast(here, "text"), whole(1), whole(19))
-        return self.cast(self.cast(here, "date"), "text")
+            return call("substr", self.cast(value, "text"), whole(1), whole(19))
+        return self.cast(self.cast(value, "date"), "text")
 
-    def text_column(self, here: Tree, described: str) -> Tree:
-        """Spark's columns of texts may have a collation."""
-        return self.fitting(here if described == "string" else self.by_bytes(self.cast(here, "text")))
+    def text_column(self, value: Tree, described: str) -> Tree:
+        """Spark's text columns may have a collation."""
+        return self.fitting(value if described == "string" else self.by_bytes(self.cast(value, "text")))
 
-    def moment_column(self, here: Tree, described: str) -> Tree:
-        """By the microseconds since 1970; the cast of a date would raise beyond 290,000 years."""
+    def moment_column(self, value: Tree, described: str) -> Tree:
+        """By the microseconds since 1970; the cast of a date beyond 290,000 years would raise."""
         if described != "timestamp":
-            return super().moment_column(here, described)
+            return super().moment_column(value, described)
         microsecond = exp.Interval(this=exp.Literal.string("0.000001"), unit=exp.Var(this="SECOND"))
-        micros = exp.Mul(this=call("unix_micros", here), expression=microsecond)
+        micros = exp.Mul(this=call("unix_micros", value), expression=microsecond)
         return exp.Add(this=self.cast(quoted("1970-01-01 00:00:00"), "moment"), expression=micros)
 
     def microseconds(self, tree: Tree) -> Tree:
-        """By dates and times of day, which know no zone."""
+        """By dates and times of day, which have no zone."""
         days = self.cast(self.days(tree), "long")
         parts: list[Tree] = [exp.Mul(this=days, expression=whole(86_400_000_000))]
         for part, micros in (("hour", 3_600_000_000), ("minute", 60_000_000)):
@@ -115,14 +115,14 @@ class SparkDialect(Dialect):
         parts.append(self.cast(exp.Mul(this=seconds, expression=whole(1_000_000)), "long"))
         return self.cast(joined(exp.Add, parts), "text")
 
-    def edges_below(self, here: Tree, edges: Sequence[float]) -> Tree | None:
-        """A search by halves: from 0 on, the largest power of two is added that still leads to an edge not above."""
+    def edges_below(self, value: Tree, edges: Sequence[float]) -> Tree | None:
+        """A binary search: from 0 on, powers of two are added, largest first, while the edge is not above the value."""
         array = cast(call("split", quoted(" ".join(map(repr, edges))), quoted(" ")), "ARRAY<DOUBLE>", self.name)
         steps = call("array", *(whole(2**power) for power in reversed(range(len(edges).bit_length()))))
-        found, step = column("found"), column("step")
-        reached = exp.Add(this=found, expression=step)
+        count, step = column("found"), column("step")
+        reached = exp.Add(this=count, expression=step)
         edge = call("get", array, exp.Sub(this=reached, expression=whole(1)))  # NULL beyond the last
-        better = when([(exp.LTE(this=edge, expression=here), reached)], found)
+        better = when([(exp.LTE(this=edge, expression=value), reached)], count)
         names = [exp.Identifier(this=name) for name in ("found", "step")]
         return call("aggregate", steps, whole(0), exp.Lambda(this=better, expressions=names))
 

@@ -1,8 +1,8 @@
-"""A request for integers as one SELECT of integer aggregates, and its rows as the answer.
+"""A request for integers as one SELECT of integer aggregates, and the answer from its rows.
 
     source → layers of named values → facts (unit, group keys, one integer per measure) → limit → aggregates
 
-Declared keys come as a table beside the source and are joined by value; an answer carries the index of its group,
+Declared keys are a table that is joined with the source by value; the rows of an answer have the index of their group,
 never a key.
 """
 
@@ -34,54 +34,54 @@ from discreet.errors import EngineFailed, InvalidParameter
 from discreet.records import number_column
 
 _FEW_BINS, _MORE_BINS = 32, 256
-"""Up to the first a tree of comparisons finds the bin; beyond, the dialect does; if it cannot, a tree up to the second,
-which is five times as fast on DuckDB as the join with the edges that finds it beyond."""
+"""Up to the first number of bins a tree of comparisons finds the bin, and beyond it the dialect. If the dialect cannot,
+a tree does so up to the second number, five times as fast on DuckDB as the join with the edges that does so beyond."""
 
 _MOST_PLACES = 2**126
-"""Of more combinations of groups, which sets of many group columns have, no engine's integers number all: a row whose
-place does not fit would fail. They are told apart by a text."""
+"""More combinations of groups, which sets of many group columns have, do not fit into the integers of every engine, and
+a row whose index does not fit would fail. They are distinguished by a text instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The text of a SELECT, the table of keys that it joins, and what its rows are.
+    """The text of a SELECT, the table of keys that it joins, and the meaning of its rows.
 
-    A row has its group's `place`, its `level` (the number of the fact whose cells it counts, or `len(cells)`), the
-    cell, and one integer `m…` for each measure.
+    A row has the index of its group (`place`), its `level` (the number of the fact whose cells it counts, or
+    `len(cells)`), the cell, and one integer `m…` for each measure.
     """
 
     sql: str
     keys: pa.Table | None
     measures: tuple[Measure, ...]
     facts: tuple[str, ...]
-    """For each measure, the name of its fact."""
+    """The name of the fact of each measure."""
     cells: tuple[str, ...]
     """The facts that are counted cell by cell."""
     groups: int
     stored: str | None
-    """The SELECT whose rows must be stored by the name STORED before, if the statement cannot do so itself."""
+    """The SELECT whose rows must be stored as STORED before, if the statement cannot do so itself."""
 
     def answer(self, tables: Iterable[pa.Table]) -> list[Any]:
-        """For each measure, a list over all groups of integers, or of arrays for cells; 0 where there was no row.
+        """For each measure, a list over all groups of integers, or of arrays for cells; 0 for groups without rows.
 
-        The rows come in parts, of which one is in memory at a time.
+        The rows are read in parts, one at a time.
         """
         widths = [(m.value.grid.width + 1,) if isinstance(m, Cells) else () for m in self.measures]
         answers: list[NDArray[Any]] = [np.zeros((self.groups, *width), np.int64) for width in widths]
         for table in tables:
-            place, level = (_integers(table.column(name)).astype(np.int64) for name in ("place", "level"))
+            group, level = (_integers(table.column(name)).astype(np.int64) for name in ("place", "level"))
             for index, (measure, fact) in enumerate(zip(self.measures, self.facts, strict=True)):
                 values = _integers(table.column(f"m{index}"))
                 if isinstance(measure, Cells):
                     cell = table.column(fact).combine_chunks()  # NULL for missing values, and on other levels
                     chosen = (level == self.cells.index(fact)) & _valid(cell)
                     cells = _words(cell)[chosen].astype(np.int64)
-                    np.add.at(answers[index], (place[chosen], cells), values[chosen])
+                    np.add.at(answers[index], (group[chosen], cells), values[chosen])
                 else:
                     chosen = level == len(self.cells)
                     if values.dtype == object:
                         answers[index] = answers[index].astype(object)
-                    np.add.at(answers[index], place[chosen], values[chosen])
+                    np.add.at(answers[index], group[chosen], values[chosen])
         return [list(cells) if width else column_of(cells) for cells, width in zip(answers, widths, strict=True)]
 
 
@@ -98,7 +98,7 @@ class _Builder:
         self.limits = request.unit is not None and not (request.max_rows is None and request.max_groups is None)
         self.facts = Facts(self.translator)
         self.keys: dict[int, tuple[pa.Array, pa.Array]] = {}
-        """For each group that is joined: its keys, and their places."""
+        """For each joined group, its keys and their indices."""
         self.asof: set[int] = set()
 
     def build(self) -> Statement:
@@ -121,11 +121,11 @@ class _Builder:
             by = ["place"] if request.sets is None else self._positions
             tree = _aggregated(self._placed(facts, rows), by, cells, aliases)
         else:
-            # by the key's own value first, then its place: a join of groups instead of rows
+            # aggregated by the key's value first, then by its index: the join is of groups instead of rows
             by = [f"k{index}" for index in range(len(request.groups))]
             tree = self._placed(_aggregated(facts, by, cells, aliases), ["level", *cells, *sums])
             if request.sets is None and any(g.other is not None or _children(g) for g in request.groups):
-                # else a key is one group's, and no other is, so that there is nothing to add up
+                # otherwise each key is in one group only, and there is nothing to add up
                 by = ["place", "level", *cells]
                 tree = select([*by, *_totals(sums)], subquery(tree, "found"), by=by)
         if request.sets is not None:
@@ -142,14 +142,14 @@ class _Builder:
 
     @property
     def _positions(self) -> list[str]:
-        """The names of the columns with the position of each group's key among its keys."""
+        """The names of the columns with the index of each group's key among its keys."""
         return [f"c{index}" for index in range(len(self.request.groups))]
 
     def _cells(self, chosen: Iterable[int]) -> int:
         return math.prod(self.request.groups[index].size for index in chosen)
 
     def _crossed(self, tree: exp.Select, sets: tuple[tuple[int, ...], ...], sums: list[str]) -> exp.Select:
-        """Rows of all combinations of groups added up to those of each set, with their places one after the other."""
+        """The sums over the groups of each set, from rows of all combinations; the sets' indices follow each other."""
         positions = {index: self._positions[index] for index in sorted({index for chosen in sets for index in chosen})}
         flags = [
             exp.Mul(this=call("grouping", column(name)), expression=whole(2**index))
@@ -162,29 +162,29 @@ class _Builder:
         branches, first = [], 0
         for chosen in sets:
             missing = sum(2**index for index in positions if index not in chosen)
-            place: Tree = self.dialect.cast(whole(first), "long")
-            for at, index in enumerate(chosen):
-                weight = whole(self._cells(chosen[at + 1 :]))
-                place = exp.Add(this=place, expression=exp.Mul(this=column(positions[index]), expression=weight))
-            branches.append((exp.EQ(this=column("bits"), expression=whole(missing)), place))
+            start: Tree = self.dialect.cast(whole(first), "long")
+            for order, index in enumerate(chosen):
+                weight = whole(self._cells(chosen[order + 1 :]))
+                start = exp.Add(this=start, expression=exp.Mul(this=column(positions[index]), expression=weight))
+            branches.append((exp.EQ(this=column("bits"), expression=whole(missing)), start))
             first += self._cells(chosen)
         return select([alias(when(branches), "place"), alias(whole(0), "level"), *sums], subquery(rows, "crossed"))
 
     def _select_facts(self) -> exp.Select:
-        """One row for each row of the source that WHERE keeps: its unit, the values of its group columns, its facts."""
+        """One row for each row of the source that WHERE selects: its unit, the values of its groups, its facts."""
         request, translator = self.request, self.translator
         columns = {f"k{index}": self._key(index, group) for index, group in enumerate(request.groups)}
         columns |= self.facts.trees
         conditions = [translator.term(request.where).tree] if request.where is not None else []
         if request.unit is not None:
-            here = translator.source(request.unit)
-            columns["unit"], there = unit_value(here, self.schema[request.unit], self.dialect)
-            conditions.append(there)
+            source = translator.source(request.unit)
+            columns["unit"], is_unit = unit_value(source, self.schema[request.unit], self.dialect)
+            conditions.append(is_unit)
         named = [alias(tree, name) for name, tree in (columns or {"nothing": whole(1)}).items()]
         return select(named, subquery(translator.rows(SOURCE), "source"), where=conditions)
 
     def _key(self, index: int, group: Group) -> Tree:
-        """A group column's value, or, for bins, the number of the bin."""
+        """The value of a group column or, for bins, the index of the bin."""
         if group.edges is None:
             return self._declared(index, group)
         term = self.translator.term(group.of)
@@ -192,7 +192,7 @@ class _Builder:
         if term.kind != "number" or len(edges) != len(group.keys) + 1 or edges != sorted(edges):
             raise InvalidParameter(f"the bins of {group.name!r} need numbers, and edges in order, one more than labels")
         named = self.translator.named(term).tree
-        # of equal edges the last opens a bin; what lies above the last edge is in none
+        # of equal edges the last begins a bin; values above the last edge are in no bin
         bins: dict[float, int | None] = {edge: position for position, edge in enumerate(edges[:-1])}
         bins[math.nextafter(edges[-1], math.inf)] = None
         below = None if len(group.keys) <= _FEW_BINS else self.dialect.edges_below(named, list(bins))
@@ -206,20 +206,20 @@ class _Builder:
         self.asof.add(index)
         return named
 
-    def _bin(self, here: Tree, edges: list[float], first: int, last: int) -> Tree:
-        """The number of the bin in [first, last) by halving."""
+    def _bin(self, value: Tree, edges: list[float], first: int, last: int) -> Tree:
+        """The index of the bin in [first, last), by binary search."""
         if last - first == 1:
             return whole(first)
         middle = (first + last) // 2
-        below = exp.LT(this=here, expression=self.dialect.real(edges[middle]))
-        return when([(below, self._bin(here, edges, first, middle))], self._bin(here, edges, middle, last))
+        below = exp.LT(this=value, expression=self.dialect.real(edges[middle]))
+        return when([(below, self._bin(value, edges, first, middle))], self._bin(value, edges, middle, last))
 
     def _declared(self, index: int, group: Group) -> Tree:
-        """A group column's value; where the column is a parent, the value whose keys belong to its own."""
-        of, keys, places = group.of, group.keys, number_column(np.arange(len(group.keys), dtype=np.int32))
+        """The value of a group column; for a parent, the value of the child column, whose keys belong to its keys."""
+        of, keys, indices = group.of, group.keys, number_column(np.arange(len(group.keys), dtype=np.int32))
         children = _children(group)
         if children is not None:
-            of, keys, places = children.of, children.keys, children.parents.indices(group.keys)
+            of, keys, indices = children.of, children.keys, children.parents.indices(group.keys)
         term = self.translator.term(of)
         tree = term.tree
         if keys.kind != term.kind:
@@ -233,12 +233,12 @@ class _Builder:
         elif term.kind == "text":
             values = self.dialect.text_keys(values)
             tree = tree if isinstance(tree, exp.Collate) else self.dialect.by_bytes(tree)
-        self.keys[index] = values, places
+        self.keys[index] = values, indices
         return tree
 
     def _placed(self, facts: Tree, names: Iterable[str]) -> exp.Select:
-        """The facts, each with the place of its group among all groups; rows of undeclared groups go where declared."""
-        place: Tree | None = None
+        """The facts, each with the index of its group; rows of undeclared groups are dropped or counted as `other`."""
+        group_index: Tree | None = None
         joins, conditions = [], []
         positions: list[Tree] = []
         combinations = self._cells(range(len(self.request.groups)))
@@ -254,17 +254,17 @@ class _Builder:
                 position = call("coalesce", position, whole(len(group.keys)))
             positions.append(alias(self.dialect.cast(position, "long"), f"c{index}"))
             position = self.dialect.cast(position, word)
-            if place is not None:
-                ahead = exp.Mul(this=sql.paren(place), expression=whole(group.size))
+            if group_index is not None:
+                ahead = exp.Mul(this=sql.paren(group_index), expression=whole(group.size))
                 position = exp.Add(this=ahead, expression=position)
-            place = position
-        placed = [alias(self.dialect.cast(whole(0), "long") if place is None else place, "place")]
+            group_index = position
+        index_columns = [alias(self.dialect.cast(whole(0), "long") if group_index is None else group_index, "place")]
         if self.request.sets is not None:
             if combinations >= _MOST_PLACES:
                 written = [self.dialect.cast(position.this, "text") for position in positions]
-                placed = [alias(call("concat_ws", sql.quoted("|"), *written), "place")]
-            placed = [*positions, *(placed if self.limits else [])]
-        return select([*names, *placed], subquery(facts, "facts"), joins=joins, where=conditions)
+                index_columns = [alias(call("concat_ws", sql.quoted("|"), *written), "place")]
+            index_columns = [*positions, *(index_columns if self.limits else [])]
+        return select([*names, *index_columns], subquery(facts, "facts"), joins=joins, where=conditions)
 
     def _join(self, index: int, group: Group) -> exp.Join:
         key, position = f"k{index}", f"p{index}"
@@ -276,7 +276,7 @@ class _Builder:
         return exp.Join(this=table, side="LEFT" if group.other is not None else None, on=on, **method)
 
     def _key_table(self) -> pa.Table | None:
-        """Declared keys side by side, each column with the places of its keys."""
+        """The keys of all joined groups, each with the column of their indices."""
         if not self.keys:
             return None
         longest = max(len(keys) for keys, _ in self.keys.values())
@@ -289,7 +289,7 @@ class _Builder:
 
 
 def _children(group: Group) -> Children | None:
-    """What a group column follows from, if it is the parent of another."""
+    """The child column of a group column, if it is a parent."""
     return group.of.children if isinstance(group.of, Column) and group.edges is None else None
 
 
@@ -298,7 +298,7 @@ def _totals(sums: list[str]) -> list[Tree]:
 
 
 def _aggregated(facts: Tree, by: list[str], cells: list[str], aggregates: list[Tree]) -> exp.Select:
-    """Aggregates for each group, and, where cells are counted, for each cell of a group, in one pass."""
+    """Aggregates for each group and, if cells are counted, for each cell of a group, in one pass."""
     branches = [
         (exp.EQ(this=call("grouping", column(cell)), expression=whole(0)), whole(index))
         for index, cell in enumerate(cells)
@@ -314,23 +314,23 @@ def _aggregated(facts: Tree, by: list[str], cells: list[str], aggregates: list[T
 
 
 def _integers(column: pa.ChunkedArray) -> NDArray[Any]:
-    """A column of integers, exactly; NULL is refused."""
+    """A column as exact integers; NULL is refused."""
     if column.null_count:
-        raise EngineFailed("the engine gave NULL in place of an integer, so nothing is released; try another version")
+        raise EngineFailed("the engine returned NULL instead of an integer; nothing is released; try another version")
     return _words(column.combine_chunks())
 
 
 def _words(array: pa.Array) -> NDArray[Any]:
-    """Integers of up to 64 bits, or of 128 as decimals without a fraction, and anything where there is NULL.
+    """Integers of up to 64 bits, or of 128 bits as decimals without a fraction; NULL has an arbitrary value.
 
-    Read from their buffers: Arrow's own way to numpy would import pandas.
+    They are read from the buffers, because Arrow's own conversion to numpy would import pandas.
     """
     if not len(array):
         return np.empty(0, np.int64)
-    here, buffer = slice(array.offset, array.offset + len(array)), array.buffers()[1]
+    rows, buffer = slice(array.offset, array.offset + len(array)), array.buffers()[1]
     if not pa.types.is_decimal128(array.type):
-        return np.frombuffer(buffer, f"i{array.type.bit_width // 8}")[here].astype(np.int64)
-    words = np.frombuffer(buffer, np.int64).reshape(-1, 2)[here]
+        return np.frombuffer(buffer, f"i{array.type.bit_width // 8}")[rows].astype(np.int64)
+    words = np.frombuffer(buffer, np.int64).reshape(-1, 2)[rows]
     low, high = words[:, 0], words[:, 1]
     if not high.any() and not (low < 0).any():
         return low

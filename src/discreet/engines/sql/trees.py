@@ -1,7 +1,7 @@
-"""Small trees of SQL, built from our own values: names, literals, casts, calls, CASE, SELECT.
+"""Small trees of SQL for all dialects: names, literals, casts, calls, CASE, SELECT.
 
-They are what every dialect shares. Nothing is parsed and nothing is copied: a tree may stand in several places of one
-statement, which is only read when it is written out. A text is quoted by sqlglot and never pasted.
+Nothing is parsed or copied: a tree may occur several times in a statement, because trees are only read when the
+statement is written. Texts are quoted by sqlglot, never pasted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from discreet.errors import InvalidParameter
 Tree: TypeAlias = exp.Expr
 
 _ALONE = (exp.Column, exp.Cast, exp.Literal, exp.Anonymous, exp.Paren, exp.Case, exp.Boolean, exp.Null)
-"""What needs no parentheses as an operand."""
+"""Trees that need no parentheses as operands."""
 
 
 def whole(number: int) -> Tree:
@@ -25,9 +25,9 @@ def whole(number: int) -> Tree:
 
 
 def quoted(value: str) -> Tree:
-    """A text between quotes; what cannot be written in UTF-8 is refused."""
+    """A text in quotes; a text that is not valid Unicode is refused."""
     if not encodable(value):
-        raise InvalidParameter("a text must be made of Unicode characters, got a lone surrogate")
+        raise InvalidParameter("a text must consist of Unicode characters, got a lone surrogate")
     return exp.Literal.string(value)
 
 
@@ -44,7 +44,7 @@ def column(name: str, table: str | None = None) -> Tree:
 
 
 def outer(name: str) -> exp.Identifier:
-    """A name of the source, in quotes."""
+    """A name in the source, in quotes."""
     return exp.Identifier(this=name, quoted=True)
 
 
@@ -58,9 +58,9 @@ def _type(name: str, dialect: str) -> exp.DataType:
 
 
 def cast(tree: Tree, name: str, dialect: str, operator: type[exp.Cast] = exp.Cast) -> Tree:
-    """CAST, or TRY_CAST, to a type by the name that a dialect has for it."""
-    more = {"safe": True} if operator is exp.TryCast else {}
-    return operator(this=tree, to=_type(name, dialect).copy(), **more)
+    """CAST, or TRY_CAST, to a type by its name in a dialect."""
+    options = {"safe": True} if operator is exp.TryCast else {}
+    return operator(this=tree, to=_type(name, dialect).copy(), **options)
 
 
 def when(branches: Sequence[tuple[Tree, Tree]], otherwise: Tree | None = None) -> Tree:
@@ -72,12 +72,12 @@ def call(name: str, *arguments: Tree) -> Tree:
 
 
 def paren(tree: Tree) -> Tree:
-    """The tree in parentheses where it needs them as an operand."""
+    """The tree, in parentheses if it needs them as an operand."""
     return tree if isinstance(tree, _ALONE) else exp.Paren(this=tree)
 
 
 def joined(operator: type[exp.Binary], trees: Iterable[Tree]) -> Tree:
-    """A sum, an AND, an OR of trees."""
+    """Trees joined by an operator such as +, AND or OR."""
     return reduce(lambda left, right: operator(this=left, expression=right), map(paren, trees))
 
 
@@ -102,13 +102,13 @@ def count(tree: Tree | None = None) -> Tree:
 
 
 def total(tree: Tree) -> Tree:
-    """SUM, with 0 for no values: NULL is left to what has gone wrong."""
+    """SUM, which is 0 for no values, so that NULL means an error."""
     nothing = exp.EQ(this=count(tree), expression=whole(0))
     return when([(nothing, whole(0))], call("sum", tree))
 
 
 def ranked(function: str, by: Iterable[str], *order: Tree) -> Tree:
-    """A number among the rows that agree in some columns, in an order."""
+    """A window function over the rows that agree in some columns, in an order."""
     ordered = exp.Order(expressions=[exp.Ordered(this=tree) for tree in order]) if order else None
     return exp.Window(this=call(function), partition_by=[column(name) for name in by], order=ordered)
 
@@ -131,7 +131,7 @@ def select(
     having: Tree | None = None,
     distinct: bool = False,
 ) -> exp.Select:
-    """A SELECT; a text among its columns is the name of one."""
+    """A SELECT; a text in `columns` is the name of a column."""
     return exp.Select(
         expressions=[column(tree) if isinstance(tree, str) else tree for tree in columns],
         from_=exp.From(this=source),
@@ -143,14 +143,14 @@ def select(
     )
 
 
-def beside(kind: str, name: str, this: str, other: str) -> exp.Join:
-    """A SEMI or ANTI join of two named tables by a column that both have."""
-    on = exp.EQ(this=column(name, this), expression=column(name, other))
-    return exp.Join(this=table(other), kind=kind, on=on)
+def beside(kind: str, name: str, left: str, right: str) -> exp.Join:
+    """A SEMI or ANTI join of two named tables by a common column."""
+    on = exp.EQ(this=column(name, left), expression=column(name, right))
+    return exp.Join(this=table(right), kind=kind, on=on)
 
 
 def with_tables(tree: exp.Select, tables: dict[str, tuple[Tree, bool | None]]) -> exp.Select:
-    """A SELECT with named SELECTs before it, each to be run once or not, or as the engine likes."""
+    """A SELECT with named SELECTs before it, each materialized or not, or (None) as the engine decides."""
     named = [
         exp.CTE(this=rows, alias=exp.TableAlias(this=exp.Identifier(this=name)), materialized=once)
         for name, (rows, once) in tables.items()

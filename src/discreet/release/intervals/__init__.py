@@ -1,1 +1,1 @@
-"""Intervals of released numbers as functions of public parameters, which can be copied and written down."""
+"""Intervals of released numbers as functions of public parameters, which can be copied and stored."""

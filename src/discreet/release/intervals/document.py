@@ -1,4 +1,4 @@
-"""A release as a dictionary for readers, and as JSON from which it can be made again."""
+"""A release as a dictionary for readers, and as JSON from which it can be read back."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _EXACT = ("epsilon", "sensitivity", "scale", "step")
 
 
 def as_dict(release: Any) -> dict[str, Any]:
-    """The numbers with their 95 % intervals, in Python's own types; exact numbers as texts, an endless end as None."""
+    """The numbers with their 95 % intervals, in Python's own types; exact numbers as texts, infinite ends as None."""
     if isinstance(release, Releases):
         return {"epsilon": str(release.epsilon), **{name: as_dict(part) for name, part in release.items()}}
     parts = {field.name: getattr(release, field.name) for field in fields(release) if field.name != "_spread"}
     low, high = release.interval()
     parts = {"statistic": parts.pop("statistic"), "value": parts.pop("value"), "low": low, "high": high, **parts}
-    given = {name: value for name, value in parts.items() if not (isinstance(value, tuple | str) and not value)}
-    return {name: _plain(value) for name, value in given.items()}
+    present = {name: value for name, value in parts.items() if not (isinstance(value, tuple | str) and not value)}
+    return {name: _plain(value) for name, value in present.items()}
 
 
 def as_json(release: Any) -> str:
-    """All of it in one line."""
+    """The whole release in one line of JSON."""
     return json.dumps(_document(release), ensure_ascii=False, allow_nan=False)
 
 
 def of_json(text: str | bytes, kind: type[Kind]) -> Kind:
-    """The release in a text; what is none is refused."""
+    """The release in a text; `InvalidParameter` if there is none."""
     try:
         release = _release_of(json.loads(text))
     except InvalidParameter:
@@ -53,11 +53,11 @@ def of_json(text: str | bytes, kind: type[Kind]) -> Kind:
 
 
 def save(release: Any, path: Any, *, force: bool) -> Path:
-    """Write the JSON to a new file, and give its place."""
-    place = Path(path)
-    if place.suffix != ".json":
-        raise InvalidParameter(f"path must end in .json, got {place.name!r}")
-    return write(place, as_json(release).encode(), force=force, kept=NOTHING)
+    """Write the JSON to a new file, and return its path."""
+    target = Path(path)
+    if target.suffix != ".json":
+        raise InvalidParameter(f"path must end in .json, got {target.name!r}")
+    return write(target, as_json(release).encode(), force=force, kept=NOTHING)
 
 
 def _document(release: Any) -> dict[str, Any]:
@@ -81,21 +81,21 @@ def _release_of(document: Any) -> Release | Releases:
             return Releases(releases, fraction(epsilon))  # type: ignore[arg-type]
         case {"discreet": str(name), "low": _, "high": _, "interval": interval, **more} if name in _KINDS:
             kind: Any = _KINDS[name]
-            given: dict[str, Any] = {str(field): value for field, value in more.items()}
-            given |= {exact: fraction(given[exact]) for exact in _EXACT}
-            given["value"] = np.array(given["value"]) if issubclass(kind, Vector) else read(given["value"])
-            if "points" in given:
-                given["points"] = np.array(given["points"])
-            for several in {"edges", "keys"} & set(given):
-                given[several] = tuple(read(given[several]))
-            release: Release = kind(**given, _spread=read(interval))
+            fields: dict[str, Any] = {str(field): value for field, value in more.items()}
+            fields |= {exact: fraction(fields[exact]) for exact in _EXACT}
+            fields["value"] = np.array(fields["value"]) if issubclass(kind, Vector) else read(fields["value"])
+            if "points" in fields:
+                fields["points"] = np.array(fields["points"])
+            for several in {"edges", "keys"} & set(fields):
+                fields[several] = tuple(read(fields[several]))
+            release: Release = kind(**fields, _spread=read(interval))
             release.interval()
             return release
     raise _refused()
 
 
 def _refused() -> InvalidParameter:
-    return InvalidParameter("the text must be what to_json wrote of a release")
+    return InvalidParameter("the text must be a release as to_json writes it")
 
 
 def _plain(value: Any) -> Any:

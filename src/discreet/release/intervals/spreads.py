@@ -1,8 +1,8 @@
-"""The ends of the intervals of a release at any confidence: functions whose first arguments are what a release keeps.
+"""The ends of the intervals of a release at any confidence: functions whose first arguments a release stores.
 
-A release has `partial(function, kept…)`, so that nothing but public parameters and noisy numbers is in it, and it can
-be pickled, copied and written as JSON (`stored`). The last arguments are the confidence, and whether the intervals of
-several numbers are to hold together; `ends` of an estimate (`release.design`) takes the confidence alone.
+A release has `partial(function, stored…)`, so that it contains only public parameters and noisy numbers, and can be
+pickled, copied and written as JSON (`stored`). The last arguments are the confidence, and whether the intervals of
+several numbers must hold together; `ends` of an estimate (`release.design`) takes the confidence alone.
 """
 
 from __future__ import annotations
@@ -34,54 +34,54 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def constant(low: Any, high: Any, _confidence: Fraction) -> Ends:
-    """What holds with certainty, as ends of an estimate."""
+    """Ends that hold with certainty, for an estimate."""
     return low, high
 
 
 def single(ends: Callable[[Fraction], Ends], confidence: Fraction, _simultaneous: bool) -> Ends:
-    """Those of the one number of an estimate."""
+    """The ends of the only number of an estimate."""
     low, high = ends(confidence)
     return plain(low[0]), plain(high[0])
 
 
 def vector(ends: Callable[[Fraction], Ends], confidence: Fraction, _simultaneous: bool) -> Ends:
-    """Those of all numbers of an estimate."""
+    """The ends of all numbers of an estimate."""
     return ends(confidence)
 
 
 def counted(noisy: NDArray[np.int64], scale: Fraction, together: int, confidence: Fraction, simultaneous: bool) -> Ends:
-    """Those of counts with noise of one scale; so many of them hold together."""
+    """The ends of counts with noise of one scale; `together` of them may have to hold together."""
     reach = half_width(scale, confidence, d=together if simultaneous else 1)
     return noisy - reach, noisy + reach
 
 
 def summed(noisy: NoisySum, unit: Fraction, confidence: Fraction, _simultaneous: bool) -> Ends:
-    """Those of a noisy total of so many units each."""
+    """The ends of a noisy total, in steps of `unit`."""
     reach = radius(noisy, confidence)
     return as_float((noisy.value - reach) * unit), as_float((noisy.value + reach) * unit)
 
 
 def by_algorithm(value: Fraction, scale: Fraction, step: Fraction, confidence: Fraction, _simultaneous: bool) -> Ends:
-    """Those of an answer by Algorithm 1, rounded down to a step before."""
+    """The ends of an answer by Algorithm 1 that was first rounded down to a step."""
     reach = (lemma.half_width(scale, confidence) + 1) * step
     return as_float(value - reach), as_float(value + reach)
 
 
 def mapped(spread: Spread, sign: str, number: Any, confidence: Fraction, simultaneous: bool) -> Ends:
-    """Those of a number after arithmetic with another that has no error."""
+    """The ends of a number after arithmetic with a number without error."""
     low, high = (OPERATIONS[sign](end, number) for end in spread(confidence, simultaneous))
     return (high, low) if sign in ("×", "/") and number < 0 else (low, high)
 
 
 def combined(first: Spread, second: Spread, sign: str, confidence: Fraction, simultaneous: bool) -> Ends:
-    """Those of two numbers after arithmetic between them, each at half of the error."""
+    """The ends after arithmetic between two numbers, each with half the error probability."""
     each = (1 + confidence) / 2
     ends = [OPERATIONS[sign](a, b) for a in first(each, simultaneous) for b in second(each, simultaneous)]
     return (np.minimum.reduce(ends), np.maximum.reduce(ends)) if np.ndim(ends[0]) else (min(ends), max(ends))
 
 
 def divided(above: Spread, below: Spread, confidence: Fraction, simultaneous: bool) -> Ends:
-    """Those of a ratio; all numbers where the denominator may be 0."""
+    """The ends of a ratio; infinite if the denominator may be 0."""
     each = (1 + confidence) / 2
     bottom = below(each, simultaneous)
     if bottom[0] <= 0 <= bottom[1]:
@@ -91,12 +91,12 @@ def divided(above: Spread, below: Spread, confidence: Fraction, simultaneous: bo
 
 
 def in_order(spreads: Sequence[Spread], confidence: Fraction, simultaneous: bool) -> Ends:
-    """Those of several numbers in rising order; sorted ends still hold rising truths."""
+    """The ends of several numbers in ascending order; sorted ends still cover the sorted exact numbers."""
     level = 1 - (1 - confidence) / len(spreads) if simultaneous else confidence
     lows, highs = zip(*(spread(level, False) for spread in spreads), strict=True)
     return np.sort(lows), np.sort(highs)
 
 
 def plain(number: Any) -> Any:
-    """A finite number of Python in place of one of numpy."""
+    """A number of numpy as a number of Python."""
     return as_finite(number.item() if hasattr(number, "item") else number)

@@ -1,4 +1,4 @@
-"""What releases have in common with each other as values: they are equal, hashed and written by what they hold."""
+"""What all releases share as values: they are compared, hashed and written by their content."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import Any, Self
 
 
 class Stored:
-    """A release, or several; `document` writes them."""
+    """A release, or several; `document` writes it."""
 
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """What a reader needs: the numbers, the ends of their 95 % intervals (`low`, `high`), and what they cost."""
+        """The numbers, the ends of their 95 % intervals (`low`, `high`), and what they cost."""
         from discreet.release.intervals.document import as_dict
 
         return as_dict(self)
 
     def to_json(self) -> str:
-        """All of it as JSON: what `to_dict` has, and what the intervals at any confidence follow from."""
+        """The whole release as JSON: the content of `to_dict`, and the inputs of the intervals at any confidence."""
         from discreet.release.intervals.document import as_json
 
         return as_json(self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Read what `to_json` wrote."""
+        """The release in the JSON that `to_json` wrote."""
         from discreet.release.intervals.document import of_json
 
         return of_json(text, cls)
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> Path:
-        """Write it as a new .json, which `from_json` reads; `force` writes over a file."""
+        """Write the JSON to a new .json file, which `from_json` reads; `force` overwrites an existing file."""
         from discreet.release.intervals.document import save
 
         return save(self, path, force=force)

@@ -1,8 +1,8 @@
-"""What a release keeps for its intervals, as JSON and back: calls of functions by name, from a closed list.
+"""The inputs of a release's intervals as JSON and back: calls of functions by name, from a closed list.
 
     {"call": "single", "with": [{"call": "ends", "of": {"kind": "Known", "n": 1000, …}, "with": ["mean"]}]}
 
-Fractions are texts such as "1/10" beside their name, so they stay exact; a text is never read as anything else.
+Fractions are texts such as "1/10" with the key "fraction", so they stay exact; a plain text always stays a text.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KINDS = {
     "Tree": "release.statistics.tree",
     "ValueGrid": "calibrate.grid",
 }
-"""Where the functions and values are that a release may keep; nothing else is written or read."""
+"""The modules of the functions and classes that a release may store; nothing else is written or read."""
 
 
 def written(value: Any) -> Any:  # noqa: PLR0911 - one for each type
@@ -72,7 +72,7 @@ def written(value: Any) -> Any:  # noqa: PLR0911 - one for each type
         return {"kind": type(value).__name__} | {
             field.name: written(getattr(value, field.name)) for field in fields(value)
         }
-    raise InvalidParameter(f"a release does not keep a {type(value).__name__}")
+    raise InvalidParameter(f"a release cannot store a {type(value).__name__}")
 
 
 def _call(function: Any) -> dict[str, Any]:
@@ -81,12 +81,12 @@ def _call(function: Any) -> dict[str, Any]:
     if isinstance(function, partial):
         return dict(written(function))
     if function.__name__ not in _FUNCTIONS:
-        raise InvalidParameter(f"a release does not keep the function {function.__name__}")
+        raise InvalidParameter(f"a release cannot store the function {function.__name__}")
     return {"call": function.__name__}
 
 
 def read(value: Any) -> Any:  # noqa: PLR0911 - one for each type
-    """What `written` wrote; anything else raises `InvalidParameter`, or an error that its caller turns into one."""
+    """The value that `written` wrote; anything else raises `InvalidParameter` or an error that its caller handles."""
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -106,15 +106,15 @@ def read(value: Any) -> Any:  # noqa: PLR0911 - one for each type
             return np.array(read(items))
         case {"call": "ends", "of": of, **more}:
             return partial(read(of).ends, *read(more.get("with", [])))
-        case {"call": str(name), "with": list(kept)}:
-            return partial(_named(name, _FUNCTIONS), *read(kept))
-        case {"kind": str(name), **given}:
-            return _named(name, _KINDS)(**{field: read(item) for field, item in given.items()})  # type: ignore[arg-type]
-    raise InvalidParameter("this is no release that discreet has written")
+        case {"call": str(name), "with": list(arguments)}:
+            return partial(_named(name, _FUNCTIONS), *read(arguments))
+        case {"kind": str(name), **fields}:
+            return _named(name, _KINDS)(**{field: read(item) for field, item in fields.items()})  # type: ignore[arg-type]
+    raise InvalidParameter("this is not a release that discreet has written")
 
 
 def fraction(text: str) -> Fraction:
-    """The fraction that `str` wrote; an exponent, which could stand for gigabytes of digits, is none."""
+    """The fraction that `str` wrote; exponents are refused, because they could expand to gigabytes of digits."""
     if not _FRACTION.fullmatch(text):
         raise InvalidParameter("a fraction must be written as 1 or 1/10")
     return Fraction(text)
@@ -122,5 +122,5 @@ def fraction(text: str) -> Fraction:
 
 def _named(name: str, homes: dict[str, str]) -> Any:
     if name not in homes:
-        raise InvalidParameter(f"a release does not keep {name[:60]!r}")
+        raise InvalidParameter(f"a release cannot store {name[:60]!r}")
     return getattr(import_module(f"discreet.{homes[name]}"), name)

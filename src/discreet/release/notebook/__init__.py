@@ -1,1 +1,1 @@
-"""Studies of frames, and ledgers that forget: what a notebook needs."""
+"""For notebooks: studies of frames, and ledgers in memory."""

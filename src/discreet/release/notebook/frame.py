@@ -20,7 +20,7 @@ _EXAMPLES = {"bounds": '{"age": (0, 120)}', "keys": '{"county": ["Ash", "Elm"]}'
 
 
 class Framed:
-    """What a study of a frame is made by."""
+    """The constructor of a study of a frame."""
 
     @classmethod
     def from_frame(
@@ -40,26 +40,26 @@ class Framed:
         ledger: str | PathLike[str] | Ledger = "memory",
         name: str = "study",
     ) -> Self:
-        """A study of a frame of pandas or polars, or of a table of Arrow, as it is now; questions call it `data`.
+        """A study of a copy of a pandas or polars frame or an Arrow table; in questions, the table is called `data`.
 
         Parameters
         ----------
         frame : pandas.DataFrame, polars.DataFrame, polars.LazyFrame or pyarrow.Table
-            One row or several for each person.
+            One or several rows for each person.
         epsilon : number or text
-            The total for this data, for ever.
+            The total privacy budget for this data, for ever.
         unit : text
-            Whom we protect: "row", or the column whose value names the person; then `max_rows` of theirs count.
+            Whom we protect: "row", or the column that identifies the person; then `max_rows` of their rows count.
         bounds, keys, bins, missing, other : dict by column
-            What is declared of columns, without a look at the data; any other column can be used in conditions.
+            Declarations of columns, made without looking at the data; any other column can be used in conditions.
         max_rows, max_groups : int, optional
-            Rows of one person that may count, and groups in which they may.
+            The most rows of a person that count, and the most groups in which they count.
         neighbors : "change-one" or "add-remove"
             Whether the number of people is public.
         ledger : path, address, Ledger or "memory"
-            Where spends are written. "memory" is for a notebook: it forgets, and a new run is a new budget.
+            Where spends are recorded. "memory" is for a notebook: it is not saved, so a new run is a new budget.
         name : text
-            What the ledger calls the study.
+            The name of the study in the ledger.
 
         """
         from discreet.engines.choose import engine_of
@@ -77,14 +77,14 @@ class Framed:
         )
         check_schema(policy, engine.schema())
         study = cls(policy, ledger=ledger, name=name)  # type: ignore[call-arg]
-        vars(study)["engine"] = engine  # which has the rows already
+        vars(study)["engine"] = engine  # it has read the rows already
         return study
 
 
 def columns_of(
     names: Iterable[str], unit: str, declared: Mapping[str, Mapping[str, object] | None]
 ) -> dict[str, dict[str, Any]]:
-    """For each column what is declared of it; one without a declaration can be used in conditions.
+    """The declarations of each column; a column without a declaration can be used in conditions.
 
     >>> columns_of(["patient", "age", "county"], "patient", {"bounds": {"age": (0, 120)}, "keys": None})
     {'age': {'bounds': (0, 120)}, 'county': {}}

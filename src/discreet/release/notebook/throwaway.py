@@ -1,4 +1,4 @@
-"""A ledger that forgets: it lies in a folder of its own, which is removed with its study."""
+"""A ledger in memory: it is in a temporary folder, which is removed with its study."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tempfile import mkdtemp
 from weakref import finalize
 
 MEMORY = "memory"
-"""What stands for such a ledger in place of a path."""
+"""The word for such a ledger instead of a path."""
 
 
 def throwaway(owner: object) -> tuple[Path, Callable[[], object]]:
-    """The place of a ledger that is removed when its owner is let go or Python ends, and what removes it now."""
+    """The path of a ledger that is removed when its owner is freed or Python ends, and a function to remove it now."""
     folder = Path(mkdtemp(prefix="discreet-"))
     return folder / "study.ledger", finalize(owner, _remove, folder, os.getpid())
 
 
 def _remove(folder: Path, process: int) -> None:
-    if os.getpid() == process:  # and not a forked child
+    if os.getpid() == process:  # not in a forked child
         rmtree(folder, ignore_errors=True)

@@ -1,1 +1,1 @@
-"""Profiles: bounds and caps for people who do not know them, from noisy histograms that are charged like a question."""
+"""Profiles: proposals for bounds and row limits from noisy histograms, charged like a question."""

@@ -1,19 +1,19 @@
-"""Octaves: between which powers of two the values of a column lie, from one noisy histogram of them.
+"""Octaves: the powers of two between which the values of a column lie, from one noisy histogram.
 
     whole numbers   … [−4, −2) [−2, −1) [−1, 0) | 0 | [1, 2) [2, 4) [4, 8) …     up to 2⁶³
     reals           the same from 2⁻⁴⁰ to 2⁶⁴, and (0, 2⁻⁴⁰) with its negative beside 0
-    and             what lies beyond, on either side; what is missing
+    and             values beyond, on either side; missing values
     rows of a unit  1, 2, 3–4, 5–8, …                                            up to 2²⁰, and beyond
 
-A unit is in one bin: Δ = 1, or 2 where it is replaced, whatever the rows that it has. Each bin, also an empty one, has
-noise of scale b = Δ/ε. The rest is post-processing, and says where the values lie [WZLDSG20], [AKMV19]:
+A unit is in one bin, however many its rows: Δ = 1, or 2 if units are replaced. Each bin, even an empty one, has noise
+of scale b = Δ/ε. The rest is post-processing, and finds where the values lie [WZLDSG20], [AKMV19]:
 
-    core      the bins that noise alone would not fill in one profile of a million
+    core      the bins that noise alone would fill in less than one profile of a million
     growth    outward from the core while the next bin has more than 3b, from the third on 8b, up to 0 and not across
     across 0  if the ten largest octaves of the other sign, up to the same size, have more than 30b together
 
-So a bound is more than two octaves outside the data in about two profiles of a million. What it does not do: find
-bounds for fewer people than a core needs, some 20b in one octave; look inside an octave.
+So a bound is more than two octaves outside the data in about two profiles of a million. A profile finds no bounds for
+fewer people than a core needs, about 20b in one octave, and it does not look inside an octave.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from typing import Any
 
 import numpy as np
 
-from discreet.calibrate.sensitivity import Terms
+from discreet.calibrate.terms import Terms
 from discreet.engines.array import Bins
 from discreet.release.design import Estimate, Secret
 from discreet.release.mechanism import noisy_counts
 
 _END = Fraction(10**100)
-"""The largest number that engines know."""
+"""The largest number of the engines."""
 
 _POWERS = {True: range(64), False: range(-40, 65)}
-"""The powers of two between octaves: of 64 bits for whole numbers; the decimals of 2⁻⁴⁰ are still a parameter."""
+"""The powers of two between octaves: 64 bits for whole numbers; 2⁻⁴⁰ has few enough decimals for a parameter."""
 
 ROW_LIMITS = tuple(2**power for power in range(21))
-"""The largest number of rows of a unit in each bin but the last."""
+"""The largest number of rows of a unit in each bin except the last."""
 
 _FALSE_CORE = 1e-6
 _NEAR, _FAR, _STEPS = 3.0, 8.0, 2
@@ -47,12 +47,12 @@ _ACROSS, _OTHERS = 30.0, 10
 """P(Σ of ten draws > 30b) ≤ e^(−30θ)/(1 − θ²)¹⁰, which is 6·10⁻⁷ at θ = 0.72."""
 
 _SMALL = 8
-"""A bound of at most this share of the other is 0 as well: the range grows by less than a seventh."""
+"""A bound of at most this share of the other bound is set to 0: the range grows by less than a seventh."""
 
 
 @lru_cache(maxsize=2)
 def octave_edges(whole: bool) -> tuple[Fraction, ...]:
-    """The edges of the bins, the last of which is closed; what is missing has one more."""
+    """The edges of the bins, the last of which is closed; missing values have one more bin."""
     powers = [Fraction(2) ** power for power in _POWERS[whole]]
     zero = [Fraction(0)] if whole else [Fraction(0), 1 / _END]
     return (-_END, *(-power for power in reversed(powers)), *zero, *powers, _END)
@@ -60,7 +60,7 @@ def octave_edges(whole: bool) -> tuple[Fraction, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OctaveDesign:
-    """How many units are in each bin."""
+    """The number of units in each bin."""
 
     name: str
     whole: bool
@@ -74,7 +74,7 @@ class OctaveDesign:
         return len(octave_edges(self.whole))
 
     def measures(self) -> tuple[Any, ...]:
-        """Those of a column in memory."""
+        """The measures of a column in memory."""
         return (Bins(np.array(octave_edges(self.whole), np.float64), None, even=False, apart=True),)
 
     @staticmethod
@@ -88,7 +88,7 @@ class OctaveDesign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitRowsDesign(OctaveDesign):
-    """How many units have so many rows."""
+    """The number of units by their number of rows."""
 
     whole: bool = True
 
@@ -99,7 +99,7 @@ class UnitRowsDesign(OctaveDesign):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """From which counts on bins are taken for full."""
+    """The counts above which bins are taken as not empty."""
 
     core: float
     near: float
@@ -108,7 +108,7 @@ class Limits:
 
 
 def limits_of(scale: Fraction, cells: int) -> Limits:
-    """The limits at a scale of the noise: P(X ≥ m) = r^m/(1 + r) for each bin, r = e^(−1/b)."""
+    """The limits at a noise scale: P(X ≥ m) = r^m/(1 + r) for each bin, r = e^(−1/b)."""
     b = float(scale)
     core = math.ceil(b * math.log(cells / (_FALSE_CORE * (1 + math.exp(-1 / b)))))
     return Limits(core=core, near=_NEAR * b, far=_FAR * b, across=_ACROSS * b)
@@ -133,7 +133,7 @@ def _grown(counts: Sequence[float], limits: Limits) -> int:
 
 
 def ends(counts: Sequence[float], whole: bool, limits: Limits) -> tuple[Fraction, Fraction] | None:
-    """Between which edges the values lie, or None where too little is known; `counts` are of all bins."""
+    """The edges between which the values lie, or None if too little is known; `counts` are of all bins."""
     edges = octave_edges(whole)
     inner = counts[1 : len(edges) - 2]
     zero = edges.index(Fraction(0))
@@ -141,7 +141,7 @@ def ends(counts: Sequence[float], whole: bool, limits: Limits) -> tuple[Fraction
     if full is None:
         return None
     first, last = full[0] + 1, full[1] + 1
-    lower, upper = edges[first], edges[last] if last == zero else edges[last + 1]  # of 0 itself, not of its bin
+    lower, upper = edges[first], edges[last] if last == zero else edges[last + 1]  # 0 itself, not the edge of its bin
     lower = Fraction(0) if lower == 1 / _END else lower
     if lower < upper and (lower >= 0 or upper <= 0):
         others = bins_between(whole, *other_side(lower, upper))
@@ -151,17 +151,17 @@ def ends(counts: Sequence[float], whole: bool, limits: Limits) -> tuple[Fraction
 
 
 def other_side(lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
-    """Of values of one sign, the ten largest octaves of the other sign, up to the same size."""
+    """For values of one sign, the ten largest octaves of the other sign, up to the same size."""
     return (-upper, -upper / 2**_OTHERS) if lower >= 0 else (-lower / 2**_OTHERS, -lower)
 
 
 def bins_between(whole: bool, low: Fraction, high: Fraction) -> list[int]:
-    """The bins that begin at one number or above, and below the other."""
+    """The bins that begin at `low` or above, and below `high`."""
     return [index for index, edge in enumerate(octave_edges(whole)[:-1]) if low <= edge < high]
 
 
 def rounded_bounds(lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction] | None:
-    """The bounds to propose: 0 in place of an end that is small beside the other; None where all is 0."""
+    """The bounds to propose, with 0 for an end that is small compared with the other; None if all values are 0."""
     if 0 < lower <= upper / _SMALL:
         lower = Fraction(0)
     elif 0 > upper >= lower / _SMALL:

@@ -1,8 +1,8 @@
-"""A profile of a study: checked, charged, then read, drawn and recorded; asked again about the same data, free.
+"""A profile of a study: checked, charged, then read, drawn and recorded; it is free when asked again for the same data.
 
-    ε is shared equally by the columns; the unit's own column asks how many rows units have
+    ε is shared equally by the columns; the unit's own column asks for the number of rows per unit
 
-Each unit counts once, with one of its rows that a hash chooses, so that no limit of rows has to be known before.
+Each unit counts once, with one of its rows chosen by a hash, so that no limit on rows must be known beforehand.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ from discreet.release.profiles.profile import ColumnProfile, Profile, UnitProfil
 from discreet.release.split import terms_of
 
 if TYPE_CHECKING:
-    from discreet.calibrate.sensitivity import Terms
+    from discreet.calibrate.terms import Terms
     from discreet.release.study import Study
 
 LEAST = 100
-"""n·ε for each column: with fewer people no octave, or hardly one, stands out from the noise."""
+"""The least n·ε for each column: with fewer people hardly any octave stands out from the noise."""
 
 _LEVEL = Fraction(19, 20)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProfilePlan:
-    """What will be asked, and what each part costs."""
+    """A profile before its release: the columns, and what each costs."""
 
     study: Study
     columns: tuple[Column, ...]
     rows: bool
-    """Whether the rows of units are asked for, too."""
+    """Whether the number of rows per unit is profiled, too."""
     epsilon: Fraction
     units: int | None
-    """How many units there are, where that is public."""
+    """The number of units, if it is public."""
 
     @cached_property
     def designs(self) -> tuple[OctaveDesign, ...]:
-        """One for each column, and one for the rows of units."""
+        """One for each column, and one for the rows per unit."""
         octaves = [OctaveDesign(name=column.name, whole=_is_whole(self.study, column)) for column in self.columns]
         return (*octaves, *([UnitRowsDesign(name=self.study.policy.unit)] if self.rows else []))
 
@@ -66,19 +66,19 @@ class ProfilePlan:
         return self.epsilon / len(self.designs)
 
     def terms(self, design: OctaveDesign) -> Terms:
-        """What one unit may do to the counts of a design."""
+        """How far one unit can change the counts of a design."""
         return terms_of(self.study.policy, design.cells)
 
     @property
     def canonical(self) -> str:
-        """The one text of what will be released."""
+        """The canonical text of the profile."""
         policy = self.study.policy
         bins = [design.cells for design in self.designs]
-        asked = {"columns": list(map(column_text, self.columns)), "bins": bins, "rows": self.rows}
-        return canonical("profile", {**asked, "neighbors": policy.neighbors, "unit": policy.unit})
+        parameters = {"columns": list(map(column_text, self.columns)), "bins": bins, "rows": self.rows}
+        return canonical("profile", {**parameters, "neighbors": policy.neighbors, "unit": policy.unit})
 
     def release(self, *, request_id: str | None = None, analyst: str | None = None) -> Profile:
-        """Spend ε, then read, draw and record; asked again, what was recorded, free."""
+        """Spend ε, then read, draw and record; asked again, it returns the recorded profile, free."""
         entry = entry_of(request_id)
         content, left = answered(self.study, entry, self.canonical, self.epsilon, self._answered, analyst=analyst)
         return self._read(content, entry, left)
@@ -112,29 +112,29 @@ class ProfilePlan:
         for design in self.designs:
             counts = tuple(record["profile"][design.name])
             scale = design.scale(self.terms(design), self.share)
-            given: dict[str, Any] = {"name": design.name, "counts": counts, "scale": scale, "epsilon": self.share}
+            fields: dict[str, Any] = {"name": design.name, "counts": counts, "scale": scale, "epsilon": self.share}
             if isinstance(design, UnitRowsDesign):
-                unit = UnitProfile(**given)
+                unit = UnitProfile(**fields)
             else:
-                columns[design.name] = ColumnProfile(**given, whole=design.whole, units=record["units"])
+                columns[design.name] = ColumnProfile(**fields, whole=design.whole, units=record["units"])
         policy, epsilon = self.study.policy, self.epsilon
         return Profile(columns=columns, unit=unit, epsilon=epsilon, remaining=remaining, entry=entry, policy=policy)
 
 
 def profile_plan(study: Study, columns: Sequence[str] | None, epsilon: Any) -> ProfilePlan:
-    """The plan of a profile, or the refusal of one; without names, of all numbers that have no bounds."""
+    """The plan of a profile; without names, of all numbers that have no bounds."""
     exact, scope = exact_epsilon(epsilon), Scope(study.policy, study.schema)
     if columns is None:
         columns = _open_columns(study, scope)
     elif isinstance(columns, str) or not columns or not all(isinstance(name, str) for name in columns):
         raise InvalidParameter('columns must be a list of names, as in profile(columns=["cost"], epsilon="0.1")')
     rows = any(map(scope.is_unit, columns))
-    named = {column.name: column for column in (scope.column(name) for name in columns if not scope.is_unit(name))}
-    for column in named.values():
+    by_name = {column.name: column for column in (scope.column(name) for name in columns if not scope.is_unit(name))}
+    for column in by_name.values():
         if column.kind != "number":
             hint = ', or declare type = "number" if it holds numbers' if column.kind == "text" else ""
-            raise refused(f"a profile is of numbers, and {column.name} is a {column.kind}; leave it out{hint}")
-    sorted_columns = tuple(named[name] for name in sorted(named))
+            raise refused(f"a profile needs numbers, but {column.name} is a {column.kind}; leave it out{hint}")
+    sorted_columns = tuple(by_name[name] for name in sorted(by_name))
     plan = ProfilePlan(study=study, columns=sorted_columns, rows=rows, epsilon=exact, units=_public_units(study))
     if plan.units is not None:
         refuse_few(plan.units, exact, len(plan.designs))
@@ -142,19 +142,19 @@ def profile_plan(study: Study, columns: Sequence[str] | None, epsilon: Any) -> P
 
 
 def refuse_few(units: int, epsilon: Fraction, columns: int = 1) -> None:
-    """Refuse a profile of too few people, where their number is public; nothing is spent."""
+    """Refuse a profile of too few people, if their number is public; nothing is spent."""
     if units * epsilon < LEAST * columns:
         needed = math.ceil(LEAST * columns / epsilon)
-        what = "a profile" if columns == 1 else f"a profile of {columns} columns"
-        more = f"about epsilon {_round_up(Fraction(LEAST * columns, units))}" if units else "people"
+        subject = "a profile" if columns == 1 else f"a profile of {columns} columns"
+        more = f"about epsilon {_round_up(Fraction(LEAST * columns, units))}" if units else "data with people"
         raise refused(
-            f"{what} at epsilon {shown(epsilon)} needs about {needed:,} units, and there are {units:,}: it takes "
+            f"{subject} at epsilon {shown(epsilon)} needs about {needed:,} units, and there are {units:,}: use "
             f"{more}{', or fewer columns' if columns > 1 else ''}, or bounds that you know"
         )
 
 
 def _round_up(number: Fraction) -> str:
-    """Two digits, not below the number."""
+    """The number in two digits, rounded up."""
     size = Fraction(10) ** (math.floor(math.log10(number)) - 1)
     return readable(float(math.ceil(number / size) * size), 6)
 
@@ -166,7 +166,7 @@ def _public_units(study: Study) -> int | None:
 
 
 def _open_columns(study: Study, scope: Scope) -> list[str]:
-    """The numbers that have neither bounds nor keys nor bins, and the unit, if it is a column."""
+    """The numbers without bounds, keys or bins, and the unit, if it is a column."""
     unit = study.policy.unit_column
     names = [
         name
@@ -185,6 +185,6 @@ def _is_whole(study: Study, column: Column) -> bool:
 
 
 def _octaves(column: Column, whole: bool) -> Group:
-    """The octaves of a column as groups; what is missing is in the last."""
+    """The octaves of a column as groups; missing values are in the last group."""
     edges = octave_edges(whole)
     return Group(column.name, column, [str(index) for index in range(len(edges) - 1)], "missing", edges)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""What a profile tells: where values lie, how many are missing, zero or negative, and lines for the policy.
+"""The result of a profile: where values lie, how many are missing, zero or negative, and lines for the policy.
 
-All of it follows from noisy counts, and costs nothing more. Nothing is taken over by itself: whoever keeps the data
-reads the lines, and writes them into study.toml.
+All of it is post-processing of noisy counts. Nothing is changed automatically: the custodian reads the lines and writes
+them to study.toml.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _UNKNOWN = "too few to say: ask at a larger epsilon"
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share of the units, and how far it is from the exact one at most, at 95 %."""
+    """A share of the units, and its error at 95 %."""
 
     value: float
     within: float
 
     @property
     def text(self) -> str:
-        """In percent; what the noise alone could be was not seen."""
+        """The share in percent; "none seen" if noise alone explains it."""
         if self.value <= self.within:
             return "none seen"
         value, within = 100 * self.value, 100 * self.within
-        if within < 0.001:  # of a large ε
+        if within < 0.001:  # with a large ε
             return f"{readable(value, 3)} %"
         return f"{with_interval(value, value - within, value + within)} %"
 
@@ -60,9 +60,9 @@ class _Counted:
     counts: tuple[int, ...]
     """The noisy number of units in each bin."""
     scale: Fraction
-    """Of the noise on each of them."""
+    """The noise scale of each bin."""
     epsilon: Fraction
-    """Its part of the cost."""
+    """Its share of the cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -71,11 +71,11 @@ class ColumnProfile(_Counted):
 
     whole: bool
     units: int | None
-    """How many units there are, where that is public."""
+    """The number of units, if it is public."""
 
     @property
     def edges(self) -> tuple[Fraction, ...]:
-        """The edges of the bins; those that are missing have one bin more, the last."""
+        """The edges of the bins; missing values have one more bin, the last."""
         return octave_edges(self.whole)
 
     @property
@@ -84,7 +84,7 @@ class ColumnProfile(_Counted):
 
     @property
     def between(self) -> tuple[float, float] | None:
-        """The powers of two, or 0, between which the values lie; None where too little is known."""
+        """The powers of two, or 0, between which the values lie; None if too little is known."""
         return _plain_pair(self._ends)
 
     @property
@@ -99,22 +99,22 @@ class ColumnProfile(_Counted):
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Bounds to propose; None where too little is known, or where there is nothing but zeros."""
+        """The proposed bounds; None if too little is known, or if there are only zeros."""
         return _plain_pair(self.exact_bounds)
 
     @property
     def missing(self) -> Share | None:
-        """The share of units whose value is missing; None where too little is known."""
+        """The share of units whose value is missing; None if too little is known."""
         return self._share([len(self.counts) - 1])
 
     @property
     def zero(self) -> Share | None:
-        """The share of those whose value is 0."""
+        """The share of units whose value is 0."""
         return self._share([self.edges.index(Fraction(0))])
 
     @property
     def negative(self) -> Share | None:
-        """The share of those whose value is negative, and in an octave of which something can be said."""
+        """The share of units whose value is negative and lies in an octave that stands out from the noise."""
         values = self._ends
         if values is None:
             return None
@@ -124,11 +124,11 @@ class ColumnProfile(_Counted):
 
     @property
     def beyond(self) -> Share | None:
-        """The share of those whose value is larger in size than the last power of two, or infinite."""
+        """The share of units whose value exceeds the last power of two in size, or is infinite."""
         return self._share([0, len(self.counts) - 2])
 
     def _share(self, bins: Collection[int]) -> Share | None:
-        """The share of the units in these bins; where their number is private, of those in all bins that are full."""
+        """The share of units in these bins: of all units, or, if their number is private, of those in full bins."""
         values = self._ends
         total, doubt = self.units, 0.0
         if total is None:
@@ -144,7 +144,7 @@ class ColumnProfile(_Counted):
         return Share(value, (within + value * doubt) / (total - doubt))
 
     def _sum(self, bins: Collection[int]) -> tuple[int, float]:
-        """How many units are in some bins, and within which error."""
+        """The number of units in some bins, and its error."""
         if len(bins) == 1:
             reach = float(half_width(self.scale, _LEVEL))
         else:  # a sum of discrete draws lies on integers
@@ -156,19 +156,13 @@ class ColumnProfile(_Counted):
         """Missing, zero, negative and where the values lie, as text."""
         shares = ["unknown" if share is None else share.text for share in (self.missing, self.zero, self.negative)]
         beyond, values = self.beyond, self._ends
-        where = (
-            _UNKNOWN
-            if values is None
-            else "nothing but 0"
-            if values[0] == values[1]
-            else " and ".join(map(_said, values))
-        )
+        where = _UNKNOWN if values is None else "only 0" if values[0] == values[1] else " and ".join(map(_said, values))
         if beyond is not None and max(self.counts[0], self.counts[-2]) >= self._limits.core:
             where += f"; {beyond.text} beyond {_said(self.edges[-2])}"
         return [*shares, where]
 
     def to_dict(self) -> dict[str, Any]:
-        """All that is told, in JSON's types."""
+        """The profile in JSON's types."""
         shares = {name: getattr(self, name) for name in ("missing", "zero", "negative", "beyond")}
         errors = {
             name: None if share is None else {"share": share.value, "within": share.within}
@@ -193,7 +187,7 @@ class UnitProfile(_Counted):
 
     @property
     def max_rows(self) -> int | None:
-        """A limit that few units exceed; None where too little is known."""
+        """A limit that few units exceed; None if too little is known."""
         bins = span(self.counts[:-1], limits_of(self.scale, len(self.counts)))
         return None if bins is None else ROW_LIMITS[bins[1]]
 
@@ -203,16 +197,16 @@ class UnitProfile(_Counted):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Profile:
-    """What is told of some columns, and of how many rows units have, if that was asked."""
+    """The profiles of some columns, and of the number of rows per unit, if that was asked for."""
 
     columns: Mapping[str, ColumnProfile]
     unit: UnitProfile | None
     epsilon: Fraction
-    """What it cost, exactly."""
+    """The exact ε that it cost."""
     remaining: Fraction
-    """What was left of the study's ε then."""
+    """What was left of the study's ε afterwards."""
     entry: str
-    """The request id under which it is in the ledger."""
+    """The request id in the ledger."""
     policy: Policy
 
     def __getitem__(self, column: str) -> ColumnProfile:
@@ -223,7 +217,7 @@ class Profile:
 
     @property
     def proposals(self) -> dict[str, tuple[Fraction, Fraction]]:
-        """Bounds for each column of which enough is known; what missing values count as lies inside."""
+        """Bounds for each column of which enough is known; they include the value for missing values."""
         proposals = {}
         for name, column in self.columns.items():
             bounds, missing = column.exact_bounds, self.policy.columns[name].missing
@@ -234,7 +228,7 @@ class Profile:
 
     @property
     def lines(self) -> dict[str, str]:
-        """The lines of the policy that are proposed."""
+        """The proposed lines of the policy."""
         columns, proposals = self.policy.columns, self.proposals
         lines = {name: _line(name, columns[name], bounds) for name, bounds in proposals.items()}
         if self.unit is not None and self.unit.max_rows is not None:
@@ -243,7 +237,7 @@ class Profile:
 
     @property
     def table(self) -> list[list[str]]:
-        """What is told of each column, as text, below its headings."""
+        """The table of all columns as text, with its header."""
         lines = self.lines
         rows = [[name, *column.cells, lines.get(name, "")] for name, column in self.columns.items()]
         if self.unit is not None:
@@ -253,7 +247,7 @@ class Profile:
         return [["column", "missing", "zero", "negative", "between", "proposal for study.toml"], *rows]
 
     def to_dict(self) -> dict[str, Any]:
-        """All that is told, in JSON's types."""
+        """The profile in JSON's types."""
         lines = self.lines
         columns = {name: {**column.to_dict(), "proposal": lines.get(name)} for name, column in self.columns.items()}
         unit = None if self.unit is None else {"column": self.unit.name, "max_rows": self.unit.max_rows}
@@ -271,7 +265,7 @@ class Profile:
 
 @lru_cache(maxsize=512)
 def _reach(draws: int) -> float:
-    """How far the sum of so many draws of scale 1 is from 0 at most, at 95 %."""
+    """The 95 % radius of the sum of so many draws of scale 1."""
     return float(combined_radius(np.ones((1, 1)), float(_LEVEL), np.array([float(draws)]))[0])
 
 
@@ -286,7 +280,7 @@ def _plain_pair(pair: tuple[Fraction, Fraction] | None) -> tuple[float, float] |
 
 
 def _plain(number: Fraction) -> float:
-    """An integer, or a float, which a power of two is exactly."""
+    """An integer, or a float, which represents a power of two exactly."""
     return int(number) if number.denominator == 1 else float(number)
 
 

@@ -1,17 +1,17 @@
-"""Whole reports: many tables out of few measured sets of cells, so that none pays for another.
+"""Reports: many tables from few measured sets of cells, at one cost.
 
 axes         a column with its cells, and the levels of a hierarchy
-allocation   which sets of columns are measured, and with which part of ε
+allocation   which sets of columns are measured, and with which share of ε
 fit          all tables from the noisy cells, exactly, so that they agree
-noise        how far the noise of a table can reach
+noise        the error bounds of a table
 design       the integers of a report, and their noise
-tables       what is asked, as combinations of cells
+tables       the requested tables, as combinations of cells
 conditions   which cells a WHERE admits
-hierarchies  columns that belong to each other, as counties to states
+hierarchies  nested columns, such as counties in states
 reader       from questions to tables
 planner      from tables to a plan: at ε, or within an error
-plan         what a report costs and how near it will be; its release
-earlier      reports that were released before, and tables of them
+plan         the cost and the errors of a report, and its release
+earlier      reports that were released before, and their tables
 report       the released tables, and their files
 rows         rows that reproduce the tables
 """

@@ -1,14 +1,14 @@
-"""Which sets of columns a report measures, and with which part of ε.
+"""Which sets of columns a report measures, and with which share of ε.
 
-A set is a level of each axis: its cells are those of the table with these columns. Sets whose parts of ε add up to 1
-cost ε together. With p_A the part of a set, n its cells, and B a part of tables (`axes`),
+A set is a level of each axis: its cells are those of the table with these columns. Sets whose shares of ε add up to 1
+cost ε together. With p_A the share of a set, n its cells, and B a part of tables (`axes`),
 
-    V_B = Σ over sets A ≥ B of p_A²·Π n(B)/n(A)             what all sets together tell of B
+    V_B = Σ over sets A ≥ B of p_A²·Π n(B)/n(A)             the information of all sets about B
     variance of a table C = 2Δ²/ε² · Σ over B ≤ C of spread(C, B)/V_B
 
-The parts minimise the sum of the variances of all tables, each times its weight, or the largest of them. A set that
-holds several tables can be better than all of them: it is among the candidates. The sum is not convex, so several
-starts go downhill by θ_A ← θ_A·√(−∂/∂θ_A), which are all equal where it is least.
+The shares minimise the weighted sum of the variances of all tables, or the largest variance. A set that contains
+several tables can be better than all of them, so it is a candidate, too. The sum is not convex, so several descents are
+made from different starts, by θ_A ← θ_A·√(−∂/∂θ_A); at the minimum all these factors are equal.
 """
 
 from __future__ import annotations
@@ -27,43 +27,43 @@ from numpy.typing import NDArray
 from discreet.release.reports.axes import Axis, Floats, Levels
 
 Measured: TypeAlias = tuple[tuple[Levels, Fraction], ...]
-"""Sets with their parts of ε, which add up to at most 1."""
+"""Sets with their shares of ε, which add up to at most 1."""
 
 MOST_CELLS = 10**7
-"""Of all measured sets together."""
+"""Most cells of all measured sets together."""
 
 _ALL = 1024
-"""Up to so many sets, each is a candidate."""
+"""If there are at most so many sets, each is a candidate."""
 
 _UNION = 30_000
-"""Beyond that, unions of two tables are candidates up to so many cells."""
+"""If there are more, unions of two tables with at most so many cells are candidates."""
 
 _STARTS, _WORK = (24, 400), 3 * 10**6
-"""Descents at first: fewer where each is more work."""
+"""Descents at first: fewer if each takes more work."""
 
 _BLOCK = 250_000
-"""Products of matrices are so small that they take one thread: several wait for each other on a busy machine."""
+"""Products of small matrices use one thread: several threads would wait for each other on a busy machine."""
 
 _ROUNDS = ((8, 60), (1, 150), (1, 400))
-"""How many descents go on after so many steps."""
+"""How many descents continue after so many steps."""
 
 _LEAST = 1e-3
-"""Smaller parts are not worth a set."""
+"""A smaller share is not worth a set."""
 
 _GRAIN = 4096
-"""Parts are multiples of 1/4096."""
+"""Shares are multiples of 1/4096."""
 
 _SHARPNESS = 8
-"""The norm that stands for the largest variance."""
+"""The norm that approximates the largest variance."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A column of a table, as far as its variance matters."""
+    """The properties of a column of a table that determine its variance."""
 
     levels: Levels
     spreads: tuple[tuple[float, ...], ...]
-    """For each axis the sums of squares of its weights on each part."""
+    """For each axis, the sum of squares of its weights on each part."""
     weight: float = 1.0
 
 
@@ -71,36 +71,36 @@ class Target:
 def allocated(
     axes: tuple[Axis, ...], targets: tuple[Target, ...], halves: frozenset[int], *, known: bool, largest: bool = False
 ) -> Measured:
-    """The sets to measure, with their parts of ε; `halves` are axes over which a row spreads.
+    """The sets to measure, with their shares of ε; `halves` are axes over which a row spreads.
 
-    With `known` the number of rows is public. With `largest` the parts minimise the largest variance.
+    With `known`, the number of rows is public. With `largest`, the shares minimise the largest variance.
     """
     sets = _candidates(axes, targets, halves)
     parts = sorted({part for target in targets for part in product(*(range(level + 1) for level in target.levels))})
     if known and len(parts) > 1:
         parts = [part for part in parts if any(part)]
     information = information_of(axes, parts, sets)
-    wanted = np.array([[_spread(target, part) for part in parts] for target in targets], np.float64)
+    spreads = np.array([[_spread(target, part) for part in parts] for target in targets], np.float64)
     weights = np.array([[target.weight] for target in targets])
-    wanted *= weights / weights.max()
+    spreads *= weights / weights.max()
     used = np.flatnonzero(information.any(axis=0))
     shares = _starts(used.size, int(np.clip(_WORK // information.size, *_STARTS)))
     for many, steps in _ROUNDS:
-        shares = _descended(wanted, information[:, used], shares, steps, largest)[:many]
-        kept = np.asarray((shares > (_LEAST if many == 1 else 1e-9)).any(axis=0))
-        kept[_needed(information[:, used], shares[0], kept)] = True
-        used, shares = used[kept], shares[:, kept] / shares[:, kept].sum(axis=1, keepdims=True)
+        shares = _descended(spreads, information[:, used], shares, steps, largest)[:many]
+        selected = np.asarray((shares > (_LEAST if many == 1 else 1e-9)).any(axis=0))
+        selected[_needed(information[:, used], shares[0], selected)] = True
+        used, shares = used[selected], shares[:, selected] / shares[:, selected].sum(axis=1, keepdims=True)
     return tuple((sets[index], part) for index, part in zip(used, _rounded(shares[0]), strict=True))
 
 
-def _needed(information: Floats, shares: Floats, kept: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Sets that must be kept: of each part that none of the others tells of, the one that tells most."""
-    untold = ~(information[:, kept] > 0).any(axis=1)
+def _needed(information: Floats, shares: Floats, selected: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Sets that must be kept: for each part without information from the selected sets, the most informative set."""
+    untold = ~(information[:, selected] > 0).any(axis=1)
     return np.asarray((information[untold] * shares**2).argmax(axis=1), np.int64)
 
 
 def _rounded(shares: Floats) -> list[Fraction]:
-    """Shares as multiples of 1/4096, none of them 0, that add up to exactly 1."""
+    """The shares as positive multiples of 1/4096 that add up to exactly 1."""
     counts = np.maximum(np.floor(shares * _GRAIN).astype(int), 1)
     left = _GRAIN - int(counts.sum())
     counts[np.argsort(counts - shares * _GRAIN)[: max(left, 0)]] += 1
@@ -124,12 +124,12 @@ def cells_of(axes: tuple[Axis, ...], levels: Levels) -> int:
 
 
 def below(part: Levels, levels: Levels) -> bool:
-    """Whether a set tells of a part."""
+    """Whether a set has information about a part."""
     return all(low <= high for low, high in zip(part, levels, strict=True))
 
 
 def information_of(axes: tuple[Axis, ...], parts: Sequence[Levels], sets: Sequence[Levels]) -> Floats:
-    """For each part what each set tells of it, at a part of ε of 1."""
+    """For each part, the information of each set about it, at a share of 1."""
     inner, outer = np.array(parts, np.int64), np.array(sets, np.int64)
     information = np.ones((len(parts), len(sets)))
     for index, axis in enumerate(axes):
@@ -159,38 +159,38 @@ def _candidates(axes: tuple[Axis, ...], targets: tuple[Target, ...], halves: fro
 
 
 def _starts(sets: int, many: int) -> Floats:
-    """Where descents begin: all sets alike, and many that favour some, by fractions of multiples of √2."""
+    """The starts of descents: all sets alike, and many that favour some sets, by the fractions of multiples of √2."""
     spread = np.modf(np.outer(np.arange(many), np.arange(1, sets + 1) ** 2) * 2**0.5)[0]
     starts = spread ** np.where(np.arange(many) % 2, 4, 16)[:, None] + 1e-4
     starts[0] = 1.0
-    starts[1, -1] = 10.0 * sets  # the set that holds all others, if it is one
+    starts[1, -1] = 10.0 * sets  # the set that contains all others, if there is one
     return np.asarray(starts / starts.sum(axis=1, keepdims=True))
 
 
-def _descended(wanted: Floats, information: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
-    """The shares that descents end at, the best first."""
+def _descended(spreads: Floats, information: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
+    """The shares at the ends of the descents, the best first."""
     many = max(1, _BLOCK // information.size)
     blocks = [shares[first : first + many] for first in range(0, len(shares), many)]
-    shares = np.concatenate([_downhill(wanted, information, block, steps, largest) for block in blocks])
-    variances = (1 / (shares**2 @ information.T)) @ wanted.T
+    shares = np.concatenate([_downhill(spreads, information, block, steps, largest) for block in blocks])
+    variances = (1 / (shares**2 @ information.T)) @ spreads.T
     order = np.argsort(variances.max(axis=1) if largest else variances.sum(axis=1))
     return shares[order]
 
 
-def _downhill(wanted: Floats, information: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
+def _downhill(spreads: Floats, information: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
     for _ in range(steps):
         precise = shares**2 @ information.T
-        slope = (_pull(wanted, precise, largest) / precise**2) @ information * shares
+        slope = (_pull(spreads, precise, largest) / precise**2) @ information * shares
         downhill = (slope / slope.max(axis=1, keepdims=True)) ** (0.5 / _SHARPNESS if largest else 0.5)
         shares = np.maximum(shares * downhill, 1e-12)
         shares /= shares.sum(axis=1, keepdims=True)
     return shares
 
 
-def _pull(wanted: Floats, precise: Floats, largest: bool) -> Floats:
-    """How much each part weighs in the slope."""
+def _pull(spreads: Floats, precise: Floats, largest: bool) -> Floats:
+    """The weight of each part in the slope."""
     if not largest:
-        return np.broadcast_to(wanted.sum(axis=0), precise.shape)
-    variances = (1 / precise) @ wanted.T
-    pulls: Floats = (variances / variances.max(axis=1, keepdims=True)) ** (_SHARPNESS - 1) @ wanted
+        return np.broadcast_to(spreads.sum(axis=0), precise.shape)
+    variances = (1 / precise) @ spreads.T
+    pulls: Floats = (variances / variances.max(axis=1, keepdims=True)) ** (_SHARPNESS - 1) @ spreads
     return pulls

@@ -1,14 +1,13 @@
-"""The columns of a report: each an axis with cells, of which every row is in exactly one, or spreads over them.
+"""The columns of a report: each is an axis with cells. Every row is in exactly one cell, or spreads over the cells.
 
-An axis has levels: none (one cell, all rows), its cells, and for a hierarchy the parents between the two. A table has a
-level of each axis. It is a sum of parts that are independent of each other [ResidualPlanner, Xiao et al. 2023]: along
-one axis
+An axis has levels: a single cell with all rows, its cells, and for a hierarchy the parents in between. A table has a
+level of each axis. It is a sum of independent parts [ResidualPlanner, Xiao et al. 2023]: along one axis
 
     y_c = Σ over levels b ≤ c of lift(centre_b(sums of y on level b))
-    centre_b   y_j − g_j·(sum of the siblings of j)        what level b tells beyond the one above
+    centre_b   y_j − g_j·(sum of the siblings of j)        what level b adds to the level above
     lift       value of the parent · g_j                   g_j ≥ 0 add up to 1 among siblings
 
-whatever the g are. They are 1/siblings, or near it with a common denominator, so that everything stays in integers.
+for any g. They are 1/siblings, or close to it with a common denominator, so that everything stays in integers.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Levels: TypeAlias = tuple[int, ...]
-"""For each axis a level: of a table, of a measured set, or of a part of both."""
+"""For each axis, a level: of a table, of a measured set, or of a part of both."""
 
 Floats = NDArray[np.float64]
 
 _PARTS = 2**20
-"""The denominator of shares of siblings that are not alike in number."""
+"""The denominator of the shares if parents have different numbers of children."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +33,9 @@ class Axis:
     """A column of a report."""
 
     sizes: tuple[int, ...]
-    """The cells of each level, the first of which has one."""
+    """The number of cells of each level; the first level has one."""
     parents: tuple[tuple[int, ...], ...] = ()
-    """From the third level on, for each cell the one above it."""
+    """From the third level on, the parent of each cell."""
 
     @cached_property
     def levels(self) -> int:
@@ -44,20 +43,20 @@ class Axis:
         return len(self.sizes) - 1
 
     def above(self, level: int) -> NDArray[np.int64]:
-        """For each cell of a level the one above it."""
+        """The parent of each cell of a level."""
         if level == 1:
             return np.zeros(self.sizes[1], np.int64)
         return np.array(self.parents[level - 2], np.int64)
 
     def ancestors(self, level: int, top: int) -> NDArray[np.int64]:
-        """For each cell of a level the one that holds it on a coarser level."""
+        """The ancestor of each cell of a level on a coarser level."""
         cells = np.arange(self.sizes[level])
         for step in range(level, top, -1):
             cells = self.above(step)[cells]
         return cells
 
     def shares(self, level: int) -> tuple[NDArray[np.int64], int]:
-        """For each cell of a level its share among its siblings, and the denominator of all of them."""
+        """The share of each cell of a level among its siblings, and the common denominator."""
         above = self.above(level)
         siblings = np.bincount(above, minlength=self.sizes[level - 1])
         if (siblings == siblings[0]).all():
@@ -69,7 +68,7 @@ class Axis:
         return _PARTS // many + (rank < _PARTS % many), _PARTS
 
     def summed(self, cells: NDArray[Any], axis: int, level: int, top: int) -> NDArray[Any]:
-        """Cells of a level, along this axis of an array, added up to a coarser one."""
+        """Cells of a level, along this axis of an array, added up to a coarser level."""
         if level == top:
             return cells
         if top == 0:
@@ -82,7 +81,7 @@ class Axis:
         return sums
 
     def centred(self, cells: NDArray[Any], axis: int, level: int) -> NDArray[Any]:
-        """What cells of a level tell beyond the level above, times the denominator of its shares."""
+        """What cells of a level add to the level above, times the denominator of its shares."""
         if level == 0:
             return cells
         shares, parts = self.shares(level)
@@ -91,20 +90,20 @@ class Axis:
         return np.asarray(parts * cells - own)
 
     def lifted(self, cells: NDArray[Any], axis: int, level: int, bottom: int) -> NDArray[Any]:
-        """Values of a level handed down to a finer one, times the denominators of the shares on the way."""
+        """Values of a level distributed to a finer level, times the denominators of the shares in between."""
         for step in range(level + 1, bottom + 1):
             shares, _ = self.shares(step)
             cells = _along(shares, axis, cells.ndim) * np.take(cells, self.above(step), axis)
         return cells
 
     def denominators(self, level: int) -> list[int]:
-        """Those of the shares of all levels down to this one."""
+        """The denominators of the shares of all levels down to this level."""
         return [self.shares(step)[1] for step in range(1, level + 1)]
 
     def kinds(self, level: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each cell of a level the number of its kind, and one cell of each kind.
+        """For each cell of a level, the number of its kind, and an example cell of each kind.
 
-        Cells are alike if they and their ancestors have as many siblings.
+        Cells are of one kind if they and their ancestors have equally many siblings.
         """
         if level < 2:
             return np.zeros(self.sizes[level], np.int64), np.zeros(1, np.int64)
@@ -114,7 +113,7 @@ class Axis:
         return number.reshape(-1), first
 
     def spreads(self, level: int) -> Floats:
-        """For a cell of this level the sum of squares of its weights on each part, in the mean over all cells."""
+        """The sum of squares of the weights of a cell of this level on each part, averaged over all cells."""
         number, cells = self.kinds(level)
         squares = np.zeros((len(cells), self.levels + 1))
         for kind, cell in enumerate(cells):
@@ -124,7 +123,7 @@ class Axis:
         return np.bincount(number) @ squares / len(number)
 
     def unit(self, level: int, cell: int) -> Floats:
-        """The combination of the cells of a level that is one of them."""
+        """The combination of the cells of a level that selects one cell."""
         query = np.zeros(self.sizes[level])
         query[cell] = 1.0
         return query
@@ -132,8 +131,8 @@ class Axis:
     def weights(self, level: int, query: Floats, measured: int) -> tuple[Floats, Floats]:
         """The weights that a combination of the cells of a level has on the parts of the cells of a measured level.
 
-        Measured cells that have the same weights count as one: how many there are, and for each kind its weights on
-        all parts up to the measured level. `query` may have more columns, of several combinations.
+        Measured cells with the same weights are of one kind: returns the size of each kind, and its weights on all
+        parts up to the measured level. `query` may have several columns, one for each combination.
         """
         by_cell = np.zeros((self.sizes[measured], measured + 1, *query.shape[1:]))
         for part in range(min(measured, level) + 1):
@@ -145,14 +144,14 @@ class Axis:
             by_cell[:, part] = handed[self.ancestors(measured, part)]
         if query.ndim > 1:
             return np.ones(len(by_cell)), by_cell
-        if measured < 2:  # the last column tells all
+        if measured < 2:  # the last column has all the information
             _, first, many = np.unique(by_cell[:, -1], return_index=True, return_counts=True)
         else:
             _, first, many = np.unique(by_cell, axis=0, return_index=True, return_counts=True)
         return many.astype(np.float64), by_cell[first]
 
     def _mean(self, query: Floats, level: int) -> Floats:
-        """A combination of the cells of a level on the level above: by the shares that are handed down."""
+        """A combination of the cells of a level, transferred to the level above by the shares."""
         shares, parts = self.shares(level)
         means = np.zeros((self.sizes[level - 1], *query.shape[1:]))
         np.add.at(means, self.above(level), query * _along(shares / parts, 0, query.ndim))

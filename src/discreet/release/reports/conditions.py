@@ -1,8 +1,8 @@
 """Which cells of a group column a condition admits: decided from the declared keys, never from rows.
 
-A cell of a key is admitted or not. The last cell, of rows that have none of the keys, holds many values and missing
-ones: it is admitted or not only if the condition is the same for all of them. A condition that some rows of a cell
-fulfil and others do not says nothing of cells.
+A cell of a key is admitted or not. The last cell, for rows with none of the keys, contains many values and missing
+values: it is decided only if the condition is the same for all of them. A condition that holds for some rows of a cell
+but not for others does not select cells.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 class _Undecided(Exception):
-    """Some rows of the cell fulfil the condition and others do not."""
+    """The condition holds for some rows of the cell but not for others."""
 
 
 def operands(condition: Expression) -> set[Expression]:
-    """What a condition is about: the expressions that it compares."""
+    """The expressions that a condition compares."""
     match condition:
         case Every(parts) | Some(parts):
             return set().union(*map(operands, parts))
@@ -51,7 +51,7 @@ def operands(condition: Expression) -> set[Expression]:
 
 
 def admitted(condition: Expression, of: Expression, group: Group) -> Floats | None:
-    """For each cell of a group column 1 or 0; None where the condition does not decide."""
+    """For each cell of a group column, 1 or 0; None if the condition does not decide."""
     try:
         cells = [_Cell(of, group, index, key).holds(condition) is True for index, key in enumerate(group.keys)]
         if group.other is None:  # every row has one of the keys
@@ -72,7 +72,7 @@ def admitted(condition: Expression, of: Expression, group: Group) -> Floats | No
 
 
 class _Cell:
-    """The rows of one cell; a key of None stands for all values that are none of the keys, and for missing."""
+    """The rows of one cell; a key of None means all values other than the keys, and missing values."""
 
     def __init__(self, of: Expression, group: Group, index: int, key: object) -> None:
         self.of, self.group, self.index, self.key = of, group, index, key
@@ -127,7 +127,7 @@ class _Cell:
             raise _Undecided
         if self.group.edges is not None:
             return self._bin_compared(sign, value)
-        if self.key is None:  # neither of the keys, or missing
+        if self.key is None:  # none of the keys, or missing
             if self.only_missing or (sign == "=" and value in self.group.keys):
                 return None
             raise _Undecided

@@ -1,7 +1,7 @@
 """The integers of a report, and their noise: every measured set is a family of cells (`calibrate.sensitivity`).
 
 A row is in one cell of each set, or spreads over the halves of its numbers there. So a set has the sensitivity of a
-count, whatever its size is, and sets whose parts of ε add up to 1 cost ε together.
+count, whatever its size, and sets whose shares of ε add up to 1 cost ε together.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.ask.query import Group
-from discreet.calibrate.sensitivity import Terms
+from discreet.calibrate.terms import Terms
 from discreet.engines.base import Measure, Product, Rows
 from discreet.engines.integers import Integers
 from discreet.release.design import Secret
@@ -50,15 +50,15 @@ class ReportDesign:
     @cached_property
     def _grouped(self) -> list[int]:
         """The axes that are groups."""
-        return [index for index, one in enumerate(self.attributes) if one.group is not None]
+        return [index for index, attribute in enumerate(self.attributes) if attribute.group is not None]
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The groups, as an engine counts by them."""
-        return tuple(group for one in self.attributes if (group := one.group) is not None)
+        """The groups by which an engine counts."""
+        return tuple(group for attribute in self.attributes if (group := attribute.group) is not None)
 
     def sets(self) -> tuple[tuple[int, ...], ...]:
-        """For each measured set the numbers of its groups, each set of groups once."""
+        """The groups of each measured set, by number, without repetition."""
         return tuple(dict.fromkeys(self._groups_of(levels) for levels, _ in self.measured))
 
     def _groups_of(self, levels: Levels) -> tuple[int, ...]:
@@ -67,7 +67,7 @@ class ReportDesign:
     def _numbers_of(self, levels: Levels) -> tuple[int, ...]:
         """The axes of halves in a set."""
         return tuple(
-            i for i, (one, level) in enumerate(zip(self.attributes, levels, strict=True)) if level and one.half
+            i for i, (item, level) in enumerate(zip(self.attributes, levels, strict=True)) if level and item.half
         )
 
     @cached_property
@@ -101,16 +101,16 @@ class ReportDesign:
 
     @cached_property
     def unit(self) -> int:
-        """What counts as one row in cells of all sets that are brought to one unit."""
+        """The common unit of the cells of all sets: the integer that stands for one row."""
         return math.prod(map(self._width, range(len(self.attributes))))
 
     def units(self, levels: Levels) -> list[int]:
-        """For each column of a set, that is each combination of halves, what is worth one row."""
+        """For each column of a set (a combination of halves), the integer that stands for one row."""
         cells = [[self._width(i)] * 2 + [1] * self._missing(i) for i in self._numbers_of(levels)]
         return [math.prod(units) for units in product(*cells)]
 
     def totals(self, integers: Sequence[Sequence[int]]) -> list[Integers]:
-        """The columns of all sets from the measures, which are a list over the cells of all sets of groups."""
+        """The columns of all sets from the measures; each measure is a list over the cells of all sets of groups."""
         starts, first = {}, 0
         for chosen in self.sets():
             shape = [self.axes[self._grouped[number]].sizes[-1] for number in chosen]
@@ -122,8 +122,8 @@ class ReportDesign:
         columns = []
         for levels, _ in self.measured:
             chosen = self._groups_of(levels)
-            here, shape = starts[chosen]
-            own = self._columns(levels, [column[here] for column in measures])
+            block, shape = starts[chosen]
+            own = self._columns(levels, [column[block] for column in measures])
             columns += [Integers(self._coarser(levels, chosen, cells.reshape(shape)).reshape(-1)) for cells in own]
         return columns
 
@@ -146,10 +146,10 @@ class ReportDesign:
             yield from product_cells(rows, of[first], of[second], integers[at : at + 4], widths, missing)
 
     def _coarser(self, levels: Levels, chosen: tuple[int, ...], cells: Array) -> Array:
-        """Cells of the finest levels added up to those of a set."""
-        for at, number in enumerate(chosen):
+        """Cells of the finest levels, added up to the levels of a set."""
+        for position, number in enumerate(chosen):
             axis, level = self.axes[self._grouped[number]], levels[self._grouped[number]]
-            cells = axis.summed(cells, at, axis.levels, level)
+            cells = axis.summed(cells, position, axis.levels, level)
         return cells
 
     def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
@@ -157,7 +157,7 @@ class ReportDesign:
         return [terms.family(unit, part) / epsilon for levels, part in self.measured for unit in self.units(levels)]
 
     def mean_noise(self, terms: Terms, epsilon: Fraction) -> float:
-        """What the sizes of the noise of all cells of a set add up to on average, in rows; of the set with most."""
+        """The expected sum of the absolute noise over the cells of a set, in rows; the largest over all sets."""
         scales, noise = iter(self.scales(terms, epsilon)), 0.0
         for levels, _ in self.measured:
             units = self.units(levels)
@@ -170,7 +170,7 @@ class ReportDesign:
         return noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, self.totals)
 
     def fit(self, columns: Sequence[NoisyColumn], known: int | None) -> Fit:
-        """All tables that follow from the noisy columns."""
+        """The fit of all tables to the noisy columns."""
         cells, left = {}, iter(columns)
         for levels, _ in self.measured:
             units, numbers = self.units(levels), self._numbers_of(levels)
@@ -182,7 +182,7 @@ class ReportDesign:
         return Fit(axes=self.axes, measured=self.measured, cells=cells, unit=self.unit, known=known)
 
     def noise(self, columns: Sequence[NoisyColumn], confidence: float, *, known: bool) -> Noise:
-        """The law of the noise of all tables."""
+        """The distribution of the noise of all tables."""
         scales, slacks, left = [], [], iter(columns)
         for levels, _ in self.measured:
             draws = [(next(left)[0], unit) for unit in self.units(levels)]
@@ -197,7 +197,7 @@ class ReportDesign:
 
 
 def _scaled(values: Sequence[int], factor: int) -> Array:
-    """Integers times a factor; Python's own where 64 bits are not enough."""
+    """Integers times a factor; Python's integers if 64 bits are not enough."""
     array = values.array if isinstance(values, Integers) else np.array(list(values), object)
     if factor == 1 and array.dtype == np.int64:
         return array

@@ -1,7 +1,7 @@
-"""Reports that were released before, and tables of them: asked alone, they are free.
+"""Earlier reports: a question that asks for one of their tables is free.
 
-A question is answered from a report of the same data version if it is one of the tables of the report, and if the
-report had no smaller ε than what the question may cost.
+A question is answered from a report of the same data version if it is one of the tables of the report, and if the ε of
+the report is not smaller than the ε of the question.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def reported(plan: Plan) -> Report | None:
-    """The report that has the table of a plan, the last one if there are several; None if there is none."""
+    """The last report that contains the table of a plan; None if there is none."""
     study, question = plan.study, canonical(plan.query)
     entries = [entry for entry in study.ledger.requests(study.name, REPORTS) if _holds(entry, question, plan)]
     version = study.version if entries else ""
@@ -44,7 +44,7 @@ def reported(plan: Plan) -> Report | None:
 
 
 def _holds(entry: Entry, question: str, plan: Plan) -> bool:
-    """Whether a report has a question, at no smaller ε, under the same promise."""
+    """Whether a report contains a question, at no smaller ε, under the same promise."""
     _, questions, promise, *_ = json.loads(entry.query or '["", [], []]')
     policy = plan.study.policy
     same = promise == [policy.neighbors, policy.unit, policy.max_rows, policy.max_groups]
@@ -54,8 +54,10 @@ def _holds(entry: Entry, question: str, plan: Plan) -> bool:
 def _report(study: Study, record: dict[str, Any], content: bytes, plan: Plan, entry: str) -> Report | None:
     """The report with the table of a plan alone."""
     attributes = tuple(
-        Attribute(Axis(tuple(one["cells"]), tuple(map(tuple, one["parents"]))), tuple(one["names"]), width=one["width"])
-        for one in record["axes"]
+        Attribute(
+            Axis(tuple(axis["cells"]), tuple(map(tuple, axis["parents"]))), tuple(axis["names"]), width=axis["width"]
+        )
+        for axis in record["axes"]
     )
     table = _table(plan.query, study, attributes, record["where"])
     if table is None:
@@ -85,7 +87,7 @@ def restored(
     size: int,
     integers: bool,
 ) -> Report | None:
-    """A report as the ledger keeps it, with these tables; None if the policy has other cells by now."""
+    """A report from the ledger, with these tables; None if the policy has other cells now."""
     record = json.loads(content)
     plan = ReportPlan(
         study=study,
@@ -104,7 +106,7 @@ def restored(
 
 def _measured(record: dict[str, Any]) -> Measured:
     whole = Fraction(record["epsilon"])
-    return tuple((tuple(one["levels"]), Fraction(one["epsilon"]) / whole) for one in record["sets"])
+    return tuple((tuple(entry["levels"]), Fraction(entry["epsilon"]) / whole) for entry in record["sets"])
 
 
 def _table(query: Query, study: Study, attributes: tuple[Attribute, ...], where: str | None) -> Any:

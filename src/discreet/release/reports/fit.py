@@ -1,7 +1,7 @@
 """All tables of a report from its noisy cells, exactly: integers over a common denominator, so that they agree.
 
-What several sets tell of a part (`axes`) is averaged with weights near the inverse of its variances, multiples of 2⁻¹⁶
-that add up to 1. Any such weights give estimates without bias, and tables that agree with each other and with their
+The estimates of a part (`axes`) from several sets are averaged with weights close to the inverse variances, multiples
+of 2⁻¹⁶ that add up to 1. Any such weights give unbiased estimates, and tables that agree with each other and with their
 totals, whatever the noise was.
 """
 
@@ -27,7 +27,7 @@ _ROOM = 2**62
 
 
 def averages(axes: tuple[Axis, ...], measured: Measured, part: Levels) -> list[int]:
-    """The weights of all sets in what is known of a part."""
+    """The weights of all sets in the estimate of a part."""
     precise = information_of(axes, [part], [levels for levels, _ in measured])[0]
     precise *= np.array([float(share) for _, share in measured]) ** 2
     weights = np.floor(precise / precise.sum() * GRAIN).astype(int)
@@ -44,9 +44,9 @@ class Fit:
     cells: Mapping[Levels, NDArray[Any]]
     """The noisy cells of each set, an array with an axis for each column."""
     unit: int
-    """What counts as one row in them."""
+    """The integer that stands for one row."""
     known: int | None
-    """The number of rows, where it is public."""
+    """The number of rows, if it is public."""
 
     def table(self, levels: Levels) -> tuple[NDArray[Any], int]:
         """The cells of a table as numerators and their common denominator."""
@@ -66,14 +66,14 @@ class Fit:
 
     @cached_property
     def _exact(self) -> Any:
-        """The type of integers that everything fits into."""
+        """An integer type that is large enough for everything."""
         largest = max(max(abs(int(cells.max())), abs(int(cells.min()))) * cells.size for cells in self.cells.values())
         steps = math.prod(math.prod(axis.denominators(axis.levels)) for axis in self.axes)
         room = max(largest, (self.known or 0) * self.unit) * GRAIN * steps * 2 ** (2 * len(self.axes) + 1)
         return np.int64 if room < _ROOM else object
 
     def _part(self, part: Levels) -> NDArray[Any]:
-        """What all sets tell of a part, times the denominators of its centres."""
+        """The estimate of a part from all sets, times the denominators of its centres."""
         if part not in self._parts:
             self._parts[part] = self._averaged(part)
         return self._parts[part]

@@ -1,7 +1,7 @@
-"""Group columns of a report that belong to each other, as counties to states and states to countries: one axis.
+"""Nested group columns of a report, such as counties in states and states in countries, share one axis.
 
-A parent follows from its children, whatever a row's own cell of it holds (`ask.expression.Children`). So its table is
-the sum of theirs, and both are levels of the axis of the finest column that is asked for.
+A parent follows from its child, whatever the row's own value of the parent is (`ask.expression.Children`). So the table
+of a parent is a sum over the table of its children, and both are levels of the axis of the finest column asked for.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from discreet.release.reports.axes import Axis
 
 
 class Hierarchies:
-    """The group columns of all tables, with what belongs to what."""
+    """The group columns of all tables, and how they nest."""
 
     def __init__(self, groups: Iterable[Group]) -> None:
         self._asked = {group.of: group for group in groups if group.edges is None}
@@ -25,7 +25,7 @@ class Hierarchies:
         depths: dict[Expression, int] = {}
         for of, group in self._asked.items():
             descendants = [step.of for step in _steps(of)]
-            asked = [at for at, one in enumerate(descendants) if one in self._asked]
+            asked = [index for index, column in enumerate(descendants) if column in self._asked]
             if asked:
                 depths[of] = asked[-1]
                 self._above.setdefault(descendants[asked[-1]], []).append(group)
@@ -34,29 +34,29 @@ class Hierarchies:
         self._below = {group.of: self._asked[of] for of, above in self._above.items() for group in above}
 
     def below(self, group: Group) -> Group | None:
-        """The finest column whose keys belong to those of a group column; None if it is that itself."""
+        """The finest column that is nested in a group column; None if the group column itself is the finest."""
         return self._below.get(group.of) if group.edges is None else None
 
     def above(self, group: Group) -> list[Group]:
-        """The columns that the keys of a finest one belong to, the coarsest first."""
+        """The columns above a finest column, the coarsest first."""
         return self._above.get(group.of, []) if group.edges is None else []
 
     def axis(self, group: Group) -> Axis:
-        """The axis of a finest column, with a level for each of those above it."""
+        """The axis of a finest column, with a level for each column above it."""
         chain = [*self.above(group), group]
         parents = [_places(child, parent) for parent, child in pairwise(chain)]
-        return Axis((1, *(len(one.keys) + 1 for one in chain)), tuple(parents))
+        return Axis((1, *(len(level.keys) + 1 for level in chain)), tuple(parents))
 
 
 def _steps(of: Expression) -> Iterator[Children]:
-    """From a column down to the last that it follows from."""
+    """The steps from a column down to the finest column that it follows from."""
     while isinstance(of, Column) and of.children is not None:
         yield of.children
         of = of.children.of
 
 
 def _places(child: Group, parent: Group) -> tuple[int, ...]:
-    """For each key of a column, and for what is none of them, the place among the keys of one that it belongs to."""
+    """For each key of a column, and for all other values, the index of its parent."""
     keys, places = parent.keys, range(len(parent.keys))
     for step in _steps(parent.of):
         indices = step.parents.places(keys)

@@ -1,7 +1,8 @@
-"""How far the noise of a table can reach: the law of a combination of all draws of a report, which is public.
+"""The error bounds of a table: the distribution of a combination of all draws of a report, which is public.
 
-A cell of a table is a combination of the noisy cells of all sets. By symmetry few weights differ, so that a law of
-thousands of draws has a short list of weights with how often each occurs. This is post-processing: floats may be.
+A cell of a table is a combination of the noisy cells of all sets. By symmetry few weights differ, so the distribution
+of a sum of thousands of draws needs only a short list of weights with their multiplicities. This is post-processing, so
+floats are allowed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from discreet.release.reports.fit import GRAIN, averages
 from discreet.release.statistics.spread import combined_radius
 
 Question: TypeAlias = Sequence[tuple[int, Floats]]
-"""For each axis a level and a combination of its cells; of one axis there may be several, side by side."""
+"""For each axis, a level and a combination of its cells; one axis may have several combinations, side by side."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,14 +30,14 @@ class Noise:
     axes: tuple[Axis, ...]
     measured: Measured
     scales: tuple[float, ...]
-    """For each set the scale of a continuous draw with the variance of its own, in rows."""
+    """For each set, the scale of a continuous draw with the variance of its noise, in rows."""
     slacks: tuple[float, ...]
-    """For each set how much further than such a draw its own can reach."""
+    """For each set, how much further than such a draw its discrete noise can reach."""
     known: bool
     """Whether the number of rows is public."""
 
     def reach(self, question: Question, confidence: float) -> Floats:
-        """How far the noise of each combination reaches."""
+        """The radius of the noise of each combination at this confidence."""
         times, weights, slack = self._law(question)
         if not weights.size:
             return np.zeros(weights.shape[1])
@@ -49,7 +50,7 @@ class Noise:
         return variances
 
     def _law(self, question: Question) -> tuple[Floats, Floats, Floats]:
-        """How often each weight occurs, the weights of each combination, and what lattices add."""
+        """The multiplicity of each weight, the weights of each combination, and what discreteness adds."""
         times: list[Floats] = []
         weights: list[Floats] = []
         slacks: list[Floats] = []
@@ -57,11 +58,11 @@ class Noise:
         for index, (levels, _) in enumerate(self.measured):
             many: Floats = np.ones(1)
             by_part: dict[tuple[int, ...], Floats] = {(): np.ones((1, 1))}
-            for at, ((level, query), measured) in enumerate(zip(question, levels, strict=True)):
+            for position, ((level, query), measured) in enumerate(zip(question, levels, strict=True)):
                 if level == measured == 0 and query.size == 1:  # all rows, on both sides
                     by_part = {(*part, 0): before * query for part, before in by_part.items()}
                     continue
-                count, own = self._weights(at, level, query, measured)
+                count, own = self._weights(position, level, query, measured)
                 many = np.outer(many, count).ravel()
                 by_part = {
                     (*part, step): (before[:, None] * own[:, step]).reshape(len(many), -1)
@@ -79,11 +80,11 @@ class Noise:
             return np.zeros(0), np.zeros((0, combinations)), np.zeros(combinations)
         return np.concatenate(times), np.concatenate(weights), np.max(slacks, axis=0)
 
-    def _weights(self, at: int, level: int, query: Floats, measured: int) -> tuple[Floats, Floats]:
-        """The weights of a combination on an axis: tables of one report share most of them."""
-        key = at, level, measured, query.shape, query.tobytes()
+    def _weights(self, index: int, level: int, query: Floats, measured: int) -> tuple[Floats, Floats]:
+        """The weights of a combination on an axis, cached: tables of one report share most of them."""
+        key = index, level, measured, query.shape, query.tobytes()
         if key not in self._known_weights:
-            count, own = self.axes[at].weights(level, query, measured)
+            count, own = self.axes[index].weights(level, query, measured)
             self._known_weights[key] = count, own.reshape(*own.shape[:2], -1)
         return self._known_weights[key]
 
@@ -92,11 +93,11 @@ class Noise:
         return {}
 
     def _measured_parts(self, parts: dict[tuple[int, ...], Floats]) -> list[tuple[tuple[int, ...], Floats]]:
-        """The parts of which the sets tell, rather than the number of rows."""
+        """The parts that the sets determine, without the public number of rows."""
         return [(part, weights) for part, weights in parts.items() if any(part) or not self.known]
 
     def _averages(self, part: tuple[int, ...]) -> list[int]:
-        """The weights of all sets in what is known of a part; of few of all parts, where there are many axes."""
+        """The weights of all sets in the estimate of a part, cached: with many axes only few parts are needed."""
         if part not in self._known_averages:
             self._known_averages[part] = averages(self.axes, self.measured, part)
         return self._known_averages[part]

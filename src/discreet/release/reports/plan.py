@@ -1,10 +1,10 @@
-"""What a report costs and how near its tables will be, before anything is read; and its release.
+"""The cost of a report and the errors of its tables, before anything is read; and its release.
 
     plan = study.report({"by_county": "SELECT county, count(*) FROM visits GROUP BY county", …}, epsilon=1)
     report = plan.release()
     report["by_county"]
 
-One spend, one scan, one entry in the ledger. Which sets are measured is decided from what is asked alone.
+One spend, one scan, one entry in the ledger. Which sets are measured depends only on the questions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from discreet import views
 from discreet.ask import normal
 from discreet.ask.query import Named, canonical, texts
 from discreet.ask.reportfile import PLAIN, Presentation
-from discreet.calibrate.sensitivity import Terms
+from discreet.calibrate.terms import Terms
 from discreet.engines.base import Exact, Request
 from discreet.errors import InvalidParameter, QueryRefused, one_line, shorter
 from discreet.formats import left_shown, shown, table_lines
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
     from discreet.release.study import Study
 
 _MOST_GROUPED = 60
-"""Group columns and conditions of all tables: an engine tells sets of them apart by the bits of an integer."""
+"""Most group columns and conditions of all tables: an engine identifies sets of them by the bits of an integer."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ReportPlan:
-    """Tables with one price; frozen, so what is shown is what is released."""
+    """Tables with a common cost; frozen, so that what is shown is what is released."""
 
     study: Study
     title: str
@@ -66,13 +66,13 @@ class ReportPlan:
     confidence: Fraction
     simultaneous: bool
     size: int
-    """Rows of a group for which errors of means are shown."""
+    """The number of rows of a group for which errors of means are shown."""
     integers: bool = False
-    """Whether counts are those of rows that reproduce the tables."""
+    """Whether counts are integers: those of rows that reproduce the tables."""
     rows: str | None = None
     """The file of such rows that is saved with the tables."""
     presentation: Presentation = PLAIN
-    """What its file says of captions and decimals."""
+    """The captions and decimals from its file."""
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -81,23 +81,23 @@ class ReportPlan:
 
     @cached_property
     def design(self) -> ReportDesign:
-        """What is measured."""
+        """The measured sets."""
         return ReportDesign(attributes=self.layout.attributes, measured=self.measured)
 
     @cached_property
     def terms(self) -> Terms:
-        """What one unit may do in it."""
+        """The limits of a unit."""
         return terms_of(self.study.policy, self.design.cells)
 
     @property
     def known(self) -> bool:
-        """Whether the number of rows is public: everybody is replaced, never left out."""
+        """Whether the number of rows is public: units are replaced, and no unit is left out."""
         policy = self.study.policy
         alike = policy.neighbors == "change-one" and policy.unit_column is None and self.layout.where is None
         return alike and self.study.engine.public_size
 
     def _whole(self) -> bool:
-        """Whether the parts of all sets are there, and add up to ε."""
+        """Whether all sets have a share, and the shares add up to 1."""
         parts = [part for _, part in self.measured]
         return all(part > 0 for part in parts) and sum(parts) == 1
 
@@ -120,8 +120,8 @@ class ReportPlan:
         return math.prod(map(len, table.rows(self.axes).values()))
 
     def _title(self, table: Table, number: Number) -> str:
-        named = {output.name: name for name, output in reversed(table.query.outputs) if isinstance(output, Named)}
-        return named.get(number.name, texts(table.query)[number.name])
+        titles = {output.name: name for name, output in reversed(table.query.outputs) if isinstance(output, Named)}
+        return titles.get(number.name, texts(table.query)[number.name])
 
     def table_of(self, name: str) -> Table:
         """A table by its name."""
@@ -129,7 +129,7 @@ class ReportPlan:
 
     @cached_property
     def lines(self) -> list[ReportLine]:
-        """The errors of all tables, together and one by one."""
+        """The errors of all tables, together and if each were asked alone."""
         weights = sum((table.weight for table in self.layout.tables), Fraction())
         lines = []
         for table in self.layout.tables:
@@ -150,7 +150,7 @@ class ReportPlan:
         return lines
 
     def table_lines(self, size: int | None) -> list[Line]:
-        """What a plan says of the only table, where it is answered from a report."""
+        """The lines of a plan for the only table, if it is answered from a report."""
         [table], delta = self.layout.tables, Fraction(self.terms.steps)
         lines = []
         for number in table.numbers:
@@ -164,7 +164,7 @@ class ReportPlan:
         return lines
 
     def reach(self, table: Table, number: Number) -> float:
-        """The half-width of the intervals of a number, where it is largest."""
+        """The largest half-width of the intervals of a number."""
         known = self._reaches
         if (table.name, number.name) not in known:
             known[table.name, number.name] = self._reach(table, number)
@@ -180,7 +180,7 @@ class ReportPlan:
             return float(reaches(table, self.axes, number, noise, level).max(initial=0.0))
         width, largest, doubled = float(number.of.upper - number.of.lower), 0.0, max(2 * level - 1, level / 2)
         for _, cell in kinds(table, self.axes):
-            near, far = (mean_reaches(table, self.axes, number, noise, one, cell) for one in (doubled, level))
+            near, far = (mean_reaches(table, self.axes, number, noise, p, cell) for p in (doubled, level))
             largest = max(largest, mean_error(near, far, doubled, level, self.size) * width)
         return largest
 
@@ -192,25 +192,25 @@ class ReportPlan:
 
     @cached_property
     def canonical(self) -> str:
-        """The one text of what will be released: the order and the names of tables do not matter."""
+        """The canonical text of the report; the order and the names of tables do not matter."""
         policy = self.study.policy
         promise = [policy.neighbors, policy.unit, policy.max_rows, policy.max_groups]
         questions = sorted({canonical(table.query) for table in self.layout.tables})
         sets = [[list(levels), str(part * self.epsilon)] for levels, part in self.measured]
-        axes = [[*filter(None, one.names), *map(_digest, one.axis.parents)] for one in self.layout.attributes]
+        axes = [[*filter(None, item.names), *map(_digest, item.axis.parents)] for item in self.layout.attributes]
         head = shorter(f"REPORT of {len(questions)} tables: {'; '.join(questions)}", _HEAD)
         return json.dumps([head, questions, promise, axes, sets], ensure_ascii=False, separators=(",", ":"))
 
     @property
     def asked(self) -> str:
-        """The report as it was asked for: its title, and each table as it was typed."""
+        """The report as it was typed: its title, and the question of each table."""
         tables = (f"{table.name}: {table.query.sql or canonical(table.query)}" for table in self.layout.tables)
         return f"report {self.title!r} of {'; '.join(tables)}"
 
     def release(self, *, request_id: str | None = None, analyst: str | None = None) -> Report:
-        """Spend ε, then read once, draw and record; asked again, what was recorded, free."""
+        """Spend ε, then read once, draw and record; asked again, it returns the recorded report, free."""
         if not self._whole():
-            raise InvalidParameter("the parts of a report must add up to its epsilon; plan it again")
+            raise InvalidParameter("the shares of a report must add up to its epsilon; plan it again")
         entry = REPORTS + (request_id if request_id is not None else new_request_id())
         rest = self._rest()
         work = partial(self._answered, rest)
@@ -234,18 +234,20 @@ class ReportPlan:
         )
 
     def drawn(self, secret: Secret, units: Callable[[], Exact[int]]) -> tuple[int | None, list[NoisyColumn]]:
-        """All that is ever opened: the number of units, where it is public, and the noisy columns of all sets."""
+        """Everything that is ever released: the number of units, if it is public, and the noisy columns of all sets."""
         rows = public_count(units()) if self.known else None
         return rows, self.design.noisy(secret, self.terms, self.epsilon)
 
     def _answered(self, rest: dict[str, Any]) -> bytes:
-        """Read, draw, and write down everything that may be known."""
+        """Read, draw, and return the bytes of the record."""
         engine, unit = self.study.engine, self.study.policy.unit_column
         rows, columns = self.drawn(self.fetched(), lambda: engine.units(unit))
         sets, left = [], iter(columns)
         for levels, part in self.measured:
             own = islice(left, len(self.design.units(levels)))
-            written = [{"scale": str(one.scale), "step": one.step, "values": list(one.values)} for one in own]
+            written = [
+                {"scale": str(column.scale), "step": column.step, "values": list(column.values)} for column in own
+            ]
             sets.append({"levels": list(levels), "epsilon": str(part * self.epsilon), "columns": written})
         return json.dumps({**rest, "rows": rows, "sets": sets}, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -268,8 +270,8 @@ class ReportPlan:
             "tables": {table.name: canonical(table.query) for table in self.layout.tables},
             "where": None if self.layout.where is None else normal.canonical(self.layout.where),
             "axes": [
-                {"names": one.names, "cells": one.axis.sizes, "parents": one.axis.parents, "width": one.width}
-                for one in self.layout.attributes
+                {"names": item.names, "cells": item.axis.sizes, "parents": item.axis.parents, "width": item.width}
+                for item in self.layout.attributes
             ],
             **told_with(self.study.discovered, self.design.groups),
         }
@@ -289,42 +291,42 @@ class ReportPlan:
         }
 
     def checked(self) -> ReportPlan:
-        """The plan itself, if it can be released: what would fail after the spend is refused here."""
+        """The plan itself, if it can be released; anything that would fail after the spend is refused here."""
         if 1 - self.level < LEAST_DOUBT:
-            raise InvalidParameter("confidence is too near to 1 for so many intervals that hold all together: lower it")
+            raise InvalidParameter("confidence is too close to 1 for so many simultaneous intervals: lower it")
         if self.design.cells > min(MOST_CELLS, MOST_NUMBERS):
             raise QueryRefused(
-                f"a report measures at most {MOST_CELLS:,} cells, and this one needs {self.design.cells:,}: "
+                f"a report may measure at most {MOST_CELLS:,} cells, but this needs {self.design.cells:,}: "
                 "leave out the largest table; nothing was spent"
             )
         if (numbers := sum(line.cells for line in self._sizes)) > MOST_CELLS:
             raise QueryRefused(
-                f"tables of a report have at most {MOST_CELLS:,} numbers in all, and these have {numbers:,}: "
+                f"the tables of a report may have at most {MOST_CELLS:,} numbers in total, but these have {numbers:,}: "
                 "leave out the largest table; nothing was spent"
             )
         if self.known and not self.axes:
-            raise InvalidParameter("all that is asked for is public here, the number of rows: ask for it alone, free")
-        grouped = [one.axis for one in self.layout.attributes if one.group is not None]
+            raise InvalidParameter("the report asks only for the number of rows, which is public: ask for it alone")
+        grouped = [attribute.axis for attribute in self.layout.attributes if attribute.group is not None]
         if len(grouped) > _MOST_GROUPED:
             raise QueryRefused(
-                f"a report has at most {_MOST_GROUPED} group columns and conditions, and this one has {len(grouped)}: "
-                "make two of it; nothing was spent"
+                f"a report may have at most {_MOST_GROUPED} group columns and conditions, but this has {len(grouped)}: "
+                "split it into two; nothing was spent"
             )
         if not self._whole():
-            raise InvalidParameter("these weights or errors are too far apart for one report: make two of it")
+            raise InvalidParameter("these weights or errors are too far apart for one report: split it into two")
         if self.integers or self.rows is not None:
             refuse_large(grouped)
             refuse_many(self.design.mean_noise(self.terms, self.epsilon), written=self.rows is not None)
         if self.rows is not None and not grouped:
-            raise InvalidParameter("rows have the group columns of the tables, and there are none: leave rows out")
+            raise InvalidParameter("rows needs group columns in the tables, and there are none: leave rows out")
         with suppress(ArithmeticError, ValueError):
             _ = self.lines
             return self
-        raise InvalidParameter("these bounds, epsilon and confidence give numbers that cannot be written down")
+        raise InvalidParameter("these bounds, epsilon and confidence give numbers that are too large: choose others")
 
     @property
     def table(self) -> list[list[str]]:
-        """The errors as text, below their headings."""
+        """The errors as text, with a header."""
         many = {table.name: len(table.numbers) for table in self.layout.tables}
         rows = [
             [
@@ -339,12 +341,12 @@ class ReportPlan:
 
     @property
     def asked_before(self) -> str:
-        """That the same was answered at the same ε, and is free now, in a few words; nothing if it was not."""
+        """A note that the same report was answered at the same ε and is free now; empty if it was not."""
         return asked_before(self.study, self.canonical, self.epsilon)
 
     @property
     def summary(self) -> str:
-        """The size of the report, its price, and what is measured, in one line."""
+        """The size of the report, its cost, and the number of measured sets, in one line."""
         policy, left = self.study.policy, self.study.remaining
         after = self.asked_before and f"{self.asked_before}, {left_shown(left)} left"
         if not after:
@@ -360,7 +362,7 @@ class ReportPlan:
 
     @property
     def agreement(self) -> str:
-        """What holds between the tables."""
+        """A sentence on the agreement of the tables."""
         return f"All tables agree: every {self.study.policy.unit} counts in all of them alike."
 
     def __repr__(self) -> str:
@@ -370,9 +372,9 @@ class ReportPlan:
 
 
 def _digest(parents: tuple[int, ...]) -> str:
-    """Which cells of a level belong to which above, in short: another file of keys is another report."""
+    """A digest of the parents of the cells of a level: another file of keys is another report."""
     return hashlib.sha256(json.dumps(parents).encode()).hexdigest()
 
 
 _HEAD = 300
-"""Characters of what a list of entries shows of a report."""
+"""Characters of a report that a list of entries shows."""

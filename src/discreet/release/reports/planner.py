@@ -1,4 +1,4 @@
-"""From questions to a plan: which sets are measured at ε, or the least ε whose errors are all within what is asked."""
+"""From questions to a plan: the sets to measure at ε, or the least ε whose errors are all within the given bounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _MOST_TABLES = 500
 _LEAST_AIM = 1e-140
-"""Nearer than anything that a plan can reach: its square is a float."""
+"""Smaller than any error that a plan can reach; its square is a float."""
 
 
 def report_plan(
@@ -41,14 +41,14 @@ def report_plan(
     rows: Any = None,
     presentation: Presentation = PLAIN,
 ) -> ReportPlan:
-    """The plan of a report: at ε, or with the least ε whose errors are all within what is asked."""
+    """The plan of a report: at ε, or with the least ε whose errors are all within the given bounds."""
     if (epsilon is None) == (within is None):
-        raise InvalidParameter("a report takes either epsilon or within: what it may cost, or how near it must be")
+        raise InvalidParameter("a report takes either epsilon, what it may cost, or within, the error it may have")
     if not queries or len(queries) > _MOST_TABLES:
-        raise InvalidParameter(f"a report has between 1 and {_MOST_TABLES} tables, got {len(queries)}")
-    for name, given in (("simultaneous", simultaneous), ("integers", integers)):
-        if not isinstance(given, bool):
-            raise InvalidParameter(f"{name} must be True or False, got {quote(given)}")
+        raise InvalidParameter(f"a report must have between 1 and {_MOST_TABLES} tables, got {len(queries)}")
+    for name, flag in (("simultaneous", simultaneous), ("integers", integers)):
+        if not isinstance(flag, bool):
+            raise InvalidParameter(f"{name} must be True or False, got {quote(flag)}")
     weighed = _by_table("weights", weights or {}, queries)
     refuse_heavy(weighed.values())
     tables = layout_of(queries, weighed, Scope(study.policy, study.schema))
@@ -71,7 +71,7 @@ def report_plan(
     common = None if isinstance(within, Mapping) else exact("within", within)
     targets = dict.fromkeys(queries, common) if common is not None else _by_table("within", within, queries)
     if not targets:
-        raise InvalidParameter("within must name a table at least")
+        raise InvalidParameter("within must name at least one table")
     largest = Fraction(10**100)  # a float must hold it
     return _within(plan, {name: float(min(target, largest)) for name, target in targets.items() if target is not None})
 
@@ -99,26 +99,28 @@ def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
     measured = _measured(plan, targets)
 
     def near(units: int) -> bool:
-        at = replace(plan, measured=measured, epsilon=units * UNIT)
-        tables = [table for table in at.layout.tables if table.name in targets]
-        return all(at.reach(table, number) <= targets[table.name] for table in tables for number in table.numbers)
+        trial = replace(plan, measured=measured, epsilon=units * UNIT)
+        tables = [table for table in trial.layout.tables if table.name in targets]
+        return all(trial.reach(table, number) <= targets[table.name] for table in tables for number in table.numbers)
 
     low, high = 0, 2**20
     while high * UNIT < LARGEST and not near(high):
         low, high = high, high * 4
     high = min(high, int(LARGEST / UNIT))
     if not near(high):
-        raise InvalidParameter("within must be larger: no ε gives that here")
+        raise InvalidParameter("within must be larger: no ε gives such a small error here")
     while high - low > max(1, high // 10**4):  # to four digits
         middle = (low + high) // 2
         low, high = (low, middle) if near(middle) else (middle, high)
     return replace(plan, measured=measured, epsilon=high * UNIT).checked()
 
 
-def _by_table(what: str, given: Mapping[str, Any], queries: Mapping[str, Query]) -> dict[str, Fraction]:
-    if not isinstance(given, Mapping):
-        raise InvalidParameter(f'{what} must be given by table, as in {{"by_county": 2}}, got {quote(given)}')
-    for name in given:
+def _by_table(parameter: str, values: Mapping[str, Any], queries: Mapping[str, Query]) -> dict[str, Fraction]:
+    if not isinstance(values, Mapping):
+        raise InvalidParameter(f'{parameter} must be given by table, as in {{"by_county": 2}}, got {quote(values)}')
+    for name in values:
         if name not in queries:
-            raise InvalidParameter(f"{what} must be of tables of the report ({', '.join(queries)}), got {quote(name)}")
-    return {name: exact(what.removesuffix("s"), value) for name, value in given.items()}
+            raise InvalidParameter(
+                f"{parameter} must name tables of the report ({', '.join(queries)}), got {quote(name)}"
+            )
+    return {name: exact(parameter.removesuffix("s"), value) for name, value in values.items()}

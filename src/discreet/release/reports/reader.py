@@ -1,7 +1,7 @@
-"""What a report is asked for: the columns that its questions share, and each question as a table of them.
+"""From the questions of a report to the columns that they share, and to a table for each question.
 
-Group columns that are alike are one axis, whatever a table calls them; a column and its parent are levels of one axis.
-Tables share one WHERE, or differ by conditions of group columns, which choose cells.
+Equal group columns are one axis, whatever a table calls them; a column and its parent are levels of one axis. Tables
+share one WHERE, or differ by conditions on group columns, which select cells.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from discreet.release.split import subject
 from discreet.release.statistics.moments import MomentDesign
 
 REST = "other"
-"""The label of the cell of rows that have none of the keys."""
+"""The label of the cell for rows with none of the keys."""
 
 
 def layout_of(queries: Mapping[str, Query], weights: Mapping[str, Fraction], scope: Scope) -> Layout:
     """The tables of these queries."""
     conditions = {query.where for query in queries.values()}
     common = next(iter(conditions)) if len(conditions) == 1 else None
-    ordered = sorted(queries.items(), key=lambda named: question_text(named[1]))  # in whatever order they are asked
+    ordered = sorted(queries.items(), key=lambda item: question_text(item[1]))  # independent of the order of the tables
     reader = _Reader(scope, [query if len(conditions) > 1 else replace(query, where=None) for _, query in ordered])
     by_name = {
         name: reader.table(name, query, weights.get(name, Fraction(1)), None if len(conditions) == 1 else query.where)
@@ -56,7 +56,7 @@ def layout_of(queries: Mapping[str, Query], weights: Mapping[str, Fraction], sco
 
 
 def _divided(attribute: Attribute, masks: list[Floats]) -> Attribute:
-    """An attribute with a level of its own for the cells that conditions tell apart, if it has none for others."""
+    """An attribute with a level for the cells that conditions distinguish, if it has no other levels."""
     axis = attribute.axis
     if not masks or axis.levels > 1:
         return attribute
@@ -72,11 +72,13 @@ class _Reader:
     """Collects the attributes of all tables."""
 
     def __init__(self, scope: Scope, queries: Collection[Query]) -> None:
-        moments = [one for query in queries for _, one in query.aggregates if isinstance(one, Moment)]
+        moments = [moment for query in queries for _, moment in query.aggregates if isinstance(moment, Moment)]
         self.scope = scope
         self.attributes: dict[str, Attribute] = {}
-        self.halves = {one.of: subject(one) for one in moments if one.missing is None and kind_of(one.of) != "truth"}
-        """Numbers that are halved, and may be missing."""
+        self.halves = {
+            moment.of: subject(moment) for moment in moments if moment.missing is None and kind_of(moment.of) != "truth"
+        }
+        """Numbers with halves that may be missing."""
         groups = [group for query in queries for group in query.groups]
         conditions = [group for query in queries for group in self._condition_groups(query.where)]
         self.hierarchies = Hierarchies([*groups, *conditions])
@@ -93,7 +95,7 @@ class _Reader:
             index, mask = self._mask(columns, Every(tuple(conditions)), name)
             masks[index] = masks.get(index, np.ones(len(mask))) * mask
         numbers = tuple(self._number(private, aggregate, name) for private, aggregate in query.aggregates)
-        complete = {index: one.complete for index, one in enumerate(self.attributes.values())}
+        complete = {index: attribute.complete for index, attribute in enumerate(self.attributes.values())}
         return Table(name, query, weight, groups, masks, numbers, complete)
 
     def _number(self, name: str, aggregate: Aggregate, table: str) -> Number:
@@ -116,12 +118,12 @@ class _Reader:
                 rounding = 0.0 if number is None or number.grid.exact else 0.5 / number.grid.width
                 return Number(name, statistic, index, weights, present, aggregate, rounding)
         raise refused(
-            f"{table}: a report has counts, sums and means, which are measured together; "
-            "ask for medians, quantiles, min, max, spreads and counts of units alone"
+            f"{table}: a report may have counts, sums and means, which are measured together; "
+            "ask for medians, quantiles, min, max, spreads and counts of units in separate questions"
         )
 
     def _weights(self, index: int, *ends: float) -> tuple[float, ...]:
-        """Weights of the two cells of a truth or of halves, and 0 for those without a value."""
+        """The weights of the two cells of a truth value or of halves, and 0 for rows without a value."""
         axis = list(self.attributes.values())[index].axis
         return (*ends, *[0.0] * (axis.sizes[-1] - 2))
 
@@ -129,19 +131,19 @@ class _Reader:
         """The axis of a group column and its level, 0 for the finest."""
         below = self.hierarchies.below(group)
         if below is not None:
-            return self._group(below)[0], 1 + [one.of for one in self.hierarchies.above(below)].index(group.of)
+            return self._group(below)[0], 1 + [level.of for level in self.hierarchies.above(below)].index(group.of)
         complete = is_complete(group.of)
         whole = replace(group, name="", other=None if complete else REST)
-        names = [group_text(replace(one, name="", other=REST)) for one in self.hierarchies.above(group)]
+        names = [group_text(replace(level, name="", other=REST)) for level in self.hierarchies.above(group)]
         axis, name = self.hierarchies.axis(group) if names else Axis((1, whole.size)), group_text(whole)
         return self._index(name, Attribute(axis, ("", *names, name), group=whole)), 0
 
     def _condition_groups(self, where: Expression | None) -> Iterator[Group]:
-        """The group columns that parts of a condition are about, each of one."""
+        """The group columns of the parts of a condition that concern a single column."""
         for part in _conjuncts(where):
             columns = operands(part)
             if len(columns) == 1:
-                with suppress(QueryRefused):  # without keys
+                with suppress(QueryRefused):  # the column has no keys
                     yield self.scope.group(next(iter(columns)))
 
     def _truth(self, of: Expression) -> int:
@@ -168,13 +170,13 @@ class _Reader:
                 axis = attribute.axis
                 return index, cells if level == 0 else cells[axis.ancestors(axis.levels, level)]
         raise refused(
-            f"{table}: tables of a report share one WHERE, or differ by conditions that say of each declared key "
-            f"whether it counts, such as county = 'A'; {text(condition.parts[0])[:60]} does not: ask that table alone"
+            f"{table}: tables of a report must share one WHERE, or differ by conditions that decide for each declared "
+            f"key, such as county = 'A'; {text(condition.parts[0])[:60]} does not: ask for that table separately"
         )
 
 
 def is_complete(of: Expression) -> bool:
-    """Whether a group column has no other values than its keys, and none is missing, whatever a row holds."""
+    """Whether a group column has no values other than its keys and no missing values, for any data."""
     match of:
         case Missing() | Negation(Missing()):
             return True
@@ -197,10 +199,12 @@ def _conjuncts(where: Expression | None) -> Iterator[Expression]:
 
 
 def among(query: Query, scope: Scope, attributes: tuple[Attribute, ...], where: str | None) -> Table | None:
-    """A question as a table of a report that has these attributes; None if it asks for others."""
+    """A question as a table of a report with these attributes; None if it needs others."""
     common = query.where is not None and canonical(query.where) == where
     reader = _Reader(scope, [query if not common else replace(query, where=None)])
-    levels = {name: (i, level) for i, one in enumerate(attributes) for level, name in enumerate(one.names) if name}
+    levels = {
+        name: (i, level) for i, attribute in enumerate(attributes) for level, name in enumerate(attribute.names) if name
+    }
     reader.halves |= dict(_halves(query, scope, levels))
     table = reader.table("", query, Fraction(1), None if common else query.where)
     if where is not None and not common:
@@ -210,8 +214,8 @@ def among(query: Query, scope: Scope, attributes: tuple[Attribute, ...], where: 
     local, places = list(reader.attributes.values()), [levels[name] for name in reader.attributes]
     masks = {}
     for index, mask in table.masks.items():
-        here, level = places[index]
-        masks[here] = mask[attributes[here].axis.ancestors(attributes[here].axis.levels, level)]
+        number, level = places[index]
+        masks[number] = mask[attributes[number].axis.ancestors(attributes[number].axis.levels, level)]
     numbers = [n if n.attribute is None else replace(n, attribute=places[n.attribute][0]) for n in table.numbers]
     return replace(
         table,
@@ -223,10 +227,10 @@ def among(query: Query, scope: Scope, attributes: tuple[Attribute, ...], where: 
 
 
 def _halves(query: Query, scope: Scope, known: Collection[str]) -> Iterator[tuple[Expression, Moment]]:
-    """Numbers whose values a question counts, and that the report has the halves of."""
-    for _, one in query.aggregates:
-        if isinstance(one, Count) and one.of is not None and kind_of(one.of) == "number":
+    """Numbers whose values a question counts and whose halves the report has."""
+    for _, aggregate in query.aggregates:
+        if isinstance(aggregate, Count) and aggregate.of is not None and kind_of(aggregate.of) == "number":
             with suppress(QueryRefused):
-                mean = scope.moment("mean", one.of)
+                mean = scope.moment("mean", aggregate.of)
                 if isinstance(mean, Moment) and mean.missing is None and aggregate_text(subject(mean)) in known:
-                    yield one.of, subject(mean)
+                    yield aggregate.of, subject(mean)

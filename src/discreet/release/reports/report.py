@@ -1,8 +1,8 @@
-"""The released tables of a report: what follows from the noisy cells that the ledger keeps, and from nothing else.
+"""The released tables of a report: they follow from the noisy cells in the ledger, and from nothing else.
 
 All tables are combinations of the same cells, so that they agree: the same row sums from every table. They are
-estimates without bias, which may be negative or no whole numbers. With `integers` they are tables of rows that
-reproduce them (`rows`), which are counts that are whole and not negative.
+unbiased estimates, which may be negative or fractional. With `integers` they are counts of rows that reproduce them
+(`rows`), which are nonnegative integers.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ if TYPE_CHECKING:
     from discreet.release.reports.plan import ReportPlan
 
 POINTS = 65
-"""Of a share in [0, 1], at which the reach of the noise of a mean is taken."""
+"""Points of a share in [0, 1] at which the radius of the noise of a mean is computed."""
 
 WIDER = 1 + 1e-3
-"""Linear between the points, a reach is too small by less than this."""
+"""Linear interpolation between the points underestimates a radius by less than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportLine:
-    """What a plan says of one number of a table."""
+    """The error of a number of a table in a plan."""
 
     table: str
     column: str
     cells: int
     reach: float
-    """The half-width of its intervals; of a mean, in groups of `rows` rows."""
+    """The half-width of its intervals; for a mean, in groups of `rows` rows."""
     alone: float
     """The same if each table were asked alone, with its share of ε."""
     rows: int | None
 
     @property
     def within(self) -> str:
-        """The error as a reader sees it."""
+        """The error as it is displayed."""
         return self._text(self.reach)
 
     @property
@@ -68,8 +68,8 @@ class ReportLine:
         return self._text(self.alone)
 
     def _text(self, reach: float) -> str:
-        at = "" if self.rows is None else f" at {self.rows:,} rows"
-        return f"± {readable(reach, 3)}{at}"
+        size = "" if self.rows is None else f" at {self.rows:,} rows"
+        return f"± {readable(reach, 3)}{size}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,7 +77,7 @@ class Report:
     """Tables that were released together."""
 
     content: bytes
-    """What the ledger keeps, as JSON."""
+    """The record in the ledger, as JSON."""
     plan: ReportPlan
     remaining: Fraction
     entry: str
@@ -90,7 +90,7 @@ class Report:
 
     @property
     def epsilon(self) -> Fraction:
-        """The ε that was spent for all tables together, exactly."""
+        """The exact ε that all tables cost together."""
         return Fraction(self.record["epsilon"])
 
     @cached_property
@@ -119,7 +119,7 @@ class Report:
 
     @cached_property
     def fit(self) -> Fit:
-        """What follows from the noisy integers, exactly."""
+        """The exact fit of all tables to the noisy integers."""
         return self.plan.design.fit(self.columns, self.record["rows"])
 
     @cached_property
@@ -127,9 +127,9 @@ class Report:
         return self.plan.design.noise(self.columns, float(self.plan.level), known=self.record["rows"] is not None)
 
     def counts(self, name: str, number: str | None = None) -> tuple[NDArray[Any], int]:
-        """A count of a table exactly: numerators, with an axis for each group column, and their denominator."""
+        """The exact count of a table: numerators, with an axis for each group column, and their denominator."""
         table = self.plan.table_of(name)
-        chosen = next(one for one in table.numbers if one.statistic == "count" and number in (None, one.name))
+        chosen = next(item for item in table.numbers if item.statistic == "count" and number in (None, item.name))
         cells, denominator = self.fit.table(table.levels(self.plan.axes, chosen))
         return reduced(cells, table, self.plan.axes, chosen, chosen.weights), denominator
 
@@ -139,7 +139,7 @@ class Report:
         return whole_cells(self)
 
     def rows(self) -> Any:
-        """Rows that reproduce the counts of all tables, as a table of Arrow; they keep nothing else."""
+        """Rows that reproduce the counts of all tables, and nothing else, as an Arrow table."""
         return synthetic(self)
 
     def _answer(self, table: Table) -> Answer:
@@ -203,8 +203,8 @@ class Report:
         """A count of a table from the rows that reproduce all tables."""
         cells, grouped = self.whole_cells
         levels = table.levels(self.plan.axes, number)
-        for at, index in enumerate(grouped):
-            cells = self.plan.axes[index].summed(cells, at, self.plan.axes[index].levels, levels[index])
+        for position, index in enumerate(grouped):
+            cells = self.plan.axes[index].summed(cells, position, self.plan.axes[index].levels, levels[index])
         sizes = [cells.shape[grouped.index(i)] if i in grouped else 1 for i in range(len(self.plan.axes))]
         return reduced(cells.reshape(sizes), table, self.plan.axes, number, number.weights)
 
@@ -218,23 +218,23 @@ class Report:
         bom: bool = False,
         force: bool = False,
     ) -> list[Any]:
-        """Write all tables as CSV and Parquet, one HTML page and the record into a folder; their paths come back.
+        """Write all tables as CSV and Parquet, an HTML page and the record to a folder, and return their paths.
 
-        A path that ends in .xlsx, .html, .md or .txt is one file with all tables, and the record beside it. `title`,
-        `caption`, `decimals` and `bom` are those of `Answer.save`, and take the place of what the plan says.
+        A path that ends in .xlsx, .html, .md or .txt becomes one file with all tables, and the record beside it.
+        `title`, `caption`, `decimals` and `bom` are those of `Answer.save`, and override those of the plan.
         """
         look: dict[str, Any] = {"title": title, "caption": caption, "decimals": decimals, "bom": bom}
         return views.saved(self, folder, force=force, **look)
 
     def sign(self, *files: Any, key: Any, force: bool = False) -> list[Any]:
-        """Sign the files that `save` wrote, as `<title>.signature.json` beside the record.
+        """Sign the files that `save` wrote, in `<title>.signature.json` beside the record.
 
-        `key` is a private key of `discreet keys new`; `discreet verify-release` checks the signature without any data.
+        `key` is a private key from `discreet keys new`; `discreet verify-release` checks the signature without data.
         """
         return views.signed(self, files, key=key, force=force)
 
     def card(self) -> Any:
-        """What is claimed of this release, to be published."""
+        """The privacy claim of this release, for publication."""
         return views.card(self)
 
     def _repr_html_(self) -> str:
@@ -245,7 +245,7 @@ class Report:
 
 
 def table_of(tables: Mapping[str, Answer], name: str) -> Answer:
-    """A table by its name, or a refusal that names them."""
+    """A table by its name; if there is none, the error lists all names."""
     if name not in tables:
         raise InvalidParameter(f"the report has no table {quote(name)}; it has {', '.join(tables)}")
     return tables[name]
@@ -260,41 +260,41 @@ def report_text(
 
 
 def reduced(cells: NDArray[Any], table: Table, axes: Any, number: Number, weights: tuple[float, ...]) -> NDArray[Any]:
-    """A combination of the cells of a table: an axis for each axis of groups, in their order, with the rows shown."""
+    """A combination of the cells of a table, with an axis for each axis of groups, in order, and the rows shown."""
     rows, levels = table.rows(axes), table.levels(axes, number)
     for index, level in enumerate(levels):
         mask = table.mask(axes, index, level)
         factor = np.ones(1) if mask is None else mask
         if index == number.attribute:
             factor = factor * np.array(weights or [1.0])
-        if factor.size > 1 or not factor.all():  # a condition that no key fulfils has one cell
+        if factor.size > 1 or not factor.all():  # a condition that holds for no key has one cell
             exact = factor.astype(np.int64) if (factor == np.rint(factor)).all() else factor
-            shape = [-1 if at == index else 1 for at in range(len(axes))]
+            shape = [-1 if position == index else 1 for position in range(len(axes))]
             cells = cells * (exact if cells.dtype != object else exact.astype(object)).reshape(shape)
         if index not in rows:
             cells = cells.sum(axis=index, keepdims=True)
         elif level > table.finest[index]:
             cells = axes[index].summed(cells, index, level, table.finest[index])
-    kept = sorted(rows)
-    cells = cells.reshape([cells.shape[index] for index in kept])
-    cells = cells.transpose([kept.index(index) for index in rows])
+    order = sorted(rows)
+    cells = cells.reshape([cells.shape[index] for index in order])
+    cells = cells.transpose([order.index(index) for index in rows])
     return cells[np.ix_(*rows.values())] if rows else cells
 
 
 def kinds(table: Table, axes: Any) -> Iterator[tuple[NDArray[np.bool_], list[int]]]:
-    """The rows of a table by the law of their noise, each with the cells of one of them."""
+    """The rows of a table by the distribution of their noise, each kind with the cells of an example row."""
     rows = table.rows(axes)
     numbered = [axes[index].kinds(level)[0][rows[index]] for index, level in table.finest.items()]
     firsts = [np.unique(number, return_index=True) for number in numbered]
     for chosen in product(*(zip(*first, strict=True) for first in firsts)):
         mask = np.ones(tuple(map(len, numbered)), bool)
-        for at, (number, (kind, _)) in enumerate(zip(numbered, chosen, strict=True)):
-            mask &= (number == kind).reshape([-1 if at == other else 1 for other in range(len(numbered))])
-        yield mask, [int(cells[at]) for cells, (_, at) in zip(rows.values(), chosen, strict=True)]
+        for position, (number, (kind, _)) in enumerate(zip(numbered, chosen, strict=True)):
+            mask &= (number == kind).reshape([-1 if position == other else 1 for other in range(len(numbered))])
+        yield mask, [int(cells[position]) for cells, (_, position) in zip(rows.values(), chosen, strict=True)]
 
 
 def reaches(table: Table, axes: Any, number: Number, noise: Noise, level: float) -> Floats:
-    """How far the noise of a count or a sum reaches, in each row of a table."""
+    """The radius of the noise of a count or a sum, in each row of a table."""
     weights = np.array(number.weights) if number.weights else None
     by_row = np.zeros(tuple(map(len, table.rows(axes).values())))
     for mask, cell in kinds(table, axes):
@@ -303,14 +303,14 @@ def reaches(table: Table, axes: Any, number: Number, noise: Noise, level: float)
 
 
 def mean_reaches(table: Table, axes: Any, number: Number, noise: Noise, level: float, cell: list[int]) -> Floats:
-    """How far the noise of Σu − z·N reaches, for each z, in rows that are like one of them."""
+    """The radius of the noise of Σu − z·N for each z, in rows of the kind of `cell`."""
     z = np.linspace(0, 1, POINTS)
     weights = np.array(number.weights)[:, None] - np.array(number.present)[:, None] * z
     return noise.reach(table.question(axes, number, weights, cell), level) * WIDER
 
 
 def _float(numerators: NDArray[Any], denominator: int) -> Floats:
-    """Quotients of integers as floats, each from the exact quotient where integers are Python's own."""
+    """Quotients of integers as floats; each is rounded from the exact quotient if the integers are Python's."""
     if numerators.dtype == object:
         return np.array([number / denominator for number in numerators.ravel()]).reshape(numerators.shape)
     return np.asarray(numerators / denominator, np.float64)

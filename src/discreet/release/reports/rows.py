@@ -1,12 +1,12 @@
-"""Rows that reproduce the tables of a report: whole, not negative, and agreeing with each other.
+"""Rows that reproduce the tables of a report: their counts are nonnegative integers, and agree with each other.
 
 The cells of the full table x ≥ 0 are fitted to all measured sets by least squares,
 
     minimise Σ over sets A of p_A²·|sums of x over A − y_A|²,    x ≥ 0
 
 by accelerated projected gradients, and rounded by k_j = ⌊S_j + ½⌋ − ⌊S_{j−1} + ½⌋ with S_j = x_1 + … + x_j. The rows
-keep the counts of the tables of the report and nothing else: not how columns relate beyond these tables. This is
-post-processing of released numbers: floats may be.
+preserve the counts of the tables of the report and nothing else; relations of columns beyond these tables are lost.
+This is post-processing of released numbers, so floats are allowed.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
     from discreet.release.reports.report import Report
 
 MOST_CELLS = 2_000_000
-"""Of the full table, which is in memory several times."""
+"""Most cells of the full table, which is in memory several times."""
 
 MOST_ROWS = 10**8
-"""That noise alone may make, on average, of a file that is written in parts, or that `rows()` holds in memory."""
+"""Most rows that noise alone may create on average, in a file that is written in parts, or in memory by `rows()`."""
 
 _MOST_COUNTED = 2**50
-"""Of counts that are whole: floats follow them exactly, a thousand times as far."""
+"""The same for integer counts: floats represent integers exactly up to a thousand times as many."""
 
 _PART = 2**20
-"""Rows of a part of a file."""
+"""Rows in a part of a file."""
 
 _STEPS = 3000
 _TURNS = 400
 _WORK = 4 * 10**9
-"""Cells that are visited at most: of larger tables the steps are fewer."""
+"""Most cells that are visited: larger tables take fewer steps."""
 
 
 def whole_cells(report: Report) -> tuple[NDArray[np.int64], list[int]]:
-    """The whole cells of the full table, and the axes that it has: all that are groups."""
+    """The integer cells of the full table, and its axes: all groups."""
     plan = report.plan
-    grouped = [index for index, one in enumerate(plan.layout.attributes) if one.group is not None]
+    grouped = [index for index, attribute in enumerate(plan.layout.attributes) if attribute.group is not None]
     axes = [plan.axes[index] for index in grouped]
     refuse_large(axes)
     sets: dict[Levels, tuple[Floats, float]] = {}
@@ -62,7 +62,9 @@ def whole_cells(report: Report) -> tuple[NDArray[np.int64], list[int]]:
             weight = float(part) ** 2 / math.prod(plan.axes[index].sizes[levels[index]] for index in halves)
             sets[own] = cells.sum(axis=halves), weight
     tables = {
-        tuple(table.levels(plan.axes, one)[i] for i in grouped) for table in plan.layout.tables for one in table.numbers
+        tuple(table.levels(plan.axes, number)[i] for i in grouped)
+        for table in plan.layout.tables
+        for number in table.numbers
     }
     tables.add((0,) * len(axes))
     return _rounded(axes, tables, _fitted(axes, sets)), grouped
@@ -73,40 +75,40 @@ def refuse_large(axes: list[Axis]) -> None:
     cells = math.prod(axis.sizes[-1] for axis in axes)
     if cells > MOST_CELLS:
         raise InvalidParameter(
-            f"rows need a full table of {cells:,} cells, and there may be {MOST_CELLS:,}: "
+            f"rows need a full table of {cells:,} cells, more than the limit of {MOST_CELLS:,}: "
             "report fewer columns, or leave rows and integers out"
         )
 
 
 def refuse_many(noise: float, *, written: bool) -> None:
-    """Refuse whole counts, or rows that are written, where the noise of all cells alone makes too many on average."""
+    """Refuse integer counts, or written rows, if the noise of all cells alone creates too many rows on average."""
     most = MOST_ROWS if written else _MOST_COUNTED
     if noise > most:
         raise InvalidParameter(
-            f"at this epsilon the noise alone makes some {noise:.1e} rows, and there may be {most:.1e}: "
+            f"at this epsilon the noise alone creates about {noise:.1e} rows, more than the limit of {most:.1e}: "
             f"give a larger epsilon, or leave {'rows' if written else 'integers'} out"
         )
 
 
 def synthetic(report: Report) -> Any:
-    """The rows as a table of Arrow: a column for each group column, missing where a row has none of its keys."""
+    """The rows as an Arrow table, with a column for each group column; missing if a row has none of its keys."""
     import pyarrow as pa
 
     schema, batches = parts(report)
     many = int(report.whole_cells[0].sum())
     if many > 2 * MOST_ROWS:
-        raise InvalidParameter(f"{many:,} rows do not fit into a table; name a file by rows= and save the report")
+        raise InvalidParameter(f"{many:,} rows do not fit into a table: name a file with rows= and save the report")
     return pa.Table.from_batches(batches, schema)
 
 
 def parts(report: Report) -> tuple[Any, Iterator[Any]]:
-    """The schema of the rows, and the rows in parts that fit into memory, however many there are."""
+    """The schema of the rows, and the rows in parts that fit into memory."""
     import pyarrow as pa
 
     cells, grouped = report.whole_cells
-    named = [report.plan.layout.labels(index) for index in grouped]
-    labels = [pa.array([None if key is None else plain_key(key) for key in keys]) for _, keys in named]
-    schema = pa.schema([(name, label.type) for (name, _), label in zip(named, labels, strict=True)])
+    key_labels = [report.plan.layout.labels(index) for index in grouped]
+    labels = [pa.array([None if key is None else plain_key(key) for key in keys]) for _, keys in key_labels]
+    schema = pa.schema([(name, label.type) for (name, _), label in zip(key_labels, labels, strict=True)])
     ends = np.cumsum(cells.ravel())
 
     def batches() -> Iterator[Any]:
@@ -120,7 +122,7 @@ def parts(report: Report) -> tuple[Any, Iterator[Any]]:
 
 
 def _fitted(axes: list[Axis], sets: dict[Levels, tuple[Floats, float]]) -> Floats:
-    """The cells that are nearest to all sets."""
+    """The cells that fit all sets best."""
     shape = tuple(axis.sizes[-1] for axis in axes)
     maps = [(_sums(axes, levels), cells, weight) for levels, (cells, weight) in sets.items()]
     step = 1 / sum(weight * _fold(axes, levels) for levels, (_, weight) in sets.items())
@@ -142,7 +144,7 @@ def _fitted(axes: list[Axis], sets: dict[Levels, tuple[Floats, float]]) -> Float
 
 
 def _sums(axes: list[Axis], levels: Levels) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-    """The sums of the full table over a set, and what hands values of the set back to all cells."""
+    """The function that sums the full table over a set, and its adjoint."""
 
     def down(cells: Floats) -> Floats:
         for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
@@ -159,21 +161,21 @@ def _sums(axes: list[Axis], levels: Levels) -> tuple[Callable[[Floats], Floats],
 
 
 def _fold(axes: list[Axis], levels: Levels) -> float:
-    """The most cells that are added up to one of a set."""
+    """The largest number of cells that add up to one cell of a set."""
     return math.prod(
         int(np.bincount(axis.ancestors(axis.levels, level)).max()) for axis, level in zip(axes, levels, strict=True)
     )
 
 
 def _rounded(axes: list[Axis], levels: Iterable[Levels], cells: Floats) -> NDArray[np.int64]:
-    """Whole cells with nearly the same sums over all sets.
+    """Integer cells with nearly the same sums over all sets.
 
-    After the first rounding, cells are moved by 1 where that brings the sums nearer, some of the best at a time.
+    After the first rounding, cells are moved by 1 if that improves the sums, a batch of the best cells at a time.
     """
     sums = np.floor(np.cumsum(cells.ravel()) + 0.5).astype(np.int64)
     rounded: NDArray[np.int64] = np.diff(sums, prepend=sums[:1] * 0).reshape(cells.shape)
     maps = [_sums(axes, chosen) for chosen in levels]
-    for turn in range(_TURNS if axes else 0):  # one cell is its own sum
+    for turn in range(_TURNS if axes else 0):  # a single cell is its own sum
         gap, pull = rounded - cells, np.zeros(cells.shape)
         for down, up in maps:
             pull += up(down(gap))
@@ -183,6 +185,6 @@ def _rounded(axes: list[Axis], levels: Iterable[Levels], cells: Floats) -> NDArr
         if not many:
             break
         batch = max(1, int(many / 100 * (1 - turn / _TURNS) ** 3))
-        some = np.argpartition(gain.ravel(), -batch)[-batch:]
-        rounded.ravel()[some] -= np.sign(pull.ravel()[some]).astype(np.int64)
+        batch_cells = np.argpartition(gain.ravel(), -batch)[-batch:]
+        rounded.ravel()[batch_cells] -= np.sign(pull.ravel()[batch_cells]).astype(np.int64)
     return rounded

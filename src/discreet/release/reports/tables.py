@@ -1,11 +1,11 @@
-"""What a report is asked for, as combinations of cells.
+"""The tables of a report as combinations of cells.
 
-    group column   an axis with its keys, and a last cell for rows that have none of them
-    condition      an axis that says for which rows it is true, false or neither
+    group column   an axis with its keys, and a last cell for rows with none of them
+    condition      an axis with a cell each for true, false and neither
     number         an axis of halves: a row spreads u and 1 − u over them, u = (x − L)/(H − L); missing is a third cell
 
-Every row is on every axis once, so that each set of axes costs what one table costs. Tables may differ in WHERE if
-their conditions are of group columns: these choose cells.
+Every row is on every axis once, so that each set of axes costs as much as one table. Tables may differ in WHERE if
+their conditions are on group columns: these select cells.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from discreet.release.reports.noise import Question
 from discreet.release.statistics.moments import MomentDesign
 
 REST = "other"
-"""The label of the cell of rows that have none of the keys."""
+"""The label of the cell for rows with none of the keys."""
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """A column of a report: an axis, and what its cells are."""
+    """A column of a report: an axis, and the meaning of its cells."""
 
     axis: Axis
     names: tuple[str, ...]
-    """For each level the one text of what it is; empty for one that nobody asked for."""
+    """The canonical text of each level; empty for a level that nobody asked for."""
     group: Group | None = None
     """A group with its last cell, or a condition."""
     number: MomentDesign | None = None
     """The number whose halves are the cells."""
     width: int = 0
-    """Of the grid of a number: what is worth one row in its halves; 0 if there are none."""
+    """The width of the grid of a number, which stands for one row in its halves; 0 if there are none."""
 
     @property
     def half(self) -> bool:
@@ -65,9 +65,9 @@ class Number:
     attribute: int | None
     """The axis of the number or condition; None for all rows."""
     weights: tuple[float, ...] = ()
-    """Of the cells: in the count or the sum, or in the numerator of a mean."""
+    """The weights of the cells in the count or the sum, or in the numerator of a mean."""
     present: tuple[float, ...] = ()
-    """Of the cells, in the denominator of a mean."""
+    """The weights of the cells in the denominator of a mean."""
     of: Moment | None = None
     rounding: float = 0.0
     """Half a step of the grid of a mean, as a share of its range."""
@@ -81,26 +81,26 @@ class Table:
     query: Query
     weight: Fraction
     groups: tuple[tuple[int, int], ...]
-    """For each group column its axis and the level of it."""
+    """The axis and the level of each group column."""
     masks: Mapping[int, Floats]
     """For each axis with a condition, which of its finest cells are admitted: 1 or 0."""
     numbers: tuple[Number, ...]
     complete: Mapping[int, bool]
-    """For each axis with groups whether every row has one of its keys."""
+    """For each axis with groups, whether every row has one of its keys."""
 
     @property
     def chosen_by(self) -> set[Expression]:
-        """What WHERE chooses cells by."""
+        """The expressions by which WHERE selects cells."""
         return operands(self.query.where) if self.masks and self.query.where is not None else set()
 
     @property
     def in_order(self) -> list[Number]:
-        """The numbers as the question has them, those in formulas last."""
-        places = {output.name: at for at, (_, output) in enumerate(self.query.outputs) if isinstance(output, Named)}
+        """The numbers in the order of the question; those that occur only in formulas are last."""
+        places = {output.name: i for i, (_, output) in enumerate(self.query.outputs) if isinstance(output, Named)}
         return sorted(self.numbers, key=lambda number: places.get(number.name, len(places)))
 
     def levels(self, axes: tuple[Axis, ...], number: Number) -> Levels:
-        """The levels of the axes that a number rests on."""
+        """The levels of the axes that a number needs."""
         levels = [0] * len(axes)
         for index in self.masks:
             levels[index] = self._mask(axes, index)[0]
@@ -111,7 +111,7 @@ class Table:
         return tuple(levels)
 
     def _mask(self, axes: tuple[Axis, ...], index: int) -> tuple[int, Floats]:
-        """The coarsest level on which WHERE admits cells of an axis, and which of them."""
+        """The coarsest level on which WHERE can select cells of an axis, and the selection."""
         axis, mask = axes[index], self.masks[index]
         for level in range(1, axis.levels):
             coarse = np.zeros(axis.sizes[level])
@@ -121,14 +121,14 @@ class Table:
         return axis.levels, mask
 
     def mask(self, axes: tuple[Axis, ...], index: int, level: int) -> Floats | None:
-        """Which cells of a level of an axis WHERE admits."""
+        """The cells of a level of an axis that WHERE admits."""
         if index not in self.masks:
             return None
         own, mask = self._mask(axes, index)
         return mask[axes[index].ancestors(level, own)]
 
     def rows(self, axes: tuple[Axis, ...]) -> dict[int, NDArray[np.int64]]:
-        """For each axis with group columns the cells, on the finest level of these, that have a row in the table."""
+        """For each axis with group columns, the cells that have a row in the table, on the finest level asked for."""
         rows: dict[int, NDArray[np.int64]] = {}
         for index, level in self.finest.items():
             labelled = all(
@@ -141,7 +141,7 @@ class Table:
 
     @property
     def finest(self) -> dict[int, int]:
-        """The axes with group columns, in the order of these, each with the finest level that is asked for."""
+        """The axes with group columns, in the order of the columns, each with the finest level asked for."""
         finest: dict[int, int] = {}
         for index, level in self.groups:
             finest[index] = max(level, finest.get(index, 0))
@@ -149,11 +149,11 @@ class Table:
 
     @property
     def nested(self) -> bool:
-        """Whether two group columns share an axis, as state and county do."""
+        """Whether two group columns share an axis, such as state and county."""
         return len(self.finest) < len(self.groups)
 
     def keys(self, axes: tuple[Axis, ...]) -> dict[str, list[object]]:
-        """The keys of each group column: each once, or for each row where group columns are nested."""
+        """The keys of each group column: each once, or one per row if group columns are nested."""
         rows, keys = self.rows(axes), {}
         grid = dict(zip(rows, np.meshgrid(*rows.values(), indexing="ij"), strict=True)) if self.nested else rows
         for group, (index, level) in zip(self.query.groups, self.groups, strict=True):
@@ -163,7 +163,7 @@ class Table:
         return keys
 
     def question(self, axes: tuple[Axis, ...], number: Number, weights: Floats | None, cells: list[int]) -> Question:
-        """A number of one row of the table, as a combination on each axis; `cells` are those of its group columns."""
+        """A number of one row of the table as a combination on each axis; `cells` are its cells on group columns."""
         levels = self.levels(axes, number)
         question = []
         for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
@@ -180,7 +180,7 @@ class Table:
         return question
 
     def target(self, axes: tuple[Axis, ...], number: Number) -> Target:
-        """What the plan makes precise: a cell of a count, or of the halves of a number."""
+        """The target that the plan optimises: a cell of a count, or of the halves of a number."""
         levels = self.levels(axes, number)
         spreads = []
         for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
@@ -211,7 +211,7 @@ class Layout:
         return tuple(attribute.axis for attribute in self.attributes)
 
     def labels(self, index: int) -> tuple[str, list[object]]:
-        """What an axis of groups is called, and its finest cells; None for rows that have none of the keys."""
+        """The name of an axis of groups, and its finest keys; None for rows with none of the keys."""
         attribute = self.attributes[index]
         keys: list[object] = [] if attribute.group is None else [*attribute.group.keys]
         name, rest = f"column_{index + 1}", None
@@ -228,4 +228,4 @@ class Layout:
     @property
     def halves(self) -> frozenset[int]:
         """The axes over which a row spreads."""
-        return frozenset(index for index, one in enumerate(self.attributes) if one.half)
+        return frozenset(index for index, attribute in enumerate(self.attributes) if attribute.half)

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.ask.query import Count, CountUnits
 from discreet.calibrate.grid import public_step
-from discreet.calibrate.sensitivity import Terms
+from discreet.calibrate.terms import Terms
 from discreet.engines.array import Bins, Listed
 from discreet.engines.base import Measure, Rows, Units
 from discreet.release.design import Estimate, Line, Secret
@@ -23,7 +23,7 @@ from discreet.release.statistics.spread import around, half_width, radius
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountDesign:
-    """Counts of rows or of units; every one has noise, also that of an empty group."""
+    """Counts of rows or of units; every count has noise, even for an empty group."""
 
     name: str
     of: Count | CountUnits
@@ -40,7 +40,7 @@ class CountDesign:
         return Fraction(terms.touched if isinstance(self.of, CountUnits) else terms.steps) / epsilon
 
     def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, _size: int | None) -> list[Line]:
-        """Known whatever the size."""
+        """The line of the count; its error does not depend on the size."""
         scale = self.scale(terms, epsilon)
         reach = half_width(scale, confidence)
         line = Line(
@@ -67,7 +67,7 @@ def count_ends(noisy: NoisyColumn, confidence: Fraction) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownCount:
-    """The number of rows or units where it is public: no noise, no cost."""
+    """The number of rows or units if it is public: no noise, no cost."""
 
     name: str
     of: Count | CountUnits
@@ -87,13 +87,13 @@ class KnownCount:
     def estimate(
         self, exact: Secret, _terms: Terms, _epsilon: Fraction, _confidence: Fraction
     ) -> Mapping[str, Estimate]:
-        known = [public_count(exact.map(lambda found: int(found[0][0])))]
+        known = [public_count(exact.map(lambda integers: int(integers[0][0])))]
         return {self.name: Estimate(known, partial(constant, known, known))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HistogramDesign:
-    """Counts of the bins or keys of a column; of two of a public number of values, one count and the rest."""
+    """Counts of the bins or keys of a column; for two bins of a public number of values, one count and the rest."""
 
     name: str
     bins: Bins | Listed
@@ -106,7 +106,7 @@ class HistogramDesign:
         return (self.bins,)
 
     def halves(self, terms: Terms) -> bool:
-        """Whether the second of two bins holds all that are not in the first."""
+        """Whether there are two bins, and the second contains all values that are not in the first."""
         return terms.public and self.bins.number == 2
 
     def scale(self, terms: Terms, epsilon: Fraction) -> Fraction:
@@ -114,10 +114,10 @@ class HistogramDesign:
         return Fraction(bins_as_groups.steps) / epsilon
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
-        scale, counts = self.scale(terms, epsilon), exact.map(lambda found: np.asarray(found[0]))
+        scale, counts = self.scale(terms, epsilon), exact.map(lambda integers: np.asarray(integers[0]))
         if self.halves(terms):
-            [first] = noisy_counts(counts.map(lambda found: found[:1]), scale).tolist()
-            noisy = np.array([first, public_count(counts.map(lambda found: int(found.sum()))) - first])
+            [first] = noisy_counts(counts.map(lambda integers: integers[:1]), scale).tolist()
+            noisy = np.array([first, public_count(counts.map(lambda integers: int(integers.sum()))) - first])
         else:
             noisy = noisy_counts(counts, scale)
         together = 1 if self.halves(terms) else self.bins.number

@@ -1,4 +1,4 @@
-"""How many values lie at or below each point of a grid, and quantiles that follow: one release of a tree of counts."""
+"""The number of values at or below each point of a grid, and quantiles: one release of a tree of counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.ask.query import Quantiles
 from discreet.calibrate.grid import ValueGrid, value_grid
-from discreet.calibrate.sensitivity import Terms
+from discreet.calibrate.terms import Terms
 from discreet.engines.base import Cells, Measure
 from discreet.release.design import Estimate, Secret, on_grid
 from discreet.release.mechanism import noisy_tree, public_count
@@ -40,9 +40,9 @@ class TreeDesign:
         return tree_design(self.grid.width + 1, terms, epsilon)
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
-        tree, counts = self.tree(terms, epsilon), exact.map(lambda found: found[0][0])
+        tree, counts = self.tree(terms, epsilon), exact.map(lambda integers: integers[0][0])
         nodes = noisy_tree(counts, tree)
-        total = public_count(counts.map(lambda found: int(found.sum()))) if terms.public else None
+        total = public_count(counts.map(lambda integers: int(integers.sum()))) if terms.public else None
         below = tree.cumulative(nodes, total)
         points = (self.grid.lower + np.asarray(quantiles_from(below, self.of.shares, total))) * float(self.grid.step)
         return {
@@ -52,7 +52,7 @@ class TreeDesign:
 
 
 def band_ends(below: Floats, tree: Tree, confidence: Fraction) -> tuple[Any, Any]:
-    """The band of cumulative counts; it holds at all points at once."""
+    """The band of cumulative counts; it holds at all points together."""
     reach = tree.band(confidence)
     return np.maximum(below - reach, 0), below + reach
 
@@ -60,10 +60,10 @@ def band_ends(below: Floats, tree: Tree, confidence: Fraction) -> tuple[Any, Any
 def quantile_ends(
     grid: ValueGrid, shares: tuple[Fraction, ...], below: Floats, tree: Tree, total: int | None, confidence: Fraction
 ) -> tuple[Any, Any]:
-    """The ends of quantiles that follow from cumulative counts."""
+    """The ends of the intervals of quantiles from cumulative counts."""
     step, lower, half = float(grid.step), grid.lower, 0.0 if grid.exact else 0.5
     reach = tree.band(confidence, () if total is not None else shares)
-    found = [quantile_interval(below, share, total, reach) for share in shares]
-    low = np.array([(lower + first - half) * step for first, _ in found])
-    high = np.array([(lower + last + half) * step for _, last in found])
+    intervals = [quantile_interval(below, share, total, reach) for share in shares]
+    low = np.array([(lower + first - half) * step for first, _ in intervals])
+    high = np.array([(lower + last + half) * step for _, last in intervals])
     return np.maximum(low, lower * step), np.minimum(high, grid.upper * step)

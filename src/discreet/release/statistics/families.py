@@ -1,19 +1,19 @@
-"""Several aggregates of one question from one set of noisy totals, so that none pays for another.
+"""Several aggregates of one question from one set of noisy totals, at one cost.
 
-A *family* is a partition of the row: cells that are not negative and add up to 1 in every row.
+A *family* is a partition of the row: nonnegative cells that add up to 1 in every row.
 
     {1}                     the number of rows
     {u, 1−u}                the halves of a column, u = a/R; with a cell for rows without a value, if there can be any
-    {(1−u)², 2u(1−u), u²}   Bernstein's thirds, where a variance is asked for; the same
+    {(1−u)², 2u(1−u), u²}   Bernstein's thirds, if a variance is asked for; likewise
     {c, 1−c}                whether a condition holds
     products                {uv, u(1−v), (1−u)v, (1−u)(1−v)} and so on
 
-Every family is worth one unit a row, whatever the row holds, so families with parts of ε that add up to 1 cost ε. Each
-also estimates the number of rows, and a product the halves of both columns. The cells are fitted to each other by least
-squares under these equalities: y − V Lᵀ(L V Lᵀ)⁺ L y, with V the variances of the draws y and L the differences that
-are 0 without noise. What follows is linear in the draws, with public coefficients.
+Every row adds one unit to every family, whatever its values, so families whose shares of ε add up to 1 cost ε. Each
+also estimates the number of rows, and a product estimates the halves of both columns. The cells are fitted to each
+other by least squares under these equalities: y − V Lᵀ(L V Lᵀ)⁺ L y, with V the variances of the draws y and L the
+differences that are 0 without noise. All estimates are linear in the draws, with public coefficients.
 
-Where a unit is replaced and there is one group, columns are centred instead, and share one noisy number of rows.
+If units are replaced and there is one group, columns are centred instead, and share one noisy number of rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from discreet.ask.kinds import kind_of
 from discreet.ask.query import Count
 from discreet.ask.statistics import moment
 from discreet.calibrate.grid import ValueGrid, public_step
-from discreet.calibrate.sensitivity import Terms
+from discreet.calibrate.terms import Terms
 from discreet.engines.base import Measure, Product, Rows, Squares, Total
 from discreet.engines.integers import Integers, roomy
 from discreet.release.design import Estimate, Line, Secret
@@ -52,24 +52,24 @@ from discreet.release.statistics.moments import (
 from discreet.release.statistics.spread import Floats
 
 Family: TypeAlias = tuple[tuple[int, ...], Fraction]
-"""The attributes whose product it is, and its part of the ε of the design."""
+"""The attributes of the product, and its share of the ε of the design."""
 
 Shape: TypeAlias = tuple[tuple[int, bool], ...]
-"""For each attribute the number of its cells, and whether a row can be in none of them."""
+"""For each attribute, the number of its cells, and whether a row can be in none of them."""
 
 WHOLE = ValueGrid(exponent=0, lower=0, upper=1, exact=True)
-"""The grid of what is counted."""
+"""The grid of counts."""
 
 _ROUNDING = Fraction(21, 100)
-"""The scale of a draw with the variance of rounding to whole numbers, 1/12, or a little more."""
+"""The scale of a draw with at least the variance of rounding to integers, 1/12."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JointDesign:
-    """Counts, sums, means and variances of one question, out of one joint release."""
+    """Counts, sums, means and variances of one question, from one joint release."""
 
     counts: tuple[tuple[str, Count], ...]
-    """Each by its name: of rows, of rows with a value, or of rows for which a condition holds."""
+    """Counts by name: of rows, of rows with a value, or of rows for which a condition holds."""
     columns: tuple[MomentDesign, ...]
     families: tuple[Family, ...]
     """Attributes are the columns in their order, then the conditions of the counts."""
@@ -81,9 +81,9 @@ class JointDesign:
 
     @cached_property
     def conditions(self) -> tuple[Count, ...]:
-        """The counts that are attributes of their own."""
-        found = (count for _, count in self.counts if count.of is not None and self._column_of(count) is None)
-        return tuple(dict.fromkeys(found))
+        """The counts that are separate attributes."""
+        conditions = (count for _, count in self.counts if count.of is not None and self._column_of(count) is None)
+        return tuple(dict.fromkeys(conditions))
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
@@ -97,53 +97,53 @@ class JointDesign:
         return (*columns, *((1, True) for _ in self.conditions))
 
     def _column_of(self, count: Count) -> int | None:
-        """The column whose values are counted, or of which the truths are, if it is one."""
+        """The index of the column whose values or truths are counted; None if there is none."""
         return next(
-            (at for at, one in enumerate(self.columns) if one.of.of == count.of and one.of.missing is None), None
+            (i for i, column in enumerate(self.columns) if column.of.of == count.of and column.of.missing is None), None
         )
 
     def measures(self) -> tuple[Measure, ...]:
-        """The number of rows, what each column needs, each condition, and the products of columns."""
-        found: list[Measure] = [Rows()]
+        """The number of rows, the measures of each column, each condition, and the products of columns."""
+        measures: list[Measure] = [Rows()]
         for column in self.columns:
-            found += column.measures()
-        found += [Rows(count.of) for count in self.conditions]
+            measures += column.measures()
+        measures += [Rows(count.of) for count in self.conditions]
         for first, second in self._products:
             values = self.columns[first].value, self.columns[second].value
-            found += [Product(*values, powers) for powers in ((0, 0), (1, 0), (0, 1), (1, 1))]
-        return tuple(found)
+            measures += [Product(*values, powers) for powers in ((0, 0), (1, 0), (0, 1), (1, 1))]
+        return tuple(measures)
 
     @property
     def _products(self) -> list[tuple[int, int]]:
         return [(attributes[0], attributes[1]) for attributes, _ in self.families if len(attributes) > 1]
 
-    def totals(self, found: list[Any], terms: Terms) -> list[Any]:
-        """The totals that are drawn, for every group, from the measures."""
-        many = all(isinstance(column, Integers) for column in found)
-        arrays = [column.array if many else np.array(list(column), object) for column in found]
+    def totals(self, measured: list[Any], terms: Terms) -> list[Any]:
+        """The totals that get noise, for every group, from the measures."""
+        many = all(isinstance(column, Integers) for column in measured)
+        arrays = [column.array if many else np.array(list(column), object) for column in measured]
         totals = self._totals(roomy(arrays, self._factors(terms)) if many else arrays, terms)
         return [Integers(column) if many else column.tolist() for column in totals]
 
     def _factors(self, terms: Terms) -> list[int]:
-        """For each measure the largest number that it is multiplied with in a total."""
+        """For each measure, the largest factor that it has in a total."""
         top, widest = 2 * max(self.units(terms)), 8 * max(self.widths, default=1)
         if not self._products and not any(column.squares for column in self.columns):
-            widest = 2  # a sum is only doubled then
-        found = []
+            widest = 2  # a sum is only doubled
+        factors = []
         for measure in self.measures():
             degree = isinstance(measure, Total) + 2 * isinstance(measure, Squares)
-            found.append((top, widest, 8)[sum(measure.powers) if isinstance(measure, Product) else degree])
-        return found
+            factors.append((top, widest, 8)[sum(measure.powers) if isinstance(measure, Product) else degree])
+        return factors
 
-    def _totals(self, found: list[Any], terms: Terms) -> Iterator[Any]:
-        rows, *rest = found
-        at, numbers = 0, []
+    def _totals(self, measured: list[Any], terms: Terms) -> Iterator[Any]:
+        rows, *rest = measured
+        start, numbers = 0, []
         for column in self.columns:
             size = 3 if column.squares else 2
-            numbers.append(rest[at : at + size])
-            at += size
-        holding = rest[at : at + len(self.conditions)]
-        at += len(holding)
+            numbers.append(rest[start : start + size])
+            start += size
+        holding = rest[start : start + len(self.conditions)]
+        start += len(holding)
         widths = self.widths
         if terms.meets:
             for attributes, _ in self.families:
@@ -157,10 +157,10 @@ class JointDesign:
                 yield rows
             elif len(attributes) == 2:
                 first, second = attributes
-                both, missing = rest[at : at + 4], (self.shape[first][1], self.shape[second][1])
+                both, missing = rest[start : start + 4], (self.shape[first][1], self.shape[second][1])
                 pair_of_widths = widths[first], widths[second]
                 yield from product_cells(rows, numbers[first], numbers[second], both, pair_of_widths, missing)
-                at += 4
+                start += 4
             elif attributes[0] < len(self.columns):
                 [index] = attributes
                 cells: Any = bernstein_totals if self.columns[index].squares else pair_totals
@@ -172,27 +172,27 @@ class JointDesign:
                 yield from (held, rows - held)
 
     def units(self, terms: Terms) -> tuple[int, ...]:
-        """For each total what is worth one row."""
-        found: list[int] = []
+        """For each total, the integer that stands for one row."""
+        unit_sizes: list[int] = []
         sizes = [width ** (size - 1) for width, (size, _) in zip(self.widths, self.shape, strict=False)]
         sizes += [1] * len(self.conditions)
         if terms.meets:
             for attributes, _ in self.families:
                 for index in attributes:
                     width = self.widths[index]
-                    found += [2 * width, 8 * width**2] if self.columns[index].squares else [2 * width]
-            return (*found, 1)
+                    unit_sizes += [2 * width, 8 * width**2] if self.columns[index].squares else [2 * width]
+            return (*unit_sizes, 1)
         for attributes, _ in self.families:
             cells = [[sizes[index]] * self.shape[index][0] + [1] * self.shape[index][1] for index in attributes]
-            found += [math.prod(units) for units in product(*cells)]
-        return tuple(found)
+            unit_sizes += [math.prod(units) for units in product(*cells)]
+        return tuple(unit_sizes)
 
     def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
         """The scales of the totals, in their own units."""
         return [scale / epsilon for scale in _scales(self, terms)]
 
     def partitions(self, terms: Terms) -> tuple[list[Partition], list[Partition]]:
-        """How the counts, and how the columns, follow from the totals."""
+        """The partitions that give the counts and the columns from the totals."""
         units = self.units(terms)
         if terms.meets:
             return self._centred(terms, units)
@@ -206,7 +206,7 @@ class JointDesign:
             column = self._column_of(count)
             if count.of is None:
                 row = fit.rows
-            elif column is not None:  # Σu of a truth are the rows for which it holds
+            elif column is not None:  # Σu of a truth value counts the rows for which it holds
                 truth = kind_of(count.of) == "truth"
                 [row] = _tuples(
                     np.array([of_columns[column].values if truth else [1.0] * self.shape[column][0]])
@@ -218,33 +218,33 @@ class JointDesign:
         return of_counts, of_columns
 
     def _centred(self, terms: Terms, units: tuple[int, ...]) -> tuple[list[Partition], list[Partition]]:
-        """Each column from its own totals and the number of rows, which is the last."""
+        """Each column from its own totals and the number of rows, which is the last total."""
         of_one_row = self.scales(replace(terms, rows=1), Fraction(1))
         scales = [float(scale / unit) for scale, unit in zip(of_one_row, units, strict=True)]
         last = len(units) - 1
         of_columns: dict[int, Partition] = {}
-        at = 0
+        start = 0
         for attributes, _ in self.families:
             for index in attributes:
                 column = self.columns[index]
                 plain = (centred_squares if column.squares else centred)(self.widths[index])
-                own = (*range(at, at + len(plain.units) - 1), last)
+                own = (*range(start, start + len(plain.units) - 1), last)
                 matrix = np.zeros((len(plain.values), len(units)))
                 matrix[:, own] = plain.matrix
-                at += len(own) - 1
+                start += len(own) - 1
                 of_columns[index] = Partition(plain.values, _tuples(matrix), tuple(scales), units)
         rows = tuple([0.0] * last + [1.0])
         of_counts = [Partition((1.0,), (rows,), tuple(scales), units) for _ in self.counts]
         return of_counts, [of_columns[index] for index in range(len(self.columns))]
 
     def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
-        """The largest errors that the noise makes at this confidence."""
+        """The largest errors from the noise at this confidence."""
         scales, units, (of_counts, of_columns) = self.scales(terms, epsilon), self.units(terms), self.partitions(terms)
         draws, level = [NoisyColumn(values=[0], step=1, scale=scale) for scale in scales], float(confidence)
         delta, touched = Fraction(terms.steps), terms.touched
         steps = [public_step(scale, epsilon, touched) for scale in scales]
         ranges = [column.grid.width * column.grid.step for column in self.columns]
-        found = []
+        lines = []
         for (name, _), partition in zip(self.counts, of_counts, strict=True):
             reach = round(Private(grid=WHOLE, partition=partition, totals=draws).planned(level, "count", False, 1))
             first = _first(partition)
@@ -256,7 +256,7 @@ class JointDesign:
                 reach=float(reach),
                 noise=(*_written(sum_noise(WHOLE, partition, scales)), _ROUNDING),
             )
-            found.append(line)
+            lines.append(line)
         for column, width, partition in zip(self.columns, ranges, of_columns, strict=True):
             sums, first = Private(grid=column.grid, partition=partition, totals=draws), _first(partition)
             share = delta * units[first] / scales[first]
@@ -266,11 +266,11 @@ class JointDesign:
                 noise = scales[first] * unit, steps[first] * unit
                 reach_of = partial(planned_error, column.of, statistic, partial(sums.planned, level))
                 added = sum_noise(column.grid, partition, scales) if base == "sum" else ()
-                found.append(moment_line(name, statistic, noise, share, reach_of, added, size))
-        return found
+                lines.append(moment_line(name, statistic, noise, share, reach_of, added, size))
+        return lines
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
-        """The joint release: noisy totals of all groups, from which everything follows at any confidence."""
+        """The joint release: noisy totals of all groups, with estimates and intervals at any confidence."""
         sums_of = lambda found: self.totals(found, terms)  # noqa: E731
         totals = noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, sums_of)
         of_counts, of_columns = self.partitions(terms)
@@ -297,12 +297,12 @@ def _scales(design: JointDesign, terms: Terms) -> tuple[Fraction, ...]:
 
 
 def _first(partition: Partition) -> int:
-    """The first of the totals that the sums of a partition depend on most."""
+    """The first of the totals with the largest weight in the sums of a partition."""
     return int(np.abs(np.array(partition.matrix)).sum(axis=0).argmax())
 
 
 def _whole(counts: Floats) -> Any:
-    """Counts as whole numbers; Python's own where noise of a tiny ε leaves 64 bits."""
+    """Counts as integers; Python's integers if the noise of a tiny ε exceeds 64 bits."""
     rounded = np.rint(counts)
     if np.abs(rounded).max(initial=0.0) < 2.0**63:
         return rounded.astype(np.int64)
@@ -310,20 +310,20 @@ def _whole(counts: Floats) -> Any:
 
 
 def _whole_ends(sums: Private, confidence: Fraction) -> tuple[Any, Any]:
-    """The whole numbers within the ends, and the count itself, which may be the only one."""
+    """The integers within the ends, widened to include the count itself."""
     count, (low, high) = _whole(sums.value("count")), sums.ends("count", confidence)
     return np.minimum(_whole(np.ceil(low)), count), np.maximum(_whole(np.floor(high)), count)
 
 
 def _written(scales: Iterable[Fraction]) -> tuple[Fraction, ...]:
-    """The scales that matter, as short fractions."""
+    """The nonnegligible scales, as short fractions."""
     return tuple(scale.limit_denominator(10**9) for scale in scales if scale > Fraction(1, 10**6))
 
 
 def product_cells(
     rows: Any, first: list[Any], second: list[Any], both: list[Any], size: tuple[int, int], missing: tuple[bool, bool]
 ) -> Iterator[Any]:
-    """The cells of a product of halves: u, 1−u and no value of the first by those of the second."""
+    """The cells of a product of halves: u, 1−u and no value of the first, times those of the second."""
     (n, s), (m, t), (width, other) = first, second, size
     count, left, right, mixed = both
     yield mixed
@@ -348,27 +348,27 @@ def cells_of(shape: Shape, attributes: tuple[int, ...]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What the fitted cells are, as combinations of the draws in units of a row."""
+    """The fitted cells as combinations of the draws, in units of a row."""
 
     rows: tuple[float, ...]
     cells: tuple[Matrix, ...]
-    """For each attribute its cells, without that of rows that have no value."""
+    """The cells of each attribute, without the cell for rows without a value."""
     scales: tuple[float, ...]
 
 
 @lru_cache(maxsize=256)
 def fitted(shape: Shape, families: tuple[Family, ...]) -> Fit:
-    """The fit of families with these parts of ε."""
+    """The fit of families with these shares of ε."""
     blocks, size = [], 0
     for attributes, _ in families:
         blocks.append((attributes, slice(size, size + cells_of(shape, attributes))))
         size = blocks[-1][1].stop
     scales = np.concatenate([np.full(cells_of(shape, attributes), float(1 / part)) for attributes, part in families])
     margin = partial(_margin, shape, size)
-    gaps = [  # what follows from these, as of three families that are alike, is left out
-        margin(*one, common) - margin(*two, common)
+    gaps = [  # differences that follow from these, as with three equal families, are left out
+        margin(*first, common) - margin(*second, common)
         for common in [(), *((index,) for index in range(len(shape)))]
-        for one, two in pairwise(block for block in blocks if {*common} <= {*block[0]})
+        for first, second in pairwise(block for block in blocks if {*common} <= {*block[0]})
     ]
     fit = np.eye(size)
     if gaps:
@@ -383,18 +383,18 @@ def fitted(shape: Shape, families: tuple[Family, ...]) -> Fit:
 
 
 def _margin(shape: Shape, size: int, attributes: tuple[int, ...], block: slice, common: tuple[int, ...]) -> Floats:
-    """The cells of some of the attributes of a family, as sums of its own."""
+    """The cells of some of the attributes of a family, as sums of its own cells."""
     sizes = [shape[index][0] + shape[index][1] for index in attributes]
-    kept = [attributes.index(index) for index in common]
-    found = np.zeros((math.prod(sizes[at] for at in kept), size))
-    for at, cell in enumerate(product(*map(range, sizes))):
+    positions = [attributes.index(index) for index in common]
+    matrix = np.zeros((math.prod(sizes[position] for position in positions), size))
+    for number, cell in enumerate(product(*map(range, sizes))):
         row = 0
-        for position in kept:
+        for position in positions:
             row = row * sizes[position] + cell[position]
-        found[row, block.start + at] = 1.0
-    return found
+        matrix[row, block.start + number] = 1.0
+    return matrix
 
 
 def _tuples(matrix: Floats) -> Matrix:
-    """What is nothing but for rounding is 0."""
+    """The matrix as tuples; entries that are 0 up to rounding become 0."""
     return tuple(tuple(row) for row in np.where(np.abs(matrix) < 1e-12, 0.0, matrix).tolist())

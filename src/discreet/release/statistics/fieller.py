@@ -1,7 +1,8 @@
 """The ends of all z with |numerator − z·denominator| ≤ reach(z), for many groups at once (Fieller).
 
-The reach is known at points, and linear between them. Left of numerator/denominator and right of it both sides of the
-inequality are linear between two points, and so are the equations of the ends. Floats may be: this is post-processing.
+The reach is known at points, and linear between them. On either side of numerator/denominator, both sides of the
+inequality are linear between two points, so the ends solve linear equations. This is post-processing, so floats are
+allowed.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ Ends: TypeAlias = tuple[Floats, Floats]
 """The lower and the upper ends of intervals."""
 
 _ROWS, _MANY_ROWS = 256, 2**13
-"""Rows that are looked at at a time, at all points or at a few of them: they stay in the caches."""
+"""Rows that are processed at a time, at all points or at a few of them, so that they stay in the caches."""
 
 _ROUNDING = 1e-12
-"""More than what floats can bend a line, as a share of the largest reach."""
+"""More than the rounding error of a line in floats, as a share of the largest reach."""
 
 
 def edges(numerators: Floats, denominators: Floats, points: Floats, reach: Floats) -> Ends:
-    """For each numerator the ends of the set in the module's docstring; all of [first, last] where it is empty.
+    """For each numerator, the ends of the set in the module's docstring; all of [first, last] if it is empty.
 
     `reach` has a row for each numerator, or one row for all of them.
     """
@@ -34,20 +35,22 @@ def edges(numerators: Floats, denominators: Floats, points: Floats, reach: Float
         return _at_all_points(numerators, denominators, points, reach)
     hull, slack = _hull(points, reach[0])
     low, high, sure = np.empty_like(numerators), np.empty_like(numerators), np.empty(len(numerators), bool)
-    for at in range(0, len(numerators), _MANY_ROWS):
-        some = slice(at, at + _MANY_ROWS)
-        low[some], high[some], sure[some] = _halved(numerators[some], denominators[some], points, reach[0], hull, slack)
+    for start in range(0, len(numerators), _MANY_ROWS):
+        block = slice(start, start + _MANY_ROWS)
+        low[block], high[block], sure[block] = _halved(
+            numerators[block], denominators[block], points, reach[0], hull, slack
+        )
     if not sure.all():
         low[~sure], high[~sure] = _at_all_points(numerators[~sure], denominators[~sure], points, reach)
     return low, high
 
 
 def _at_all_points(numerators: Floats, denominators: Floats, points: Floats, reach: Floats) -> Ends:
-    found = [
-        _some_edges(numerators[some], denominators[some], points, reach if len(reach) == 1 else reach[some])
-        for some in (slice(at, at + _ROWS) for at in range(0, len(numerators), _ROWS))
+    blocks = [
+        _some_edges(numerators[block], denominators[block], points, reach if len(reach) == 1 else reach[block])
+        for block in (slice(start, start + _ROWS) for start in range(0, len(numerators), _ROWS))
     ]
-    low, high = (np.concatenate(side) for side in zip(*found, strict=True))
+    low, high = (np.concatenate(side) for side in zip(*blocks, strict=True))
     return low, high
 
 
@@ -67,16 +70,16 @@ def _some_edges(numerators: Floats, denominators: Floats, points: Floats, reach:
 
 
 def _hull(points: Floats, reach: Floats) -> tuple[Floats, float]:
-    """The largest convex reach that is nowhere above this one, and how far below it is at most."""
+    """The largest convex reach that is nowhere above this reach, and its largest distance below it."""
     corners: list[int] = []
-    for at in range(len(points)):
+    for index in range(len(points)):
         while len(corners) > 1:
-            one, two = corners[-2:]
-            rise = (reach[two] - reach[one]) * (points[at] - points[one])
-            if rise < (reach[at] - reach[one]) * (points[two] - points[one]):
+            first, second = corners[-2:]
+            rise = (reach[second] - reach[first]) * (points[index] - points[first])
+            if rise < (reach[index] - reach[first]) * (points[second] - points[first]):
                 break
             corners.pop()
-        corners.append(at)
+        corners.append(index)
     hull: Floats = np.minimum(np.interp(points, points[corners], reach[corners]), reach)
     return hull, float((reach - hull).max() + _ROUNDING * np.abs(reach).max())
 
@@ -84,23 +87,23 @@ def _hull(points: Floats, reach: Floats) -> tuple[Floats, float]:
 def _halved(
     numerators: Floats, denominators: Floats, points: Floats, reach: Floats, hull: Floats, slack: float
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """The same ends with the same floats by halving, and whether they are sure.
+    """The same ends, with the same floats, by bisection, and whether they are certain.
 
     The side left of the quotient, numerator − z·denominator − hull(z), is concave in z: if it is positive at the first
-    point, it falls to 0 once, which halving finds among 129 points in 7 steps. The reach lies above the hull by `slack`
-    at most. So the side with the reach falls to 0 at the same point, if with hull + slack it is positive before it and
-    at the first point; and nowhere, if it is so at both ends. The side right of the quotient is the same, turned.
+    point, it falls to 0 once, which bisection finds among 129 points in 7 steps. The reach is above the hull by at most
+    `slack`. So the side with the reach falls to 0 at the same point if, with hull + slack, it is positive at the point
+    before and at the first point; and nowhere if it is positive at both ends. The right side is the mirror image.
     """
     sign = np.where(denominators < 0, -1.0, 1.0)
     slope, start, last = denominators * sign, numerators * sign, len(points) - 1
     turned = (points[-1] + points[0] - points)[::-1]
 
-    def left(at: NDArray[np.int64]) -> Floats:
-        height: Floats = -(points[at] * slope - start)
+    def left(index: NDArray[np.int64]) -> Floats:
+        height: Floats = -(points[index] * slope - start)
         return height
 
-    def right(at: NDArray[np.int64]) -> Floats:
-        height: Floats = points[last - at] * slope - start
+    def right(index: NDArray[np.int64]) -> Floats:
+        height: Floats = points[last - index] * slope - start
         return height
 
     low, sure, never = _fallen(left, points, reach, hull, slack, len(start))
@@ -118,7 +121,7 @@ def _fallen(
     slack: float,
     rows: int,
 ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Where each row first falls to the reach, linear between the points; if that is sure; and if it never does."""
+    """Where each row first falls to the reach, linear between points; whether that is certain; if it never does."""
     first, last = np.zeros(rows, np.int64), np.full(rows, len(points) - 1)
     before, after = first, last
     for _ in range(math.ceil(math.log2(len(points) - 1))):
@@ -144,5 +147,5 @@ def _crossed(heights: Floats, fallen: NDArray[np.bool_], points: Floats) -> Floa
     above, below = heights[rows, before], heights[rows, first]
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(first > 0, above / (above - below), 0.0)
-    found: Floats = points[before] + (points[first] - points[before]) * share
-    return found
+    crossing: Floats = points[before] + (points[first] - points[before]) * share
+    return crossing

@@ -1,17 +1,17 @@
-"""Means, variances and sums of many groups at once whose numbers of values are private, from noisy sums.
+"""Means, variances and sums of many groups at once, whose numbers of values are private, from noisy sums.
 
 A value spreads its weight over the sums of a *partition*: the pair (u, 1−u) or Bernstein's ((1−u)², 2u(1−u), u²), with
-u = a/R. All statistics follow from these. The noise lies on them, or on centred totals of which they are combinations:
+u = a/R. All statistics follow from these sums. They get noise, or centred totals do, of which they are combinations:
 
     pair        as drawn      |  Σu = S + N/2, Σ(1−u) = N/2 − S                           S = Σ(u − ½)
     Bernstein   as drawn      |  3N/8 − S − Q,   2Q + N/4,   3N/8 + S − Q                 Q = Σ(u(1−u) − ⅛)
 
-All groups share their scales, so how far the noise of a combination can reach is a function of its weights alone. It is
-tabulated at public points, a hair too wide, and taken as linear between them. Then the set of all z with
+All groups share their scales, so the reach of the noise of a combination is a function of its weights alone. It is
+tabulated at public points, slightly too wide, and interpolated linearly between them. Then the set of all z with
 
     |numerator − z·denominator| ≤ reach(z)                                                                 (Fieller)
 
-has its ends in `fieller`. Floats may be: this is post-processing of released numbers.
+has its ends in `fieller`. This is post-processing of released numbers, so floats are allowed.
 """
 
 from __future__ import annotations
@@ -40,44 +40,44 @@ from discreet.release.statistics.spread import (
 Matrix: TypeAlias = tuple[tuple[float, ...], ...]
 
 _POINTS, _VARIANCES, _MEANS = 129, 33, 17
-"""Points of a share in [0, 1], of a variance in [0, 1/4], and of the interval of a mean for that of a variance."""
+"""Points of a share in [0, 1], of a variance in [0, 1/4], and of a mean's interval for a variance's interval."""
 
 _ERRORS = 2049
-"""True shares at which an error is looked for."""
+"""True shares at which the largest error is sought."""
 
 _FINE_POINTS = 257
-"""Points of a share where draws are small, and reaches are not smooth."""
+"""Points of a share if draws are small, and reaches are not smooth."""
 
 _WIDER = 1 + 2e-4
-"""Linear between the points, a reach is too small by less than this."""
+"""Linear interpolation between the points underestimates a reach by less than this."""
 
 _FLOATS = 2.0**-46
-"""More than what sums and quotients of floats are off, as a share of the largest."""
+"""More than the rounding error of sums and quotients of floats, as a share of the largest."""
 
 _CLOSE = 1e-6
-"""An error that is planned is found to that share of it."""
+"""The relative accuracy of a planned error."""
 
 _BLOCK = 512
-"""Groups whose variances are found at a time."""
+"""Groups whose variances are computed at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Sums over which a value spreads its weight, and the totals that are drawn for them."""
+    """Sums over which a value spreads its weight, and the totals that get noise."""
 
     values: tuple[float, ...]
-    """Of a value that is wholly in one of the sums, what it is as a share of the range: Σu = Σ values·sums."""
+    """The u of a value that lies entirely in one of the sums: Σu = Σ values·sums."""
     matrix: tuple[tuple[float, ...], ...]
-    """For each sum its coefficients: sum = Σ coefficient·total/unit."""
+    """The coefficients of each sum: sum = Σ coefficient·total/unit."""
     scales: tuple[float, ...]
-    """For each total, in its units, the scale of its noise; up to a common factor."""
+    """The noise scale of each total, in its units, up to a common factor."""
     units: tuple[int, ...]
-    """For each total what counts as 1."""
+    """The unit of each total."""
 
     def mixed(self, weights: Floats) -> Floats:
-        """What a combination of the sums is, as a combination of the totals in their units."""
-        found: Floats = np.asarray(weights, np.float64) @ np.array(self.matrix)
-        return found
+        """A combination of the sums as a combination of the totals in their units."""
+        combined: Floats = np.asarray(weights, np.float64) @ np.array(self.matrix)
+        return combined
 
 
 def pair(width: int) -> Partition:
@@ -130,9 +130,9 @@ class Private:
         return variances
 
     def ends(self, statistic: str, confidence: Fraction) -> Ends:
-        """The ends of their intervals, before any cut but that of a mean or variance to what is possible.
+        """The ends of their intervals; only means and variances are clamped to what is possible.
 
-        A mean or variance that was cut lies in its interval, too, however little its group says of it.
+        A clamped mean or variance still lies in its interval, however little information its group has.
         """
         value, level, step = self.value(statistic), float(confidence), float(self.grid.step)
         match statistic:
@@ -151,15 +151,15 @@ class Private:
         return np.minimum(low, value), np.maximum(high, value)
 
     def reach(self, weights: Floats, confidence: float) -> Floats:
-        """How far the noise of a combination of the sums reaches."""
+        """The reach of the noise of a combination of the sums."""
         mixed = self.partition.mixed(weights) * np.array(self.partition.scales)
         return self._factor() * combined_radius(mixed, confidence) + self._slack(weights, confidence)
 
     def planned(self, level: float, base: str, deviation: bool, rows: int) -> float:
-        """How far off a number of a group of so many rows can be, at this level, where its error is largest.
+        """The error of a number of a group of so many rows, at this level, where it is largest.
 
-        An estimate z of a mean or variance exceeds the true one by t if the noise of numerator − (z + t)·denominator
-        exceeds t·N: to first order for a variance, exactly for a mean. With `deviation`, of data whose std is a
+        An estimate z of a mean or variance exceeds the true value by t if the noise of numerator − (z + t)·denominator
+        exceeds t·N: to first order for a variance, exactly for a mean. With `deviation`, for data whose std is a
         quarter of the range.
         """
         values, width, step = np.array(self.partition.values), float(self.grid.width), float(self.grid.step)
@@ -186,93 +186,93 @@ class Private:
     def _sums(self) -> Floats:
         """The sums of the partition, for all groups."""
         drawn = np.stack([np.array(total.values, np.float64) for total in self.totals])
-        found: Floats = np.array(self.partition.matrix) @ (drawn / self._units()[:, None])
-        return found
+        sums: Floats = np.array(self.partition.matrix) @ (drawn / self._units()[:, None])
+        return sums
 
     def _part(self, sums: Floats) -> Floats:
         """Σu."""
-        found: Floats = np.array(self.partition.values) @ sums
-        return found
+        part: Floats = np.array(self.partition.values) @ sums
+        return part
 
     def _sum_weights(self) -> Floats:
         return float(self.grid.lower) + np.array(self.partition.values) * float(self.grid.width)
 
     def _factor(self) -> float:
-        """What the scales of the partition are multiplied by: that of the total for which it is largest."""
+        """The factor of the scales of the partition: the largest over the totals."""
         spreads = np.array([continuous_scale(total[0]) for total in self.totals])
         return float((spreads / self._units() / np.array(self.partition.scales)).max())
 
     def _slack(self, weights: Floats, confidence: float) -> Floats:
-        """How much further a combination of discrete draws can reach than one of continuous draws."""
+        """How much further a combination of discrete draws can reach than a combination of continuous draws."""
         slack = np.array([slack_of(total[0], confidence) for total in self.totals]) / self._units()
         lattice: Floats = (np.abs(self.partition.mixed(weights)) * slack).max(axis=-1)
         rounding: Floats = np.abs(weights).max(axis=-1) * (_FLOATS * float(np.abs(self._sums).max()))
         return lattice + rounding
 
     def _mean_reach(self, confidence: float) -> Floats:
-        """How far the noise of Σu − u·N reaches, for each u."""
+        """The reach of the noise of Σu − u·N, for each u."""
         partition = self.partition
         table = _mean_reaches(partition.values, partition.matrix, partition.scales, confidence)
         return self._factor() * table + self._slack(_mean_weights(partition.values, _POINTS), confidence)
 
     def _variance_reach(self, confidence: float) -> Floats:
-        """How far the noise of Σ(uᵢ−u)² − v·N reaches, for each u and v."""
+        """The reach of the noise of Σ(uᵢ−u)² − v·N, for each u and v."""
         table = _variance_reaches(self.partition.matrix, self.partition.scales, confidence)
         return self._factor() * table + self._slack(_variance_weights(), confidence)
 
     def _shares(self, confidence: float) -> Ends:
         """The u for which Σu − u·N is within its noise."""
-        sums, one = self._sums, self.totals[0]
-        small = len(self.totals) == 2 and all(total.step == 1 and total.scale == one.scale for total in self.totals)
-        if small and one.scale <= SMALL_SCALE:
-            reach = _small_reaches(self.partition, float(one.scale), confidence)
+        sums, first = self._sums, self.totals[0]
+        small = len(self.totals) == 2 and all(total.step == 1 and total.scale == first.scale for total in self.totals)
+        if small and first.scale <= SMALL_SCALE:
+            reach = _small_reaches(self.partition, float(first.scale), confidence)
         else:
             reach = self._mean_reach(confidence)
         return edges(self._part(sums), sums.sum(axis=0), np.linspace(0, 1, reach.size), reach[None, :])
 
     def _variance_ends(self, confidence: float) -> Ends:
-        """First the u at half of the error, then for each of them the v at the other half."""
+        """First the interval of u with half the error probability, then for each u the v with the other half."""
         low, high = self._shares(confidence)
-        sums, blocks = self._sums, (slice(at, at + _BLOCK) for at in range(0, len(low), _BLOCK))
+        sums, blocks = self._sums, (slice(start, start + _BLOCK) for start in range(0, len(low), _BLOCK))
         ends = [self._variances(sums, block, low, high, confidence) for block in blocks]
         lows, highs = (np.concatenate(side) for side in zip(*ends, strict=True))
         width, half = float(self.grid.width * self.grid.step), 0.0 if self.grid.exact else float(self.grid.step) / 2
         first = np.maximum(np.sqrt(lows) * width - half, 0.0) ** 2
         return first, np.minimum(np.sqrt(highs) * width + half, width / 2) ** 2
 
-    def _variances(self, sums: Floats, some: slice, low: Floats, high: Floats, confidence: float) -> Ends:
+    def _variances(self, sums: Floats, block: slice, low: Floats, high: Floats, confidence: float) -> Ends:
         """The ends of the union of all v for which Σ(uᵢ−u)² − v·N is within its noise, over the u of some groups."""
-        b0, b1, b2 = (values[some, None] for values in sums)
-        u = low[some, None] + (high - low)[some, None] * np.linspace(0, 1, _MEANS)
+        b0, b1, b2 = (values[block, None] for values in sums)
+        u = low[block, None] + (high - low)[block, None] * np.linspace(0, 1, _MEANS)
         known = u * u * b0 + (u * u - u) * b1 + (1 - u) ** 2 * b2
-        at = np.minimum((u * (_POINTS - 1)).astype(np.int64), _POINTS - 2)
-        part = (u * (_POINTS - 1) - at)[..., None]
+        cell = np.minimum((u * (_POINTS - 1)).astype(np.int64), _POINTS - 2)
+        part = (u * (_POINTS - 1) - cell)[..., None]
         table = self._variance_reach(confidence)
-        reach = table[at] * (1 - part) + table[at + 1] * part
+        reach = table[cell] * (1 - part) + table[cell + 1] * part
         size = np.broadcast_to(b0 + b1 + b2, u.shape)
         v = np.linspace(0, 0.25, _VARIANCES)
-        found = edges(known.ravel(), size.ravel(), v, reach.reshape(-1, _VARIANCES))
-        return found[0].reshape(u.shape).min(axis=1), found[1].reshape(u.shape).max(axis=1)
+        ends = edges(known.ravel(), size.ravel(), v, reach.reshape(-1, _VARIANCES))
+        return ends[0].reshape(u.shape).min(axis=1), ends[1].reshape(u.shape).max(axis=1)
 
 
 def share_of(part: Floats, whole: Floats) -> Floats:
-    """The share, the middle where the noise has swallowed everybody."""
+    """The share; ½ if the noisy whole is not positive."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(whole > 0, np.clip(part / whole, 0.0, 1.0), 0.5)
 
 
 def _sample_factor(statistic: str, size: Floats) -> Floats:
-    """What a sample's variance is multiplied by."""
+    """The factor of a sample variance."""
     count = np.maximum(size, 2.0)
     return count / (count - 1) if statistic.endswith("+") else np.ones_like(count)
 
 
 def mean_error(near: Floats, far: Floats, level: float, confidence: float, rows: int) -> float:
-    """The error that a share of so many rows exceeds with a chance of 1 − confidence, where that is most likely.
+    """The error that a share of so many rows exceeds with probability 1 − confidence, for the worst true share.
 
-    An estimate z is off by t to either side with half the chance that the noise of Σu − z·N exceeds t·N; beyond 0 and 1
-    there is no estimate. `near` and `far` are reaches at a lower level and at the confidence, between which, and
-    beyond, the chance falls exponentially.
+    An estimate z is off by t to either side with half the probability that the noise of Σu − z·N exceeds t·N; no
+    estimate lies beyond 0 and 1. `near` and `far` are reaches at a lower level and at the confidence; between and
+    beyond them the probability is taken to fall exponentially.
     """
     points, true = np.linspace(0, 1, far.size), np.linspace(0, 1, _ERRORS)
     rate = math.log((1 - level) / (1 - confidence))
@@ -286,12 +286,12 @@ def mean_error(near: Floats, far: Floats, level: float, confidence: float, rows:
             total += np.where((z >= 0) & (z <= 1), np.minimum(chance, 1.0) / 2, 0.0)
         return float(total.max())
 
-    # the logarithm of the chance is nearly linear in the error: its chord, halved where that is stuck (Illinois)
+    # the logarithm of the probability is nearly linear in the error: regula falsi, halved if it is stuck (Illinois)
     def height_at(error: float) -> float:
         return math.log(max(missed(error), 1e-300) / (1 - confidence))
 
     first, last, side = 0.0, min(1.0, float(far.max()) / rows), 0
-    if not last:  # no draw but 0 is likely enough to count
+    if not last:  # only the draw 0 is likely enough to count
         return last
     above, below = height_at(first), height_at(last)
     while below > 0:
@@ -310,7 +310,7 @@ def mean_error(near: Floats, far: Floats, level: float, confidence: float, rows:
 
 
 def _beyond(reach: Floats, rows: int, last: float = 1.0) -> float:
-    """The t at which t·N is the reach at t, the reaches being those between 0 and `last`."""
+    """The t at which t·N equals the reach at t; the reaches are those between 0 and `last`."""
     points = np.linspace(0, last, reach.size)
     over = np.flatnonzero(points * rows >= reach)
     if not over.size:
@@ -337,17 +337,17 @@ def _mean_reaches(values: tuple[float, ...], matrix: Matrix, scales: tuple[float
     weights = _mean_weights(values, _POINTS) @ np.array(matrix) * np.array(scales)
     if len(scales) <= 3:
         return combined_radius(weights, confidence) * _WIDER
-    # of more draws a quarter of the points: the reach is convex, so that it lies below the lines between them
+    # for more draws a quarter of the points: the reach is convex, so it lies below the chords
     points = np.linspace(0, 1, _POINTS)
-    found: Floats = np.interp(points, points[::4], combined_radius(weights[::4], confidence)) * _WIDER
-    return found
+    reaches: Floats = np.interp(points, points[::4], combined_radius(weights[::4], confidence)) * _WIDER
+    return reaches
 
 
 @lru_cache(maxsize=64)
 def _variance_reaches(matrix: Matrix, scales: tuple[float, ...], confidence: float) -> Floats:
     if len(scales) <= 3:
         return combined_radius(_variance_weights() @ np.array(matrix) * np.array(scales), confidence) * _WIDER
-    # a quarter of the points either way: between them it is nearly linear, and not above that
+    # a quarter of the points in both directions: between them the reach is nearly linear, and not above the chord
     coarse = combined_radius(_variance_weights()[::4, ::4] @ np.array(matrix) * np.array(scales), confidence)
     rows, columns = (np.linspace(0, 1, size) for size in (_POINTS, _VARIANCES))
     finer = np.stack([np.interp(rows, rows[::4], column) for column in coarse.T])
@@ -356,9 +356,9 @@ def _variance_reaches(matrix: Matrix, scales: tuple[float, ...], confidence: flo
 
 @lru_cache(maxsize=64)
 def _small_reaches(partition: Partition, scale: float, confidence: float) -> Floats:
-    """Of draws of up to k steps a combination moves by at most k·Σ|Δw|, half of it from the nearer point."""
+    """With draws of up to k steps a combination moves by at most k·Σ|Δw|, half of it from the nearer point."""
     weights = partition.mixed(_mean_weights(partition.values, _FINE_POINTS)) / np.array(partition.units, np.float64)
     largest = math.ceil(scale * (8 - math.log1p(-confidence)))
     moved = np.abs(weights[1] - weights[0]).sum() / 2
-    found: Floats = discrete_radius(weights, scale, confidence) + largest * moved
-    return found
+    reaches: Floats = discrete_radius(weights, scale, confidence) + largest * moved
+    return reaches

@@ -1,10 +1,10 @@
-"""Sums, means and variances whose noise is joint: several statistics for the price of one.
+"""Sums, means and variances with joint noise: several statistics at the cost of one.
 
-In steps of the grid let a = x − L, R = H − L, q = a(R−a). What is released, and with which noise, is the table of
-`calibrate.sensitivity`: a lone or joint design where the number of rows is public, centred ones where a row that goes
-and one that comes meet in one number, the pair and Bernstein's sums elsewhere. Where the number of contributing rows is
-public (change-one, each row a unit, no WHERE, no groups, missing values replaced, no file of text), a sum moves by R, a
-mean needs no count, and a variance is joint. What follows from sums with private N is in `grouped`.
+In steps of the grid let a = x − L, R = H − L, q = a(R−a). The table of `calibrate.sensitivity` says what is released
+with which noise: a lone or joint design if the number of rows is public, a centred design if a removed row and an added
+row change the same number, the pair and Bernstein's sums otherwise. If the number of contributing rows is public
+(change-one, each row a unit, no WHERE, no groups, missing values replaced, no text file), a sum moves by R, a mean
+needs no count, and a variance is joint. `grouped` computes statistics from sums with private N.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from discreet.ask.query import Moment
 from discreet.ask.statistics import moment
 from discreet.calibrate.grid import ValueGrid, public_step, value_grid
-from discreet.calibrate.sensitivity import Terms
+from discreet.calibrate.terms import Terms
 from discreet.engines.base import Measure, OnGrid, Present, Squares, Total
 from discreet.engines.integers import Integers, roomy
 from discreet.formats import readable
@@ -32,17 +32,17 @@ from discreet.release.statistics.spread import Lone, combined_radius, half_width
 
 SUM_BITS = 30
 SQUARE_BITS = 22
-"""Steps of the grids: a sum's rounding vanishes beside any noise; the squares of a block stay within int64."""
+"""Bits of the grids: the rounding of a sum is negligible beside any noise; the squares of a block fit in int64."""
 
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MomentDesign:
-    """Sum, mean, variance and std of one expression, out of one joint release."""
+    """Sum, mean, variance and std of one expression, from one joint release."""
 
     wanted: tuple[tuple[str, str], ...]
-    """(name, statistic): rows of `ask.statistics` that have a base; of a sample, with + behind it."""
+    """(name, statistic): rows of `ask.statistics` with a base; a + marks the statistic of a sample."""
     of: Moment
     weight: int = 1
 
@@ -61,7 +61,7 @@ class MomentDesign:
 
     @cached_property
     def grid(self) -> ValueGrid:
-        """A function of what is declared."""
+        """The grid of the values, a function of the declaration alone."""
         bits = SQUARE_BITS if self.squares else SUM_BITS
         if self.of.precision is not None:
             levels = (self.of.upper - self.of.lower) / self.of.precision
@@ -81,19 +81,19 @@ class MomentDesign:
         """Scales of the sums, in grid units."""
         grid = self.grid
         if self.squares:
-            found = terms.variance(grid.width)
+            sensitivities = terms.variance(grid.width)
         else:
-            found = [terms.sum(grid.lower, grid.upper)] if self.alone else terms.mean(grid.width)
-        return [scale / epsilon for scale in found]
+            sensitivities = [terms.sum(grid.lower, grid.upper)] if self.alone else terms.mean(grid.width)
+        return [scale / epsilon for scale in sensitivities]
 
     def partition(self, terms: Terms) -> Partition:
-        """How the number, the mean and the variance of a private number of rows follow from the totals."""
+        """The partition that gives the number, mean and variance of a private number of rows from the totals."""
         if self.squares:
             return (centred_squares if terms.meets else bernstein)(self.grid.width)
         return (centred if terms.meets else pair)(self.grid.width)
 
     def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
-        """The largest errors that the noise makes; of a std, on data whose std is a quarter of the range."""
+        """The largest errors from the noise; for a std, on data whose std is a quarter of the range."""
         scales = self.scales(terms, epsilon)
         return [
             moment_line(
@@ -111,13 +111,13 @@ class MomentDesign:
     def noise(
         self, statistic: str, scales: list[Fraction], terms: Terms, epsilon: Fraction
     ) -> tuple[Fraction, Fraction]:
-        """The scale and the step of the noise that a statistic rests on: on a count, a sum or a sum of squares.
+        """The scale and the step of the noise of a statistic: on a count, a sum or a sum of squares.
 
-        In the units of the data, before a division by the number of rows; `scales` are those of the sums.
+        They are in the units of the data, before a division by the number of rows; `scales` are those of the sums.
         """
-        at, power = {"count": (-1, 0), "variance": (1, 2)}.get(moment(statistic).base or "", (0, 1))
-        scale, width = scales[at], self.grid.width
-        share = width ** (2 if at == 1 else 1) if terms.public or self.alone else self.partition(terms).units[at]
+        index, power = {"count": (-1, 0), "variance": (1, 2)}.get(moment(statistic).base or "", (0, 1))
+        scale, width = scales[index], self.grid.width
+        share = width ** (2 if index == 1 else 1) if terms.public or self.alone else self.partition(terms).units[index]
         unit = (width * self.grid.step) ** power / share
         return scale * unit, public_step(scale, epsilon, terms.touched) * unit
 
@@ -131,7 +131,7 @@ class MomentDesign:
     def _reach(
         self, terms: Terms, scales: list[Fraction], level: float, base: str, deviation: bool, rows: int
     ) -> float:
-        """How far off a sum, mean or variance of so many rows can be; for a deviation, of data whose std is R/4."""
+        """The error of a sum, mean or variance of so many rows; for a deviation, on data whose std is R/4."""
         grid, step, size = self.grid, float(self.grid.step), float(self.grid.width * self.grid.step)
         if len(scales) == 1:
             return half_width(scales[0], Fraction(level)) * step / (rows if base == "mean" else 1)
@@ -142,21 +142,21 @@ class MomentDesign:
         first, second = float(scales[0]) * step, float(scales[1]) * step**2
         if base != "variance":
             return float(combined_radius(np.array([first]), level)) / (rows if base == "mean" else 1)
-        # m(R−m) − Σq/n has the slope R − 2m: R at the bounds, √3/2·R at most where the std is R/4
+        # m(R−m) − Σq/n has the slope R − 2m: R at the bounds, at most √3/2·R if the std is R/4
         slope = size * (0.75**0.5 if deviation else 1)
         return float(combined_radius(np.array([first * slope, second]), level)) / rows
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
-        """The joint release: noisy sums of all groups, from which the statistics follow at any confidence."""
+        """The joint release: noisy sums of all groups, with the statistics and intervals at any confidence."""
         sums = self.noisy(exact, terms, epsilon)
         return {name: estimate_of(sums, statistic) for name, statistic in self.wanted}
 
     def noisy(self, exact: Secret, terms: Terms, epsilon: Fraction) -> Lone | Known | Private:
         """The noisy sums of all groups."""
         grid = self.grid
-        sums = lambda found: self.totals(found, terms)  # noqa: E731
+        sums = lambda measured: self.totals(measured, terms)  # noqa: E731
         totals = noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, sums)
-        n = public_count(exact.map(lambda found: int(found[0][0]))) if terms.public else 0
+        n = public_count(exact.map(lambda measured: int(measured[0][0]))) if terms.public else 0
         if self.alone:
             return Lone(grid=grid, n=n, total=totals[0])
         if not terms.public:
@@ -164,39 +164,40 @@ class MomentDesign:
         first, *second = (column[0] for column in totals)
         return Known(grid=grid, n=max(n, 1), total=first, mixed=second[0] if second else None)
 
-    def totals(self, found: list[Any], terms: Terms) -> list[Any]:
+    def totals(self, measured: list[Any], terms: Terms) -> list[Any]:
         """The sums of the design, for every group, from n, Σa and Σa²."""
         width, lower = self.grid.width, self.grid.lower
-        if not terms.meets and not terms.public and all(isinstance(column, Integers) for column in found):
+        if not terms.meets and not terms.public and all(isinstance(column, Integers) for column in measured):
             factors = [width**2, 2 * width, 2] if self.squares else [max(width, abs(lower)), 1]
-            return [Integers(column) for column in self._sums(terms, *roomy([one.array for one in found], factors))]
-        rows = [self._sums(terms, *row) for row in zip(*found, strict=True)]
+            arrays = roomy([column.array for column in measured], factors)
+            return [Integers(column) for column in self._sums(terms, *arrays)]
+        rows = [self._sums(terms, *row) for row in zip(*measured, strict=True)]
         return [list(column) for column in zip(*rows, strict=True)]
 
     def _sums(self, terms: Terms, n: Any, total: Any, squared: Any = None) -> list[Any]:
-        """The same of one group, or of arrays of them."""
+        """The sums of one group, or of arrays of groups."""
         width = self.grid.width
         if terms.public:
             return joint_totals(total, squared, width) if self.squares else [total]
         if self.alone:
             return [total + self.grid.lower * n]
         if self.squares:
-            found = centred_square_totals if terms.meets else bernstein_totals
-            return found(n, total, squared, width)
+            totals_of = centred_square_totals if terms.meets else bernstein_totals
+            return totals_of(n, total, squared, width)
         return (centred_totals if terms.meets else pair_totals)(n, total, width)
 
 
 def planned_error(of: Moment, statistic: str, reach: Callable[[str, bool, int], float], rows: int) -> float:
-    """How far off a statistic of so many rows can be: of what it follows from, by its slope in the middle."""
+    """The error of a statistic of so many rows: the error of its base, times the slope in the middle."""
     row, width = moment(statistic), float(of.upper - of.lower)
     deviation = row.base == "variance" and row.shape is not None
-    at = width**2 / 16 if row.base == "variance" else float(of.lower) + width / 2
+    typical = width**2 / 16 if row.base == "variance" else float(of.lower) + width / 2
     error = reach(str(row.base), deviation, rows)
-    return error if row.slope is None else error * float(row.slope(at))
+    return error if row.slope is None else error * float(row.slope(typical))
 
 
 def largest(of: Moment) -> float:
-    """The size that what follows from a mean or a variance cannot exceed; infinite for a sum."""
+    """The largest possible size of a statistic that follows from a mean or a variance; infinite for a sum."""
     row, width = moment(of.statistic), float(of.upper - of.lower)
     if row.base == "sum":
         return math.inf
@@ -205,7 +206,7 @@ def largest(of: Moment) -> float:
 
 
 def estimate_of(sums: Lone | Known | Private, statistic: str) -> Estimate:
-    """A statistic and its intervals: those of what it follows from, shaped."""
+    """A statistic and its intervals: those of its base, transformed."""
     row = moment(statistic)
     base, shape = f"{row.base}{'+' if statistic.endswith('+') else ''}", row.shape
     if shape is None:
@@ -215,7 +216,7 @@ def estimate_of(sums: Lone | Known | Private, statistic: str) -> Estimate:
 
 
 def shaped_ends(statistic: str, ends: Callable[[Fraction], tuple[Any, Any]], confidence: Fraction) -> tuple[Any, Any]:
-    """The ends of what a statistic follows from, shaped."""
+    """The ends of the base of a statistic, transformed."""
     low, high = ends(confidence)
     return _shaped(statistic, low), _shaped(statistic, high)
 
@@ -234,7 +235,7 @@ def moment_line(
     draws: tuple[Fraction, ...],
     size: int | None,
 ) -> Line:
-    """What a plan says of a statistic with noise of this scale and step; `reach` takes the rows of a group."""
+    """The line of a plan for a statistic with noise of this scale and step; `reach` takes the rows of a group."""
     is_sum = moment(statistic).base == "sum"
     sizes = [1] if is_sum else [size] if size is not None else [1_000, 10_000]
     shown = [f"± {readable(reach(rows), 3)}" + (f" at {rows:,} rows" if rows > 1 else "") for rows in sizes]
@@ -253,11 +254,11 @@ def moment_line(
 def sum_noise(grid: ValueGrid, partition: Partition, scales: Sequence[Fraction]) -> tuple[Fraction, ...]:
     """The scales of the draws in a sum that follows from a partition."""
     ends = [grid.lower + Fraction(value) * grid.width for value in partition.values]
-    found = []
+    noise_scales = []
     for scale, unit, *column in zip(scales, partition.units, *partition.matrix, strict=True):
         weight = sum((end * Fraction(part) for end, part in zip(ends, column, strict=True)), Fraction())
-        found.append(scale * abs(weight) / unit * grid.step)
-    return tuple(scale for scale in found if scale)
+        noise_scales.append(scale * abs(weight) / unit * grid.step)
+    return tuple(scale for scale in noise_scales if scale)
 
 
 def joint_totals(total: Any, squared: Any, width: int) -> list[Any]:
@@ -287,25 +288,25 @@ def bernstein_totals(n: Any, total: Any, squared: Any, width: int) -> list[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """Sum, mean and variance of n values, n public: variance = m(R−m) − Σq/n with m = Σa/n."""
+    """Sum, mean and variance of n values with public n: variance = m(R−m) − Σq/n with m = Σa/n."""
 
     grid: ValueGrid
     n: int
     total: NoisySum
     mixed: NoisySum | None = None
-    """Σq, where squares are asked for."""
+    """Σq, if squares are asked for."""
 
     def value(self, statistic: str) -> list[float]:
-        """The number of the one group: of sum, mean or variance, or the sample form variance+."""
+        """The sum, mean or variance of the only group, or the sample form variance+."""
         match statistic:
-            case "sum":  # not held within anything
+            case "sum":  # not clamped
                 return [float((self.total.value + self.n * self.grid.lower) * self.grid.step)]
             case "mean":
                 return [self._value(Fraction(self.total.value, self.n))]
         return [self.variance() * self._factor(statistic)]
 
     def ends(self, statistic: str, confidence: Fraction) -> tuple[list[float], list[float]]:
-        """The lower and the upper end of the interval of the one group."""
+        """The lower and the upper end of the interval of the only group."""
         match statistic:
             case "sum":
                 reach = float(radius(self.total, confidence) * self.grid.step)
@@ -319,21 +320,21 @@ class Known:
         return [low], [high]
 
     def mean_interval(self, confidence: Fraction) -> Interval:
-        """Of one discrete Laplace draw, exactly; half a step wider for the grid's rounding, cut at the bounds."""
+        """The exact interval of one discrete Laplace draw, half a step wider for rounding, within the bounds."""
         reach = radius(self.total, confidence)
         half = Fraction(0) if self.grid.exact else Fraction(1, 2)
         low, high = (Fraction(self.total.value + sign * reach, self.n) + sign * half for sign in (-1, 1))
         return self._value(low), self._value(high)
 
     def variance(self) -> float:
-        """The variance of the population, held at 0 and at a quarter of the range squared."""
+        """The variance of the population, clamped to 0 and to a quarter of the squared range."""
         width, mixed = self.grid.width, self._mixed()
         m = self._held(Fraction(self.total.value, self.n))
-        found = m * (width - m) - Fraction(mixed.value, self.n)
-        return float(min(max(found, Fraction(0)), Fraction(width**2, 4)) * self.grid.step**2)
+        estimate = m * (width - m) - Fraction(mixed.value, self.n)
+        return float(min(max(estimate, Fraction(0)), Fraction(width**2, 4)) * self.grid.step**2)
 
     def variance_interval(self, confidence: Fraction) -> Interval:
-        """The image of a box: half of the error for each total. The image is concave in m."""
+        """The image of a box with half the error probability for each total. The image is concave in m."""
         width, each, mixed = self.grid.width, (1 + confidence) / 2, self._mixed()
         reach = radius(self.total, each)
         means = [self._held(Fraction(self.total.value + sign * reach, self.n)) for sign in (-1, 1)]
@@ -342,7 +343,7 @@ class Known:
         reach = radius(mixed, each)
         low = min(images) - Fraction(mixed.value + reach, self.n)
         high = max(images) - Fraction(mixed.value - reach, self.n)
-        # rounding to the grid moves a std by half a step at most
+        # rounding to the grid moves a std by at most half a step
         size, half = float(width * self.grid.step), 0.0 if self.grid.exact else float(self.grid.step) / 2
         roots = [math.sqrt(min(max(float(end) / width**2, 0.0), 0.25)) * size for end in (low, high)]
         return max(roots[0] - half, 0.0) ** 2, min(roots[1] + half, size / 2) ** 2
@@ -353,12 +354,12 @@ class Known:
         return self.mixed
 
     def _factor(self, statistic: str) -> float:
-        """What a sample's variance is multiplied by."""
+        """The factor of a sample variance."""
         return self.n / (self.n - 1) if statistic.endswith("+") and self.n > 1 else 1.0
 
     def _held(self, steps: Fraction) -> Fraction:
         return min(max(steps, Fraction(0)), Fraction(self.grid.width))
 
     def _value(self, steps: Fraction) -> float:
-        """In the units of the data, held within the bounds."""
+        """The value in the units of the data, clamped to the bounds."""
         return float((self.grid.lower + self._held(steps)) * self.grid.step)

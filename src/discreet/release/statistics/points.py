@@ -37,8 +37,6 @@ class Points:
 
     bits: int
     lower: int
-    closer: bool
-    """Whether they lie closer near both ends of the grid: within a quarter of it, in proportion to the distance."""
 
     @property
     def handicap(self) -> Fraction:
@@ -54,10 +52,10 @@ class Points:
         return _weight(self, cells)
 
 
-def spread_points(lower: int, cells: int, spacing: Fraction, *, closer: bool) -> Points | None:
+def spread_points(lower: int, cells: int, spacing: Fraction) -> Points | None:
     """Points at most so many cells apart, or None where these are all cells."""
     bits = min(max(0, math.floor(spacing)).bit_length(), cells.bit_length() - _FEWEST_BITS) - 1
-    return Points(bits=bits, lower=lower, closer=closer) if bits > 0 else None
+    return Points(bits=bits, lower=lower) if bits > 0 else None
 
 
 WORST_WEIGHT = 11
@@ -77,10 +75,5 @@ def _weight(points: Points, cells: int) -> int:
 def _among(points: Points, cells: int) -> NDArray[np.bool_]:
     mask = np.zeros(cells, np.bool_)
     mask[-points.lower % 2**points.bits :: 2**points.bits] = True
-    for halvings in range(1, points.bits + 1) if points.closer else ():
-        step, near = 2 ** (points.bits - halvings), cells >> (halvings + 1)
-        mask[-points.lower % step : near : step] = True
-        last = points.lower + cells - near
-        mask[cells - near + -last % step :: step] = True
     mask.flags.writeable = False
     return mask

@@ -3,11 +3,12 @@
 A quantile q is searched at rank r = q·N (N the number of records) among the K points of a grid by permute-and-flip, at
 a rate of ε over the range of the gaps (`Terms.ranks`) per rank. P(rank error ≥ T) ≤ K/2·e^(−rate·T), whatever the data.
 A bracket of two choices before it at r ∓ T, T = ln(K/β)/rate, holds the quantile with probability 1 − β; as T grows
-with ln K, it is chosen on a coarser grid. How wide the bracket is, or without one a public n·ε, tells how far apart the
-points are that the value is chosen among first (`points`, with the K that counts then). Quantiles of one expression
-share ε in equal parts, and each spends a quarter of its part on its bracket. Minimum and maximum aim at the s-th record
-from the end with unequal rates, s = ⌈ln K/0.7ε⌉: no private method can find the last one. A cell is a grid point with
-everything that is rounded to it, so ties are no problem.
+with ln K, it is chosen on a coarser grid. The width of the bracket tells how far apart the points are that the value is
+chosen among first (`points`, with the K that counts then); without a bracket all cells are alike, since a spacing that
+is wrong for the data can double the error. Quantiles of one expression share ε in equal parts; each spends a quarter of
+its part on its bracket. Minimum and maximum aim at the s-th record from the end with unequal rates, s = ⌈ln K/0.7ε⌉:
+no private method can find the last record. A cell is a grid point with everything that is rounded to it, so ties are no
+problem.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from discreet.ask.query import Extreme, Quantiles
 from discreet.calibrate.ball import ball, upper_bound
 from discreet.calibrate.grid import ValueGrid, value_grid
-from discreet.calibrate.sensitivity import Terms
+from discreet.calibrate.terms import Terms
 from discreet.engines.base import Cells, Exact, Measure
 from discreet.errors import InvalidParameter
 from discreet.formats import readable
@@ -61,9 +62,6 @@ _FINEST_SHARE, _SMALLEST_RATE = 10**6, Fraction(1, 10**10)
 
 _ALL_CELLS = 24
 """Grids of quantiles are so coarse that all groups together have about 2²⁴ cells at most."""
-
-_LEAST_STRENGTH = 64
-"""From this n·ε on it decides on the points; with less, the noise spans much of the bounds, and all cells are alike."""
 
 _USUAL_DOUBT = Fraction(1, 20)
 
@@ -105,19 +103,8 @@ class QuantileDesign:
 
     def rank_error(self, rate: Fraction, miss: Fraction = _USUAL_DOUBT) -> float:
         """How many ranks a value is off at most, but for a chance."""
-        grid, cells = self.grid, self.grid.width + 1
-        if self.bracketed:  # which spreads the points, so that only their worst is known before
-            return float(rank_error(cells if grid.exact else WORST_WEIGHT * cells, rate, miss))
-        points = self._points(rate)
-        return float(rank_error(cells if points is None else points.weight(cells), rate, miss))
-
-    def _points(self, rate: Fraction) -> Points | None:
-        """The points of a choice without a bracket: two for each noise scale, if values spread over all the bounds."""
-        grid, strength = self.grid, self.rows_epsilon or Fraction(0)
-        if grid.exact or strength < _LEAST_STRENGTH:
-            return None
-        spacing = Fraction(grid.width) / strength * _sharpness(rate)
-        return spread_points(grid.lower, grid.width + 1, spacing, closer=True)
+        spread = self.bracketed and not self.grid.exact  # a bracket spreads the points: their worst case is known
+        return float(rank_error((self.grid.width + 1) * (WORST_WEIGHT if spread else 1), rate, miss))
 
     def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
         """Known in ranks; how far that is in values, only the data knows: shown as if they were spread evenly."""
@@ -160,7 +147,8 @@ class QuantileDesign:
         """For every group a value, and the lower and the upper end of its bracket."""
         grid, (low, high) = self.grid, self._bounds()
         if not self.bracketed:
-            points, lows, highs = [self._points(rate)] * groups, [low] * groups, [high] * groups
+            points: list[Points | None] = [None] * groups
+            lows, highs = [low] * groups, [high] * groups
         else:
             gathered, coarse = coarser(counts, grid)
             brackets = find_brackets(gathered, coarse, share, rate * END_RATE, confidence)
@@ -311,7 +299,7 @@ def _points_within(
         return None
     scales = 2 * _bracket_reach(coarse, rate * END_RATE, confidence) * rate
     span = (last - first) * coarse.step / grid.step
-    return spread_points(grid.lower, grid.width + 1, _SPACING * span / scales * _sharpness(rate), closer=False)
+    return spread_points(grid.lower, grid.width + 1, _SPACING * span / scales * _sharpness(rate))
 
 
 def _sharpness(rate: Fraction) -> Fraction:

@@ -1,13 +1,13 @@
 """Randomized response: everyone tells the truth with probability e^ε/(1+e^ε), and lies otherwise [War65].
 
-    estimate of the proportion = (mean − (1−p)) / (2p − 1)          p = e^ε/(1+e^ε), without bias
+    estimate of the proportion = (mean − (1−p)) / (2p − 1)          p = e^ε/(1+e^ε), unbiased
     standard deviation         = 1 / (2·√n·sinh(ε/2))               whatever the bits are
 
-Each person's answer is ε-differentially private on its own: no one needs to be trusted with the true bits. The
-price is √(n/2) times the error of DLap(1/ε) added to the true count, for every ε (`compared_with_laplace`).
+Each person's answer is ε-differentially private on its own: nobody must be trusted with the true bits. The cost is an
+error of √(n/2) times that of DLap(1/ε) added to the true count, for every ε (`compared_with_laplace`).
 
-The coins are exact (draw.coin). Nothing in the data raises: what is not 0, 1, True or False counts as 0, as NaN and
-missing values do. The number of people is public. What it does not do: hide who answered.
+The coins are exact (draw.coin). Data never raises an error: anything but 0, 1, True and False counts as 0, including
+NaN and missing values. The number of people is public, and who answered is not hidden.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from discreet.parameters import Epsilon, Number, exact_confidence, exact_count, 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Response:
-    """The randomised bits, and what they say about the proportion of ones."""
+    """The randomised bits, and the estimated proportion of ones."""
 
     bits: NDArray[np.bool_]
     epsilon: Fraction
@@ -43,7 +43,7 @@ class Response:
 
     @property
     def proportion(self) -> float:
-        """The estimate without bias; it may lie outside [0, 1]."""
+        """The unbiased estimate; it may lie outside [0, 1]."""
         ones = int(np.count_nonzero(self.bits))
 
         def estimate() -> arb:
@@ -58,10 +58,10 @@ class Response:
         return _response_error(self.count, self.epsilon)
 
     def accuracy(self, confidence: Number = "0.95") -> float:
-        """A distance that the estimate keeps from the true proportion with at least this confidence.
+        """A bound on the distance from the true proportion, with at least this confidence.
 
-        The smaller of Hoeffding's and Bernstein's bound, so it holds for every n and all bits; it is wider than a
-        normal approximation (by 1.4 at 95 % and small ε). Sampling error is not in it.
+        It is the smaller of Hoeffding's and Bernstein's bounds, so it holds for every n and all bits; it is wider than
+        a normal approximation (by a factor of 1.4 at 95 % and small ε). It does not include sampling error.
         """
         doubt = 1 - exact_confidence(confidence)
 
@@ -80,7 +80,7 @@ class Response:
         return min(nearest(hoeffding), nearest(bernstein))
 
     def interval(self, confidence: Number = "0.95") -> tuple[float, float]:
-        """Two numbers with the true proportion between them, with at least this confidence."""
+        """The confidence interval of the true proportion, with at least this confidence."""
         distance = self.accuracy(confidence)
         return self.proportion - distance, self.proportion + distance
 
@@ -93,7 +93,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Root mean square errors of a proportion: everyone for themselves, or noise on the true count."""
+    """Root mean square errors of a proportion: by randomized response, and with noise on the true count."""
 
     response: float
     laplace: float
@@ -102,19 +102,19 @@ class Comparison:
 
 
 def randomized_response(bits: ArrayLike | Sequence[object], *, epsilon: Epsilon) -> Response:
-    """Let everyone turn over their own bit with an exact coin: it is kept with probability e^ε/(1+e^ε).
+    """Flip each person's bit by an exact coin: it stays as it is with probability e^ε/(1+e^ε).
 
     Parameters
     ----------
     bits : array_like
-        One person's 0 or 1 each; anything else counts as 0.
+        A 0 or 1 for each person; anything else counts as 0.
     epsilon : number or text
-        The privacy parameter of each person: the smaller, the more bits are turned over.
+        The privacy parameter of each person: the smaller, the more bits are flipped.
 
     Returns
     -------
     Response
-        The noisy `bits`, and the `proportion` of ones that they tell, with its interval.
+        The noisy `bits`, and the estimated `proportion` of ones with its interval.
 
     Examples
     --------
@@ -154,12 +154,12 @@ def _response_error(n: int, epsilon: Fraction) -> float:
 
 
 def _ones(bits: Any) -> NDArray[np.bool_]:
-    """Which entries are 1; decided entry by entry, and no entry raises."""
+    """Which entries are 1; decided entry by entry, and no entry raises an error."""
     if isinstance(bits, list | tuple):
         ones = np.fromiter(map(_is_one, bits), np.bool_, len(bits))
     else:
         array = None
-        with suppress(Exception):  # the words of a foreign library might quote data: no `__context__` keeps them
+        with suppress(Exception):  # a message of another library might quote data: no `__context__` may keep it
             masked = isinstance(bits, np.ma.MaskedArray)
             array = np.where(np.ma.getmaskarray(bits), 0, bits.data) if masked else np.asarray(bits)
         if array is None:
@@ -168,7 +168,7 @@ def _ones(bits: Any) -> NDArray[np.bool_]:
             raise InvalidParameter(f"bits must have one dimension, got {array.ndim}")
         ones = _ones_of_array(array)
     if ones.size == 0:
-        raise InvalidParameter("bits must have at least one person, got none")
+        raise InvalidParameter("bits must have at least one entry, got none")
     return ones
 
 
@@ -187,5 +187,5 @@ def _ones_of_array(array: NDArray[Any]) -> NDArray[np.bool_]:
 def _is_one(item: Any) -> bool:
     try:
         return bool(item == 1)
-    except Exception:  # an entry that cannot be compared is no 1, and no error
+    except Exception:  # an entry that cannot be compared counts as 0
         return False

@@ -1,12 +1,12 @@
-"""Intervals from released values only: how far the noise alone can have moved them, at a confidence.
+"""Intervals from released values only: how far the noise can have moved them, at a confidence.
 
-Noise is continuous Laplace for this purpose, of the variance that the discrete draw has; every bound below adds what
-the lattice of the draws can do. For S = Σ wᵢYᵢ of independent unit Laplace variables, |wᵢ| distinct,
+Noise is treated as continuous Laplace with the variance of the discrete draw; every bound below adds what the
+discreteness can contribute. For S = Σ wᵢYᵢ of independent unit Laplace variables, |wᵢ| distinct,
 
     P(|S| > t) = Σᵢ e^(−t/|wᵢ|) · Πⱼ≠ᵢ wᵢ²/(wᵢ² − wⱼ²)
 
-and for near ties a weight is enlarged by 10⁻³, which can only widen the interval. Intervals cover the noise, and half a
-step of the grid; they do not cover sampling error or what clamping removed. This is post-processing: floats may be.
+and for near ties a weight is enlarged by 10⁻³, which can only widen the interval. Intervals cover the noise and half a
+step of the grid; they do not cover sampling error or clamping. This is post-processing, so floats are allowed.
 """
 
 from __future__ import annotations
@@ -29,41 +29,41 @@ from discreet.release.mechanism import NoisyColumn, NoisySum
 _APART = 1.001
 
 _STEPS, _CLOSE = 50, 1e-6
-"""Newton's steps end when they move by less than this share: what is left is of the order of its square."""
+"""Newton's method ends when a step is smaller than this share: the remaining error is of the order of its square."""
 
 SMALL_SCALE = 2
 """Up to this scale in steps the discrete law itself is used: a step of slack would widen the interval by a sixth."""
 
 _FEW = 3
-"""So many weights have a tail in closed form that floats can follow."""
+"""Up to so many weights, floats are accurate enough for the closed form of the tail."""
 
 _LEAST = 0.04
-"""Smaller weights, of many, count as this share of the largest."""
+"""With many weights, smaller weights count as this share of the largest."""
 
 _LEAST_OF_MANY = 1e-4
-"""The same where weights occur many times."""
+"""The same if weights occur many times."""
 
 _DIGITS = 14.0
-"""Integrals are cut, and their nodes near enough, where what is left out is e^(−this)."""
+"""Integrals are truncated, and their nodes spaced, so that the error is e^(−this)."""
 
 _HALVINGS = 8
-"""Of the interval in which a tilt is sought: any tilt gives the integral, a near one with few nodes."""
+"""Halvings of the interval in which a tilt is sought: any tilt gives the integral, a good one with few nodes."""
 
 _RARE = 2**-10
-"""A draw that is 0 but for this share of the error allowed counts as 0."""
+"""A draw counts as 0 if it differs from 0 with at most this share of the allowed error probability."""
 
 _ROWS = 64
-"""Rows of weights whose integrals are taken at a time: their nodes stay in the caches."""
+"""Rows of weights whose integrals are computed at a time, so that their nodes stay in the caches."""
 
 _LATTICE = 0.65
-"""A combination of discrete draws reaches so much of its largest weight further than one of continuous draws with the
-same variances: 0.64 at most in a search among weights of one to seven draws, scales from 1 and confidences to 0.999."""
+"""A combination of discrete draws reaches further than one of continuous draws with the same variances, by this share
+of its largest weight: at most 0.64 in a search over one to seven draws, scales from 1 and confidences to 0.999."""
 
 Floats = NDArray[np.float64]
 
 
 half_width = lru_cache(maxsize=512)(lemma.half_width)
-"""The same for a plan, for its rehearsal and for its release."""
+"""Cached for a plan, its rehearsal and its release."""
 
 
 def radius(noisy: NoisySum, confidence: Fraction) -> int:
@@ -79,7 +79,7 @@ def continuous_scale(noisy: NoisySum) -> float:
 
 
 def slack_of(noisy: NoisySum, confidence: float) -> float:
-    """How much further than such a variable a total with its noise can reach: its lattice, and rounding to a step."""
+    """How much further than such a variable a noisy total can reach, because it is discrete and rounded to a step."""
     lattice = _LATTICE if noisy.scale >= 1 else 1.0
     if noisy.scale < 1 and math.exp(-1 / float(noisy.scale)) < (1 - confidence) * _RARE:
         lattice = 0.0
@@ -87,9 +87,9 @@ def slack_of(noisy: NoisySum, confidence: float) -> float:
 
 
 def combined_radius(weights: Floats, confidence: float, times: Floats | None = None) -> Floats:
-    """For each row of weights the t with P(|Σ wᵢYᵢ| ≤ t) = confidence, or a hair more.
+    """For each row of weights, the t with P(|Σ wᵢYᵢ| ≤ t) = confidence, or slightly more.
 
-    With `times`, each weight stands for so many independent variables.
+    With `times`, each weight counts for so many independent variables.
     """
     sizes = np.abs(np.asarray(weights, np.float64))
     if times is not None:
@@ -101,7 +101,7 @@ def combined_radius(weights: Floats, confidence: float, times: Floats | None = N
 
 
 def _closed_radius(weights: Floats, confidence: float) -> Floats:
-    """Of up to three weights, by the formula above.
+    """The radius of up to three weights, by the formula above.
 
     ln P(|S| > t) falls and is concave in t, so every step of Newton's method ends at or beyond the root.
     """
@@ -124,17 +124,17 @@ def _closed_radius(weights: Floats, confidence: float) -> Floats:
 
 
 def _tilted_radius(weights: Floats, confidence: float, times: Floats | None = None) -> Floats:
-    """Of more weights, whose closed form cancels, by the integral along s = c + iθ, by the midpoint rule:
+    """The radius of more weights, whose closed form cancels, by the integral along s = c + iθ, by the midpoint rule:
 
         P(S > t) = (1/π) ∫₀^∞ Re e^(−st) M(s)/s dθ,    M(s) = Π 1/(1 − wᵢ²s²),    0 < c < 1/max w
 
     At the c where ln M(c) − ct is least, the integrand is as small as the tail itself: nothing cancels. Small weights
-    are enlarged, which can only widen the interval: then M falls fast.
+    are enlarged, which can only widen the interval, so that M falls fast.
     """  # noqa: D400, D415 - a formula follows
     sizes = weights.reshape(-1, weights.shape[-1])
     blocks = (sizes[start : start + _ROWS] for start in range(0, len(sizes), _ROWS))
-    found = [_some_radii(block, confidence, np.ones(sizes.shape[-1]) if times is None else times) for block in blocks]
-    return np.concatenate(found).reshape(weights.shape[:-1])
+    radii = [_some_radii(block, confidence, np.ones(sizes.shape[-1]) if times is None else times) for block in blocks]
+    return np.concatenate(radii).reshape(weights.shape[:-1])
 
 
 def _some_radii(sizes: Floats, confidence: float, times: Floats) -> Floats:
@@ -155,7 +155,7 @@ def _some_radii(sizes: Floats, confidence: float, times: Floats) -> Floats:
             factor = 1 - column[:, None] * along
             if many == 1:
                 heights /= factor
-            else:  # beside M(c), which may be beyond floats
+            else:  # relative to M(c), which may exceed the floats
                 least = 1 - column * tilt**2
                 heights *= np.exp(-many * np.log(factor / least[:, None]))
                 first -= many * np.log(least)
@@ -164,8 +164,8 @@ def _some_radii(sizes: Floats, confidence: float, times: Floats) -> Floats:
         reach = np.maximum(reach + moved, reach / 3)
         if np.all(np.abs(moved) <= _CLOSE * reach):
             break
-    found: Floats = reach * top * (1 + 2 * _CLOSE)
-    return found
+    radii: Floats = reach * top * (1 + 2 * _CLOSE)
+    return radii
 
 
 def _tilt(squares: Floats, reach: Floats, times: Floats) -> Floats:
@@ -179,20 +179,20 @@ def _tilt(squares: Floats, reach: Floats, times: Floats) -> Floats:
 
 
 def _last(squares: Floats, tilt: Floats, times: Floats) -> Floats:
-    """The θ beyond which M(c + iθ) is nothing beside M(c)."""
+    """The θ beyond which M(c + iθ) is negligible compared with M(c)."""
     last, first = np.minimum(1, 1 / np.sqrt(squares @ times)), np.log(1 - squares * (tilt**2)[:, None]) @ times
     while True:
-        there = np.log(np.abs(1 - squares * ((tilt + 1j * last) ** 2)[:, None])) @ times
-        small = there > _DIGITS + first
+        height = np.log(np.abs(1 - squares * ((tilt + 1j * last) ** 2)[:, None])) @ times
+        small = height > _DIGITS + first
         if small.all():
             return last
         last = np.where(small, last, last * 1.5)
 
 
 def discrete_radius(weights: Floats, scale: float, confidence: float) -> Floats:
-    """For each pair of weights the smallest t with P(|w₁X₁ + w₂X₂| ≤ t) ≥ confidence, X discrete with this small scale.
+    """For each pair of weights, the smallest t with P(|w₁X₁ + w₂X₂| ≤ t) ≥ confidence, X discrete with a small scale.
 
-    All pairs of draws up to a size beyond which there is e⁻⁸ of the error allowed, which counts as an error.
+    It enumerates all pairs of draws up to a size whose tail has e⁻⁸ of the allowed error probability, counted as error.
     """
     last = math.ceil(scale * (8 - math.log1p(-confidence)))
     sizes = np.abs(np.arange(-last, last + 1))
@@ -201,12 +201,12 @@ def discrete_radius(weights: Floats, scale: float, confidence: float) -> Floats:
     sums = np.abs(weights[..., :1] * first + weights[..., 1:] * second)
     order = np.argsort(sums, axis=-1)
     reached = np.cumsum(np.outer(chances, chances).ravel()[order], axis=-1) >= confidence
-    found = np.take_along_axis(order, reached.argmax(axis=-1)[..., None], axis=-1)
-    return np.take_along_axis(sums, found, axis=-1)[..., 0] * (1 + _CLOSE)
+    position = np.take_along_axis(order, reached.argmax(axis=-1)[..., None], axis=-1)
+    return np.take_along_axis(sums, position, axis=-1)[..., 0] * (1 + _CLOSE)
 
 
 def _distinct(sizes: Floats) -> Floats:
-    """Rising along the last axis, none 0, neighbours apart: every change enlarges a weight."""
+    """The sizes in ascending order, positive and well separated; every change enlarges a weight."""
     rising: Floats = np.sort(sizes, axis=-1)
     np.maximum(rising, np.maximum(1e-9 * rising[..., -1:], 1e-300), out=rising)
     for index in range(1, rising.shape[-1]):
@@ -216,20 +216,20 @@ def _distinct(sizes: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lone:
-    """Noisy sums alone: of a = x − L where the number n of rows is public, of x where it is not."""
+    """Noisy sums alone: of a = x − L if the number n of rows is public, otherwise of x."""
 
     grid: ValueGrid
     n: int
     total: NoisyColumn
 
     def value(self, _statistic: str) -> Any:
-        """The sums of all groups: whole numbers where the values are."""
+        """The sums of all groups; integers if the values are integers."""
         return self._around(0)[0]
 
     def ends(self, _statistic: str, confidence: Fraction) -> tuple[Any, Any]:
-        """The ends of their intervals, of one discrete Laplace draw each, exactly.
+        """The exact ends of their intervals, of one discrete Laplace draw each.
 
-        Each value is rounded by half a step at most, which the ends allow for where the number of values is known.
+        Each value is rounded by at most half a step, which the ends include if the number of values is known.
         """
         rounding = 0 if self.grid.exact else -(-self.n // 2)
         return self._around(radius(self.total[0], confidence) + rounding)[1:]
@@ -240,7 +240,7 @@ class Lone:
 
 
 def around(centres: Sequence[int], reach: int, unit: float) -> tuple[Any, Any, Any]:
-    """Numbers and the ends of their intervals, (centre ± reach)·unit; arrays of many, lists of a few."""
+    """Numbers and the ends of their intervals, (centre ± reach)·unit; arrays if there are many, lists if few."""
     if isinstance(centres, Integers):
         [middle] = roomy([centres.array], [1 if reach < 2**60 else 2**61])
         return middle * unit, (middle - reach) * unit, (middle + reach) * unit

@@ -1,7 +1,7 @@
-"""The textbook's forms, for those who teach them: Algorithm 1 on the plain statistic, with its global sensitivity.
+"""The textbook mechanisms, for teaching: Algorithm 1 on the plain statistic, with its global sensitivity.
 
-Their errors are what the better designs are measured against. Each statistic is computed exactly on the grid (roots by
-integer roots) and rounded down to the step of Algorithm 1, which pays one step for that.
+The better designs are compared with their errors. Each statistic is computed exactly on the grid (roots by integer
+roots) and rounded down to the step of Algorithm 1, which adds one step to the sensitivity.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ Floor = Callable[[Fraction], int]
 
 
 def mean(ask: Question) -> Release:
-    """Of a private number of values: half of ε for the sum, half for the count, and their quotient."""
+    """The mean of a private number of values: half of ε for the sum, half for the count, and their quotient."""
     grid, half = ask.grid(SUM_BITS), ask.epsilon / 2
     sums = engine.moments(ask.data, grid, ask.missing_on(grid), squares=False)
     delta = ask.terms.sum(grid.lower, grid.upper)
     parts = [
-        _of_sum(ask, sums.map(lambda found: found[0]), Fraction(ask.terms.steps), half, Fraction(1)),
-        _of_sum(ask, sums.map(lambda found: found[1] + grid.lower * found[0]), delta, half, grid.step),
+        _of_sum(ask, sums.map(lambda exact: exact[0]), Fraction(ask.terms.steps), half, Fraction(1)),
+        _of_sum(ask, sums.map(lambda exact: exact[1] + grid.lower * exact[0]), delta, half, grid.step),
     ]
     return replace(parts[1] / parts[0], statistic="mean")
 
 
 def _of_sum(ask: Question, exact: Exact[int], delta: Fraction, epsilon: Fraction, unit: Fraction) -> Release:
-    """A total of so many units, plus noise."""
+    """A total in steps of `unit`, plus noise."""
     [noisy] = mechanism.noisy_sums(exact.map(lambda total: [total]), [delta / epsilon], epsilon)
     return replace(ask, epsilon=epsilon).release(
         as_float(noisy.value * unit),
@@ -58,8 +58,8 @@ def variance(ask: Question, grid: ValueGrid, sample: bool) -> Release:
     unit = grid.step**2
     delta = sensitivity.variance(n=n, bounds=(0, grid.width), sample=sample) * unit
 
-    def floor(found: tuple[int, ...]) -> Floor:
-        squares = Fraction(n * found[2] - found[1] ** 2, max(below, 1)) * unit
+    def floor(exact: tuple[int, ...]) -> Floor:
+        squares = Fraction(n * exact[2] - exact[1] ** 2, max(below, 1)) * unit
         return lambda step: math.floor(squares / step)
 
     return _release(ask, _moments(ask, grid).map(floor), delta)
@@ -72,8 +72,8 @@ def std(ask: Question, grid: ValueGrid, sample: bool) -> Release:
     delta = sensitivity.std(n=n, bounds=(0, grid.width), sample=sample) * grid.step
     unit = grid.step**2
 
-    def floor(found: tuple[int, ...]) -> Floor:
-        squares = Fraction(n * found[2] - found[1] ** 2, max(below, 1)) * unit
+    def floor(exact: tuple[int, ...]) -> Floor:
+        squares = Fraction(n * exact[2] - exact[1] ** 2, max(below, 1)) * unit
         # ⌊√x⌋ is the integer root of ⌊x⌋
         return lambda step: math.isqrt(math.floor(squares / step**2))
 
@@ -81,7 +81,7 @@ def std(ask: Question, grid: ValueGrid, sample: bool) -> Release:
 
 
 def quantile(ask: Question, grid: ValueGrid, share: Fraction) -> Release:
-    """The quantile plus Lap(R/ε); the median of an even number is the mean of the middle two."""
+    """The quantile plus Lap(R/ε); the median of an even number of values is the mean of the middle two."""
     median = share == Fraction(1, 2)
     n = ask.n if ask.public_size else None
     bounds = 0, grid.width
@@ -94,12 +94,12 @@ def quantile(ask: Question, grid: ValueGrid, share: Fraction) -> Release:
     def floor(values: list[int]) -> Floor:
         size = len(values)
         if size == 0:
-            found = Fraction(grid.middle - grid.lower)
+            steps = Fraction(grid.middle - grid.lower)
         elif median:
-            found = Fraction(values[(size - 1) // 2] + values[size // 2], 2)
+            steps = Fraction(values[(size - 1) // 2] + values[size // 2], 2)
         else:
-            found = Fraction(values[max(math.ceil(share * size), 1) - 1])
-        return lambda step: math.floor((grid.lower + found) * grid.step / step)
+            steps = Fraction(values[max(math.ceil(share * size), 1) - 1])
+        return lambda step: math.floor((grid.lower + steps) * grid.step / step)
 
     return _release(ask, _sorted(ask, grid).map(floor), delta)
 
@@ -108,8 +108,8 @@ def extreme(ask: Question, grid: ValueGrid, last: bool) -> Release:
     """The minimum or the maximum plus Lap(R/ε)."""
 
     def floor(values: list[int]) -> Floor:
-        found = values[-1 if last else 0] if values else grid.middle - grid.lower
-        return lambda step: math.floor((grid.lower + found) * grid.step / step)
+        steps = values[-1 if last else 0] if values else grid.middle - grid.lower
+        return lambda step: math.floor((grid.lower + steps) * grid.step / step)
 
     return _release(ask, _sorted(ask, grid).map(floor), grid.width * grid.step)
 
@@ -129,13 +129,13 @@ def _sorted(ask: Question, grid: ValueGrid) -> Exact[list[int]]:
 
 
 def refuse_private_size(ask: Question) -> None:
-    """Variance and std of a private number of values have no textbook form."""
+    """Refuse the variance and std of a private number of values, which have no textbook form."""
     if ask.public_size:
         return
     if ask.neighbors == "change-one":
         raise InvalidParameter(
-            f"the textbook has no {ask.statistic} where missing values are dropped; leave method out, or give missing="
+            f"the textbook has no {ask.statistic} with missing values dropped: leave method out, or give missing="
         )
     raise InvalidParameter(
-        f"the textbook has no {ask.statistic} under add-remove; leave method out or use neighbors='change-one'"
+        f"the textbook has no {ask.statistic} under add-remove: leave method out, or use neighbors='change-one'"
     )

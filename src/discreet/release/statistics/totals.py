@@ -1,15 +1,15 @@
-"""Totals of a released table: counts and sums over some of its groups, which agree with it to the last digit.
+"""Totals of a released table: counts and sums over some of its groups, which agree with it exactly.
 
-    answer.totals("state")     the counties of each state together, one row a state
+    answer.totals("state")     the counties of each state together, one row per state
     answer.totals()            everybody
 
-A total is the sum of released cells, so the table and all of its totals add up, whoever adds them; it costs nothing.
+A total is the sum of released cells, so the table and all of its totals add up; it costs nothing.
 The error of a total of k cells is a sum S of k·m independent Laplace draws of scales bᵢ (m of them in each cell), with
 
     P(|S| ≤ x) = (2/π) ∫₀^∞ sin(θx)/θ · Π (1 + bᵢ²θ²)^(−k) dθ
 
-and its interval is the x where that is the confidence (`spread`): about √k times a cell's, not k times. Means,
-variances and quantiles of a whole are no sums of those of its parts: ask for them without groups.
+and its interval is the x at which that equals the confidence (`spread`): about √k times as wide as a cell's, not k
+times. Means, variances and quantiles of a whole are not sums over its parts: ask for them without groups.
 """
 
 from __future__ import annotations
@@ -33,55 +33,55 @@ if TYPE_CHECKING:
 
 
 def totals(answer: Answer, by: tuple[str, ...]) -> Answer:
-    """The answer's counts and sums, added up over all group columns but these."""
+    """The answer's counts and sums, added up over all group columns except these."""
     record, query = answer.record, answer.query
     if "totals_over" in record:
-        raise InvalidParameter("these are totals already; take other totals of the answer itself")
+        raise InvalidParameter("these are already totals: take other totals from the answer itself")
     titles = {output.name: name for name, output in query.outputs if isinstance(output, Named)}
     keys = answer.recorded.keys
-    kept = {name: column for name, column in keys.items() if titles.get(name, name) in by}
+    kept_keys = {name: column for name, column in keys.items() if titles.get(name, name) in by}
     for name in by:
-        if name not in {titles.get(group, group) for group in kept}:
+        if name not in {titles.get(group, group) for group in kept_keys}:
             groups = ", ".join(titles.get(group, group) for group in keys) or "none"
-            raise InvalidParameter(f"totals are by columns of groups, got {name!r}; the answer has {groups}")
-    statistics = [one for one in record["statistics"] if one.get("noise") and one["name"] in titles]
+            raise InvalidParameter(f"totals must be by group columns ({groups}), got {name!r}")
+    statistics = [item for item in record["statistics"] if item.get("noise") and item["name"] in titles]
     if not statistics:
         raise InvalidParameter("the answer must have counts or sums: only these add up; ask for others without groups")
-    many = math.prod(map(len, kept.values()))
+    many = math.prod(map(len, kept_keys.values()))
     each = answer.recorded.cells // many
     level = _level(record, many * len(statistics))
     numbers: dict[str, Any] = {}
-    for one in statistics:
-        reach = sum_radius([float(Fraction(scale)) for scale in one["noise"]], each, level)
-        reach += float(Fraction(one["step"]))  # totals lie on the grid of the cells
-        added = _added(answer.recorded.numbers[one["name"]][0], keys, kept)
+    for statistic in statistics:
+        reach = sum_radius([float(Fraction(scale)) for scale in statistic["noise"]], each, level)
+        reach += float(Fraction(statistic["step"]))  # totals lie on the grid of the cells
+        added = _added(answer.recorded.numbers[statistic["name"]][0], keys, kept_keys)
         if all(isinstance(value, int) for value in added):
             reach = math.ceil(reach)
         ends = added, [value - reach for value in added], [value + reach for value in added]
-        numbers[one["name"]] = tuple(map(array_of, ends))
-    over = [titles.get(name, name) for name in keys if name not in kept]
+        numbers[statistic["name"]] = tuple(map(array_of, ends))
+    over = [titles.get(name, name) for name in keys if name not in kept_keys]
     outputs = tuple(
         (name, output)
         for name, output in query.outputs
-        if isinstance(output, Named) and (output.name in kept or output.name in numbers)
+        if isinstance(output, Named) and (output.name in kept_keys or output.name in numbers)
     )
     return replace(
         answer,
-        content=Record({**record, "statistics": statistics, "totals_over": over}, kept, numbers).pack(),
+        content=Record({**record, "statistics": statistics, "totals_over": over}, kept_keys, numbers).pack(),
         query=replace(
             query,
-            groups=tuple(group for group in query.groups if group.name in kept),
+            groups=tuple(group for group in query.groups if group.name in kept_keys),
             outputs=outputs,
             having=None,
             order=(),
             limit=None,
-            sql=None,  # nobody has typed this table
+            sql=None,  # nobody typed this question
         ),
     )
 
 
 def sum_radius(scales: list[float], times: int, confidence: float) -> float:
-    """The x with P(|S| ≤ x) = confidence, S the sum of so many independent Laplace draws of each of these scales.
+    """The x with P(|S| ≤ x) = confidence, for the sum S of `times` independent Laplace draws of each of these scales.
 
     >>> round(sum_radius([1.0], 1, 0.95), 4), round(sum_radius([1.0], 10_000, 0.95) / 141.42, 3)
     (2.9957, 1.96)
@@ -97,13 +97,13 @@ def _level(record: dict[str, Any], together: int) -> float:
     return float(1 - (1 - confidence) / together) if record["simultaneous"] else float(confidence)
 
 
-def _added(values: Any, keys: Mapping[str, Any], kept: Mapping[str, Any]) -> list[Any]:
-    """The values of the cells, added up over the columns that are not kept; the last column varies fastest."""
+def _added(values: Any, keys: Mapping[str, Any], kept_keys: Mapping[str, Any]) -> list[Any]:
+    """The values of the cells, added up over the other columns; the last column varies fastest."""
     exact = (
         values if values.dtype == np.float64 or near(values, 2**62 // max(values.size, 1)) else values.astype(object)
     )
-    places = sorted(range(len(keys)), key=lambda at: list(keys)[at] in kept)
+    places = sorted(range(len(keys)), key=lambda index: list(keys)[index] in kept_keys)
     cells = exact.reshape([len(column) for column in keys.values()]).transpose(places)
-    many = math.prod(map(len, kept.values()))
-    added: list[Any] = np.cumsum(cells.reshape(-1, many), axis=0)[-1].tolist()  # one after the other, as a reader adds
+    many = math.prod(map(len, kept_keys.values()))
+    added: list[Any] = np.cumsum(cells.reshape(-1, many), axis=0)[-1].tolist()  # sequentially, as a reader adds
     return added

@@ -3,18 +3,18 @@
     node     j of level h = 1 … H is the number of records in the cells j·b^(H−h) ≤ v < (j+1)·b^(H−h); level H is the
              cells, and there is no root                                                              [HRMS10]
     release  every node + DLap(2H/ε) with change-one, + DLap(H/ε) with add-remove: a record is in one node of each
-             level, so that a neighbour moves the nodes by 2H, or H, in all
+             level, so that a neighbour moves the nodes by 2H, or H, in total
     shape    flat (H = 1) for K ≤ 64 with change-one, K ≤ 16 with add-remove; else H = 2 for K ≤ 1024, 3 for
              K ≤ 8192, 4 beyond, and b = ⌈K^(1/H)⌉
 
-Up to the noisy nodes everything is an integer. Then, as post-processing in floats: F̂(v), the records in cells ≤ v,
-by weighted least squares in two passes, isotonic regression, and a cut to [0, F̂(K−1)]. With V a variance in units of a
-node's, S the sum over a node's children:
+Everything is an integer up to the noisy nodes. Then, as post-processing in floats: F̂(v), the records in cells ≤ v,
+by weighted least squares in two passes, isotonic regression, and clamping to [0, F̂(K−1)]. With V a variance in units of
+the variance of a node, and S the sum over a node's children:
 
     up     z = y + (S(z) − y)/(1 + S(V)),   V = S(V)/(1 + S(V));   at the cells z = y, V = 1
     down   x = z + V/S(V)·(x − S(z) of the parent);   above level 1 the public total n, or nothing to spread
 
-The last node of a level may have fewer than b children. What it does not do: count what lies outside the cells.
+The last node of a level may have fewer than b children. Records outside the cells are not counted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.calibrate.sensitivity import Terms
+from discreet.calibrate.terms import Terms
 from discreet.draw.vector import fill
 from discreet.errors import InvalidParameter
 from discreet.parameters import Neighbors, exact_count, exact_epsilon
@@ -38,20 +38,20 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _FLAT: dict[Neighbors, int] = {"change-one": 64, "add-remove": 16}
-"""Up to so many cells the counts alone are released: measured, within 6 % of a second level at this border."""
+"""Up to so many cells the tree is flat: by measurement, within 6 % of a second level at this border."""
 
 _HEIGHTS = ((1024, 2), (8192, 3))
 """Up to so many cells, so many levels; beyond, 4. One more at a border: 1 % less error, 5 to 15 % with add-remove."""
 
 _SIMULATION_DOUBT = 1e-6
-"""The chance that a simulated band is narrower than the true one."""
+"""The probability that a simulated band is narrower than the true band."""
 
 _SIMULATED_DRAWS = 2**24
 _MOST_SIMULATIONS = 2**16
-"""Simulations stop at so many draws, about a third of a second, or here, where the width is known to a percent."""
+"""Most draws, about a third of a second, and most simulations, with which the width is known to a percent."""
 
 _SIMULATED_TOGETHER = 2**19
-"""Draws in memory at a time, 4 MiB: more would leave the caches, fewer make numpy's rows short."""
+"""Draws in memory at a time, 4 MiB: more would exceed the caches, fewer would make numpy's rows short."""
 
 _ROUNDED_UP = 1 + 2**-20
 """Rounds up: wider. It covers the rounding of F̂ itself, which would break ties with the band up to some 10⁹ records."""
@@ -62,11 +62,11 @@ _MOST_CONFIDENCE = Fraction(999, 1000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """The public shape of a tree and the scale of the noise on each node; made by `tree_design`."""
+    """The public shape of a tree and the noise scale of each node; `tree_design` creates it."""
 
     cells: int
     neighbors: Neighbors
-    """Which relation it is estimated for: with "add-remove" the number of records is private."""
+    """The relation of neighbours; with "add-remove" the number of records is private."""
     height: int
     branching: int
     scale: Fraction
@@ -77,7 +77,7 @@ class Tree:
         return tuple(-(-self.cells // self.branching**below) for below in reversed(range(self.height)))
 
     def noisy(self, counts: Integers) -> tuple[Integers, ...]:
-        """The release: for each level from the top the exact sums of its nodes, each with exact noise of its own."""
+        """The release: for each level from the top, the exact sums of its nodes, each with independent exact noise."""
         if counts.shape != (self.cells,):
             raise InvalidParameter(f"counts must have one dimension of {self.cells} cells, got {counts.shape}")
         levels = [counts.astype(np.int64)]
@@ -86,34 +86,35 @@ class Tree:
         return tuple(level + noise for level, noise in zip(reversed(levels), self._noise(1), strict=True))
 
     def cumulative(self, nodes: Sequence[NDArray[np.number]], total: int | None) -> Floats:
-        """F̂(v) for every cell: rising, not negative, at most the total; `total` is None with add-remove.
+        """F̂(v) for every cell: ascending, nonnegative, at most the total; `total` is None with add-remove.
 
-        The levels may have a first axis in common, such as simulations; it is kept. The cut at F̂(K−1), which the
-        isotonic regression alone would raise, keeps the band of `quantile_interval` valid where the total is private.
+        The levels may have a common first axis, such as simulations; it is kept. The clamp at F̂(K−1), which the
+        isotonic regression alone would raise, keeps the band of `quantile_interval` valid if the total is private.
         """
         if (total is None) != (self.neighbors == "add-remove"):
-            given = "no total" if total is None else "a total"
-            raise InvalidParameter(f"total must be given with change-one only, got {given} with {self.neighbors}")
+            got = "no total" if total is None else "a total"
+            raise InvalidParameter(f"total must be given with change-one only, got {got} with {self.neighbors}")
         levels = [np.asarray(level, np.float64) for level in nodes]
         columns = self._prefix_sums([level.reshape(-1, level.shape[-1]).T for level in levels], float(total or 0))
         prefix = columns.T.reshape(levels[-1].shape)
         if total is not None:
-            prefix[..., -1] = total  # as it is but for rounding
+            prefix[..., -1] = total  # equal up to rounding
         return np.clip(isotonic(prefix), 0.0, np.maximum(prefix[..., -1:], 0.0))
 
     def band(self, confidence: Fraction, shares: Sequence[Fraction] = ()) -> float:
-        """The half-width of the band around F̂ that holds F at all cells at once with this confidence.
+        """The half-width of the band around F̂ that covers F at all cells together with this confidence.
 
-        With `shares` and a private total: of the band for F(v) − q·F(K−1), for all v and all q in between at once.
-        Simulated from the law of the noise alone: e, the error before isotonic regression, is linear in it. Of m
-        simulations the k-th smallest is taken, with the least k for which P(Binomial(m, confidence) ≥ k) ≤ 10⁻⁶:
-        it falls below the true quantile only if k or more of them do, so with a chance of 10⁻⁶ at most.
+        With `shares` and a private total, the half-width of the band for F(v) − q·F(K−1), for all v and all q between
+        the shares together. It is simulated from the noise alone: e, the error before isotonic regression, is linear in
+        the noise. Of m simulations the k-th smallest is taken, with the least k for which
+        P(Binomial(m, confidence) ≥ k) ≤ 10⁻⁶: it is below the true quantile only if k or more simulations are, that is,
+        with probability at most 10⁻⁶.
         """
         if not 0 < confidence <= _MOST_CONFIDENCE:
             raise InvalidParameter(f"confidence must be above 0 and at most {_MOST_CONFIDENCE}, got {confidence}")
         _check(shares)
         private = self.neighbors == "add-remove" and len(shares) > 0
-        # |e(v) − q·e(K−1)| is convex in q: the ends speak for all shares
+        # |e(v) − q·e(K−1)| is convex in q: the extreme shares bound all shares
         return _band(self, confidence, (min(shares), max(shares)) if private else ())
 
     def _noise(self, simulations: int) -> list[Integers]:
@@ -130,7 +131,7 @@ class Tree:
         sums = []
         for level, weight in zip(reversed(levels[:-1]), reversed(weights), strict=True):
             sums.append(np.add.reduceat(rising[-1], np.arange(0, len(rising[-1]), self.branching), axis=0))
-            rising.append(level + (sums[-1] - level) * weight)  # exactly the level where the children agree
+            rising.append(level + (sums[-1] - level) * weight)  # exactly the level if the children agree
         parents = rising.pop()
         if self.neighbors == "change-one":
             parents = parents + shares[0] * (total - parents.sum(axis=0))
@@ -145,7 +146,7 @@ class Tree:
 def tree_design(cells: int, terms: Terms, epsilon: Fraction) -> Tree:
     """The tree for so many ordered cells: its shape, and the exact scale of its noise.
 
-    Where a record may be in no cell, the number of records is private under change-one, too.
+    If a record may be in no cell, the number of records is private under change-one, too.
 
     >>> tree_design(1000, Terms(rows=1, spread=1, replaced=True, public=True, cells=1), Fraction(1, 2))
     Tree(cells=1000, neighbors='change-one', height=2, branching=32, scale=Fraction(8, 1))
@@ -158,7 +159,7 @@ def tree_design(cells: int, terms: Terms, epsilon: Fraction) -> Tree:
 
 
 def quantiles_from(cumulative: Floats, shares: Sequence[Fraction], total: int | None) -> Integers:
-    """For each share q the first cell v with F̂(v) ≥ q·n, where n is F̂(K−1) if the total is None.
+    """For each share q, the first cell v with F̂(v) ≥ q·n, where n is F̂(K−1) if the total is None.
 
     >>> quantiles_from(np.array([1.0, 5.0, 9.0, 10.0]), [Fraction(1, 2), Fraction(9, 10)], 10).tolist()
     [1, 2]
@@ -198,10 +199,10 @@ def _band(tree: Tree, confidence: Fraction, shares: tuple[Fraction, ...]) -> flo
 
 
 def _simulations(nodes: int, confidence: Fraction) -> tuple[int, int]:
-    """The number of simulations, and which of them in order of size bounds the quantile from above."""
+    """The number of simulations, and the rank of the simulation that bounds the quantile from above."""
     log_chance = math.log(confidence.numerator) - math.log(confidence.denominator)
     log_doubt = math.log((1 - confidence).numerator) - math.log((1 - confidence).denominator)
-    least = math.ceil(math.log(_SIMULATION_DOUBT) / log_chance)  # the largest of these would do
+    least = math.ceil(math.log(_SIMULATION_DOUBT) / log_chance)  # the largest of these would be enough
     simulations = max(2 * least, min(_SIMULATED_DRAWS // nodes, _MOST_SIMULATIONS))
     # P(B = k−1)/P(B = k) = k/(m−k+1)·(1−p)/p from k = m down, then P(B ≥ k)
     below = np.arange(simulations, 0, -1, dtype=np.float64)
@@ -212,7 +213,7 @@ def _simulations(nodes: int, confidence: Fraction) -> tuple[int, int]:
 
 @lru_cache(maxsize=16)
 def _weights(tree: Tree) -> tuple[list[Floats], list[Floats]]:
-    """1/(1 + S(V)) for the nodes of all levels but the last, and V/S(V) of the parent for those of all levels."""
+    """1/(1 + S(V)) for the nodes of all levels except the last, and V/S(V) of the parent for nodes of all levels."""
     variance = np.ones((tree.cells, 1))
     weights: list[Floats] = []
     shares: list[Floats] = []
@@ -226,7 +227,7 @@ def _weights(tree: Tree) -> tuple[list[Floats], list[Floats]]:
 
 
 def _root_up(number: int, degree: int) -> int:
-    """The smallest integer whose power reaches the number; the float is only a start below it."""
+    """The smallest integer whose power reaches the number; the float only gives a start below it."""
     root = max(1, int(number ** (1 / degree)) - 1)
     while root**degree < number:
         root += 1
@@ -244,9 +245,9 @@ def _check(shares: Sequence[Fraction]) -> None:
 
 
 def isotonic(values: Floats) -> Floats:
-    """The rising sequence g with the least Σ (g − x)² to the values x, along the last axis: pool adjacent violators.
+    """The ascending sequence g that minimises Σ (g − x)², along the last axis, by pooling adjacent violators.
 
-    If |x − f| ≤ c everywhere for a truth f that rises, then |g − f| ≤ c everywhere, so a simultaneous band for x is one
+    If |x − f| ≤ c everywhere for an ascending truth f, then |g − f| ≤ c everywhere, so a simultaneous band for x is one
     for g: by the max–min formula g(v) is at most the largest mean of x(s … v) over s ≤ v, which is at most f(v) + c,
     and at least the smallest mean of x(v … t), at least f(v) − c.
 
@@ -261,9 +262,9 @@ def isotonic(values: Floats) -> Floats:
 
 
 def project(counts: Floats, total: float) -> Floats:
-    """The counts h = max(x − θ, 0) that sum to `total` and lie nearest to `counts`; a negative total is taken as 0.
+    """The counts h = max(x − θ, 0) that sum to `total` and are nearest to `counts`; a negative total counts as 0.
 
-    It has a bias (empty cells gain, full cells lose): it is for display, never for adding up.
+    They are biased (empty cells gain, full cells lose): use them for display, never for adding up.
 
     >>> project(np.array([5.0, -1.0, 2.0]), 5).tolist()
     [4.0, 0.0, 1.0]
@@ -276,13 +277,13 @@ def project(counts: Floats, total: float) -> Floats:
     falling = np.sort(values)[::-1]
     # the surplus per cell if only the largest 1, 2, … cells stay above 0
     surplus = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)
-    kept = max(1, int(np.count_nonzero(falling > surplus)))  # the largest cell stays, also where its surplus rounds
-    nearest: Floats = np.maximum(values - surplus[kept - 1], 0.0)
+    support = max(1, int(np.count_nonzero(falling > surplus)))  # the largest cell stays, even if its surplus rounds
+    nearest: Floats = np.maximum(values - surplus[support - 1], 0.0)
     return nearest
 
 
 def _pooled(values: list[float]) -> Floats:
-    """Block means by a stack: a value joins the blocks before it for as long as they lie above it."""
+    """Block means by a stack: a value joins the blocks before it as long as they are above it."""
     means: list[float] = []
     sums: list[float] = []
     sizes: list[int] = []

@@ -1,9 +1,9 @@
-"""How much of ε each family, and each other design, of a question gets.
+"""The share of ε of each family and each other design of a question.
 
-With parts p of ε that add up to 1, the sum over all numbers of weight · variance/(variance alone at ε) is made small
-over multiples of 1/64 (finer ones where there are more than sixteen): families and designs pass these to each other
-for as long as that helps, and of many not longer than a plan can wait. The result
-depends on what is asked for and on nothing else, and a difference in rounding between two machines does not decide it.
+With shares p of ε that add up to 1, the sum over all numbers of weight · variance/(variance alone at ε) is minimised
+over multiples of 1/64 (finer if there are more than sixteen shares): families and designs exchange steps as long as the
+sum decreases, up to a limit of exchanges. The result depends only on the question, and differences in rounding between
+two machines do not change it.
 """
 
 from __future__ import annotations
@@ -18,40 +18,40 @@ from typing import TypeAlias
 import numpy as np
 
 from discreet.ask.statistics import moment
-from discreet.calibrate.sensitivity import Terms
+from discreet.calibrate.terms import Terms
 from discreet.release.statistics.families import Family, JointDesign
 from discreet.release.statistics.grouped import Partition
 from discreet.release.statistics.spread import Floats
 
 _STEPS, _PARTS = 64, 16
-"""ε is parted into so many steps, and so many more for each further sixteen parts."""
+"""The number of steps of ε, and of further steps for each further sixteen shares."""
 
 _STRIDES = (16, 4, 1)
 _DESCENTS = 2
-"""So many of the starts are gone on from, the best ones."""
+"""Descents are made from so many of the starts, the best."""
 
 _EFFORT = 20_000
-"""So many exchanges, divided by the number of parts, are tried from each start."""
+"""The number of exchanges tried from each start, times the number of shares."""
 
 _BETTER = 1 - 1e-6
-"""A step must make the sum so much smaller."""
+"""A step must reduce the sum by this share."""
 
 _MEANS, _VARIANCE = (0.2, 0.5, 0.8), 0.05
-"""Where the errors of means and variances are weighed, as shares of the range and of its square."""
+"""The points at which the errors of means and variances are weighted, as shares of the range and of its square."""
 
 Attributes: TypeAlias = tuple[int, ...]
 Units: TypeAlias = tuple[int, ...]
-"""Parts of ε in steps: of families, then of other designs."""
+"""The shares of ε in steps: of families, then of other designs."""
 
 
 @lru_cache(maxsize=512)
 def parted(
     design: JointDesign | None, terms: Terms, wishes: tuple[float, ...], others: tuple[float, ...]
 ) -> tuple[tuple[Family, ...], Fraction, tuple[Fraction, ...]]:
-    """The families of the design, its part of ε, and the parts of other designs.
+    """The families of the design, its share of ε, and the shares of other designs.
 
-    `wishes` are the weights of the numbers of the design, by its names. Another design has w if its error at a part p
-    of ε weighs w/p².
+    `wishes` are the weights of the numbers of the design, in the order of its names. Another design has weight w if its
+    error at a share p of ε weighs w/p².
     """
     slots = candidates(design, terms) if design is not None else ()
     best = _best(design, terms, wishes, others, slots)
@@ -60,7 +60,7 @@ def parted(
 
 
 def candidates(design: JointDesign, terms: Terms) -> tuple[Attributes, ...]:
-    """The families that may be measured: the rows, each attribute, and products of neighbouring columns' halves."""
+    """The families that may be measured: the rows, each attribute, and products of halves of neighbouring columns."""
     rows: list[Attributes] = [()] if any(count.of is None for _, count in design.counts) else []
     halves = [index for index, column in enumerate(design.columns) if not column.squares]
     products = [] if terms.meets else list(pairwise(halves))
@@ -68,7 +68,7 @@ def candidates(design: JointDesign, terms: Terms) -> tuple[Attributes, ...]:
 
 
 def _families(slots: tuple[Attributes, ...], units: Units) -> tuple[Family, ...]:
-    """The families that have a part."""
+    """The families that have a share."""
     joint = units[: len(slots)]
     return tuple((slot, Fraction(part, sum(joint))) for slot, part in zip(slots, joint, strict=True) if part)
 
@@ -82,27 +82,27 @@ def _best(
 ) -> Units:
     if len(slots) + len(others) == 1:
         return (_STEPS,)
-    weights = [] if design is None else _wanted(design, terms)
+    weights = [] if design is None else _errors(design, terms)
 
     def error(units: Units) -> float:
         joint, rest, steps = units[: len(slots)], units[len(slots) :], sum(units)
         covered = {index for slot, part in zip(slots, joint, strict=True) if part for index in slot}
         if not all(rest) or (design is not None and (not any(joint) or len(covered) < len(design.shape))):
             return float("inf")
-        found = sum(weight * (steps / part) ** 2 for weight, part in zip(others, rest, strict=True))
+        descents = sum(weight * (steps / part) ** 2 for weight, part in zip(others, rest, strict=True))
         if design is not None:
             partitions = _by_name(replace(design, families=_families(slots, units)), terms)
             variances = (_variance(*pair) for pair in zip(weights, partitions, strict=True))
-            found += float(np.dot(wishes, list(variances))) * (steps / sum(joint)) ** 2
-        return found
+            descents += float(np.dot(wishes, list(variances))) * (steps / sum(joint)) ** 2
+        return descents
 
     starts = sorted((_start(slots, len(others), chosen) for chosen in _choices(slots)), key=error)
-    found = [_descended(start, error) for start in starts[:_DESCENTS]]
-    return min(found, key=lambda units: (float(f"{error(units):.6g}"), units))
+    descents = [_descended(start, error) for start in starts[:_DESCENTS]]
+    return min(descents, key=lambda units: (float(f"{error(units):.6g}"), units))
 
 
 def _choices(slots: tuple[Attributes, ...]) -> Iterator[list[int]]:
-    """Families to begin with: each attribute by itself, products of two as far as they go, and these with the rows."""
+    """Families to start from: each attribute alone, as many products of two as possible, and these with the rows."""
     singles = [index for index, slot in enumerate(slots) if len(slot) == 1]
     rows = [index for index, slot in enumerate(slots) if not slot]
     yield singles or rows
@@ -120,7 +120,7 @@ def _choices(slots: tuple[Attributes, ...]) -> Iterator[list[int]]:
 
 
 def _start(slots: tuple[Attributes, ...], others: int, chosen: list[int]) -> Units:
-    """Equal parts for some families and for the other designs."""
+    """Equal shares for some families and for the other designs."""
     active = [*chosen, *range(len(slots), len(slots) + others)]
     steps = _STEPS * -(-len(active) // _PARTS)
     ends = [steps * position // len(active) for position in range(len(active) + 1)]
@@ -129,7 +129,7 @@ def _start(slots: tuple[Attributes, ...], others: int, chosen: list[int]) -> Uni
 
 
 def _descended(units: Units, error: Callable[[Units], float]) -> Units:
-    """Parts that no exchange between two of them improves, or the best of the exchanges that there is time for."""
+    """Shares that no exchange between two of them improves, or the best that was found within the limit."""
     least, tries = error(units), _EFFORT // len(units)
     for stride in _STRIDES:
         moved = True
@@ -151,29 +151,29 @@ def _descended(units: Units, error: Callable[[Units], float]) -> Units:
 
 
 def _by_name(design: JointDesign, terms: Terms) -> list[Partition]:
-    """The partition that each number follows from."""
+    """The partition of each number."""
     counts, columns = design.partitions(terms)
-    wanted = zip(columns, design.columns, strict=True)
-    return [*counts, *(partition for partition, column in wanted for _ in column.wanted)]
+    designs = zip(columns, design.columns, strict=True)
+    return [*counts, *(partition for partition, column in designs for _ in column.wanted)]
 
 
-def _wanted(design: JointDesign, terms: Terms) -> list[Floats]:
-    """For each number, combinations of the sums of its partition that are its errors: of mean square 1 if alone."""
-    found: list[Floats] = [np.ones((1, 1))] * len(design.counts)
+def _errors(design: JointDesign, terms: Terms) -> list[Floats]:
+    """The errors of each number as combinations of the sums of its partition, with mean square 1 if it is alone."""
+    weights: list[Floats] = [np.ones((1, 1))] * len(design.counts)
     for column in design.columns:
         lower, upper, lone = float(column.grid.lower), float(column.grid.upper), column.partition(terms)
         for _, statistic in column.wanted:
             base = moment(statistic).base
             if base == "sum":
-                found.append((lower + np.array(lone.values) * (upper - lower))[None] / max(abs(lower), abs(upper)))
+                weights.append((lower + np.array(lone.values) * (upper - lower))[None] / max(abs(lower), abs(upper)))
                 continue
             u = np.array(_MEANS)[:, None]
             if base == "mean":
                 errors = np.array(lone.values) - u
             else:
                 errors = np.hstack([u * u, u * u - u, (1 - u) ** 2]) - _VARIANCE
-            found.append(errors / np.sqrt(_variance(errors, lone)))
-    return found
+            weights.append(errors / np.sqrt(_variance(errors, lone)))
+    return weights
 
 
 def _variance(weights: Floats, partition: Partition) -> float:

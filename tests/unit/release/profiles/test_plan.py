@@ -135,7 +135,7 @@ def test_the_spend_comes_before_the_reading_and_a_crash_is_not_charged_twice(tmp
 @pytest.mark.parametrize(
     ("columns", "epsilon", "error", "message"),
     [
-        (["place"], 1, QueryRefused, "a profile is of numbers, and place is a text"),
+        (["place"], 1, QueryRefused, "a profile needs numbers, but place is a text"),
         (["cst"], 1, QueryRefused, "did you mean cost"),
         (["who"], 1, QueryRefused, "the policy declares no column 'who'"),
         ([], 1, InvalidParameter, "columns must be a list of names"),
@@ -143,7 +143,7 @@ def test_the_spend_comes_before_the_reading_and_a_crash_is_not_charged_twice(tmp
         ([3], 1, InvalidParameter, "columns must be a list of names"),
         (["cost"], 0, InvalidParameter, "epsilon must be"),
         (["cost"], 1001, BudgetExceeded, "nothing was spent"),
-        (["cost"], "0.03", QueryRefused, "needs about 3,334 units, and there are 3,000: it takes about epsilon 0.034"),
+        (["cost"], "0.03", QueryRefused, "needs about 3,334 units, and there are 3,000: use about epsilon 0.034"),
         (["cost", "age"], "0.05", QueryRefused, "of 2 columns at epsilon 0.05 needs about 4,000 units"),
     ],
 )
@@ -205,7 +205,7 @@ def test_odd_values_of_an_array_raise_nothing():
         assert profile.beyond.value == pytest.approx(5 / 13, abs=0.01)
     assert "beyond 18,446,744,073,709,551,616" in repr(profile)
     assert discreet.bounds(np.zeros(1000), epsilon=50).bounds is None
-    assert "nothing but 0" in repr(discreet.bounds(np.zeros(1000), epsilon=50))
+    assert "only 0" in repr(discreet.bounds(np.zeros(1000), epsilon=50))
     assert discreet.bounds(np.full(1000, -7), epsilon=50).bounds == (-8, -4)
 
 
@@ -216,7 +216,7 @@ def test_bounds_of_an_array_are_charged_and_repeated(tmp_path):
     first = discreet.bounds([100] * 2000, epsilon="0.2", **account)
     assert discreet.bounds([7] * 2000, epsilon="0.2", **account) == first
     assert ledger.spent("survey") == Fraction(1, 5)
-    with pytest.raises(QueryRefused, match=r"needs about 500 units, and there are 499: it takes about epsilon 0\.21"):
+    with pytest.raises(QueryRefused, match=r"needs about 500 units, and there are 499: use about epsilon 0\.21"):
         discreet.bounds([100] * 499, epsilon="0.2", **account)
     assert discreet.bounds([100] * 20, epsilon="0.2", neighbors="add-remove").bounds is None
     ledger.close()

@@ -54,7 +54,7 @@ def test_tables_that_weigh_next_to_nothing_are_measured_too(tmp_path, terms):
         assert low - (high - low) <= 3_000 / 9 <= high + (high - low), n
 
 
-@pytest.mark.parametrize(("within", "words"), [({}, "name a table"), ("1e-300", "must be larger")])
+@pytest.mark.parametrize(("within", "words"), [({}, "name at least one table"), ("1e-300", "must be larger")])
 def test_errors_that_nothing_reaches_are_refused(tmp_path, within, words):
     with study_in(tmp_path) as study, pytest.raises(InvalidParameter, match=words):
         study.report(TABLES, within=within)
@@ -170,7 +170,7 @@ def test_a_condition_that_no_key_fulfils_counts_nobody(tmp_path):
 
 def test_a_discovered_column_is_named_also_where_missing_values_have_a_label():
     """A policy refuses the two together; where a group has both, the record still names the column."""
-    with pytest.raises(InvalidParameter, match="it would be a key beside those that are discovered"):
+    with pytest.raises(InvalidParameter, match="it would add a key to the discovered keys"):
         Policy(source="x.csv", epsilon=1, delta="1e-6", columns={"town": {"keys": "discover", "missing": "a"}})
     town = Column("town", "text")
     groups = [Group("g", Coalesce((town, Constant("a", "text"))), Keys.of(["a", "b"]))]

@@ -28,7 +28,7 @@ def study(tmp_path):
 
 def test_rows_of_a_tiny_epsilon_are_refused_before_the_spend(study):
     for epsilon in ("1e-9", "0.00000002"):
-        with pytest.raises(InvalidParameter, match=r"the noise alone makes some .* rows, .* leave rows out"):
+        with pytest.raises(InvalidParameter, match=r"the noise alone creates about .* rows, .* leave rows out"):
             study.report(TABLES, epsilon=epsilon, rows="rows.parquet")
     assert study.report(TABLES, epsilon="0.00000003", rows="rows.parquet").epsilon > 0  # 3 cells, 10⁸ rows
     assert study.report(TABLES, epsilon="1e-9", integers=True).release()["sexes"].columns == ["sex", "n"]

@@ -50,7 +50,7 @@ def test_totals_cost_nothing_and_can_be_saved(answer, tmp_path):
 
 def test_what_does_not_add_up_is_refused(answer, tmp_path):
     with pytest.raises(
-        InvalidParameter, match="totals are by columns of groups, got 'pay'; the answer has level, place"
+        InvalidParameter, match="totals must be by group columns, got 'pay'; the answer has level, place"
     ):
         answer.totals("pay")
     with pytest.raises(InvalidParameter, match="totals already"):
