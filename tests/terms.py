@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 
 
 def terms_of(neighbors: str, *, dropped: bool = False) -> Terms:

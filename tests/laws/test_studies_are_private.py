@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.release import plan as plans
 from discreet.release import split as shares
 from discreet.release.statistics.moments import MomentDesign

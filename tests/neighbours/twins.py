@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 from unittest import mock
 
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Exact, OnGrid, Request, Rows, Squares, Total
 from discreet.engines.duckdb import DuckDB
 from discreet.errors import InvalidParameter

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.ask.query import Moment
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.cli import app as cli
 from discreet.draw import vector
 from discreet.draw.coin import Logistic

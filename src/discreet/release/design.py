@@ -19,7 +19,7 @@ import numpy as np
 from discreet.ask.expression import Cast, Expression
 from discreet.ask.kinds import kind_of
 from discreet.calibrate.grid import ValueGrid
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Exact, OnGrid
 
 Secret: TypeAlias = Exact[list[list[Any]]]

@@ -41,7 +41,7 @@ from discreet.ledger.chain import Entry
 from discreet.ledger.grant import Grant
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.questions import canonical
-from discreet.ledger.refusals import VoidQuestion
+from discreet.ledger.refusals import RequestTaken, VoidQuestion
 from discreet.parameters import exact_epsilon, quote
 from discreet.release.mechanism import kept_keys
 
@@ -221,7 +221,7 @@ def discovery(study: Study, columns: Sequence[str], epsilon: Any, analyst: str |
     plan, policy, ledger = discovery_plan(study, columns, epsilon), study.policy, study.ledger
     if plan.begun is None or plan.answered:
         payer = analyst if plan.begun is None else plan.begun.analyst
-        grant = _granted(study, plan.text, plan.epsilon, payer, again=plan.begun is not None)
+        grant = _granted(study, plan.text, plan.epsilon, payer)
     else:
         grant = _broken_off(study, plan.begun, plan.text, plan.epsilon)
     content = grant.answer
@@ -235,14 +235,12 @@ def discovery(study: Study, columns: Sequence[str], epsilon: Any, analyst: str |
     return _read(content)
 
 
-def _granted(study: Study, text: str, epsilon: Fraction, analyst: str | None, *, again: bool) -> Grant:
-    """The grant for the only discovery of a study, or its answer."""
+def _granted(study: Study, text: str, epsilon: Fraction, analyst: str | None) -> Grant:
+    """The grant for the only discovery of a study, or its answer; another discovery may have begun meanwhile."""
     try:
         return study.ledger.spend(REQUEST, text, epsilon, study=study.name, analyst=analyst, data_version=study.version)
-    except InvalidParameter:
-        if not again:
-            raise
-    raise _made_another()
+    except RequestTaken:
+        raise _made_another() from None
 
 
 def _broken_off(study: Study, begun: Entry, text: str, epsilon: Fraction) -> Grant:

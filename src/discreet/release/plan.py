@@ -25,7 +25,7 @@ from discreet import views
 from discreet.ask import query as questions
 from discreet.ask.notes import notes
 from discreet.ask.query import Moment, Named, Query
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Cells, Exact, Request
 from discreet.errors import InvalidParameter, one_line
 from discreet.formats import finite, left_shown, shown, table_lines

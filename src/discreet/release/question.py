@@ -21,7 +21,7 @@ from discreet.ask.expression import Column as Named
 from discreet.ask.query import Count, Extreme, Moment, Quantiles
 from discreet.ask.statistics import moment
 from discreet.calibrate.grid import ValueGrid, public_step, value_grid
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines import array as engine
 from discreet.engines.array import Column, column
 from discreet.errors import InvalidParameter

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.ask.policy import Policy
 from discreet.ask.query import Count, CountUnits, Extreme, Moment, Named, Quantiles, Query
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.errors import InvalidParameter
 from discreet.parameters import LARGEST, UNIT, exact, quote
 from discreet.release.design import Design, Line

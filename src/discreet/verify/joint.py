@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Present, Product, Rows, Squares, Total
 from discreet.errors import InvalidParameter
 from discreet.release.reports.design import ReportDesign

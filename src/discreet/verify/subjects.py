@@ -20,7 +20,7 @@ from discreet import arrays
 from discreet.ask.expression import Column
 from discreet.ask.keys.column import Keys
 from discreet.ask.query import Count, Group, Moment
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Exact, OnGrid, Product, Total
 from discreet.engines.integers import Integers
 from discreet.release.design import Released, items

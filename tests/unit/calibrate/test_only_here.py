@@ -1,4 +1,4 @@
-"""How far one unit moves what is released stands in `calibrate.terms` alone, and each of its lines has a law.
+"""How far one unit moves what is released stands in `sensitivity.terms` alone, and each of its lines has a law.
 
 What holds it there:
 
@@ -17,14 +17,14 @@ from unittest import mock
 
 import pytest
 
-from discreet.calibrate import terms
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity import terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.release.statistics import families
 from discreet.verify import report
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = ROOT / "src" / "discreet"
-HOME = SOURCE / "calibrate" / "terms.py"
+HOME = SOURCE / "calibrate" / "sensitivity" / "terms.py"
 JUDGES = SOURCE / "verify"
 
 JOINT = "laws/test_joint_designs_are_private.py::test_a_design_costs_at_most_epsilon_on_every_small_grid"

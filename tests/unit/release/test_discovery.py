@@ -241,6 +241,22 @@ def test_of_many_at_once_one_discovery_is_made(place):
         assert study.spent == Fraction(1, 2)
 
 
+def test_a_discovery_that_another_one_overtakes_is_refused_in_a_sentence(place, monkeypatch):
+    with discreet.open(place) as study, discreet.open(place) as other:
+        planned = discovery.discovery_plan
+
+        def overtaken(*asked: Any) -> Any:
+            plan = planned(*asked)
+            monkeypatch.undo()
+            other.discover("clinic", epsilon="0.5")
+            return plan
+
+        monkeypatch.setattr(discovery, "discovery_plan", overtaken)
+        with pytest.raises(QueryRefused, match="the delta of this study is spent"):
+            study.discover("county", epsilon="0.5")
+        assert study.spent == Fraction(1, 2)
+
+
 def test_after_a_crash_the_same_discovery_goes_on_where_it_stopped(place, monkeypatch):
     with discreet.open(place) as study:
         with monkeypatch.context() as broken:

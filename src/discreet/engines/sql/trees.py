@@ -16,7 +16,7 @@ from discreet.errors import InvalidParameter
 
 Tree: TypeAlias = exp.Expr
 
-_ALONE = (exp.Column, exp.Cast, exp.Literal, exp.Anonymous, exp.Paren, exp.Case, exp.Boolean, exp.Null)
+_ALONE = (exp.Column, exp.Cast, exp.Literal, exp.Anonymous, exp.Paren, exp.Case, exp.Boolean, exp.Null, exp.Var)
 """Trees that need no parentheses as operands."""
 
 

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.array import Bins
 from discreet.release.design import Estimate, Secret
 from discreet.release.mechanism import noisy_counts

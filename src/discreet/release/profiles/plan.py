@@ -33,7 +33,7 @@ from discreet.release.profiles.profile import ColumnProfile, Profile, UnitProfil
 from discreet.release.split import terms_of
 
 if TYPE_CHECKING:
-    from discreet.calibrate.terms import Terms
+    from discreet.calibrate.sensitivity.terms import Terms
     from discreet.release.study import Study
 
 LEAST = 100

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.ask.query import Group
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Measure, Product, Rows
 from discreet.engines.integers import Integers
 from discreet.release.design import Secret

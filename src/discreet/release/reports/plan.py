@@ -24,7 +24,7 @@ from discreet import views
 from discreet.ask import normal
 from discreet.ask.query import Named, canonical, texts
 from discreet.ask.reportfile import PLAIN, Presentation
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Exact, Request
 from discreet.errors import InvalidParameter, QueryRefused, one_line, shorter
 from discreet.formats import left_shown, shown, table_lines

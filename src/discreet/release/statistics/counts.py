@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.ask.query import Count, CountUnits
 from discreet.calibrate.grid import public_step
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.array import Bins, Listed
 from discreet.engines.base import Measure, Rows, Units
 from discreet.release.design import Estimate, Line, Secret

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.ask.query import Quantiles
 from discreet.calibrate.grid import ValueGrid, value_grid
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Cells, Measure
 from discreet.release.design import Estimate, Secret, on_grid
 from discreet.release.mechanism import noisy_tree, public_count

@@ -32,7 +32,7 @@ from discreet.ask.kinds import kind_of
 from discreet.ask.query import Count
 from discreet.ask.statistics import moment
 from discreet.calibrate.grid import ValueGrid, public_step
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Measure, Product, Rows, Squares, Total
 from discreet.engines.integers import Integers, roomy
 from discreet.release.design import Estimate, Line, Secret

@@ -21,7 +21,7 @@ import numpy as np
 from discreet.ask.query import Moment
 from discreet.ask.statistics import moment
 from discreet.calibrate.grid import ValueGrid, public_step, value_grid
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Measure, OnGrid, Present, Squares, Total
 from discreet.engines.integers import Integers, roomy
 from discreet.formats import readable

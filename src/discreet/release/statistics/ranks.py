@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from discreet.ask.query import Extreme, Quantiles
 from discreet.calibrate.ball import ball, upper_bound
 from discreet.calibrate.grid import ValueGrid, value_grid
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Cells, Exact, Measure
 from discreet.errors import InvalidParameter
 from discreet.formats import readable

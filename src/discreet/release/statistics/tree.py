@@ -29,7 +29,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.draw.vector import fill
 from discreet.errors import InvalidParameter
 from discreet.parameters import Neighbors, exact_count, exact_epsilon

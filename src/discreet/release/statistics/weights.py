@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from discreet.ask.statistics import moment
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.release.statistics.families import Family, JointDesign
 from discreet.release.statistics.grouped import Partition
 from discreet.release.statistics.spread import Floats

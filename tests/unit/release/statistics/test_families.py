@@ -9,7 +9,7 @@ import pytest
 
 from discreet.ask.expression import Column
 from discreet.ask.query import Count, Moment
-from discreet.calibrate.terms import Terms
+from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Present, Product, Rows, Squares, Total
 from discreet.engines.integers import Integers
 from discreet.release.statistics.families import JointDesign, fitted
