@@ -83,7 +83,7 @@ def test_a_plan_that_cannot_be_paid_says_so_unless_it_was_asked_before(tmp_path)
 
 def test_words_of_python_are_not_said_at_the_shell(study):
     terms = [QUESTION, "--within", "5"]
-    discreet("plan", "study.toml", *terms, cwd=study[0]).refused(2, "within needs --size, the number")
+    discreet("plan", "study.toml", *terms, cwd=study[0]).refused(2, "within needs --size, the least number")
     wrong = ["SELECT avg(ag) FROM visits", "--epsilon", "1"]
     told = discreet("plan", "study.toml", *wrong, cwd=study[0])
     told.refused(2, "did you mean age?", "Nothing was spent.")
@@ -169,7 +169,7 @@ REFUSED = [
     (2, ["SELECT * would release rows"], ["SELECT * FROM visits", "--epsilon", "1"]),
     (2, ["height"], ["SELECT avg(height) FROM visits", "--epsilon", "1"]),
     (2, [""], ["SELECT count(* FROM", "--epsilon", "1"]),
-    (2, ["epsilon or within"], [QUESTION]),
+    (2, ["either epsilon, ", "or within"], [QUESTION]),
     (2, ["--weight"], [QUESTION, "--epsilon", "1", "--weight", "visits"]),
     (2, ["-o must end in"], [QUESTION, "--epsilon", "0.1", "-o", "a.xls"]),
     (2, ["--bom marks a .csv"], [QUESTION, "--epsilon", "0.1", "--bom", "-o", "a.xlsx"]),

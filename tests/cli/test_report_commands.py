@@ -148,7 +148,7 @@ def test_what_cannot_be_written_or_asked_is_refused_before_anything_is_spent(tmp
     wrong = {
         "study.toml": ("none.toml", "none.toml: there is no such file"),
         "title =": ("titel =", "report.toml: titel is not a key of a report; did you mean title?"),
-        "avg(age > 40)": ("median(age)", "wellness: a report has counts, sums and means"),
+        "avg(age > 40)": ("median(age)", "wellness: a report may have counts, sums and means"),
         "avg(age > 40) AS": ("avg(agge > 40) AS", "wellness: ", "did you mean age?"),
         '"0.5"': ('"1.5"', "only 1"),
     }

@@ -324,13 +324,13 @@ def verify(
     from discreet.verify import check, report
 
     if file is None:
-        good = report.run(typer.echo, as_json=as_json)
+        passed = report.run(typer.echo, as_json=as_json)
     else:
         certificate = check(file)
-        good = certificate.holds
-        line = f"{'✓' if good else '✗'} {report.certificate_line(Path(file).name, certificate)}"
+        passed = certificate.holds
+        line = f"{'✓' if passed else '✗'} {report.certificate_line(Path(file).name, certificate)}"
         typer.echo(json.dumps(certificate.to_dict()) if as_json else printable(line))
-    if not good:
+    if not passed:
         raise typer.Exit(1)
 
 
