@@ -142,7 +142,7 @@ def test_what_cannot_be_written_or_asked_is_refused_before_anything_is_spent(tmp
     (folder / "taken" / "wellness.parquet").write_bytes(b"mine")
     release = ["report", "release", "report.toml", "-o"]
     discreet(*release, "taken", cwd=folder).refused(2, "wellness.parquet does", "Nothing was spent.")
-    discreet(*release, "visits.parquet", cwd=folder).refused(2, "visits.parquet is none", "Nothing was spent.")
+    discreet(*release, "visits.parquet", cwd=folder).refused(2, "visits.parquet is a file", "Nothing was spent.")
     discreet(*release, "none/out", cwd=folder).refused(2, "the folder of out must exist")
     discreet(*release[:3], cwd=folder).refused(2, "--output")
     wrong = {

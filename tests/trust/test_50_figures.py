@@ -25,7 +25,7 @@ def test_a_figure_of_many_rows_is_refused_in_one_sentence(site, monkeypatch):
     refused = client.get(f"/releases/{made['id']}?format=png")
     assert (refused.status_code, refused.json()["error"]) == (
         406,
-        "A figure over HTTP has at most 2 rows, and this answer has 3.",
+        "A figure over HTTP can have at most 2 rows, but this answer has 3.",
     )
 
 

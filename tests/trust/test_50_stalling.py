@@ -318,7 +318,7 @@ def test_two_requests_of_a_person_at_a_time_and_eight_wait(tmp_path):
             answers = [answer.result() for answer in answers]
         assert Counter(answer.status_code for answer in answers) == {200: 10, 429: 4}
         refused = next(answer for answer in answers if answer.status_code == 429)
-        assert "10 requests of this token" in refused.json()["error"]
+        assert "already has 10 requests" in refused.json()["error"]
         assert refused.headers["retry-after"] == "1"
         assert seen["most"] == 2
 

@@ -283,20 +283,20 @@ def test_the_command_says_what_it_will_do_and_asks(tmp_path, postgres):
     release = ["release", "study.toml", QUESTION, "--epsilon"]
     assert discreet(*release, "0.2", cwd=folder).code == 0
     made = discreet("ledger", "backup", "study.toml", ".", cwd=folder)
-    assert made.out.startswith("3 entries in study-"), made.err
+    assert made.out.startswith("Wrote 3 entries to study-"), made.err
     (backup,) = folder.glob("*.backup")
     assert discreet(*release, "0.3", cwd=folder).code == 0
-    assert "nothing is to be restored" in discreet("ledger", "restore", "study.toml", cwd=folder).out
+    assert "Nothing to restore" in discreet("ledger", "restore", "study.toml", cwd=folder).out
     restore = ["ledger", "restore", "study.toml", "--from", backup.name]
     discreet(*restore, "--yes", cwd=folder).refused(2, "study.ledger exists", "leave the anchor")
     (folder / "study.ledger").unlink()
     asked = discreet(*restore, cwd=folder)
-    assert "ε 0.3 is charged, so that 0.5 of 1 is spent; 0 spends without an answer" in asked.out
+    assert "ε 0.3 is charged, so that 0.5 of 1 is spent; 0 unanswered spends become void" in asked.out
     assert asked.code == 2
     assert "--yes; nothing was changed" in asked.err
     assert not (folder / "study.ledger").exists()
     done = discreet(*restore, "--yes", cwd=folder)
-    assert done.out.endswith("restored: ε 0.5 of study is left\n"), done.err
+    assert done.out.endswith("Restored: study has ε 0.5 left.\n"), done.err
     assert "0.5 left" in discreet(*release, "0.2", cwd=folder).out  # the answer that the backup has, free
 
     (folder / "study.ledger").unlink()
@@ -305,7 +305,7 @@ def test_the_command_says_what_it_will_do_and_asks(tmp_path, postgres):
     server = postgresql_place(postgres, tmp_path)
     place = ["--ledger", server.where, "--anchor", server.anchor]
     moved = discreet(*restore, "--yes", "--charge", "0.4", *place, cwd=folder)
-    assert moved.out.endswith("restored: ε 0.4 of study is left\n"), moved.err
+    assert moved.out.endswith("Restored: study has ε 0.4 left.\n"), moved.err
     (folder / "study.toml").write_text(
         f'study = "study"\nledger = "{server.where}"\nanchor = "{server.anchor}"\n{POLICY}', "utf-8"
     )

@@ -60,7 +60,7 @@ def _root(
 def demo(
     folder: Annotated[str, typer.Argument(help="Folder to create; an earlier demo there is replaced.")] = "demo",
 ) -> None:
-    """Publish tables from an invented study of 200,000 people: plan, release, figure, attack, ledger."""
+    """Run a demonstration on 200,000 invented people. It plans, releases, draws, attacks and shows the ledger."""
     from discreet.cli.demo import run
 
     run(folder)
@@ -71,9 +71,9 @@ app.command()(init)
 
 @app.command()
 def check(study: option.StudyFile, as_json: option.AsJson = False) -> None:
-    """Check study.toml against the data: unreadable cells, unknown keys, values out of bounds. This is not private.
+    """Check how study.toml fits the data. The output is for the custodian alone: it is not private.
 
-    It shows the custodian exact counts and example cells, and proposes lines for study.toml. It writes nothing.
+    It counts unreadable cells, unknown keys and values out of bounds, and proposes lines for study.toml.
     """
     from discreet.cli.check.command import run
 
@@ -99,7 +99,7 @@ def discover(
     anchor: option.Anchor = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """Spend ε and δ to find the keys of columns that have no public list. Once for each study; repeating it is free."""
+    """Find the keys of columns that have no public list. It spends ε and δ, once per study; repeating it is free."""
     from discreet.cli.discover import run
 
     run(
@@ -131,7 +131,7 @@ def profile(
     anchor: option.Anchor = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """Spend ε to propose bounds, and show how many values are missing, zero or negative. Repeating it is free."""
+    """Propose bounds for columns of numbers. It spends ε, and also counts missing, zero and negative values."""
     from discreet.cli.profile import run
 
     terms = {"columns": None if columns is None else columns.split(","), "epsilon": epsilon}
@@ -152,7 +152,7 @@ def plan(
     anchor: option.Anchor = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """Show what a question costs and how accurate its answer will be. Nothing is spent."""
+    """Show the cost of a question and the error of its answer. Nothing is spent."""
     from discreet.cli import terminal
     from discreet.cli.progress import open_study, spending_nothing
     from discreet.ledger.place import without_secrets
@@ -234,10 +234,10 @@ def noise(
     changes: Annotated[int | None, typer.Option(help="How many numbers one unit can change; for floats.")] = None,
     force: option.Force = False,
 ) -> None:
-    """Add exact Laplace noise to your own numbers (Algorithm 1), of any length, in bounded memory.
+    """Add exact Laplace noise to your own numbers (Algorithm 1).
 
-    Integers stay integers. No ledger is used: each call on the same data spends ε again, and you must keep count.
-    Columns that are not named are left out. Floats in a text file need --changes, since values must not decide it.
+    Input may have any length. Integers stay integers. Columns that are not named are left out. No ledger is used: each
+    call on the same data spends ε again, and you must keep count. Floats in a text file need --changes.
     """
     from discreet.cli.progress import progress_bar
     from discreet.files.add_noise import add_noise
@@ -279,7 +279,7 @@ def figure(
     width: Annotated[int | None, typer.Option(help="Width in pixels.")] = None,
     force: option.Force = False,
 ) -> None:
-    """Draw a figure about the noise: its distribution, its protection, its error. The default file is NAME.svg."""
+    """Draw a figure about noise, privacy or accuracy. The default file is NAME.svg."""
     from discreet.cli import outputs, terminal
 
     if name is None and not every:
@@ -302,7 +302,7 @@ def explore(
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="File to write.")] = "explore.html",
     force: option.Force = False,
 ) -> None:
-    """Write an interactive page with sliders for ε, Δ and n: densities, attacker, errors. It needs no network."""
+    """Write an interactive page about the Laplace mechanism. It has sliders for ε, Δ and n, and needs no network."""
     from discreet.cli import terminal
     from discreet.show import explore as page
 
@@ -316,20 +316,21 @@ def verify(
     file: Annotated[str | None, typer.Argument(help="A certificate to compute again.")] = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """Compare the privacy loss of every statistic, proved and measured, with its ε; or check a certificate.
+    """Compare proved and measured privacy losses with their ε.
 
-    Exit code 1 if a loss exceeds its ε, or if the measurement misses one of the broken mechanisms that it must catch.
+    With a file, compute that certificate again. Exit code 1 if a loss exceeds its ε, or if the measurement does not
+    catch a mechanism that is broken on purpose.
     """
     from discreet.verify import check, report
 
     if file is None:
-        good = report.run(typer.echo, as_json=as_json)
+        passed = report.run(typer.echo, as_json=as_json)
     else:
         certificate = check(file)
-        good = certificate.holds
-        line = f"{'✓' if good else '✗'} {report.certificate_line(Path(file).name, certificate)}"
+        passed = certificate.holds
+        line = f"{'✓' if passed else '✗'} {report.certificate_line(Path(file).name, certificate)}"
         typer.echo(json.dumps(certificate.to_dict()) if as_json else printable(line))
-    if not good:
+    if not passed:
         raise typer.Exit(1)
 
 
@@ -339,9 +340,10 @@ app.command("verify-release")(proof.verify_release)
 
 @app.command()
 def attack(as_json: option.AsJson = False) -> None:
-    """Run known attacks on a naive implementation and on discreet, and compare their success with what ε allows.
+    """Compare known attacks on naive code and on discreet.
 
-    Exit code 1 if an attack on discreet succeeds more often than ε allows.
+    Success rates are compared with the highest rate that any attack can have at this ε. Exit code 1 if an attack on
+    discreet exceeds it.
     """
     from discreet.verify.attacks import run
 

@@ -32,7 +32,7 @@ def create(
     anchor: Anchor = None,
     another_budget: Annotated[bool, typer.Option("--another-budget", help="Allow a second budget.")] = False,
 ) -> None:
-    """Register a study with its total ε in a ledger on PostgreSQL or in a file. A missing ledger is created."""
+    """Register a study with its total ε in a ledger. A missing ledger is created, on PostgreSQL or in a file."""
     from discreet.ask.policy import Policy
     from discreet.cli.terminal import say
     from discreet.formats import shown
@@ -53,7 +53,7 @@ def join(
     place: LedgerPlace = None,
     anchor: Anchor = None,
 ) -> None:
-    """Let this machine use a ledger on PostgreSQL that another machine uses. The whole ledger is checked; free."""
+    """Let this machine use the PostgreSQL ledger of another. The whole ledger is checked; nothing is spent."""
     from discreet.cli.terminal import say
     from discreet.ledger.ledger import Ledger
 
@@ -71,7 +71,7 @@ def backup(
     place: LedgerPlace = None,
     anchor: Anchor = None,
 ) -> None:
-    """Back up the whole ledger to a file, also while others spend. The backup is checked against the anchor."""
+    """Back up a ledger to a file, also while others spend. The backup is checked against the anchor."""
     from discreet.cli.terminal import say
 
     file = Path(target)

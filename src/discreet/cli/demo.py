@@ -97,8 +97,8 @@ def _counties(console: Console, study: Study, truth: pa.Table) -> Answer:
     shares = " and ".join(f"{share:.1%}" for share in coverage)
     _why(
         console,
-        f"The three largest and three others of {len(rows):,} counties. {shares} of all intervals contain the",
-        "exact number; 95 % was promised. A county with few people has a wide interval for its mean age.",
+        f"The three largest and three others of {len(rows):,} counties. {shares} of all intervals",
+        "contain the exact number; 95 % was promised. Few people in a county make a wide interval.",
     )
     return answer
 
@@ -135,9 +135,8 @@ def _attacker(console: Console) -> None:
     _table(console, ["attack", "right guesses without noise", f"with discreet, ε = {_ATTACKED}"], rows)
     _why(
         console,
-        f"At ε = {_ATTACKED} nobody is right more often than e^ε/(1+e^ε) = {first.allowed:.1%}, whatever they know; "
-        "at ε = 0.1, 52.5%.",
-        f"({first.trials:,} trials: ± 1 %.)",
+        f"At ε = {_ATTACKED} nobody is right more often than e^ε/(1+e^ε) = {first.allowed:.1%}, whatever they know;",
+        f"at ε = 0.1, 52.5%. ({first.trials:,} trials: ± 1 %.)",
     )
 
 

@@ -57,15 +57,15 @@ def visits() -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
-    who = np.arange(PEOPLE)
+    person = np.arange(PEOPLE)
     weights = 1 / (np.arange(COUNTIES) + 12.0) ** 0.9
     edges = np.cumsum(weights) / weights.sum()
-    county = np.minimum(np.searchsorted(edges, _uniform(who, 1)), COUNTIES - 1)
-    age = np.floor(LAST * (0.6 * _uniform(who, 2) + 0.4 * _uniform(who, 3) ** 1.5) + BIRTH)
-    normal = np.sqrt(-2 * np.log(_uniform(who, 4))) * np.cos(2 * np.pi * _uniform(who, 5))
+    county = np.minimum(np.searchsorted(edges, _uniform(person, 1)), COUNTIES - 1)
+    age = np.floor(LAST * (0.6 * _uniform(person, 2) + 0.4 * _uniform(person, 3) ** 1.5) + BIRTH)
+    normal = np.sqrt(-2 * np.log(_uniform(person, 4))) * np.cos(2 * np.pi * _uniform(person, 5))
     income = np.round(np.exp(10.4 + 0.55 * normal + 0.3 * np.sin(age / 32)), -1)
-    many = 1 + np.floor(MOST_VISITS * _uniform(who, 6) ** (3 - 2.2 * age / LAST)).astype(np.int64)
-    row = np.repeat(who, many)
+    many = 1 + np.floor(MOST_VISITS * _uniform(person, 6) ** (3 - 2.2 * age / LAST)).astype(np.int64)
+    row = np.repeat(person, many)
     old = age[row] / LAST
     chances = np.stack([0.35 - 0.2 * old, 0.3 - 0.15 * old, 0.12 + 0 * old, 0.22 * old, 0.3 * old**2, 0.1 + 0 * old])
     drawn = _uniform(np.arange(row.size), 7)

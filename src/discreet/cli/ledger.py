@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
     from discreet.ledger.place import Place
 
-app = typer.Typer(help="Show what was spent, check the ledger, back it up, and allot ε to analysts.", **TYPER)
+app = typer.Typer(help="Show, check, back up and restore ledgers, and allot ε.", **TYPER)
 
 _FORMS = ("jsonl", "json", "csv")
 
@@ -48,7 +48,7 @@ def show(
 
 @app.command("verify")
 def verify(ledger: AnyLedger, place: LedgerPlace = None, anchor: Anchor = None, as_json: AsJson = False) -> None:
-    """Check every entry of the ledger's hash chain and count them. Exit code 4 if the ledger is damaged."""
+    """Check every entry of a ledger. Exit code 4 if it is damaged."""
     from discreet.cli import terminal
 
     with open_ledger(ledger, place, anchor) as book:
@@ -68,7 +68,7 @@ def export_command(
     form: Annotated[str | None, typer.Option("--format", help="jsonl, json or csv.")] = None,
     force: Force = False,
 ) -> None:
-    """Write every entry with its answer, for the custodian, as JSON lines, JSON or CSV."""
+    """Write every entry with its answer, for the custodian."""
     form = form or (Path(output).suffix[1:] if output is not None and Path(output).suffix else "jsonl")
     if form not in _FORMS:
         raise InvalidParameter(f"--format must be {', '.join(_FORMS)}, got {quote(form)}")
@@ -85,7 +85,7 @@ def allot(
     place: LedgerPlace = None,
     anchor: Anchor = None,
 ) -> None:
-    """Set how much ε of a study an analyst may spend in total. A later call replaces the limit."""
+    """Set how much ε an analyst may spend in total. A later call replaces the limit."""
     from discreet.cli import terminal
 
     with open_ledger(ledger, place, anchor) as book:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from discreet.release.reports.plan import ReportPlan
     from discreet.release.reports.report import Report
 
-keys = typer.Typer(help="Create keys with which a custodian signs releases.", **TYPER)
+keys = typer.Typer(help="Create keys to sign releases.", **TYPER)
 
 
 @keys.callback()
@@ -75,7 +75,7 @@ def card(
     anchor: Anchor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the privacy claims of a study for publication: unit, ε, what is public, mechanisms, what was spent. Free.
+    """Show the privacy claims of a study, for publication. Free: unit, ε, what is public, mechanisms, what was spent.
 
     It has no row count, no hash of the data and no path. -o writes .json, .yaml or .html.
     """

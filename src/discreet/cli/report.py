@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from discreet.release.reports.plan import ReportPlan
     from discreet.release.reports.report import Report
 
-app = typer.Typer(help="Plan and publish tables that are measured together, from a file.", **TYPER)
+app = typer.Typer(help="Plan and publish tables that are measured together.", **TYPER)
 
 ReportPath = Annotated[str, typer.Argument(metavar="REPORT", help="The tables and their study, such as report.toml.")]
 _WHERE = "A folder, created if needed; or one file: .xlsx .html .md .txt."
@@ -36,7 +36,7 @@ Folder = Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help=_W
 
 @app.command("plan")
 def plan(report: ReportPath, ledger: LedgerPlace = None, anchor: Anchor = None, as_json: AsJson = False) -> None:
-    """Show what all tables cost together and how accurate each will be, compared with asking one by one. Free."""
+    """Show the cost of all tables and the error of each. Free; compares with tables that are asked one by one."""
     from discreet.cli import terminal
     from discreet.cli.progress import spending_nothing
     from discreet.ledger.place import without_secrets
@@ -69,7 +69,7 @@ def release(
     anchor: Anchor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Spend ε once and write all tables as CSV and Parquet, a page and the record. Repeating it is free.
+    """Spend ε once and write all tables and a page. Tables are CSV and Parquet. Repeating it is free.
 
     --title, --caption and --decimals replace what the file says.
     """

@@ -160,13 +160,14 @@ def show_ledger(ledger: Ledger, studies: Iterable[str], analyst: str | None = No
     """Print what was spent and on what; with `analyst`, only their share and their questions."""
     for study in studies:
         total, spent, left = (of(study, analyst=analyst) for of in (ledger.total, ledger.spent, ledger.remaining))
-        whose = study if analyst is None else f"{analyst} in {study}"
-        say(f"{whose}: ε {shown(spent)} of {shown(total)} spent, {left_shown(left)} left", style="bold")
+        owner = study if analyst is None else f"{analyst} in {study}"
+        say(f"{owner}: ε {shown(spent)} of {shown(total)} spent, {left_shown(left)} left", style="bold")
         rows = []
         for entry in _entries(ledger, study, analyst):
             cost = shown(in_epsilon(entry.amount)) if entry.amount or entry.kind == "repeat" else ""
-            when, who, question = entry.time[:19], entry.analyst or "", entry_text(entry)
-            rows.append([f"{entry.number:,}", when, entry.kind, who, cost, question])
+            rows.append(
+                [f"{entry.number:,}", entry.time[:19], entry.kind, entry.analyst or "", cost, entry_text(entry)]
+            )
         show_table(["entry", "time", "kind", "analyst", "ε", "question"], rows, right=(0, 4), cut=5)
 
 

@@ -65,8 +65,8 @@ _TRIES = 3
 def connect(url: str, token: str, *, study: str | None = None, verify: str | PathLike[str] | None = None) -> Remote:
     """A study on a server; its name is needed if the token opens several.
 
-    `verify` is a file of certificates (PEM) to trust instead of those of this machine, for a server with a self-signed
-    certificate.
+    `verify` is a file of certificates (PEM) to trust instead of those of this machine, for a server whose
+    certificate the custodian has issued.
     """
     server = Server(url, token, verify)
     try:
@@ -362,7 +362,7 @@ def _refuse_untrusted(address: str, failure: BaseException) -> None:
     if cause is not None:
         raise InvalidParameter(
             f"the certificate of {address} is not trusted ({cause.verify_message.rstrip('.')}): nothing was sent; if "
-            'it is self-signed, ask the custodian for the file, and connect with verify="ca.pem"'
+            'the custodian has issued it, ask for its file, and connect with verify="ca.pem"'
         ) from None
 
 

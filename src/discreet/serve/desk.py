@@ -213,7 +213,7 @@ class Desk:
         names = [study] if study is not None else self._names(person)
         ledgers = [(name, self._seat(person, name).ledger) for name in names]
         entries = [ledger.recent(name, last=MOST_ENTRIES, analyst=person.analyst) for name, ledger in ledgers]
-        return {"entries": [_entry_json(entry) for some in entries for entry in some]}
+        return {"entries": [_entry_json(entry) for own in entries for entry in own]}
 
     def _names(self, person: Person) -> list[str]:
         """The served studies that the person may use."""

@@ -58,12 +58,12 @@ class Requests(Store):
 
     def keep(self, study: str, name: str, content: bytes) -> bytes:
         """The answer of public numbers under this id: the stored answer, or else this one."""
-        where = (study, name)
+        key = (study, name)
         with self.opened(write=True) as file:
             file.execute(
-                "UPDATE request SET content = coalesce(content, ?) WHERE study = ? AND id = ?", (content, *where)
+                "UPDATE request SET content = coalesce(content, ?) WHERE study = ? AND id = ?", (content, *key)
             )
-            row = file.execute("SELECT content FROM request WHERE study = ? AND id = ?", where).fetchone()
+            row = file.execute("SELECT content FROM request WHERE study = ? AND id = ?", key).fetchone()
         return bytes(row[0])
 
     def find(self, study: str, name: str) -> tuple[dict[str, Any], bytes | None] | None:

@@ -133,8 +133,8 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         self._answering: float | None = None  # since when an answer is being sent
         has_room = _has_room(self.limits.connections, self.live)
         if self.limits.per_address is not None:
-            near = {other for other in self.live if other.network == self.network}
-            has_room = has_room and _has_room(self.limits.per_address, near)
+            same_network = {other for other in self.live if other.network == self.network}
+            has_room = has_room and _has_room(self.limits.per_address, same_network)
         if not has_room:
             self._refuse(_FULL)
         self.live.add(self)

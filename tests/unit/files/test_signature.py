@@ -159,13 +159,13 @@ def test_what_cannot_be_signed_is_refused(made, tmp_path):
     file, key = answer.save(tmp_path / "a.csv"), folder / "custodian.key"
     with pytest.raises(InvalidParameter, match="cannot be read"):
         answer.sign(file, key=folder / "nothing.key")
-    with pytest.raises(InvalidParameter, match="must have its record"):
+    with pytest.raises(InvalidParameter, match="must include their record"):
         answer.sign(key=key)
     (tmp_path / "a.signature.json").write_text("mine")
     with pytest.raises(InvalidParameter, match=r"a\.signature\.json does"):
         answer.sign(file, key=key)
     assert (tmp_path / "a.signature.json").read_text() == "mine"
-    with pytest.raises(InvalidParameter, match="whoever keeps its ledger"):
+    with pytest.raises(InvalidParameter, match="who keeps its ledger"):
         replace(answer, plan=None).sign(file, key=key)
 
 

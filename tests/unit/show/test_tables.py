@@ -141,7 +141,7 @@ def test_nothing_is_overwritten_without_force(saved):
     ("make", "message"),
     [
         (lambda folder: folder.write_text("a file"), "a report needs a folder, but out is a file"),
-        (lambda folder: folder.mkdir() or (folder / "both.csv").mkdir(), "must be a plain file, and both.csv is none"),
+        (lambda folder: folder.mkdir() or (folder / "both.csv").mkdir(), "must be a plain file, and both.csv is not"),
         (lambda folder: folder.mkdir() or (folder / "both.csv").symlink_to("x"), "both.csv is a link"),
     ],
 )

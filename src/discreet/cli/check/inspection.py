@@ -252,8 +252,8 @@ class _Inspector:
             proposal = f"they are {goes}" + ('; other = "…" would count them' if declared.other is None else "")
             yield Finding(column=name, problem="other", rows=lost, text=text, proposal=proposal, examples=examples)
             return
-        near = {example: rows for example, rows in examples.items() if example not in rest}
-        text = f"{lost:,} match no key, but are similar to one ({shown(near)})"
+        similar = {example: rows for example, rows in examples.items() if example not in rest}
+        text = f"{lost:,} match no key, but are similar to one ({shown(similar)})"
         yield Finding(
             column=name,
             problem="no key",
@@ -289,9 +289,9 @@ class _Inspector:
         options = dict(possible[left.index(min(left))][0])
         candidate = _with(declared, options)
         listed = [key for key in _keys(declared, column) if isinstance(key, str)]
-        rest = column_under(name, candidate, self.schema[name])
-        membership = row.Membership(rest, tuple(Constant(key, "text") for key in listed))
-        others = self.frequent(rest, Negation(membership)) if min(left) else {}
+        respelled = column_under(name, candidate, self.schema[name])
+        membership = row.Membership(respelled, tuple(Constant(key, "text") for key in listed))
+        others = self.frequent(respelled, Negation(membership)) if min(left) else {}
         words = [text for text in others if text.strip().lower() in MISSING_WORDS]
         if words:
             options["missing_values"] = tuple(dict.fromkeys([*(declared.missing_values or ()), *words]))

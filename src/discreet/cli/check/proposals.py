@@ -81,8 +81,8 @@ def nearest(texts: Mapping[str, int], keys: Iterable[str]) -> dict[str, str]:
     plain: dict[str, str | None] = {}
     for key in keys:
         plain[_plain(key)] = None if _plain(key) in plain else key
-    near = {text: plain.get(_plain(text)) for text in texts}
-    return {text: key for text, key in near.items() if key is not None}
+    similar = {text: plain.get(_plain(text)) for text in texts}
+    return {text: key for text, key in similar.items() if key is not None}
 
 
 def _plain(text: str) -> str:

@@ -42,7 +42,7 @@ def init(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: accept defaults and proposals.")] = False,
 ) -> None:
-    """Write a first study.toml from the names and types of columns. Types in CSV and JSON are guessed from some rows.
+    """Write a first study.toml for a data set. It reads names and types of columns; for CSV and JSON, also some rows.
 
     Put keys that contain a comma in quotes: --keys 'ward=Surgery,"Ear, Nose & Throat"'.
     """

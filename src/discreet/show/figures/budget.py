@@ -34,13 +34,13 @@ def budget(ledger: Ledger, *, study: str | None = None, width: object = theme.WI
     total = float(ledger.total(name))  # refuses an unknown study
     entries = ledger.entries(name)
     spends = [entry for entry in entries if entry.kind in ("spend", "restore")]
-    who, step = _analysts(spends), -(-len(spends) // _MOST_POINTS) or 1
+    analysts, step = _analysts(spends), -(-len(spends) // _MOST_POINTS) or 1
     points = [
         {
             "time": entry.time,
             "spent": float(in_epsilon(entry.spent)),
             "epsilon": float(in_epsilon(entry.amount)),
-            "analyst": _name(entry, who),
+            "analyst": _name(entry, analysts),
         }
         for entry in spends[::-step][::-1]  # the last spend is always drawn
     ]
@@ -49,7 +49,7 @@ def budget(ledger: Ledger, *, study: str | None = None, width: object = theme.WI
     axis = alt.Axis(format=theme.CLOCK, labelOverlap=True, tickCount=6)
     x = alt.X("time:T", title="time (UTC)", scale=alt.Scale(type="utc", domain=_span(entries)), axis=axis)
     y = alt.Y("spent:Q", title="ε spent", scale=alt.Scale(domain=[0, total * 1.08], nice=False))
-    paint = theme.series("analyst", who, "shape", legend=None)
+    paint = theme.series("analyst", analysts, "shape", legend=None)
     tips = [alt.Tooltip("time:T", format="%Y-%m-%d %H:%M"), "epsilon:Q", "spent:Q", "analyst:N"]
     dots = theme.dots(theme.chart(points), 70 if len(points) <= _MANY_POINTS else 12)
     dots = dots.encode(x=x, y=y, **paint, tooltip=tips)
@@ -57,8 +57,8 @@ def budget(ledger: Ledger, *, study: str | None = None, width: object = theme.WI
     rule = theme.dashed(top).encode(y="spent:Q")
     text = top.mark_text(align="left", x=4, dy=-8).encode(y="spent:Q", text="name:N")
     chart = alt.layer(rule, text, line.encode(x=x, y=y), *([dots] if points else [])).properties(width=wide, height=260)
-    if len(who) > 1:
-        chart = alt.vconcat(chart, _shares(spends, who, paint).properties(width=wide))
+    if len(analysts) > 1:
+        chart = alt.vconcat(chart, _shares(spends, analysts, paint).properties(width=wide))
     left = float(ledger.remaining(name))
     many = "1 spend" if len(spends) == 1 else f"{len(spends):,} spends"
     spent = f"ε {total - left:.4g} of {total:.4g} spent in {many}, {left:.4g} left"
@@ -83,15 +83,15 @@ def _analysts(spends: list[Entry]) -> list[str]:
     return order if len(order) <= most else [*order[: most - 1], _OTHERS]
 
 
-def _shares(spends: list[Entry], who: list[str], paint: dict[str, Any]) -> theme.Figure:
+def _shares(spends: list[Entry], analysts: list[str], paint: dict[str, Any]) -> theme.Figure:
     """How much each analyst spent; it also serves as the legend."""
-    amounts = dict.fromkeys(who, 0)
+    amounts = dict.fromkeys(analysts, 0)
     for entry in spends:
-        amounts[_name(entry, who)] += entry.amount
+        amounts[_name(entry, analysts)] += entry.amount
     rows = [{"analyst": name, "share": float(in_epsilon(amount))} for name, amount in amounts.items()]
     base = theme.chart(rows).properties(height=alt.Step(22))
     x = alt.X("share:Q", title="ε spent by each analyst")
-    y = alt.Y("analyst:N", sort=who, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=110))
+    y = alt.Y("analyst:N", sort=analysts, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=110))
     bars = base.mark_bar(opacity=0.45, height={"band": 0.62}).encode(x=x, y=y, color=paint["color"])
     return bars + theme.dots(base, 60).encode(x=x, y=y, tooltip=["share:Q"], **paint)
 

@@ -48,7 +48,7 @@ def together(*, epsilon: object = 1, sizes: dict[str, int] | None = None, width:
 def _errors(sizes: dict[str, int]) -> tuple[dict[str, float], int]:
     """The root mean square error of each table at ε = 1, and the number of measured sets."""
     axes = tuple(Axis((1, size)) for size in sizes.values())
-    tables = [set(some) for many in (1, 2) for some in combinations(range(len(axes)), many)]
+    tables = [set(columns) for size in (1, 2) for columns in combinations(range(len(axes)), size)]
     targets = []
     for table in tables:
         levels = tuple(int(index in table) for index in range(len(axes)))

@@ -146,7 +146,7 @@ def test_a_report_over_discovered_keys_tells_their_delta(tmp_path):
         assert report["in_a"].record["discovered"] == told  # its cells are those of discovered keys
         assert study.sql(tables["in_a"], epsilon=5).release().record["discovered"] == told  # from the report
         assert "discovered" not in study.sql(tables["in_a"], epsilon=6).release().record  # it rests on rows alone
-        assert "no δ but that of the discovered keys" in report.save(tmp_path / "it.md")[0].read_text("utf-8")
+        assert "δ is only that of the discovered keys" in report.save(tmp_path / "it.md")[0].read_text("utf-8")
         alone = study.sql(tables["towns"], epsilon=5)
         assert alone.cost == 0
         assert alone.release().record["discovered"] == told
