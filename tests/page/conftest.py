@@ -81,9 +81,9 @@ def _site_of(policy: Policy, limits: Limits = QUICK) -> Iterator[Site]:
         study.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
-    """Chromium; it is not asked to download anything."""
+    """Chromium, as long as tests of pages follow one another; it is not asked to download anything."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:

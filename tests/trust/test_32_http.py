@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import re
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -341,9 +342,8 @@ ASKED = [
 ]
 
 
-def everything_said(site: Served) -> list[str]:
+def everything_said(site: Served) -> Iterator[str]:
     """All that a server says to three people who ask a lot: status, headers and bodies."""
-    said = []
     for who in ("ann", "bob", "cleo", None):
         client = site.client(who)
         answers = [client.get(path) for path in ("/studies", "/ledger", "/openapi.json", "/healthz", "/", "/nothing")]
@@ -359,14 +359,13 @@ def everything_said(site: Served) -> list[str]:
         place = f"/reports/{report['request_id']}"
         answers += [client.get(place + more) for more in ("", "/by_county", "/by_county?format=csv", "/nothing")]
         answers.append(client.get("/ledger"))
-        said += [f"{answer.status_code} {answer.headers} {answer.content!r} {answer.text}" for answer in answers]
-    return said
+        yield from (f"{answer.status_code} {answer.headers} {answer.content!r} {answer.text}" for answer in answers)
 
 
 def test_the_canary_is_in_no_response_header_or_log(tmp_path, caplog, capfd):
     caplog.set_level(logging.DEBUG)
     with served(tmp_path, table=people([(CANARY, 7319.0625)])) as site:
-        said = everything_said(site)
+        said = list(everything_said(site))
         with failing(site, "fetch", RuntimeError(f"{CANARY} 7319.0625")):
             told = site.client().post("/release", json=body(sql="SELECT sum(age) FROM people", epsilon="0.011"))
         said.append(f"{told.status_code} {told.headers} {told.text}")

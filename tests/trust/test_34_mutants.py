@@ -70,7 +70,7 @@ def test_a_mutant_is_killed_on_a_copy_and_one_that_changes_nothing_survives(tmp_
     folder = tool.copied(ROOT, tmp_path / "copy")
     before = source(QUICK)
     killed = tool.tried(folder, QUICK)
-    assert killed.killer.startswith("tests/unit/parameters/test_epsilon.py::test_")
+    assert killed.killer.startswith("tests/unit/test_parameters.py::test_")
     survivor = tool.tried(folder, replace(QUICK, new=f"{QUICK.old}  # as it was"))
     assert survivor.killer is None
     assert "**nobody**" in tool.report([survivor])

@@ -1,9 +1,16 @@
+"""The package itself: its names, its types, and what it loads."""
+
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import discreet
+
+CODE = Path(__file__).parents[1] / "typed" / "user_code.py"
 
 
 def test_every_public_name_is_there():
@@ -50,3 +57,16 @@ print([module for module in ("pandas", "scipy", "polars", "altair") if module in
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.strip() == "[]"
+
+
+def test_typed_code_runs(tmp_path):
+    """The code of a user whose types `make check` reads."""
+    names = runpy.run_path(str(CODE))
+    assert len(names["releases"]()) == 7
+    frame = pd.DataFrame({"town": ["Ash", "Elm"] * 50, "age": range(100)})
+    assert names["answers"](frame, tmp_path).columns == ["town", "n", "age"]
+    assert len(names["policies"]()) == 2
+
+
+def test_types_are_shipped():
+    assert Path(discreet.__file__).with_name("py.typed").is_file()

@@ -9,6 +9,7 @@ import pytest
 from asking import POLICY, SCHEMA, query
 from discreet.ask.query import Query, canonical
 from discreet.ask.questions import build
+from discreet.ask.sql import parse
 from discreet.ask.statistics import (
     Count,
     CountUnits,
@@ -112,3 +113,24 @@ def test_a_question_outside_of_the_language_is_refused(options: dict[str, object
 def test_a_share_that_is_no_number_is_refused(share: object) -> None:
     with pytest.raises(InvalidParameter, match="share must be a finite number"):
         asked(ask={"x": Quantile("age", share)})
+
+
+@pytest.mark.parametrize("end", ["_low", "_high"])
+def test_a_name_of_the_end_of_an_interval_is_refused(end):
+    with pytest.raises(QueryRefused, match=f"'n{end}' is the name of an interval end of 'n'"):
+        parse(" ".join(["SELECT count(*) AS n, sum(age) AS", f"n{end}", "FROM t"]), POLICY, SCHEMA)
+    with pytest.raises(QueryRefused, match=f"'n{end}' is the name of an interval end of 'n'"):
+        build(POLICY, SCHEMA, where=(), by=(), ask={"n": Count(), f"n{end}": Sum("age")})
+
+
+@pytest.mark.parametrize("clause", ["sum(age) * 1e400", "sum(age) - 1e301"])
+def test_a_number_beyond_the_doubles_is_refused(clause):
+    with pytest.raises(QueryRefused, match="at most 1e300"):
+        parse(" ".join(["SELECT", clause, "AS x FROM t"]), POLICY, SCHEMA)
+    with pytest.raises(QueryRefused, match="at most 1e300"):
+        parse("SELECT count(*) AS n FROM t HAVING count(*) > 1e400", POLICY, SCHEMA)
+
+
+def test_bins_that_are_no_list_are_refused():
+    with pytest.raises(InvalidParameter, match="bins must be at least two edges"):
+        build(POLICY, SCHEMA, where=(), by=(), ask={"h": Histogram("age", 1e9)})

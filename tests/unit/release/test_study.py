@@ -7,6 +7,7 @@ import pytest
 
 import discreet
 from discreet import BudgetExceeded, Count, InvalidParameter, Ledger, LedgerDamaged, Mean, Policy, QueryRefused, Study
+from shell import study_in
 from studies import Paper, policy_of, select, study_of, table_of
 
 ROWS = [{"place": "north", "age": at % 11} for at in range(40)]
@@ -134,3 +135,55 @@ def test_ages_beyond_the_bounds_are_clamped_and_missing_ones_counted_as_declared
     assert (dropped["total"], dropped["n"]) == ([14], [3])
     counted = study_of(rows, Paper(), columns={"age": {"missing": 7}})
     assert counted.sql(select("sum(age) AS total, avg(age) AS mean"), epsilon=10**5).release()["total"] == [21]
+
+
+REPORT = """study = "study.toml"
+within = 400
+[tables.by_county]
+sql = "SELECT county, count(*) AS visits FROM visits GROUP BY county"
+[tables.all]
+sql = "SELECT count(*) AS visits FROM visits"
+within = 100
+weight = 3
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    study_in(tmp_path)
+    (tmp_path / "report.toml").write_text(REPORT, "utf-8")
+    return tmp_path / "report.toml"
+
+
+def test_a_file_is_the_same_report_as_in_python(path):
+    plan = discreet.report(path)
+    tables = {
+        "by_county": "SELECT county, count(*) AS visits FROM visits GROUP BY county",
+        "all": "SELECT count(*) AS visits FROM visits",
+    }
+    same = plan.study.report(tables, within={"by_county": 400, "all": 100}, weights={"all": 3})
+    assert (plan.canonical, plan.epsilon, repr(plan)) == (same.canonical, same.epsilon, repr(same))
+    assert [line.reach <= most for line, most in zip(plan.lines, (400, 100), strict=True)] == [True, True]
+    assert plan.study.spent == 0
+    plan.study.close()
+
+
+def test_a_ledger_elsewhere_is_used_and_left_open(path, tmp_path):
+    with discreet.report(path, ledger=tmp_path / "other.ledger").study as study:
+        assert study.ledger.files[0].name == "other.ledger"
+        assert not (tmp_path / "study.ledger").exists()
+    ledger = Ledger.open(tmp_path / "mine.ledger", new=True)
+    policy = discreet.Policy.load(tmp_path / "study.toml")
+    ledger.create("study", policy.epsilon, promise=policy.promise)
+    path.write_text(
+        REPORT.replace('count(*) AS visits FROM visits"\nwithin', 'median(age) FROM visits"\nwithin'), "utf-8"
+    )
+    with pytest.raises(Exception, match="a report may have counts, sums and means"):
+        discreet.report(path, ledger=ledger)
+    assert ledger.spent("study") == 0
+    ledger.close()
+
+
+def test_a_missing_file_says_so(tmp_path):
+    with pytest.raises(InvalidParameter, match=r"none\.toml: there is no such file"):
+        discreet.report(tmp_path / "none.toml")

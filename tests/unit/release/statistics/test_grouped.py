@@ -13,6 +13,7 @@ from discreet.release.statistics.fieller import edges
 from discreet.release.statistics.grouped import Private, bernstein, centred_squares, pair
 from discreet.release.statistics.grouped import centred as centred_pair
 from one_group import Group
+from studies import Paper, select, study_of
 
 LEVEL = Fraction(19, 20)
 GROUPS = 60
@@ -125,3 +126,24 @@ def test_edges_narrower_than_the_points_are_found_between_them():
     low, high = edges(np.array([3e6]), np.array([1e7]), points, np.array([[1.0, 3.0, 1.0]]))
     assert low[0] == pytest.approx(0.3 - 2.2e-7, rel=1e-7)
     assert high[0] == pytest.approx(0.3 + 2.2e-7, rel=1e-7)
+
+
+SMALL = [
+    {"place": "north", "level": 1, "age": 10, "pay": 5.0, "well": True},
+    {"place": "north", "level": 2, "age": 0, "pay": None, "well": False},
+    *[{"place": "south", "level": 1, "age": None, "pay": -3.0, "well": None}] * 3,
+]
+
+
+@pytest.mark.parametrize("asked", ["count(*), count(age), avg(age), avg(pay), sum(well)", "avg(age)", "stddev(pay)"])
+@pytest.mark.parametrize("neighbors", ["add-remove", "change-one"])
+@pytest.mark.parametrize("clauses", ["", "GROUP BY place, level"])
+def test_a_number_lies_in_its_interval(asked, neighbors, clauses):
+    """Of nobody, one value, values at a bound or missing ones; an interval may hold no whole number."""
+    study = study_of(SMALL, Paper(), neighbors=neighbors)
+    for epsilon in (3, 100, 10**4):
+        plan = study.sql(select(asked, clauses), epsilon=epsilon, confidence="0.5")
+        for _ in range(4):
+            for numbers in plan.release().full_record["numbers"].values():
+                for value, low, high in zip(numbers["value"], numbers["low"], numbers["high"], strict=True):
+                    assert low <= value <= high, (epsilon, value, low, high)

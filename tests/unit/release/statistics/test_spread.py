@@ -64,6 +64,18 @@ def test_the_radius_of_three_draws_is_that_of_a_simulation(weights):
         assert inside == pytest.approx(confidence, abs=5.8 * math.sqrt(confidence * (1 - confidence) / 400_000) + 1e-3)
 
 
+@pytest.mark.parametrize(("weights", "times"), [((1.0,), (1,)), ((1.0, 0.3), (1, 5)), ((1.0, 0.05), (1, 3000))])
+def test_the_reach_of_many_draws_is_the_quantile_of_their_law(weights, times):
+    """By the characteristic function on a fine grid, which is another way to the same number."""
+    weights, times = np.array(weights), np.array(times, float)
+    reach = combined_radius(weights[None], 0.95, times)[0]
+    step = 0.002
+    theta = (np.arange(400_000) + 0.5) * step
+    law = np.exp(-(np.log1p(np.outer(theta**2, weights**2)) @ times))
+    inside = 2 / math.pi * (np.sin(theta * reach) / theta * law).sum() * step
+    assert inside == pytest.approx(0.95, abs=2e-5)
+
+
 def test_radii_come_in_rows():
     weights = np.random.default_rng(1).uniform(-2, 2, (4, 5, 3))
     found = combined_radius(weights, 0.95)

@@ -11,7 +11,6 @@ from discreet.release.reports.allocation import Target, allocated, variance
 from discreet.release.reports.axes import Axis
 from discreet.release.reports.fit import GRAIN, Fit, averages
 from discreet.release.reports.noise import Noise
-from discreet.release.statistics.spread import combined_radius
 
 FLAT = (Axis((1, 3)), Axis((1, 2)), Axis((1, 4)))
 NESTED = (Axis((1, 3, 6), ((0, 0, 0, 1, 1, 2),)), Axis((1, 2)))
@@ -213,15 +212,3 @@ def test_a_public_number_of_rows_makes_errors_smaller():
         measured = allocated(axes, targets, frozenset(), known=known)
         found[known] = np.mean([math.sqrt(variance(axes, one, measured, known=known)) for one in targets])
     assert found[True] < 0.97 * found[False]
-
-
-@pytest.mark.parametrize(("weights", "times"), [((1.0,), (1,)), ((1.0, 0.3), (1, 5)), ((1.0, 0.05), (1, 3000))])
-def test_the_reach_of_many_draws_is_the_quantile_of_their_law(weights, times):
-    """By the characteristic function on a fine grid, which is another way to the same number."""
-    weights, times = np.array(weights), np.array(times, float)
-    reach = combined_radius(weights[None], 0.95, times)[0]
-    step = 0.002
-    theta = (np.arange(400_000) + 0.5) * step
-    law = np.exp(-(np.log1p(np.outer(theta**2, weights**2)) @ times))
-    inside = 2 / math.pi * (np.sin(theta * reach) / theta * law).sum() * step
-    assert inside == pytest.approx(0.95, abs=2e-5)

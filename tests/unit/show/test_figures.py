@@ -14,7 +14,7 @@ from discreet.show import figures
 from discreet.show.figures import theme
 from released import answer_of, group, numbers
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 PICTURES = runpy.run_path(str(ROOT / "tools" / "pictures.py"))["PICTURES"]
 
 
