@@ -60,6 +60,10 @@ def test_what_cannot_be_signed_spends_nothing(folder):
         files = [part for name in odd for part in ("-o", name)]
         ended = discreet(*ask, *files, "--sign", "custodian.key", cwd=folder)
         ended.refused(2, "c.signature.json has the name of a signature", "Nothing was spent")
+    for odd in (["c.release.json"], ["c.csv", "d.release.json"]):  # it would be read as the record of what is signed
+        files = [part for name in odd for part in ("-o", name)]
+        ended = discreet(*ask, *files, "--sign", "custodian.key", cwd=folder)
+        ended.refused(2, f"{odd[-1]} has the name of a record", "Nothing was spent")
     with mock.patch("discreet.verify.certificate.Certificate.holds", False):
         ended = discreet(*ask, "-o", "c.csv", "--sign", "custodian.key", cwd=folder)
     ended.refused(2, "not proved to be enough", "Nothing was spent")
