@@ -124,17 +124,22 @@ def _write_method(
 
 def _text(text: str) -> str:
     """A text as a cell takes it: no longer than that, and without what XML cannot hold."""
-    return printable(text)[:_CELL]
+    return _cut(printable(text), _CELL)
+
+
+def _cut(text: str, most: int) -> str:
+    """As much of a text as Excel takes, which counts letters beyond 16 bits twice."""
+    return text.encode("utf-16-le")[: 2 * most].decode("utf-16-le", "ignore")
 
 
 def _sheet_names(names: Iterable[str]) -> Sequence[str]:
     """Names of sheets: what Excel takes, and each once, whatever the case."""
     sheets: list[str] = []
     for name in names:
-        plain = _NOT_IN_NAMES.sub("_", printable(name)).strip("'")[:_SHEET] or "Table"
+        plain = _cut(_NOT_IN_NAMES.sub("_", printable(name)), _SHEET).strip("'") or "Table"
         taken, number, sheet = {one.casefold() for one in sheets}, 1, plain
         while sheet.casefold() in taken or sheet.casefold() == "history":  # a name that Excel keeps for itself
             number += 1
-            sheet = f"{plain[: _SHEET - len(str(number)) - 1]} {number}"
+            sheet = f"{_cut(plain, _SHEET - len(str(number)) - 1)} {number}"
         sheets.append(sheet)
     return sheets
