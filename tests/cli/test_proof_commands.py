@@ -46,6 +46,8 @@ def test_a_report_is_signed_as_a_folder(folder):
     (folder / "out" / "towns\n✓ all.csv").write_text("county,visits\n", "utf-8")
     checked = discreet("verify-release", "out", "--key", "custodian.pub", cwd=folder).out.splitlines()
     assert [line for line in checked if line.startswith("✗")] == ["✗ 'towns\\n✓ all.csv' is not signed"]
+    told = discreet("verify-release", "out", "--key", "custodian.pub", "--json", cwd=folder).out
+    assert json.loads(told)["unsigned"] == ["towns\n✓ all.csv"]
     (folder / "out" / "index.html").write_text("<p>other numbers", "utf-8")
     discreet("verify-release", "out", "--key", "custodian.pub", cwd=folder).refused(2, "index.html was changed")
 
