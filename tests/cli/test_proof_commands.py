@@ -46,6 +46,8 @@ def test_a_report_is_signed_as_a_folder(folder):
     (folder / "out" / "towns\n✓ all.csv").write_text("county,visits\n", "utf-8")
     checked = discreet("verify-release", "out", "--key", "custodian.pub", cwd=folder).out.splitlines()
     assert [line for line in checked if line.startswith("✗")] == ["✗ 'towns\\n✓ all.csv' is not signed"]
+    told = discreet("verify-release", "out", "--key", "custodian.pub", "--json", cwd=folder).out
+    assert json.loads(told)["unsigned"] == ["towns\n✓ all.csv"]
     (folder / "out" / "index.html").write_text("<p>other numbers", "utf-8")
     discreet("verify-release", "out", "--key", "custodian.pub", cwd=folder).refused(2, "index.html was changed")
 
@@ -60,6 +62,10 @@ def test_what_cannot_be_signed_spends_nothing(folder):
         files = [part for name in odd for part in ("-o", name)]
         ended = discreet(*ask, *files, "--sign", "custodian.key", cwd=folder)
         ended.refused(2, "c.signature.json has the name of a signature", "Nothing was spent")
+    for odd in (["c.release.json"], ["c.csv", "d.release.json"]):  # it would be read as the record of what is signed
+        files = [part for name in odd for part in ("-o", name)]
+        ended = discreet(*ask, *files, "--sign", "custodian.key", cwd=folder)
+        ended.refused(2, f"{odd[-1]} has the name of a record", "Nothing was spent")
     with mock.patch("discreet.verify.certificate.Certificate.holds", False):
         ended = discreet(*ask, "-o", "c.csv", "--sign", "custodian.key", cwd=folder)
     ended.refused(2, "not proved to be enough", "Nothing was spent")

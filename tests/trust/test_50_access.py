@@ -3,6 +3,8 @@
 The control is a permit that names the file, as a careless server would keep it: it opens both.
 """
 
+import json
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,8 +22,9 @@ from discreet.serve.access import Access
 from discreet.serve.app import application
 from discreet.serve.command import app
 from discreet.serve.desk import study_key
+from discreet.serve.operation.metrics import METRICS
 from discreet.serve.requests import Requests
-from serving import QUICK, Served, body, folder_in_memory, people, written
+from serving import QUICK, Served, body, folder_in_memory, people, running, served, wait, written
 
 COUNT = "SELECT count(*) AS n FROM people"
 
@@ -132,3 +135,21 @@ def test_a_permit_that_names_a_file_would_open_both(years):
         with serving(new, access) as site:
             site.tokens["ann"] = secret
             assert len(site.client().get("/studies").json()["studies"]) == 1
+
+
+@pytest.mark.parametrize("end", ["revoked", "of no study", "replaced"])
+def test_a_token_that_ends_while_its_request_comes_spends_nothing(end):
+    with folder_in_memory() as folder, served(folder) as site, running(site) as url:
+        sent, before = json.dumps(body()).encode(), site.study.remaining
+        head = f"Host: localhost\r\nAuthorization: Bearer {site.tokens['ann']}\r\nContent-Length: {len(sent)}"
+        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as line:
+            request = f"POST /release HTTP/1.1\r\n{head}\r\nContent-Type: application/json\r\n\r\n"
+            line.sendall(request.encode() + sent[:-1])
+            wait(lambda: "discreet_requests_in_progress 1\n" in METRICS.text({}))
+            if end == "replaced":
+                site.access.rotate("ann")
+            else:
+                site.access.revoke("ann", study=study_key(site.study) if end == "of no study" else None)
+            line.sendall(sent[-1:])
+            assert line.recv(100).split()[1] == (b"404" if end == "of no study" else b"401")
+        assert site.study.remaining == before

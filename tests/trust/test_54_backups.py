@@ -13,9 +13,10 @@ import time
 from fractions import Fraction
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from discreet import InvalidParameter, Ledger, LedgerDamaged, QueryRefused
+from discreet import InvalidParameter, Ledger, LedgerDamaged, Policy, QueryRefused, Study
 from ledgers import Place, postgresql_place, sqlite_place
 from shell import POLICY, QUESTION, discreet, study_in
 
@@ -79,6 +80,33 @@ def test_what_the_backup_forgot_is_charged_and_what_is_unanswered_is_void(place,
         with pytest.raises(QueryRefused, match="answered a second time"):
             spend(ledger, "open")
         ledger.verify()
+
+
+@pytest.mark.parametrize("forgotten", ["discovery", "spend", "share"])
+def test_a_discovery_that_the_backup_may_have_forgotten_is_not_made_again(place, tmp_path, forgotten):
+    """Its δ went with its ε, and nobody knows what the charge of a restore was for. What costs nothing was none."""
+    terms = {"delta": "1e-6", "columns": {"town": {"keys": "discover"}}, "version": "1"}
+    policy = Policy(source=pa.table({"town": ["a"] * 999}), epsilon=1, **terms)
+    with place.open(new=True) as ledger:
+        ledger.create("s", 1, promise=policy.promise)
+        study = Study(policy, ledger=ledger, name="s")
+        ledger.backup(tmp_path / "x.backup")
+        match forgotten:
+            case "discovery":
+                study.discover("town", epsilon="0.1")
+            case "spend":
+                spend(ledger, "a")
+            case _:
+                ledger.allot("ann", "0.1", study="s")
+    lost(place)
+    with restored(place, tmp_path / "x.backup") as ledger:
+        study = Study(policy, ledger=ledger, name="s")
+        if forgotten == "share":
+            assert study.discover("town", epsilon="0.1").keys == {"town": ("a",)}
+            return
+        with pytest.raises(QueryRefused, match="delta of this study counts as spent"):
+            study.discover("town", epsilon="0.1")
+        assert ledger.spent("s") == TENTH
 
 
 def test_a_backup_is_no_ledger_and_holds_no_key(file_place, tmp_path):

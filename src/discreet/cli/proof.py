@@ -53,15 +53,15 @@ def verify_release(
     from discreet.parameters import quote
 
     signed = verified(file, key=key)
+    inside = [path.name for path in Path(file).iterdir()] if Path(file).is_dir() else []
+    others = sorted(name for name in {*inside} - {*signed.files} if not name.endswith(ENDING))
     if as_json:
-        say_json(asdict(signed))
+        say_json({**asdict(signed), "unsigned": others})
         return
     for name in signed.files:
         say(f"✓ {name} is unchanged since signing")
-    if Path(file).is_dir():
-        others = sorted({path.name for path in Path(file).iterdir()} - {*signed.files})
-        for name in (name for name in others if not name.endswith(ENDING)):
-            say(f"✗ {quote(name)} is not signed")
+    for name in others:
+        say(f"✗ {quote(name)} is not signed")
     cost = f", ε {signed.record['epsilon']}" if "epsilon" in signed.record else ""
     say(f"Released from study {signed.study}{cost}, with {signed.ledger['entries']:,} entries in its ledger.")
 

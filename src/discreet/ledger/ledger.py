@@ -24,7 +24,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import select
+from sqlalchemy import and_, or_, select
 
 from discreet import views
 from discreet.errors import InvalidParameter
@@ -354,11 +354,21 @@ class Ledger:
             return [row.data_version for row in self._book.database.run(connection, statements.ANSWERED, **values)]
 
     def _refuse_twice(self, request_id: str, *, study: str) -> None:
-        """Refuse a ledger that has two spends of a request id, counted without the index, which may be damaged."""
-        conditions = ENTRY.c.study == study, ENTRY.c.kind == "spend", ENTRY.c.request_id + "" == request_id
+        """Refuse a ledger with two spends of a request id, or a restore that charged for spends that it forgot.
+
+        They are counted without the indexes, which may be damaged.
+        """
+        spends = and_(ENTRY.c.kind == "spend", ENTRY.c.request_id + "" == request_id)
+        restores = and_(ENTRY.c.kind + "" == "restore", ENTRY.c.amount > 0)
+        numbers = select(ENTRY.c.number).where(ENTRY.c.study == study, or_(spends, restores))
         with self._book.database.reading() as connection:
-            if len(connection.execute(select(ENTRY.c.number).where(*conditions)).all()) > 1:
+            if len(connection.execute(numbers).all()) > 1:
                 raise refusals.damaged_file()
+
+    def _has_forgotten(self, study: str) -> bool:
+        """Whether a restore has charged for spends that it forgot: nobody knows what they were."""
+        with self._book.database.reading() as connection:
+            return any(era.amount for era in self._book.database.run(connection, statements.ERAS, study=study))
 
     def recent(self, study: str, *, last: int, analyst: str | None = None) -> list[Entry]:
         """The last entries of a study, or of an analyst in it, in order, without their answers.

@@ -91,7 +91,7 @@ ANSWERED = (
 )
 """The data versions for which a query was answered, among the last entries: a plan must not read all of them."""
 
-ERAS = sa.select(ENTRY.c.terms).where(_OF_STUDY, RESTORES)
+ERAS = sa.select(ENTRY.c.terms, ENTRY.c.amount).where(_OF_STUDY, RESTORES)
 """The restores of a study."""
 
 _ANSWER = ENTRY.alias()

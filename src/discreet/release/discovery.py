@@ -200,6 +200,11 @@ def discovery_plan(study: Study, columns: Sequence[str], epsilon: Any) -> Discov
         begun=begun,
         answered=study.ledger.answer(study=study.name, request_id=REQUEST) is not None,
     )
+    if begun is None and study.ledger._has_forgotten(study.name):
+        raise refused(
+            "the ledger was restored, and what it charged for may have been a discovery, so the delta of this study "
+            "counts as spent: declare the keys in the policy"
+        )
     if begun is not None and plan.answered and (begun.query, begun.epsilon) != (plan.text, str(exact)):
         raise _made_another()
     return plan

@@ -173,17 +173,19 @@ class Front:
         """The endpoint for bodies of a kind; every response, also a refusal, is sent at a multiple of the quantum."""
 
         async def respond(request: Request) -> Response:
-            person = self._releasing(request) if spends else self._person(request)
+            (self._releasing if spends else self._person)(request)
             _allow_parameters(request, set())
             if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
                 raise Refusal(415, "The content type must be application/json.", "Send the question as JSON.")
             body = await read_body(request)
 
+            def work() -> Response:
+                # the token may have ended while the body came, or while others had their turn
+                return response_of(answer(self._owner(request), read(body, kind)))
+
             arrival = time.monotonic()
             try:
-                response = await self._in_thread(
-                    request, self._long, lambda: response_of(answer(person, read(body, kind)))
-                )
+                response = await self._in_thread(request, self._long, work)
             except Refusal as refusal:
                 response = refusal_response(refusal)
             except Exception as error:
@@ -232,10 +234,15 @@ class Front:
 
     def _person(self, request: Request) -> Person:
         """The owner of the token; the request counts against their limits until its answer is sent."""
+        person = self._owner(request)
+        self._admit(request, person.name)
+        return person
+
+    def _owner(self, request: Request) -> Person:
+        """The current owner of the token."""
         person = self._access.person(_bearer(request))
         if person is None:
             raise Refusal(401, "A token is needed.", "Send the header Authorization: Bearer <your token>.")
-        self._admit(request, person.name)
         return person
 
     def _admit(self, request: Request, name: str) -> None:
@@ -245,8 +252,8 @@ class Front:
             raise Refusal(429, "Too many requests.", "Wait a second, then ask again; nothing was spent.")
         request.scope["discreet.exit"].enter_context(self._turns.standing(name))
 
-    def _releasing(self, request: Request) -> Person:
-        """The owner of the token, if they may ask for one more release today."""
+    def _releasing(self, request: Request) -> None:
+        """Count one more release of the owner of the token, or refuse it."""
         person = self._person(request)
         if not self._releases.take(person.name):
             raise Refusal(
@@ -254,7 +261,6 @@ class Front:
                 f"A person can ask for at most {self._limits.releases_per_day:,} releases per day.",
                 "GET /releases/{id} still shows released answers; nothing was spent.",
             )
-        return person
 
     async def _in_thread(
         self, request: Request, threads: anyio.CapacityLimiter, work: Callable[[], Response]

@@ -10,8 +10,11 @@ from discreet.errors import one_line, printable
 from discreet.show.publication import METHOD, Method, Opening
 
 _WIDTH = 100
-_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~]|&(?=#?\w+;))")
-"""Characters with a meaning in Markdown, or in HTML inside it."""
+_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~$]|&(?=#?\w+;)|:(?=//)|(?<=\bwww)\.)")
+"""Characters with a meaning in Markdown, or in HTML inside it; also bare addresses and formulas."""
+
+_LIST = re.compile(r"\A([0-9]*)([-+]|(?<=[0-9])[.)](?=\s|\Z))")
+"""The beginning of a paragraph that Markdown reads as a list or a rule."""
 
 Table = tuple[Opening, Sequence[str], Sequence[Sequence[str]], Sequence[int]]
 """The opening of a table, its headings, its rows, and the indexes of its key columns."""
@@ -35,7 +38,7 @@ def text(opening: Opening, tables: Sequence[Table], method: Method) -> str:
 def _markdown_opening(opening: Opening, level: str) -> Iterator[str]:
     if opening.title:
         yield f"{level} {_escaped(opening.title)}"
-    yield from (_escaped(part) for part in (opening.caption, opening.source, opening.words) if part)
+    yield from (_paragraph(part) for part in (opening.caption, opening.source, opening.words) if part)
     if opening.sql:
         sql = printable(opening.sql.strip())
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", sql)), default=0))
@@ -59,6 +62,11 @@ def _markdown_method(method: Method) -> Iterator[str]:
 def _escaped(cell: str) -> str:
     """A text with Markdown's special characters escaped."""
     return _MARKS.sub(r"\\\1", one_line(cell))
+
+
+def _paragraph(said: str) -> str:
+    """A paragraph that begins no list and no rule."""
+    return _LIST.sub(r"\1\\\2", _escaped(said.strip()))
 
 
 def _text_opening(opening: Opening, line: str) -> Iterator[str]:

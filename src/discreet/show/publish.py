@@ -57,6 +57,8 @@ def refuse(path: Path, *, bom: bool = False) -> str:
     """The form of a file by its suffix; a form that cannot be written here is refused."""
     if path.suffix not in SUFFIXES:
         raise InvalidParameter(f"path must end in {', '.join(SUFFIXES)}, got {quote(path.name)}")
+    if path.name.endswith(".release.json"):
+        raise InvalidParameter(f"{path.name} has the name of a record: give the table another name")
     form = path.suffix[1:]
     refuse_bom(bom, form)
     if form == "xlsx":

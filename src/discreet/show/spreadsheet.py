@@ -124,17 +124,22 @@ def _write_method(
 
 def _text(text: str) -> str:
     """A text that fits into a cell, without characters that XML forbids."""
-    return printable(text)[:_CELL]
+    return _cut(printable(text), _CELL)
+
+
+def _cut(text: str, most: int) -> str:
+    """The beginning of a text that Excel accepts: it counts characters beyond 16 bits twice."""
+    return text.encode("utf-16-le")[: 2 * most].decode("utf-16-le", "ignore")
 
 
 def _sheet_names(names: Iterable[str]) -> Sequence[str]:
     """Names of sheets that Excel accepts, distinct regardless of case."""
     sheets: list[str] = []
     for name in names:
-        plain = _NOT_IN_NAMES.sub("_", printable(name)).strip("'")[:_SHEET] or "Table"
+        plain = _cut(_NOT_IN_NAMES.sub("_", printable(name)), _SHEET).strip("'") or "Table"
         taken, number, sheet = {other.casefold() for other in sheets}, 1, plain
         while sheet.casefold() in taken or sheet.casefold() == "history":  # reserved by Excel
             number += 1
-            sheet = f"{plain[: _SHEET - len(str(number)) - 1]} {number}"
+            sheet = f"{_cut(plain, _SHEET - len(str(number)) - 1)} {number}"
         sheets.append(sheet)
     return sheets

@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from unittest import mock
@@ -18,7 +19,7 @@ import pytest
 import discreet
 import shell
 from discreet.errors import EngineFailed, InvalidParameter
-from discreet.serve.operation import metrics
+from discreet.serve.operation import metrics, state
 from discreet.serve.operation.log import JsonLine, tell_operator
 from discreet.serve.refusals import FAILURE
 from discreet.serve.server import Endpoint, bound, refuse_certificate
@@ -62,6 +63,21 @@ def test_health_needs_no_token_and_readiness_looks_at_the_ledger(site, caplog):
         assert "7319" not in failed.text
         assert client.get("/healthz").status_code == 200
     assert "the ledger of study 'people' failed with EngineFailed" in caplog.text
+
+
+def test_a_ledger_that_does_not_answer_holds_one_thread_however_often_anybody_asks(monkeypatch):
+    """The threads for what is short are few, and those who ask whether a server is ready need no token."""
+    monkeypatch.setattr(state, "_HOLDS", 0.0)
+    asked, answered = threading.Semaphore(0), threading.Event()
+    ready = state.Readiness({}, ledger=lambda: (asked.release(), answered.wait(20)))
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(ready)
+        assert asked.acquire(timeout=20)
+        with ThreadPoolExecutor(3) as others:
+            assert [other.result(5) for other in [others.submit(ready) for _ in range(3)]] == [False] * 3
+        answered.set()
+        assert first.result(20)
+    assert ready()
 
 
 def test_metrics_are_for_custodians_and_of_their_studies(site):

@@ -104,6 +104,30 @@ def test_markdown_opens_with_the_question_and_escapes_keys(tmp_path):
     assert text.index("| place |") < text.index("## How these numbers were made") < text.index("ε")
 
 
+def test_markdown_makes_no_link_list_or_formula_of_a_text(tmp_path):
+    keys = ["www.example.org", "see http://example.org", "$x$ and $y$"]
+    answer = answer_of([group(1, "place", keys)], {"n": ("count(*)", numbers([1, 2, 3], 1))})
+    captions = {"- one": r"\- one", "+ one": r"\+ one", "1. one": r"1\. one", "12) one": r"12\) one", "---": r"\---"}
+    for number, (caption, shown) in enumerate({**captions, "    code": "code", "-5": r"\-5", "5.1": "5.1"}.items()):
+        text = answer.save(tmp_path / f"{number}.md", caption=caption).read_text("utf-8")
+        assert text.split("\n\n")[1] == shown
+    for mark in (r"| www\.example.org |", r"| see http\://example.org |", r"| \$x\$ and \$y\$ |"):
+        assert mark in text
+
+
+def test_names_of_sheets_are_as_long_as_excel_counts_them():
+    names = spreadsheet._sheet_names(["\U00020000" * 20, "\U00020000" * 20, "a" * 30 + "'b"])
+    assert [len(name.encode("utf-16-le")) // 2 for name in names] == [30, 30, 30]
+    assert len(set(names)) == 3
+    assert not any(name.endswith("'") for name in names)
+
+
+def test_no_table_has_the_name_of_a_record(tmp_path):
+    with pytest.raises(InvalidParameter, match=r"x\.release\.json has the name of a record"):
+        odd_answer().save(tmp_path / "x.release.json")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_text_has_aligned_columns(released):
     answer, files = released
     text = files["txt"].read_text("utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,13 +20,18 @@ class Readiness:
     def __init__(self, studies: Mapping[str, Study], **others: Callable[[], Any]) -> None:
         ledgers = {f"the ledger of study {name!r}": _reader(study) for name, study in studies.items()}
         self._checks: dict[str, Callable[[], Any]] = {**ledgers, **others}
-        self._until, self._is_ready = 0.0, False
+        self._until, self._is_ready, self._checking = 0.0, False, threading.Lock()
 
     def __call__(self) -> bool:
         if time.monotonic() < self._until:
             return self._is_ready
-        self._until = time.monotonic() + _HOLDS
-        self._is_ready = all(_passes(name, check) for name, check in self._checks.items())
+        if not self._checking.acquire(blocking=False):  # a check that hangs holds one thread, not all
+            return False
+        try:
+            self._until = time.monotonic() + _HOLDS
+            self._is_ready = all(_passes(name, check) for name, check in self._checks.items())
+        finally:
+            self._checking.release()
         return self._is_ready
 
 
