@@ -207,6 +207,10 @@ class Dialect(Protocol):
         """The table of declared keys with the columns k… and p… of a group, the place-th that needs it."""
         return table(KEYS)
 
+    def layer(self, rows: exp.Select) -> exp.Select:
+        """A SELECT whose columns are computed once for each row, however often they are used above it."""
+        return rows
+
     def text_keys(self, keys: pa.Array) -> pa.Array:
         """Declared keys as they can be given to the engine; NULL if no text there can be equal to one."""
         return keys
