@@ -5,17 +5,22 @@
 import itertools
 from datetime import datetime
 from fractions import Fraction
+from functools import reduce
 
 import psycopg
 import pytest
 
 from discreet import Count, Policy, Study, Sum
 from discreet.ask import expression as ask
+from discreet.ask.declared import Declared
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid
 from discreet.engines.base import OnGrid, Present, Request, Rows, Squares, Total, Units
 from discreet.engines.choose import engine_of
 from discreet.engines.postgres import PostgreSQL
+from discreet.engines.sql.dialect import SOURCE
+from discreet.engines.sql.postgres import POSTGRESQL
+from discreet.engines.sql.statement import statement
 from discreet.errors import EngineFailed, InvalidParameter
 
 TEN = ValueGrid(exponent=0, lower=0, upper=10, exact=True)
@@ -233,3 +238,23 @@ def test_a_server_that_is_too_old_or_of_another_encoding_is_refused_by_name(monk
     monkeypatch.setattr(psycopg, "connect", lambda *_, **__: Old())
     with pytest.raises(InvalidParameter, match=f"got version {version // 10_000} and {encoding}"):
         PostgreSQL("postgresql://nowhere/data#t")
+
+
+_ONE = ask.Constant(Fraction(1), "number")
+_CLEANED = Declared(type="number", trim=True, casefold=True, missing_values=["n/a"], map={"a": "1"}, thousands=",")
+VALUES = {
+    "a reading": ask.Column("x", "number", _CLEANED.reading),
+    "a sum of terms": reduce(lambda sum_, _: ask.Arithmetic("+", sum_, _ONE), range(4), ask.Column("y", "number")),
+}
+
+
+@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
+def test_the_servers_plan_of_a_statement_is_about_as_long_as_the_statement(made, postgres, value):
+    """Else one long text takes seconds, which shows, and a sum of ten terms never ends."""
+    source = made("CREATE TABLE t (x text, y double precision)", "t")
+    value = OnGrid(value, TEN, None)
+    sql = statement(Request((Total(value), Present(value))), PostgreSQL(source).schema(), POSTGRESQL).sql
+    whole = f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT * FROM {source.partition('#')[2]}) {sql}"
+    with psycopg.connect(postgres) as connection:
+        plan = "".join(line for (line,) in connection.execute(f"EXPLAIN (VERBOSE) {whole}"))
+    assert len(plan) < 10 * len(sql)

@@ -207,6 +207,10 @@ class Dialect(Protocol):
         """The table of declared keys with the columns k… and p… of a group, the order-th group that is joined."""
         return table(KEYS)
 
+    def layer(self, rows: exp.Select) -> exp.Select:
+        """A SELECT whose columns are computed once for each row, however often they are used above it."""
+        return rows
+
     def text_keys(self, keys: pa.Array) -> pa.Array:
         """Declared keys as the engine accepts them; NULL for a key that no text in the engine can equal."""
         return keys

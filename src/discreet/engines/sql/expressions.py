@@ -112,7 +112,7 @@ class Translator:
         tree = sql.select(columns or [alias(sql.whole(1), "nothing")], sql.table(source))
         for index, layer in enumerate(self.layers):
             named = [alias(tree, name) for name, tree in layer.items()]
-            tree = sql.select([exp.Star(), *named], sql.subquery(tree, f"layer{index}"))
+            tree = self.dialect.layer(sql.select([exp.Star(), *named], sql.subquery(tree, f"layer{index}")))
         return tree
 
     def column_of_numbers(self, expression: Expression) -> tuple[Tree, str] | None:

@@ -121,6 +121,11 @@ class PostgreSQLDialect(Dialect):
         alias = exp.TableAlias(this=exp.Identifier(this=KEYS), columns=names)
         return exp.Table(this=call("unnest", *values), alias=alias)
 
+    def layer(self, rows: exp.Select) -> exp.Select:
+        """OFFSET 0 keeps the planner from writing each column out wherever it is used, ever longer layer by layer."""
+        rows.set("offset", exp.Offset(expression=whole(0)))
+        return rows
+
     def text_keys(self, keys: pa.Array) -> pa.Array:
         return compute.if_else(compute.match_substring(keys, "\0"), None, keys)
 
