@@ -24,14 +24,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import and_, or_, select
+from sqlalchemy import select
 
 from discreet import views
 from discreet.errors import InvalidParameter
 from discreet.ledger import backup as backups
 from discreet.ledger import refusals, statements
 from discreet.ledger import restore as files
-from discreet.ledger.book import Book, entries_of, recent_entries
+from discreet.ledger.book import Book, entries_of, possible_spends, recent_entries
 from discreet.ledger.chain import Entry, checked, in_epsilon, question_of
 from discreet.ledger.grant import Grant, charge_page
 from discreet.ledger.place import places
@@ -354,15 +354,9 @@ class Ledger:
             return [row.data_version for row in self._book.database.run(connection, statements.ANSWERED, **values)]
 
     def _refuse_twice(self, request_id: str, *, study: str) -> None:
-        """Refuse a ledger with two spends of a request id, or a restore that charged for spends that it forgot.
-
-        They are counted without the indexes, which may be damaged.
-        """
-        spends = and_(ENTRY.c.kind == "spend", ENTRY.c.request_id + "" == request_id)
-        restores = and_(ENTRY.c.kind + "" == "restore", ENTRY.c.amount > 0)
-        numbers = select(ENTRY.c.number).where(ENTRY.c.study == study, or_(spends, restores))
+        """Refuse a ledger with two spends of a request id, or a restore that charged for spends that it forgot."""
         with self._book.database.reading() as connection:
-            if len(connection.execute(numbers).all()) > 1:
+            if possible_spends(connection, study, request_id) > 1:
                 raise refusals.damaged_file()
 
     def _has_forgotten(self, study: str) -> bool:
@@ -371,10 +365,7 @@ class Ledger:
             return any(era.amount for era in self._book.database.run(connection, statements.ERAS, study=study))
 
     def recent(self, study: str, *, last: int, analyst: str | None = None) -> list[Entry]:
-        """The last entries of a study, or of an analyst in it, in order, without their answers.
-
-        A repeat gets the question that it repeats, which its entry does not store.
-        """
+        """The last entries of a study, or of an analyst in it, in order, with questions and without answers."""
         with self._book.database.reading() as connection:
             return recent_entries(connection, study, last, analyst)
 
