@@ -36,7 +36,7 @@ from discreet.files.writer import Draft, free, is_plain_file
 from discreet.files.writer import write as write_file
 from discreet.formats import left_shown, shown
 from discreet.release.design import columns
-from discreet.release.discovery import told_with
+from discreet.release.discovery import discovery_facts
 from discreet.release.size import refuse_large_file
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.families import JointDesign
@@ -116,7 +116,7 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
     )
 
     record_path = Path(target).with_suffix(".release.json")
-    rest = {**plan.told(), **told_with(study.discovered, plan.query.groups)}
+    rest = {**plan.public_facts(), **discovery_facts(study.discovered, plan.query.groups)}
     if not asking.answered(os.path.abspath(target)):
         free(record_path, kept=study.kept)
 

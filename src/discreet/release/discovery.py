@@ -287,7 +287,7 @@ def recorded(ledger: Ledger, study: str, policy: Policy) -> Discovered | None:
     return None if content is None or "discovered" not in json.loads(content) else _read(content)
 
 
-def told_with(
+def discovery_facts(
     discovered: Discovered | None, groups: Iterable[Group], conditions: Iterable[Expression] = ()
 ) -> dict[str, Any]:
     """The entry about discovered keys in the record of an answer with these groups; empty if there are none.

@@ -51,7 +51,7 @@ class NoisySum:
 
 def noisy_sums(totals: Exact[Any], scales: list[Fraction], epsilon: Fraction) -> list[NoisySum]:
     """The totals Tᵢ with exact noise of scales bᵢ, where no unit moves Σ|Tᵢ|/bᵢ by more than ε."""
-    columns = noisy_columns(totals.map(lambda found: [[total] for total in found]), scales, epsilon, changes=1)
+    columns = noisy_columns(totals.map(lambda sums: [[total] for total in sums]), scales, epsilon, changes=1)
     return [column[0] for column in columns]
 
 
@@ -108,7 +108,7 @@ def noisy_columns(
 
 
 def noisy_counts(counts: Exact[NDArray[np.int64]], scale: Fraction) -> NDArray[np.int64]:
-    """Every count, also an empty one, with exact noise of this scale."""
+    """Every count, including the empty ones, with exact noise of this scale."""
 
     def draw() -> NDArray[np.int64]:
         exact: NDArray[np.int64] = counts.reveal()
@@ -150,8 +150,8 @@ def choose_cells(
         groups, chosen = counts.reveal(), []
         size = max(1, _CELLS // (groups[0].size + 2))
         for start in range(0, len(groups), size):
-            some = slice(start, start + size)
-            exact = np.stack(groups[some])
+            part = slice(start, start + size)
+            exact = np.stack(groups[part])
             if beyond:
                 exact = np.pad(exact, ((0, 0), (1, 1)))
             after = np.cumsum(exact, axis=1)
@@ -161,14 +161,14 @@ def choose_cells(
                 begun[:, 0] = ended[:, -1] = 0
             gaps = np.maximum(begun, ended, out=begun)
             np.maximum(gaps, 0, out=gaps)
-            for row, spread in zip(gaps, points[some] if points else (), strict=False):
+            for row, spread in zip(gaps, points[part] if points else (), strict=False):
                 if spread is not None:
                     row[~spread.among(row.size)] += math.ceil(spread.handicap / (unit / shared))
             chosen += choose(gaps, unit / shared).tolist()
         return chosen
 
-    found: list[int] = drawn(draw, "choice", share, offset, over, under, beyond, points)
-    return found
+    indices: list[int] = drawn(draw, "choice", share, offset, over, under, beyond, points)
+    return indices
 
 
 def textbook(
@@ -202,17 +202,17 @@ def _noisy_array(totals: Integers, step: int, noise: NDArray[Any]) -> Integers:
 
 
 def kept_keys(units: Exact[dict[str | int, int]], chance: Callable[[int], Chance]) -> list[str | int]:
-    """The keys that are told, sorted: one with n units by an exact coin with the probability `chance(n)`."""
+    """The keys that are shown, sorted: a key with n units by an exact coin with the probability `chance(n)`."""
 
     def draw() -> list[Any]:
         alike: dict[int, list[Any]] = {}
         for key, count in units.reveal().items():
             alike.setdefault(count, []).append(key)
-        kept: list[Any] = []
+        shown: list[Any] = []
         for count, keys in alike.items():
             heads = flips(chance(count), len(keys)).tolist()
-            kept += [key for key, told in zip(keys, heads, strict=True) if told]
-        return sorted(kept)
+            shown += [key for key, head in zip(keys, heads, strict=True) if head]
+        return sorted(shown)
 
-    found: list[str | int] = drawn(draw, "keys")
-    return found
+    keys: list[str | int] = drawn(draw, "keys")
+    return keys

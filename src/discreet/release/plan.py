@@ -33,7 +33,7 @@ from discreet.records import Record, array_of, keys_of, software, today
 from discreet.release.account import answered, entry_of
 from discreet.release.answer import Answer
 from discreet.release.design import Line, columns, items
-from discreet.release.discovery import told_with
+from discreet.release.discovery import discovery_facts
 from discreet.release.size import refuse_large
 from discreet.release.split import Share, of_everybody, shared
 from discreet.release.statistics.counts import CountDesign
@@ -193,10 +193,10 @@ class Plan:
 
     def _blank(self) -> Record:
         """The record without its numbers."""
-        head = {**self.told(), **told_with(self.study.discovered, self.query.groups)}
+        head = {**self.public_facts(), **discovery_facts(self.study.discovered, self.query.groups)}
         return Record(head, {group.name: key_column(group) for group in self.query.groups}, {})
 
-    def told(self) -> dict[str, Any]:
+    def public_facts(self) -> dict[str, Any]:
         """What a reader needs to judge the numbers."""
         policy = self.study.policy
         return {
@@ -297,13 +297,13 @@ class Plan:
         """What a custodian should know before releasing."""
         if self.size is None:
             return []
-        found, titles, reach = [], self.titles(), {line.name: line.reach or 0.0 for line in self.lines}
+        warnings, titles, reach = [], self.titles(), {line.name: line.reach or 0.0 for line in self.lines}
         if 0 < self.cost < Fraction(1, self.size):
-            found.append(f"warning: ε below 1/{self.size:,} tells nothing useful about so few")
-        for name, one in self.query.aggregates:
-            if isinstance(one, Moment) and reach[name] >= largest(one):
-                found.append(f"warning: the noise of {titles[name]} is larger than its bounds at {self.size:,} rows")
-        return found
+            warnings.append(f"warning: ε below 1/{self.size:,} tells nothing useful about so few")
+        for name, aggregate in self.query.aggregates:
+            if isinstance(aggregate, Moment) and reach[name] >= largest(aggregate):
+                warnings.append(f"warning: the noise of {titles[name]} is larger than its bounds at {self.size:,} rows")
+        return warnings
 
 
 def asked_before(study: Study, canonical: str, epsilon: Fraction) -> str:
@@ -328,7 +328,7 @@ def _rehearsed(design: Any, terms: Terms, epsilon: Fraction, level: Fraction) ->
     """What a design makes of one empty group; choices of ranks are alike in all groups, and only tried in one."""
     if terms.cells > 1 and not isinstance(design, CountDesign | MomentDesign | JointDesign):
         return {}
-    points = tuple(one.value.grid.width + 1 if isinstance(one, Cells) else 0 for one in design.measures())
+    points = tuple(item.value.grid.width + 1 if isinstance(item, Cells) else 0 for item in design.measures())
     return items(design, _empty(points), terms, epsilon, level)
 
 

@@ -33,7 +33,7 @@ from discreet.parameters import UNIT
 from discreet.records import software, today
 from discreet.release.account import answered
 from discreet.release.design import Line, Secret
-from discreet.release.discovery import told_with
+from discreet.release.discovery import discovery_facts
 from discreet.release.mechanism import NoisyColumn, public_count
 from discreet.release.plan import LEAST_DOUBT, REPORTS, asked_before, error_heading, plan_of
 from discreet.release.reports.allocation import MOST_CELLS, Measured
@@ -275,7 +275,7 @@ class ReportPlan:
                 {"names": item.names, "cells": item.axis.sizes, "parents": item.axis.parents, "width": item.width}
                 for item in self.layout.attributes
             ],
-            **told_with(self.study.discovered, self.design.groups),
+            **discovery_facts(self.study.discovered, self.design.groups),
         }
 
     def record_of(self, table: Table) -> dict[str, Any]:
@@ -289,7 +289,7 @@ class ReportPlan:
             "simultaneous": self.simultaneous,
             "question": canonical(table.query),
             "statistics": statistics,
-            **told_with(self.study.discovered, table.query.groups, table.chosen_by),
+            **discovery_facts(self.study.discovered, table.query.groups, table.chosen_by),
         }
 
     def checked(self) -> ReportPlan:

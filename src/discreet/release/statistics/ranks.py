@@ -108,7 +108,7 @@ class QuantileDesign:
 
     def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
         """Known in ranks; how far that is in values, only the data knows: shown as if they were spread evenly."""
-        found = []
+        lines = []
         for name, share in zip(self.names, self.of.shares, strict=True):
             rate = self.rate(share, terms, epsilon)
             line = Line(
@@ -119,13 +119,13 @@ class QuantileDesign:
                 reach=None,
                 step=self.grid.step,
             )
-            found.append(line)
-        return found
+            lines.append(line)
+        return lines
 
     def _within(self, rate: Fraction, confidence: Fraction, sizes: Sequence[int]) -> str:
         """Half the width of a bracket: its ends lie T ranks beside the quantile, and n ranks fill evenly spread bounds.
 
-        What is told is at most half of the bounds; a bracket ends there.
+        The width shown is at most half of the bounds, where a bracket ends.
         """
         ranks = _bracket_reach(_coarse(self.grid)[0], rate * END_RATE, confidence)
         widths = [min(ranks / size, Fraction(1, 2)) * (self.of.upper - self.of.lower) for size in sizes]
@@ -134,12 +134,12 @@ class QuantileDesign:
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> Mapping[str, Estimate]:
         """For every group and share a choice, and two for its bracket."""
-        found, counts = {}, _counts(exact, terms)
+        estimates, counts = {}, _counts(exact, terms)
         for name, share in zip(self.names, self.of.shares, strict=True):
             rate = self.rate(share, terms, epsilon)
             values, lows, highs = self._chosen(counts, terms.cells, share, rate, confidence)
-            found[name] = Estimate(values, partial(bracket_ends, self._bounds(), lows, highs, confidence))
-        return found
+            estimates[name] = Estimate(values, partial(bracket_ends, self._bounds(), lows, highs, confidence))
+        return estimates
 
     def _chosen(
         self, counts: Counts, groups: int, share: Fraction, rate: Fraction, confidence: Fraction

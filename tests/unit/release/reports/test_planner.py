@@ -12,7 +12,7 @@ from discreet.ask.expression import Coalesce, Column, Constant, Missing
 from discreet.ask.keys.column import Keys
 from discreet.ask.query import Group
 from discreet.errors import InvalidParameter, QueryRefused
-from discreet.release.discovery import Discovered, told_with
+from discreet.release.discovery import Discovered, discovery_facts
 from reports import TABLES, study_in
 
 
@@ -175,6 +175,6 @@ def test_a_discovered_column_is_named_also_where_missing_values_have_a_label():
     town = Column("town", "text")
     groups = [Group("g", Coalesce((town, Constant("a", "text"))), Keys.of(["a", "b"]))]
     found = Discovered(keys={"town": ("a", "b")}, epsilon=Fraction(1), delta=Fraction(1, 10**6))
-    for told in (told_with(found, groups), told_with(found, (), [town])):
+    for told in (discovery_facts(found, groups), discovery_facts(found, (), [town])):
         assert told["discovered"]["columns"] == ["town"]
-    assert told_with(found, [replace(groups[0], of=Missing(town))]) == {}
+    assert discovery_facts(found, [replace(groups[0], of=Missing(town))]) == {}
