@@ -1,9 +1,10 @@
-"""Exact draws in arrays: a table of 2¹⁶ cells for each digit of `draw.digits`, and the lists of edges where it is open.
+"""Exact draws in arrays: one look-up by 16 bits for almost every draw, and the edges of `draw.digits` for the others.
 
-A block of draws reads 16 bits of V for each digit of each draw, and looks their values up. A cell that an edge divides
-holds a mark instead, in one draw of a hundred or fewer; these draws are settled together, 48 bits more of V against
-the 64-bit edges, and one by one where even that is open. X is the exclusive or of what the digits put into it, so the
-mark is taken out again by the same operation. All of it is integers: the law is that of the digits, bit for bit.
+A block of draws reads 16 bits of V for each draw, looks the top up in a table of 2¹⁶ cells, and takes the exclusive or
+with uniform bits. About 2 % of the draws are in cells that several numbers share. These are settled together: 48 more
+bits of V find the number in a table of smaller parts, or by a search among the 64-bit edges where an edge divides the
+part, and one by one where even that is open. The draws that are an excess get their lower bits from the number, and a
+new top. All of it is integers: the law is that of the numbers, bit for bit.
 
 `add` holds x + Z at the ends of int64: a function of x + Z alone, so it is post-processing; nothing wraps, nothing in
 the data raises.
@@ -12,7 +13,7 @@ the data raises.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,33 +23,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.draw.digits import FIELD, Digit, Digits, digits
+from discreet.draw.digits import FIELD, REST, Digits, digits
 from discreet.draw.entropy import Entropy, keystream
 from discreet.draw.noted import note
 from discreet.errors import InvalidParameter
 
 Integers = NDArray[np.int64]
-Signed = NDArray[np.signedinteger[Any]]
 Fields = NDArray[np.uint16]
+Indices = NDArray[np.intp]
 
-BLOCK = 2**18
-"""Draws per look-up, 5 MB: two threads wait for Python at the ends of smaller blocks, which are no faster on one."""
+BLOCK = 2**20
+"""Draws whose shared cells are settled together: in smaller blocks Python's part of the time is noticed."""
+
+PART = 2**16
+"""Draws per look-up: 1 MB with its indices, which stays in the cache of a core beside the table."""
 
 _THREAD_SHARE = 2**18
 """A second thread is worth its start from this many draws on."""
 
-_BITS = (4, 8)
-"""Bits of the largest scale of a top, and of the middle digit: 0.4 % of the cells of each are open then."""
+_BITS, _BITS_OF_ONE = (6, 10), (4, 0)
+"""Bits of the largest scale of a top, and high bits of an excess, in arrays and for a draw alone, which needs a short
+list. In arrays a draw is in a shared cell in 2 % of the cases, and its low bits are an excess in 2 of 100,000."""
 
-_INT32_LIMIT, _INT64_LIMIT = 22, 50
-"""Below a scale of 2²² (2⁵⁰) a draw beyond int32 (int64) has a probability below e^(−511) (e^(−8191)); from 2⁵⁰ on
-arrays hold Python integers."""
+_INT64_LIMIT = 50
+"""Below a scale of 2⁵⁰ a draw beyond int64 has a probability below e^(−8191); above it arrays hold Python integers."""
 
 _FEW = 6
 """Up to so many draws are made one by one: arrays would cost more than they save."""
 
-_FEW_OPEN = 16
-"""The same for draws that a table leaves open."""
+_FEW_SHARED = 8
+"""The same for draws in shared cells, and for new tops."""
 
 _FAR = 2**62
 """Two integers below this in size have a sum in int64."""
@@ -84,7 +88,7 @@ def draw_one(scale: Fraction, entropy: Entropy | None = None) -> int:
 
 
 def _one(scale: Fraction, entropy: Entropy) -> int:
-    return digits(scale, *_BITS).draw(entropy.more)
+    return digits(scale, *_BITS_OF_ONE).draw(entropy.more)
 
 
 def beyond_int64(scale: Fraction) -> bool:
@@ -112,35 +116,18 @@ def fill(out: Integers, scale: Fraction, *, entropy: Entropy | None = None, thre
 
 
 def _fill_here(out: Integers, scale: Fraction, entropy: Entropy) -> None:
-    """Overwrite `out` with exact draws: block by block, those that are open last."""
-    tables, whole = _tables(scale), digits(scale, *_BITS)
-    size, dtype, mask = min(out.size, BLOCK), tables[0].cells.dtype, 2**whole.low - 1
-    narrowest = np.dtype(np.uint8 if mask < 2**8 else np.uint16 if mask < 2**16 else np.int64)
-    sums, values, flags = np.empty(size, dtype), np.empty(size, dtype), np.empty(size, np.bool_)
-    words, lowest = _room(len(tables) * size, np.uint16), _room(size if mask else 0, narrowest)
+    """Overwrite `out` with exact draws, block by block."""
+    table = _table(scale)
     for start in range(0, out.size, BLOCK):
         block = out[start : start + BLOCK]
-        if block.size < size:
-            size = block.size
-            sums, values, flags = sums[:size], values[:size], flags[:size]
-            words, lowest = _room(len(tables) * size, np.uint16), _room(size if mask else 0, narrowest)
-        entropy.fill(words)
-        fields = words.view(np.uint16)
-        unsettled = []
-        for number, table in enumerate(tables):
-            part = fields[number * size : (number + 1) * size]
-            unsettled.append(table.look_up(part, values if number else sums, flags))
-        if len(tables) > 1:
-            np.bitwise_xor(sums, values, sums)
-        if mask:
-            entropy.fill(lowest)
-            uniform = lowest.view(narrowest)[:size]
-            np.bitwise_and(uniform, mask, uniform)
-            np.bitwise_xor(sums, uniform, block)
-        else:
-            np.copyto(block, sums)
-        for table, (indices, cells) in zip(tables, unsettled, strict=True):
-            table.settle(block, indices, cells, entropy)
+        positions, numbers = table.tops(block, table.whole.lower, entropy)
+        if positions.size:
+            block[positions] = table.excesses(numbers, block[positions], entropy)
+
+
+def _narrowest(bits: int) -> type[np.integer[Any]]:
+    """The smallest type of random integers with so many bits."""
+    return np.uint8 if bits <= 8 else np.uint16 if bits <= 16 else np.uint32 if bits <= 32 else np.int64
 
 
 def _room(count: int, dtype: Any) -> Integers:
@@ -150,78 +137,101 @@ def _room(count: int, dtype: Any) -> Integers:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The top, or the middle digit, for many draws at once."""
+    """The numbers of a scale, for many draws at once."""
 
     whole: Digits
-    digit: Digit
+    cells: Integers
+    """The top of each of the 2¹⁶ cells, 0 if the cell is shared."""
+    shared: int
+    """The first cell that is shared."""
+    parts: NDArray[np.int16]
+    """The number of each part of the shared cells, −1 if an edge divides it."""
+    width: int
+    """A part has 2^width of the words of 64 bits."""
     edges: NDArray[np.uint64]
     values: Integers
-    """What each value of the digit puts into X; the mark where the digit alone does not tell."""
-    cells: Signed
-    """The same for each of the 2¹⁶ cells; the mark where an edge lies in the cell."""
-    mark: int
+    """What each number puts into X, 0 for the ends of the tops and the excesses."""
 
-    def look_up(self, fields: Fields, out: Signed, flags: NDArray[np.bool_]) -> tuple[NDArray[np.intp], Fields]:
-        """Overwrite `out` with the values of V that begin with `fields`; where these are open comes back, and which."""
-        np.take(self.cells, fields, out=out, mode="clip")
-        np.equal(out, self.mark, flags)
-        indices = np.flatnonzero(flags)
-        return indices, fields[indices]
+    def tops(self, out: Integers, bits: int, entropy: Entropy) -> tuple[Indices, Indices]:
+        """Overwrite `out` with tops and so many uniform bits; the positions of excesses and their numbers come back.
 
-    def settle(self, out: Integers, indices: NDArray[np.intp], fields: Fields, entropy: Entropy) -> None:
-        """Put the digits that were left open into `out`."""
-        if indices.size < _FEW_OPEN:
-            numbers = [self.digit.index(cell, entropy.more) for cell in fields.tolist()]
-        else:
-            found = self._numbers(fields, entropy)
-            values = self.values[found]
-            out[indices] ^= values ^ self.mark  # where the value is the mark, it stays in
-            special = np.flatnonzero(values == self.mark)
-            indices, numbers = indices[special], found[special].tolist()
-        for index, number in zip(indices.tolist(), numbers, strict=True):
-            out[index] = self._with_digit(int(out[index]) ^ self.mark, number, entropy.more)
+        These positions have the uniform bits and no top.
+        """
+        narrowest = _narrowest(bits)
+        parts, cells = [], []
+        for start in range(0, out.size, PART):
+            part = out[start : start + PART]
+            if start == 0 or part.size < PART:
+                words, lowest = _room(part.size, np.uint16), _room(part.size if bits else 0, narrowest)
+            entropy.fill(words)
+            fields = words.view(np.uint16)[: part.size]
+            self.cells.take(fields, out=part, mode="clip")
+            positions = (fields >= self.shared).nonzero()[0]
+            parts.append(positions + start)
+            cells.append(fields[positions])
+            if bits:
+                entropy.fill(lowest)
+                uniform = lowest.view(narrowest)[: part.size]
+                np.bitwise_and(uniform, 2**bits - 1, uniform)
+                np.bitwise_xor(part, uniform, part)
+        positions, numbers = np.concatenate(parts), self._numbers(np.concatenate(cells), entropy)
+        out[positions] ^= self.values[numbers]
+        last = 2 * self.whole.half
+        for index in ((numbers == 0) | (numbers == last)).nonzero()[0].tolist():
+            out[positions[index]] ^= self.whole.top(int(numbers[index]), entropy.more)
+        above = (numbers > last).nonzero()[0]
+        return positions[above], numbers[above]
 
-    def _numbers(self, fields: Fields, entropy: Entropy) -> NDArray[np.intp]:
-        """The digits of V that begin with `fields`."""
-        words = np.empty(fields.size, np.int64)
-        entropy.fill(words)
-        first = fields.astype(np.uint64) << np.uint64(64 - FIELD) | words.view(np.uint64) >> np.uint64(FIELD)
-        numbers = np.searchsorted(self.edges, first, "right")
-        for at in np.flatnonzero(self.edges[numbers - 1] == first).tolist():
-            numbers[at] = self.digit.settled(int(numbers[at]), int(first[at]), entropy.more)
+    def _numbers(self, cells: Fields, entropy: Entropy) -> Indices:
+        """The numbers of V that begin with these shared cells."""
+        if cells.size < _FEW_SHARED:
+            return np.array([self.whole.number(cell, entropy.more) for cell in cells.tolist()], np.intp)
+        more = np.empty(cells.size, np.int64)
+        entropy.fill(more)
+        words = cells.astype(np.uint64) << np.uint64(REST) | more.view(np.uint64) >> np.uint64(FIELD)
+        parts = words - np.uint64(self.shared << REST) >> np.uint64(self.width)
+        numbers = self.parts[parts.view(np.int64)].astype(np.intp)
+        divided = (numbers < 0).nonzero()[0]
+        words = words[divided]
+        searched = np.searchsorted(self.edges, words, "right")
+        for index in (self.edges[searched - 1] == words).nonzero()[0].tolist():
+            searched[index] = self.whole.settled(int(searched[index]), int(words[index]), entropy.more)
+        numbers[divided] = searched
         return numbers
 
-    def _with_digit(self, value: int, number: int, more: Callable[[], int]) -> int:
-        """X with this digit, where `value` has none."""
-        if self.values[number] != self.mark:
-            return value ^ int(self.values[number])
-        if self.digit is self.whole.top:
-            return value ^ self.whole.end_value(number, more)
-        # U is not uniform: what stands below the top is replaced; a negative sign inverts it
-        sign, lower = value >> 63, self.whole.lower
-        return ((value ^ sign) >> lower << lower | self.whole.lower_digits(number, 0, more)) ^ sign
+    def excesses(self, numbers: Indices, uniform: Integers, entropy: Entropy) -> Integers:
+        """X of these numbers, each with the lowest of its uniform bits and a new top."""
+        whole, last = self.whole, self.edges.size
+        draws = uniform & (1 << whole.low) - 1 | numbers - (2 * whole.half + 1) << whole.low
+        for index in (numbers == last).nonzero()[0].tolist() if whole.low else ():
+            draws[index] = whole.excess(last, 0, entropy.more)
+        waiting = np.arange(draws.size)
+        while waiting.size >= _FEW_SHARED:
+            tops = np.empty(waiting.size, np.int64)
+            again, _ = self.tops(tops, 0, entropy)
+            draws[waiting] ^= tops
+            waiting = waiting[again]
+        draws[waiting] ^= np.array([whole.new_top(entropy.more) for _ in waiting], np.int64)
+        return draws
 
 
 @lru_cache(maxsize=8)
-def _tables(scale: Fraction) -> list[_Table]:
+def _table(scale: Fraction) -> _Table:
     whole = digits(scale, *_BITS)
-    dtype: Any = np.int64 if scale.numerator >> _INT32_LIMIT >= scale.denominator else np.int32
-    mark = int(np.iinfo(dtype).min)
-    tops = [mark, *(whole.top_value(number) for number in range(1, 2 * whole.half)), mark]
-    middles = [*(number << whole.low for number in range(whole.base)), mark]
-    return [
-        _table(whole, digit, np.array(values[: len(digit.edges) + 1]), mark, dtype)
-        for digit, values in ((whole.top, tops), (whole.middle, middles))
-        if digit is not None
-    ]
-
-
-def _table(whole: Digits, digit: Digit, values: Integers, mark: int, dtype: Any) -> _Table:
-    starts = np.array(digit.cells)
-    # a value fills the cells from that of the edge before it up to that of the edge after it
-    cells = np.repeat(values.astype(dtype), np.diff(starts, prepend=0, append=2**FIELD))
-    cells[starts] = mark
-    return _Table(whole, digit, np.array(digit.edges, np.uint64), values, cells, mark)
+    edges = np.array(whole.edges, np.uint64)
+    values = np.zeros(edges.size + 1, np.int64)
+    tops = np.arange(1 - whole.half, whole.half)
+    values[1 : 2 * whole.half] = tops << whole.lower | np.where(tops < 0, (1 << whole.lower) - 1, 0)
+    shared = whole.cells[-1]
+    cells = np.zeros(2**FIELD, np.int64)
+    cells[:shared] = np.repeat(values[1 : 2 * whole.half], np.diff(whole.cells, prepend=0))
+    left = 2**FIELD - shared
+    width = REST - FIELD + left.bit_length()
+    starts = (edges - np.uint64(shared << REST) >> np.uint64(width)).astype(np.intp)
+    # a number fills the parts from that of the edge before it up to that of the edge after it
+    parts = np.repeat(np.arange(values.size, dtype=np.int16), np.diff(starts, prepend=0, append=left << REST >> width))
+    parts[starts] = -1
+    return _Table(whole, cells, shared, parts, width, edges, values)
 
 
 def add(source: NDArray[Any], noise: Integers, target: Integers) -> None:
