@@ -35,8 +35,8 @@ Indices = NDArray[np.intp]
 BLOCK = 2**20
 """Draws whose shared cells are settled together: in smaller blocks Python's part of the time is noticed."""
 
-PART = 2**16
-"""Draws per look-up: 1 MB with its indices, which stays in the cache of a core beside the table."""
+PART = 2**15
+"""Draws per look-up: 1 MB with the indices and the table, which stays in the cache of a core."""
 
 _THREAD_SHARE = 2**18
 """A second thread is worth its start from this many draws on."""
