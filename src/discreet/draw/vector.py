@@ -51,7 +51,7 @@ _INT64_LIMIT = 50
 _FEW = 6
 """Up to so many draws are made one by one: arrays would cost more than they save."""
 
-_FEW_SHARED = 8
+_FEW_SHARED = 12
 """The same for draws in shared cells, and for new tops."""
 
 _FAR = 2**62
@@ -188,9 +188,9 @@ class _Table:
             return np.array([self.whole.number(cell, entropy.more) for cell in cells.tolist()], np.intp)
         more = np.empty(cells.size, np.int64)
         entropy.fill(more)
-        words = cells.astype(np.uint64) << np.uint64(REST) | more.view(np.uint64) >> np.uint64(FIELD)
-        parts = words - np.uint64(self.shared << REST) >> np.uint64(self.width)
-        numbers = self.parts[parts.view(np.int64)].astype(np.intp)
+        words = cells.astype(np.uint64) << REST | more.view(np.uint64) >> FIELD
+        parts = words - (self.shared << REST) >> self.width
+        numbers = self.parts.take(parts.view(np.int64)).astype(np.intp)
         divided = (numbers < 0).nonzero()[0]
         words = words[divided]
         searched = np.searchsorted(self.edges, words, "right")
@@ -227,7 +227,7 @@ def _table(scale: Fraction) -> _Table:
     cells[:shared] = np.repeat(values[1 : 2 * whole.half], np.diff(whole.cells, prepend=0))
     left = 2**FIELD - shared
     width = REST - FIELD + left.bit_length()
-    starts = (edges - np.uint64(shared << REST) >> np.uint64(width)).astype(np.intp)
+    starts = (edges - (shared << REST) >> width).astype(np.intp)
     # a number fills the parts from that of the edge before it up to that of the edge after it
     parts = np.repeat(np.arange(values.size, dtype=np.int16), np.diff(starts, prepend=0, append=left << REST >> width))
     parts[starts] = -1
