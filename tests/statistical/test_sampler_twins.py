@@ -8,6 +8,7 @@ words, so there is no false alarm. One wrong integer in the 2.1 million fails it
 from bisect import bisect_right
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import accumulate, pairwise
 
 import mpmath
 import numpy as np
@@ -21,7 +22,7 @@ SCALES = [Fraction(1, 50), Fraction(1, 9), Fraction(1, 2), Fraction(1), Fraction
 SCALES += [Fraction(100), Fraction(2**10, 3), Fraction(12345, 7), Fraction(2**20), Fraction(2**24, 5), Fraction(2**28)]
 SCALES += [Fraction(2**31), Fraction(2**40)]
 WIDTH = 320
-FEW_OPEN = vector._FEW_OPEN
+FEW_SHARED = vector._FEW_SHARED
 
 
 def power(exponent: Fraction) -> mpmath.mpf:
@@ -29,24 +30,30 @@ def power(exponent: Fraction) -> mpmath.mpf:
 
 
 class Reference:
-    """DLap(scale) by its digits: T ≤ 2^top, a middle digit of up to `middle` bits, and uniform bits below."""
+    """DLap(scale) by its numbers: tops with T ≤ 2^top, and excesses with up to `high` high bits."""
 
-    def __init__(self, scale: Fraction, top: int, middle: int) -> None:
+    def __init__(self, scale: Fraction, top: int, high: int) -> None:
         lower = 0
         while scale / 2**lower > 2**top:
             lower += 1
-        bits = min(lower, middle)
-        self.scale, self.lower, self.low, self.base = scale, lower, lower - bits, 2**bits
+        self.scale, self.lower, self.low = scale, lower, max(0, lower - high)
         rate = 2**lower / scale
         self.half = -(-12 // rate)
         with mpmath.workdps(110):
-            q, r = power(1 / scale), power(2**self.low / scale)
-            edges = [q * power(m * rate) / (1 + q) for m in range(self.half)][::-1]
-            edges += [1 - power(h * rate) / (1 + q) for h in range(1, self.half + 1)]
-            self.top = [self.fixed(edge) for edge in edges]
-            uniform = 2**self.low * power((2**self.low - 1) / scale) * (1 - q) / (1 - r)
-            count = self.base if self.low else self.base - 1
-            self.middle = [self.fixed(uniform * (1 - r**n) / (1 - r**self.base)) for n in range(1, count + 1)]
+            q, least = power(1 / scale), power((2**lower - 1) / scale)
+            total = (1 - power(rate)) / (1 - q)
+            uniform = 2**lower * least / total
+            ends = [uniform * q * power(m * rate) / (1 + q) for m in range(self.half)][::-1]
+            ends += [uniform * (1 - power(h * rate) / (1 + q)) for h in range(1, self.half + 1)]
+            highest = [(high + 1) * 2**self.low - 1 for high in range(2 ** (lower - self.low) - 1)]
+            steps = [2**self.low * (power(m / scale) - least) / total for m in highest]
+            ends += list(accumulate(steps, initial=uniform)) if lower else []
+            edges = [self.fixed(end) for end in ends[: None if self.low or not lower else -1]]
+        words = [edge >> WIDTH - 64 for edge in edges[: 2 * self.half]]
+        self.cells = list(accumulate(after - before - 1 >> 48 for before, after in pairwise(words)))
+        self.shared = self.cells[-1]
+        before = [0, *self.cells] + [self.shared] * len(edges)
+        self.edges = [edge + (self.shared - cells << WIDTH - 16) for edge, cells in zip(edges, before, strict=False)]
 
     @staticmethod
     def fixed(number: mpmath.mpf) -> int:
@@ -60,30 +67,49 @@ class Reference:
                 return below
             bits, width = bits << 64 | more(), width + 64
 
-    def open(self, edges: list[int], cell: int) -> bool:
-        return bisect_right(edges, cell << WIDTH - 16) != bisect_right(edges, (cell + 1 << WIDTH - 16) - 1)
-
     def toss(self, chance: Callable[[], mpmath.mpf], more: Callable[[], int]) -> bool:
         with mpmath.workdps(110):
             return self.settle([self.fixed(chance())], more(), 64, more) == 0
 
-    def top_number(self, index: int, more: Callable[[], int]) -> int:
-        """S and H as one number, −1 − H where S is 1."""
-        number = index - self.half
-        if index in (0, 2 * self.half):
-            while self.toss(lambda: power(2**self.lower / self.scale), more):
-                number += 1 if index else -1
-        return number
+    def number(self, cell: int, more: Callable[[], int]) -> int:
+        if cell < self.shared:
+            return 1 + bisect_right(self.cells, cell)
+        return self.settle(self.edges, cell << 48 | more() >> 16, 64, more)
 
-    def excess(self, more: Callable[[], int]) -> int:
+    def is_top(self, number: int) -> bool:
+        return number <= 2 * self.half
+
+    def top(self, number: int, more: Callable[[], int]) -> int:
+        """S and H as one number, −1 − H where S is 1."""
+        top = number - self.half
+        if number in (0, 2 * self.half):
+            while self.toss(lambda: power(2**self.lower / self.scale), more):
+                top += 1 if number else -1
+        return top
+
+    def new_top(self, more: Callable[[], int]) -> int:
+        while not self.is_top(number := self.number(more() % 2**16, more)):
+            pass
+        return self.top(number, more)
+
+    def excess(self, number: int, uniform: int, more: Callable[[], int]) -> int:
+        """M of a number that is no top."""
+        high = number - 2 * self.half - 1
+        if high < 2 ** (self.lower - self.low) - 1:
+            return high * 2**self.low + uniform % 2**self.low
+        chances = [lambda bit=bit: 1 / (1 + 1 / power(2**bit / self.scale)) for bit in range(self.lower)]
+        bits = [2**bit for bit in range(self.low, self.lower) if self.toss(chances[bit], more)]
+        return sum(bits) + self.low_excess(more)
+
+    def low_excess(self, more: Callable[[], int]) -> int:
         """A number below 2^s with chances ∝ q^u − q^(2^s − 1), from the highest bit to the lowest."""
-        found = 0
+        value = 0
         for bits in range(self.low - 1, 0, -1):
             if self.toss(lambda bits=bits: self.constant(2**bits), more):
-                return found + self.uniform(bits, 0, 0, more)
+                return value + self.uniform(bits, 0, 0, more)
             if self.toss(lambda bits=bits: 1 / (1 + 1 / power(2**bits / self.scale)), more):
-                found += 2**bits
-        return found
+                value += 2**bits
+        return value
 
     def constant(self, half: int) -> mpmath.mpf:
         """Of the chances of the numbers below 2m, the part that is constant on those below m, and 0 on the others."""
@@ -97,19 +123,9 @@ class Reference:
             read, width = read << 64 | more(), width + 64
         return read % 2**bits
 
-    def number(self, top: int, digit: int, uniform: int, more: Callable[[], int]) -> int:
-        """X of its digits."""
-        if digit == self.base:
-            while digit == self.base:
-                digit = self.first(self.middle, more() % 2**16, more)
-            uniform = self.excess(more)
-        size = (top if top >= 0 else -1 - top) * 2**self.lower + digit * 2**self.low + uniform
-        return size if top >= 0 else -1 - size
-
-    def first(self, edges: list[int], cell: int, more: Callable[[], int]) -> int:
-        if not self.open(edges, cell):
-            return bisect_right(edges, cell << WIDTH - 16)
-        return self.settle(edges, cell << 48 | more() >> 16, 64, more)
+    def joined(self, top: int, lower: int) -> int:
+        """X of its top and M."""
+        return top * 2**self.lower + lower if top >= 0 else -1 - ((-1 - top) * 2**self.lower + lower)
 
 
 def read(entropy: Replayed, count: int, dtype: type) -> list[int]:
@@ -118,40 +134,51 @@ def read(entropy: Replayed, count: int, dtype: type) -> list[int]:
     return words.view(dtype)[:count].tolist()
 
 
+def numbers_of(law: Reference, count: int, bits: int, entropy: Replayed) -> list[tuple[int | None, int, int]]:
+    """For each draw its top, if its number is one, and the number and the uniform bits."""
+    kind = next(kind for kind in (np.uint8, np.uint16, np.uint32, np.uint64) if bits <= 8 * np.dtype(kind).itemsize)
+    cells, uniform = [], []
+    for start in range(0, count, vector.PART):
+        size = min(count - start, vector.PART)
+        cells += read(entropy, size, np.uint16)
+        uniform += [word % 2**bits for word in read(entropy, size, kind)] if bits else [0] * size
+    shared = [index for index, cell in enumerate(cells) if cell >= law.shared]
+    numbers = [0 if cell >= law.shared else law.number(cell, entropy.more) for cell in cells]
+    if len(shared) < FEW_SHARED:
+        for index in shared:
+            numbers[index] = law.number(cells[index], entropy.more)
+    else:
+        for index, word in zip(shared, read(entropy, len(shared), np.uint64), strict=True):
+            numbers[index] = law.settle(law.edges, cells[index] << 48 | word >> 16, 64, entropy.more)
+    tops = [law.top(number, entropy.more) if law.is_top(number) else None for number in numbers]
+    return list(zip(tops, numbers, uniform, strict=True))
+
+
 def reference(scale: Fraction, count: int, entropy: Replayed) -> list[int]:
     law = Reference(scale, *vector._BITS)
-    levels = [law.top, law.middle] if law.lower else [law.top]
-    low_type = np.uint8 if law.low <= 8 else np.uint16 if law.low <= 16 else np.uint64
-    numbers: list[int] = []
+    draws: list[int] = []
     for start in range(0, count, vector.BLOCK):
-        size = min(count - start, vector.BLOCK)
-        fields = read(entropy, len(levels) * size, np.uint16)
-        columns = [fields[level * size : (level + 1) * size] for level in range(len(levels))]
-        uniform = [bits % 2**law.low for bits in read(entropy, size, low_type)] if law.low else [0] * size
-        draws: list[list[int]] = []
-        for level, (edges, column) in enumerate(zip(levels, columns, strict=True)):
-            waiting = [index for index, cell in enumerate(column) if law.open(edges, cell)]
-            found = [bisect_right(edges, cell << WIDTH - 16) for cell in column]
-            if level == 1:  # cells that lie beyond all edges are open, too: the last digit is none
-                waiting = [i for i, cell in enumerate(column) if law.open(edges, cell) or found[i] == law.base]
-            if len(waiting) < FEW_OPEN:
-                for index in waiting:
-                    found[index] = law.first(edges, column[index], entropy.more)
-            else:
-                for index, word in zip(waiting, read(entropy, len(waiting), np.uint64), strict=True):
-                    found[index] = law.settle(edges, column[index] << 48 | word >> 16, 64, entropy.more)
-            if level == 0:
-                found = [law.top_number(index, entropy.more) for index in found]
-            draws.append(found)
-        lower = draws[1] if len(draws) > 1 else [0] * len(draws[0])
-        numbers += map(lambda *digits: law.number(*digits, entropy.more), draws[0], lower, uniform)
-    return numbers
+        block = numbers_of(law, min(count - start, vector.BLOCK), law.lower, entropy)
+        tops = [top for top, _, _ in block]
+        lower = [uniform for _, _, uniform in block]
+        waiting = [index for index, top in enumerate(tops) if top is None]
+        for index in waiting:
+            lower[index] = law.excess(block[index][1], lower[index], entropy.more)
+        while len(waiting) >= FEW_SHARED:
+            for index, (top, _, _) in zip(waiting, numbers_of(law, len(waiting), 0, entropy), strict=True):
+                tops[index] = top
+            waiting = [index for index in waiting if tops[index] is None]
+        for index in waiting:
+            tops[index] = law.new_top(entropy.more)
+        draws += map(law.joined, tops, lower)
+    return draws
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 @pytest.mark.parametrize("count", [500, 140_000])
 def test_fast_and_reference_agree_on_every_word(scale, count, monkeypatch):
     monkeypatch.setattr(vector, "BLOCK", 2**15)  # several of them
+    monkeypatch.setattr(vector, "PART", 2**13)
     rng = np.random.default_rng(scale.numerator * 1000 + scale.denominator)
     words = rng.integers(-(2**63), 2**63 - 1, 2 * count + 1000, endpoint=True)
     ends = rng.random(words.size) < 0.01
@@ -171,11 +198,15 @@ def test_draws_alone_and_reference_agree_on_every_word(scale):
     ends = rng.random(words.size) < 0.02
     words[ends] = rng.choice(np.array([0, 2**64 - 1], np.uint64), int(ends.sum()))
     fast, slow = Replayed(words, words), Replayed(words, words)
-    law = Reference(scale, *vector._BITS)
+    law = Reference(scale, *vector._BITS_OF_ONE)
     for _ in range(6_000):
         word = slow.more()
-        top = law.top_number(law.first(law.top, word % 2**16, slow.more), slow.more)
-        digit = law.first(law.middle, (word >> 16) % 2**16, slow.more) if law.lower else 0
-        uniform = law.uniform(law.low, word >> 32, 32, slow.more)
-        assert draw_one(scale, fast) == law.number(top, digit, uniform, slow.more)
+        number = law.number(word % 2**16, slow.more)
+        lower = law.uniform(law.lower, word >> 16, 48, slow.more)
+        if law.is_top(number):
+            top = law.top(number, slow.more)
+        else:
+            lower = law.excess(number, lower, slow.more)
+            top = law.new_top(slow.more)
+        assert draw_one(scale, fast) == law.joined(top, lower)
     assert fast.asked == slow.asked

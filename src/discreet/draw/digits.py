@@ -1,16 +1,18 @@
-"""Discrete Laplace noise as three independent digits, each drawn exactly from a short list of 64-bit edges.
+"""Discrete Laplace noise as a top and lower bits, drawn exactly from one list of 64-bit edges.
 
 For q = e^(−1/t) let S be a bit with P(S = 1) = q/(1+q), and G geometric, P(G ≥ j) = q^j. Then X = G if S = 0, and
-X = −1 − G if S = 1, has the law DLap(t). The digits of G = H·2^k + L·2^s + U are independent (PROOF.md), and
+X = −1 − G if S = 1, has the law DLap(t). The digits of G = H·2^k + M are independent (PROOF.md), and
 
     S and H    the top, P(H ≥ h) = Q^h with Q = e^(−2^k/t)
-    L < n      the middle digit, P(L = l) ∝ r^l with r = e^(−2^s/t)
-    U < 2^s    P(U = u) ∝ q^u: uniform except with probability about 2^s/2t, which is one more value of the middle digit
+    M < 2^k    P(M = m) ∝ q^m: uniform with a probability p, and else an excess, P(M = m) ∝ q^m − q^(2^k − 1)
 
-Small scales need the top alone. Top and middle are drawn by inversion: V is uniform on (0,1), an infinite string of
-bits, and the digit is the number of edges at or below V. Almost always 16 bits of V decide; if an edge lies in their
-cell, 48 more bits decide; if these equal the edge's own bits, `coin.decide` reads further bits. Edges are exact floors,
-computed with integers of bounded error, and with balls where that bound leaves a doubt. No floats are used.
+The list has one number for each top with a uniform M, then one for each value of the high bits of an excess whose s low
+bits are uniform, and a last one for an excess whose low bits are not. The top of an excess is drawn anew.
+
+A number is drawn by inversion: V uniform on (0,1) is an infinite string of bits. Each top has for itself as many of the
+2¹⁶ cells of V as its chance fills, so that 16 bits of V decide almost always. All numbers share the last cells: there
+48 more bits are compared with the edges, and where these are the edge's own, `coin.decide` reads on. Edges are exact
+floors, from integers with a bound of their error, and from balls where that leaves a doubt. There is no float.
 """
 
 from __future__ import annotations
@@ -20,52 +22,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate, pairwise
 
 from flint import arb
 
 from discreet.draw.coin import decide, exponential, logistic, threshold
 
 FIELD = 16
-"""The bits of V that are read first."""
+"""Bits of V that are read first."""
+
+REST = 64 - FIELD
+"""Bits of V that are read next."""
 
 _CELL = 2**FIELD - 1
 
 _FIXED = 128
 """Fraction bits of the recurrences that give the edges."""
 
-_SLACK = 2**17
-"""The largest error of a recurrence, below the exact edge, in units of 2⁻¹²⁸: see `_top` and `_middle`."""
+_SLACK = 2**21
+"""How far below the exact edge a recurrence may be, in units of 2⁻¹²⁸: see `_edges`."""
 
 _TAIL = 12
-"""The top's list ends where H reaches 12·T: e^(−12) < 2⁻¹⁷, so larger values are in the outermost cells."""
+"""The list of tops ends where H reaches 12·T: few draws go beyond it, with a chance of e^(−12)."""
 
 More = Callable[[], int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Digit:
-    """A distribution on 0, 1, …: the number of edges at or below V."""
-
-    edges: list[int]
-    """⌊2⁶⁴·F⌋ for each edge F, increasing."""
-    cells: list[int]
-    """The first 16 bits of each edge."""
-    formula: Callable[[int], arb]
-    """The edge of an index."""
-
-    def index(self, cell: int, more: More) -> int:
-        """The digit of a V that begins with the 16 bits of `cell`."""
-        index = bisect_right(self.cells, cell)
-        if not index or self.cells[index - 1] != cell:
-            return index
-        word = cell << 48 | more() >> FIELD
-        return self.settled(bisect_right(self.edges, word), word, more)
-
-    def settled(self, index: int, word: int, more: More) -> int:
-        """The digit of a V that begins with the 64 bits of `word`, which has `index` edges at or below it."""
-        if index and self.edges[index - 1] == word:
-            return index - decide(lambda: self.formula(index - 1), word, more)
-        return index
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +60,7 @@ def _toss(coin: _Coin, more: More) -> bool:
 
 
 def _uniform(bits: int, read: int, width: int, more: More) -> int:
-    """A uniform number of this many bits, of which `width` were read before."""
+    """A uniform number of so many bits, of which as many as `width` have been read."""
     while width < bits:
         read, width = read << 64 | more(), width + 64
     return read % (1 << bits)
@@ -92,80 +72,96 @@ def _coin(formula: Callable[[], arb]) -> _Coin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digits:
-    """The digits of a scale."""
+    """The numbers of a scale: 0 … 2N are tops from −N to N, and those above are excesses."""
 
     scale: Fraction
-    top: Digit
     half: int
-    """N: the top counts from −N to N, and `end_value` continues at the ends."""
-    middle: Digit | None
-    base: int
-    """n; this value of the middle digit means that U is not uniform."""
-    low: int
-    """s: the bits of U."""
+    """N: the ends of the tops go on."""
     lower: int
-    """k: all bits below the top."""
+    """k: the bits below the top."""
+    low: int
+    """s: the low bits of an excess; the high bits have 2^(k−s) values."""
+    cells: list[int]
+    """Of the tops 1, 2, …, 2N − 1: how many cells they and those before them have alone."""
+    edges: list[int]
+    """⌊2⁶⁴·F⌋ for each edge F of the cells that are shared, rising: a number is how many edges are at or below V."""
+    formula: Callable[[int], arb]
+    """The edge F of an index."""
     coins: dict[int, tuple[_Coin, ...]]
-    """The results of `_continuing` (under 0) and of `_halves` (under the number of bits)."""
-
-    def top_value(self, index: int) -> int:
-        """The contribution of the top to X; if S is 1, all bits below it are inverted."""
-        number = index - self.half
-        return number << self.lower if number >= 0 else (number + 1 << self.lower) - 1
-
-    def end_value(self, index: int, more: More) -> int:
-        """The contribution of an end of the top's list to X: beyond it, coins decide how far H continues."""
-        beyond = 0
-        (continuing,) = self._coins(0)
-        while _toss(continuing, more):
-            beyond += 1
-        return self.top_value(index + beyond if index else -beyond)
+    """What `_going_on` (0) and `_halves` of so many bits gave."""
 
     def draw(self, more: More) -> int:
         """One exact draw."""
         word = more()
-        index = self.top.index(word & _CELL, more)
-        value = self.top_value(index) if 0 < index < 2 * self.half else self.end_value(index, more)
-        if self.middle is None:
-            return value
-        digit = self.middle.index(word >> FIELD & _CELL, more)
-        return value ^ self.lower_digits(digit, _uniform(self.low, word >> 2 * FIELD, 64 - 2 * FIELD, more), more)
+        number = self.number(word & _CELL, more)
+        lower = _uniform(self.lower, word >> FIELD, REST, more)
+        if number > 2 * self.half:
+            return self.excess(number, lower, more) ^ self.new_top(more)
+        return self.top(number, more) ^ lower
 
-    def lower_digits(self, digit: int, uniform: int, more: More) -> int:
-        """The middle digit and U."""
-        if digit < self.base:
-            return digit << self.low | uniform
-        while digit == self.base:
-            digit = self.middle.index(more() & _CELL, more)  # type: ignore[union-attr]
-        return digit << self.low | self._excess(more)
+    def new_top(self, more: More) -> int:
+        """What the top of an excess puts into X: a number that is an excess is drawn again."""
+        number = self.number(more() & _CELL, more)
+        return self.top(number, more) if number <= 2 * self.half else self.new_top(more)
 
-    def _excess(self, more: More) -> int:
-        """A number u < 2^s with probabilities ∝ q^u − q^(2^s − 1), the excess of U over the uniform distribution.
+    def number(self, cell: int, more: More) -> int:
+        """The number of a V that begins with the 16 bits of `cell`."""
+        if cell < self.cells[-1]:
+            return 1 + bisect_right(self.cells, cell)
+        word = cell << REST | more() >> FIELD
+        return self.settled(bisect_right(self.edges, word), word, more)
 
-        Of u < 2m, the lower half has the probabilities q^u − q^(m−1) plus a constant; the upper half has
-        q^m·(q^(u−m) − q^(m−1)). So u is uniform below m, or a coin decides its half and the rest is such a number.
+    def settled(self, number: int, word: int, more: More) -> int:
+        """The number of a V whose first 64 bits have so many edges at or below them."""
+        if number and self.edges[number - 1] == word:
+            return number - decide(lambda: self.formula(number - 1), word, more)
+        return number
+
+    def top(self, number: int, more: More) -> int:
+        """What a top puts into X: where S is 1, the bits below it are inverted; at the ends H goes on by coins."""
+        value = number - self.half
+        if abs(value) == self.half:
+            (going_on,) = self._coins(0)
+            while _toss(going_on, more):
+                value += 1 if number else -1
+        return value << self.lower if value >= 0 else (value + 1 << self.lower) - 1
+
+    def excess(self, number: int, uniform: int, more: More) -> int:
+        """The bits below the top of a number above those of the tops."""
+        high = number - 2 * self.half - 1
+        if high + 1 < 1 << self.lower - self.low:
+            return high << self.low | uniform % (1 << self.low)
+        # the high bits have chances ∝ e^(−l·2^s/t), so that they are independent
+        bits = range(self.low, self.lower)
+        return sum(_toss(self._coins(bit)[1], more) << bit for bit in bits) | self._low_excess(more)
+
+    def _low_excess(self, more: More) -> int:
+        """A number u < 2^s with chances ∝ q^u − q^(2^s − 1).
+
+        Of u < 2m, the lower half has the chances q^u − q^(m−1), and a constant beside these; the upper half has
+        q^m·(q^(u−m) − q^(m−1)). So u is uniform below m, or a coin tells its half, and the rest is such a number.
         """
-        excess = 0
+        value = 0
         for bits in range(self.low - 1, 0, -1):
             constant, upper = self._coins(bits)
             if _toss(constant, more):
-                return excess | _uniform(bits, 0, 0, more)
+                return value | _uniform(bits, 0, 0, more)
             if _toss(upper, more):
-                excess |= 2**bits
-        return excess
+                value |= 2**bits
+        return value
 
     def _coins(self, bits: int) -> tuple[_Coin, ...]:
         if bits not in self.coins:
-            self.coins[bits] = _halves(self.scale, bits) if bits else (_continuing(self.scale, self.lower),)
+            self.coins[bits] = _halves(self.scale, bits) if bits else (_going_on(self.scale, self.lower),)
         return self.coins[bits]
 
 
-def _continuing(scale: Fraction, lower: int) -> _Coin:
+def _going_on(scale: Fraction, lower: int) -> _Coin:
     return _coin(exponential(2**lower / scale))  # type: ignore[arg-type]
 
 
 def _halves(scale: Fraction, bits: int) -> tuple[_Coin, _Coin]:
-    """For numbers below 2m, m = 2^bits: the coins of the constant part and, otherwise, of the upper half."""
+    """For u < 2m, m = 2^bits: whether u is one of the constant part, and else of the upper half."""
     half = 1 << bits
 
     def constant() -> arb:
@@ -176,51 +172,68 @@ def _halves(scale: Fraction, bits: int) -> tuple[_Coin, _Coin]:
 
 
 @lru_cache(maxsize=64)
-def digits(scale: Fraction, top_bits: int, middle_bits: int) -> Digits:
-    """Digits whose top has a scale T ≤ 2^top_bits, and whose middle digit has at most `middle_bits` bits."""
+def digits(scale: Fraction, top_bits: int, high_bits: int) -> Digits:
+    """The numbers of tops with a scale T ≤ 2^top_bits, and of excesses with at most so many high bits."""
     reach = scale / 2**top_bits
     lower = max(0, -(-reach.numerator // reach.denominator) - 1).bit_length()
     rate = 2**lower / scale
     half = -(-_TAIL * rate.denominator // rate.numerator)
-    bits = min(lower, middle_bits)
+    low = max(0, lower - high_bits)
+    edges, formula = _edges(scale, half, lower, low)
+    # less than the chance of a top: so each keeps a part of the shared cells, and no two edges there are the same
+    cells = list(accumulate([after - before - 1 >> REST for before, after in pairwise(edges[: 2 * half])]))
+    moved = [cells[-1] - before for before in (0, *cells)] + [0] * (len(edges) - 2 * half)
     return Digits(
         scale=scale,
-        top=_top(scale, rate, half),
         half=half,
-        middle=_middle(scale, lower - bits, 2**bits) if lower else None,
-        base=2**bits,
-        low=lower - bits,
         lower=lower,
+        low=low,
+        cells=cells,
+        edges=[edge + (distance << REST) for edge, distance in zip(edges, moved, strict=True)],
+        formula=lambda index: formula(index) + arb(moved[index]) / 2**FIELD,
         coins={},
     )
 
 
-def _top(scale: Fraction, rate: Fraction, half: int) -> Digit:
-    """The edges are q/(1+q)·Q^m for m = N−1, …, 0, of X < −m·2^k, and 1 − Q^h/(1+q) for h = 1, …, N, of X < h·2^k."""
+def _edges(scale: Fraction, half: int, lower: int, low: int) -> tuple[list[int], Callable[[int], arb]]:
+    """⌊2⁶⁴·F⌋ for each edge F between two numbers, and the formula of an index.
+
+    These are p·q/(1+q)·Q^m for m = N−1, …, 0, and p·(1 − Q^h/(1+q)) for h = 1, …, N. If k > 0, there follows for each
+    value l of the high bits p·(n−l)/n + Σ_{i<l} w_i: w_i is the chance of high bits i and uniform low bits, of which
+    p/n belongs to a uniform M.
+    """
+    rate, step, base = 2**lower / scale, 2**low / scale, 1 << lower - low
+
+    def uniform(bits: int) -> arb:
+        """2^bits·P(M = 2^bits − 1): the part of P(M < 2^bits) in which M is uniform."""
+        return (1 << bits) * _power(Fraction((1 << bits) - 1) / scale) * _missing(1 / scale) / _missing(rate)
 
     def formula(index: int) -> arb:
         if index < half:
-            return _power(1 / scale + (half - 1 - index) * rate) / (1 + _power(1 / scale))
-        return 1 - _power((index - half + 1) * rate) / (1 + _power(1 / scale))
+            return uniform(lower) * _power(1 / scale + (half - 1 - index) * rate) / (1 + _power(1 / scale))
+        if index < 2 * half:
+            return uniform(lower) * (1 - _power((index - half + 1) * rate) / (1 + _power(1 / scale)))
+        high = index - 2 * half
+        return uniform(lower) * (base - high) / base + uniform(low) * _missing(high * step) / _missing(step)
 
     below = _powers(lambda: formula(half - 1), rate, half)
-    above = _powers(lambda: 1 - formula(half - 1), rate, half + 1)
-    # a power is too small by at most 2m + 1 units: each step adds one unit for the factor and one for the floor
-    return _digit(below[::-1] + [2**_FIXED - power - _SLACK for power in above[1:]], formula)
+    above = _powers(lambda: uniform(lower) - formula(half - 1), rate, half + 1)
+    part = threshold(lambda: uniform(lower), _FIXED)
+    # a power is too small by at most 2m + 1 units: in each step one by its factor, and one by its own floor
+    lows = below[::-1] + [part + 1 - power - _SLACK for power in above[1:]]
+    total = 0
+    for high, power in enumerate(_powers(lambda: uniform(low), step, base if low else base - 1)) if lower else ():
+        lows.append(part * (base - high) // base + total)  # a sum of l powers is too small by at most l² ≤ 2²⁰ units
+        total += power
+    return _floors(lows, formula), formula
 
 
-def _middle(scale: Fraction, low: int, base: int) -> Digit:
-    """The edges are p·(1 − r^l)/(1 − r^n) for l = 1, …, n: sums of the probabilities of L, if U is uniform."""
-    rate = 2**low / scale
-
-    def formula(index: int) -> arb:
-        uniform = (1 << low) * _power(Fraction((1 << low) - 1) / scale) * _missing(1 / scale) / _missing(rate)
-        return uniform * _missing((index + 1) * rate) / _missing(base * rate)
-
-    sums = [0]
-    for power in _powers(lambda: formula(0), rate, base if low else base - 1):
-        sums.append(sums[-1] + power)  # a sum of l powers is too small by at most l² ≤ 2¹⁶ units
-    return _digit(sums[1:], formula)
+def _floors(lows: list[int], formula: Callable[[int], arb]) -> list[int]:
+    """The first 64 bits of edges that lie above `lows`, in fixed point, by at most `_SLACK`."""
+    edges, limit = [low >> 64 for low in lows], 2**64 - _SLACK
+    for index in [index for index, low in enumerate(lows) if low % 2**64 >= limit]:
+        edges[index] = threshold(lambda index=index: formula(index), 64)  # type: ignore[misc]
+    return edges
 
 
 def _power(exponent: Fraction) -> arb:
@@ -240,12 +253,3 @@ def _powers(first: Callable[[], arb], rate: Fraction, count: int) -> list[int]:
         powers.append(power)
         power = power * factor >> _FIXED
     return powers
-
-
-def _digit(lows: list[int], formula: Callable[[int], arb]) -> Digit:
-    """The digit whose edges, in fixed point, lie above `lows` by at most `_SLACK`."""
-    edges = [low >> 64 for low in lows]
-    for index, low in enumerate(lows):
-        if low + _SLACK >> 64 != edges[index]:
-            edges[index] = threshold(lambda index=index: formula(index), 64)  # type: ignore[misc]
-    return Digit(edges=edges, cells=[edge >> 48 for edge in edges], formula=formula)

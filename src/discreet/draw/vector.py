@@ -1,18 +1,19 @@
-"""Exact draws in arrays: a table of 2¹⁶ cells for each digit of `draw.digits`, and its edges where a cell is undecided.
+"""Exact draws in arrays: one look-up by 16 bits for almost every draw, and the edges of `draw.digits` for the others.
 
-A block of draws reads 16 bits of V for each digit of each draw, and looks up their values. A cell that an edge divides
-holds a mark instead, for at most one draw in a hundred. These draws are settled together, by 48 more bits of V against
-the 64-bit edges, and one by one if even that is undecided. X is the exclusive or of the contributions of its digits, so
-the mark is removed by the same operation. Everything is integers: the distribution is exactly that of the digits.
+A block of draws reads 16 bits of V for each draw, looks the top up in a table of 2¹⁶ cells, and takes the exclusive or
+with uniform bits. About 2 % of the draws are in cells that several numbers share. These are settled together: 48 more
+bits of V find the number in a table of smaller parts, or by a search among the 64-bit edges where an edge divides the
+part, and one by one where even that is open. The draws that are an excess get their lower bits from the number, and a
+new top. All of it is integers: the law is that of the numbers, bit for bit.
 
-`add` clamps x + Z to int64. The result is a function of x + Z alone, so this is post-processing; nothing overflows, and
-no data raises.
+`add` holds x + Z at the ends of int64: a function of x + Z alone, so it is post-processing; nothing wraps, nothing in
+the data raises.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,36 +23,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.draw.digits import FIELD, Digit, Digits, digits
+from discreet.draw.digits import FIELD, REST, Digits, digits
 from discreet.draw.entropy import Entropy, keystream
 from discreet.draw.noted import note
 from discreet.errors import InvalidParameter
 
 Integers = NDArray[np.int64]
-Signed = NDArray[np.signedinteger[Any]]
 Fields = NDArray[np.uint16]
+Indices = NDArray[np.intp]
 
-BLOCK = 2**18
-"""Draws per look-up, 5 MB: with smaller blocks two threads wait for each other, and one thread is no faster."""
+BLOCK = 2**20
+"""Draws whose shared cells are settled together: in smaller blocks Python's part of the time is noticed."""
+
+PART = 2**15
+"""Draws per look-up: 1 MB with the indices and the table, which stays in the cache of a core."""
 
 _THREAD_SHARE = 2**18
-"""A second thread pays off from this many draws on."""
+"""A second thread is worth its start from this many draws on."""
 
-_BITS = (4, 8)
-"""Bits of the largest scale of a top, and of the middle digit: 0.4 % of the cells of each are then undecided."""
+_BITS, _BITS_OF_ONE = (6, 10), (4, 0)
+"""Bits of the largest scale of a top, and high bits of an excess, in arrays and for a draw alone, which needs a short
+list. In arrays a draw is in a shared cell in 2 % of the cases, and its low bits are an excess in 2 of 100,000."""
 
-_INT32_LIMIT, _INT64_LIMIT = 22, 50
-"""Below a scale of 2²² (2⁵⁰) a draw beyond int32 (int64) has a probability below e^(−511) (e^(−8191)); from 2⁵⁰ on
-arrays hold Python integers."""
+_INT64_LIMIT = 50
+"""Below a scale of 2⁵⁰ a draw beyond int64 has a probability below e^(−8191); above it arrays hold Python integers."""
 
 _FEW = 6
-"""Up to this many draws are made one by one: arrays would cost more than they save."""
+"""Up to so many draws are made one by one: arrays would cost more than they save."""
 
-_FEW_OPEN = 16
-"""The same for draws that a table leaves undecided."""
+_FEW_SHARED = 12
+"""The same for draws in shared cells, and for new tops."""
 
 _FAR = 2**62
-"""The sum of two integers of smaller absolute value fits into int64."""
+"""Two integers below this in size have a sum in int64."""
 
 _ENDS = np.iinfo(np.int64)
 
@@ -73,30 +77,30 @@ def sample(scale: Fraction, size: Any = None) -> Any:
 
 
 def samples(scales: Sequence[Fraction], counts: Sequence[int]) -> list[Any]:
-    """For each scale an array of exact draws."""
+    """For each scale an array of so many exact draws."""
     return [sample(scale, count) for scale, count in zip(scales, counts, strict=True)]
 
 
 def draw_one(scale: Fraction, entropy: Entropy | None = None) -> int:
-    """One exact draw of any size, without the cost of arrays."""
+    """One exact draw, of any size, without the cost of arrays."""
     note("laplace", scale)
-    return _draw(scale, entropy or keystream())
+    return _one(scale, entropy or keystream())
 
 
-def _draw(scale: Fraction, entropy: Entropy) -> int:
-    return digits(scale, *_BITS).draw(entropy.more)
+def _one(scale: Fraction, entropy: Entropy) -> int:
+    return digits(scale, *_BITS_OF_ONE).draw(entropy.more)
 
 
 def beyond_int64(scale: Fraction) -> bool:
-    """Whether draws of this scale need Python integers."""
+    """Whether draws of this scale need Python integers: a function of the scale alone."""
     return scale.numerator >> _INT64_LIMIT >= scale.denominator
 
 
 def fill(out: Integers, scale: Fraction, *, entropy: Entropy | None = None, threads: int | None = None) -> None:
-    """Overwrite the contiguous int64 array `out` with exact draws, on several threads if that is faster."""
+    """Overwrite the contiguous int64 array `out` with exact draws, on several threads where that pays."""
     note("laplace", scale, out.size)
     if out.size <= _FEW and entropy is None:
-        out[:] = [_draw(scale, keystream()) for _ in range(out.size)]
+        out[:] = [_one(scale, keystream()) for _ in range(out.size)]
         return
     if threads is None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -112,116 +116,122 @@ def fill(out: Integers, scale: Fraction, *, entropy: Entropy | None = None, thre
 
 
 def _fill_here(out: Integers, scale: Fraction, entropy: Entropy) -> None:
-    """Overwrite `out` with exact draws, block by block; undecided draws are settled last."""
-    tables, whole = _tables(scale), digits(scale, *_BITS)
-    size, dtype, mask = min(out.size, BLOCK), tables[0].cells.dtype, 2**whole.low - 1
-    narrowest = np.dtype(np.uint8 if mask < 2**8 else np.uint16 if mask < 2**16 else np.int64)
-    sums, values, flags = np.empty(size, dtype), np.empty(size, dtype), np.empty(size, np.bool_)
-    words, lowest = _room(len(tables) * size, np.uint16), _room(size if mask else 0, narrowest)
+    """Overwrite `out` with exact draws, block by block."""
+    table = _table(scale)
     for start in range(0, out.size, BLOCK):
         block = out[start : start + BLOCK]
-        if block.size < size:
-            size = block.size
-            sums, values, flags = sums[:size], values[:size], flags[:size]
-            words, lowest = _room(len(tables) * size, np.uint16), _room(size if mask else 0, narrowest)
-        entropy.fill(words)
-        fields = words.view(np.uint16)
-        unsettled = []
-        for number, table in enumerate(tables):
-            part = fields[number * size : (number + 1) * size]
-            unsettled.append(table.look_up(part, values if number else sums, flags))
-        if len(tables) > 1:
-            np.bitwise_xor(sums, values, sums)
-        if mask:
-            entropy.fill(lowest)
-            uniform = lowest.view(narrowest)[:size]
-            np.bitwise_and(uniform, mask, uniform)
-            np.bitwise_xor(sums, uniform, block)
-        else:
-            np.copyto(block, sums)
-        for table, (indices, cells) in zip(tables, unsettled, strict=True):
-            table.settle(block, indices, cells, entropy)
+        positions, numbers = table.tops(block, table.whole.lower, entropy)
+        if positions.size:
+            block[positions] = table.excesses(numbers, block[positions], entropy)
+
+
+def _narrowest(bits: int) -> type[np.integer[Any]]:
+    """The smallest type of random integers with so many bits."""
+    return np.uint8 if bits <= 8 else np.uint16 if bits <= 16 else np.uint32 if bits <= 32 else np.int64
 
 
 def _room(count: int, dtype: Any) -> Integers:
-    """Memory for `count` random integers of a type."""
+    """Memory for so many random integers of that type."""
     return np.empty(-(-count * np.dtype(dtype).itemsize // 8), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The top, or the middle digit, for many draws at once."""
+    """The numbers of a scale, for many draws at once."""
 
     whole: Digits
-    digit: Digit
+    cells: Integers
+    """The top of each of the 2¹⁶ cells, 0 if the cell is shared."""
+    shared: int
+    """The first cell that is shared."""
+    parts: NDArray[np.int16]
+    """The number of each part of the shared cells, −1 if an edge divides it."""
+    width: int
+    """A part has 2^width of the words of 64 bits."""
     edges: NDArray[np.uint64]
     values: Integers
-    """The contribution to X of each value of the digit; the mark if the digit alone does not determine it."""
-    cells: Signed
-    """The same for each of the 2¹⁶ cells; the mark if an edge lies in the cell."""
-    mark: int
+    """What each number puts into X, 0 for the ends of the tops and the excesses."""
 
-    def look_up(self, fields: Fields, out: Signed, flags: NDArray[np.bool_]) -> tuple[NDArray[np.intp], Fields]:
-        """Overwrite `out` with the values for `fields`; return the indices and fields of the undecided draws."""
-        np.take(self.cells, fields, out=out, mode="clip")
-        np.equal(out, self.mark, flags)
-        indices = np.flatnonzero(flags)
-        return indices, fields[indices]
+    def tops(self, out: Integers, bits: int, entropy: Entropy) -> tuple[Indices, Indices]:
+        """Overwrite `out` with tops and so many uniform bits; the positions of excesses and their numbers come back.
 
-    def settle(self, out: Integers, indices: NDArray[np.intp], fields: Fields, entropy: Entropy) -> None:
-        """Put the undecided digits into `out`."""
-        if indices.size < _FEW_OPEN:
-            numbers = [self.digit.index(cell, entropy.more) for cell in fields.tolist()]
-        else:
-            settled = self._numbers(fields, entropy)
-            values = self.values[settled]
-            out[indices] ^= values ^ self.mark  # if the value is the mark, the mark remains
-            special = np.flatnonzero(values == self.mark)
-            indices, numbers = indices[special], settled[special].tolist()
-        for index, number in zip(indices.tolist(), numbers, strict=True):
-            out[index] = self._with_digit(int(out[index]) ^ self.mark, number, entropy.more)
+        These positions have the uniform bits and no top.
+        """
+        narrowest = _narrowest(bits)
+        parts, cells = [], []
+        for start in range(0, out.size, PART):
+            part = out[start : start + PART]
+            if start == 0 or part.size < PART:
+                words, lowest = _room(part.size, np.uint16), _room(part.size if bits else 0, narrowest)
+            entropy.fill(words)
+            fields = words.view(np.uint16)[: part.size]
+            self.cells.take(fields, out=part, mode="clip")
+            positions = (fields >= self.shared).nonzero()[0]
+            parts.append(positions + start)
+            cells.append(fields[positions])
+            if bits:
+                entropy.fill(lowest)
+                uniform = lowest.view(narrowest)[: part.size]
+                np.bitwise_and(uniform, 2**bits - 1, uniform)
+                np.bitwise_xor(part, uniform, part)
+        positions, numbers = np.concatenate(parts), self._numbers(np.concatenate(cells), entropy)
+        out[positions] ^= self.values[numbers]
+        last = 2 * self.whole.half
+        for index in ((numbers == 0) | (numbers == last)).nonzero()[0].tolist():
+            out[positions[index]] ^= self.whole.top(int(numbers[index]), entropy.more)
+        above = (numbers > last).nonzero()[0]
+        return positions[above], numbers[above]
 
-    def _numbers(self, fields: Fields, entropy: Entropy) -> NDArray[np.intp]:
-        """The digits of numbers V that begin with `fields`."""
-        words = np.empty(fields.size, np.int64)
-        entropy.fill(words)
-        first = fields.astype(np.uint64) << np.uint64(64 - FIELD) | words.view(np.uint64) >> np.uint64(FIELD)
-        numbers = np.searchsorted(self.edges, first, "right")
-        for index in np.flatnonzero(self.edges[numbers - 1] == first).tolist():
-            numbers[index] = self.digit.settled(int(numbers[index]), int(first[index]), entropy.more)
+    def _numbers(self, cells: Fields, entropy: Entropy) -> Indices:
+        """The numbers of V that begin with these shared cells."""
+        if cells.size < _FEW_SHARED:
+            return np.array([self.whole.number(cell, entropy.more) for cell in cells.tolist()], np.intp)
+        more = np.empty(cells.size, np.int64)
+        entropy.fill(more)
+        words = cells.astype(np.uint64) << REST | more.view(np.uint64) >> FIELD
+        parts = words - (self.shared << REST) >> self.width
+        numbers = self.parts.take(parts.view(np.int64)).astype(np.intp)
+        divided = (numbers < 0).nonzero()[0]
+        words = words[divided]
+        searched = np.searchsorted(self.edges, words, "right")
+        for index in (self.edges[searched - 1] == words).nonzero()[0].tolist():
+            searched[index] = self.whole.settled(int(searched[index]), int(words[index]), entropy.more)
+        numbers[divided] = searched
         return numbers
 
-    def _with_digit(self, value: int, number: int, more: Callable[[], int]) -> int:
-        """X with this digit added to a `value` without it."""
-        if self.values[number] != self.mark:
-            return value ^ int(self.values[number])
-        if self.digit is self.whole.top:
-            return value ^ self.whole.end_value(number, more)
-        # U is not uniform: the bits below the top are replaced, and inverted if X is negative
-        sign, lower = value >> 63, self.whole.lower
-        return ((value ^ sign) >> lower << lower | self.whole.lower_digits(number, 0, more)) ^ sign
+    def excesses(self, numbers: Indices, uniform: Integers, entropy: Entropy) -> Integers:
+        """X of these numbers, each with the lowest of its uniform bits and a new top."""
+        whole, last = self.whole, self.edges.size
+        draws = uniform & (1 << whole.low) - 1 | numbers - (2 * whole.half + 1) << whole.low
+        for index in (numbers == last).nonzero()[0].tolist() if whole.low else ():
+            draws[index] = whole.excess(last, 0, entropy.more)
+        waiting = np.arange(draws.size)
+        while waiting.size >= _FEW_SHARED:
+            tops = np.empty(waiting.size, np.int64)
+            again, _ = self.tops(tops, 0, entropy)
+            draws[waiting] ^= tops
+            waiting = waiting[again]
+        draws[waiting] ^= np.array([whole.new_top(entropy.more) for _ in waiting], np.int64)
+        return draws
 
 
 @lru_cache(maxsize=8)
-def _tables(scale: Fraction) -> list[_Table]:
+def _table(scale: Fraction) -> _Table:
     whole = digits(scale, *_BITS)
-    dtype: Any = np.int64 if scale.numerator >> _INT32_LIMIT >= scale.denominator else np.int32
-    mark = int(np.iinfo(dtype).min)
-    tops = [mark, *(whole.top_value(number) for number in range(1, 2 * whole.half)), mark]
-    middles = [*(number << whole.low for number in range(whole.base)), mark]
-    return [
-        _table(whole, digit, np.array(values[: len(digit.edges) + 1]), mark, dtype)
-        for digit, values in ((whole.top, tops), (whole.middle, middles))
-        if digit is not None
-    ]
-
-
-def _table(whole: Digits, digit: Digit, values: Integers, mark: int, dtype: Any) -> _Table:
-    starts = np.array(digit.cells)
-    # a value fills the cells from the edge before it to the edge after it
-    cells = np.repeat(values.astype(dtype), np.diff(starts, prepend=0, append=2**FIELD))
-    cells[starts] = mark
-    return _Table(whole, digit, np.array(digit.edges, np.uint64), values, cells, mark)
+    edges = np.array(whole.edges, np.uint64)
+    values = np.zeros(edges.size + 1, np.int64)
+    tops = np.arange(1 - whole.half, whole.half)
+    values[1 : 2 * whole.half] = tops << whole.lower | np.where(tops < 0, (1 << whole.lower) - 1, 0)
+    shared = whole.cells[-1]
+    cells = np.zeros(2**FIELD, np.int64)
+    cells[:shared] = np.repeat(values[1 : 2 * whole.half], np.diff(whole.cells, prepend=0))
+    left = 2**FIELD - shared
+    width = REST - FIELD + left.bit_length()
+    starts = (edges - (shared << REST) >> width).astype(np.intp)
+    # a number fills the parts from that of the edge before it up to that of the edge after it
+    parts = np.repeat(np.arange(values.size, dtype=np.int16), np.diff(starts, prepend=0, append=left << REST >> width))
+    parts[starts] = -1
+    return _Table(whole, cells, shared, parts, width, edges, values)
 
 
 def add(source: NDArray[Any], noise: Integers, target: Integers) -> None:
@@ -230,14 +240,14 @@ def add(source: NDArray[Any], noise: Integers, target: Integers) -> None:
     if source.size and source.dtype.itemsize == 8 and not (source.min() > -_FAR and source.max() < _FAR):
         far = np.flatnonzero((source <= -_FAR) | (source >= _FAR)).tolist()
     exact = [min(max(int(source[index]) + int(noise[index]), _ENDS.min), _ENDS.max) for index in far]
-    np.add(source.astype(np.int64, copy=False), noise, target)  # correct where no value is far
+    np.add(source.astype(np.int64, copy=False), noise, target)  # right wherever no value is far
     target[far] = exact
 
 
 def noisy(
     source: NDArray[Any], scale: Fraction, *, out: Integers | None = None, threads: int | None = None
 ) -> Integers:
-    """Integers of any width with exact noise, in `out` if given; the scale must not be `beyond_int64`."""
+    """The integers of any width with exact noise of a scale that `beyond_int64` allows, in `out` if given."""
     out = np.empty(source.size, np.int64) if out is None else out
     fill(out, scale, threads=threads)
     add(source, out, out)

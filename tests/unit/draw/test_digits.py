@@ -1,24 +1,27 @@
-"""The digits of noise: every edge, every cell of the tables, and the law they make together, against mpmath.
+"""The numbers of noise: every edge, every cell of the tables, and the law they make together, against mpmath.
 
-The thresholds here are computed with 120 digits from the formulas of PROOF.md, with no code of `draw.digits`.
+The chances here are computed with 120 digits from the law of X and PROOF.md, with no code of `draw.digits`.
 """
 
 from fractions import Fraction
+from itertools import accumulate, pairwise
 
 import mpmath
 import numpy as np
 import pytest
+from flint import ctx
 
 from discreet.draw import digits as module
 from discreet.draw import vector
 from discreet.draw.digits import digits
+from scripted import Scripted
 
-BITS = vector._BITS
+BITS, BITS_OF_ONE = vector._BITS, vector._BITS_OF_ONE
 SCALES = [
     Fraction(text) for text in ("1/40", "1/7", "1/2", "1", "7/3", "10/3", "10", "16", "50/3", "100", "12345/67", "5000")
 ]
 SCALES += [Fraction(2**20 + 1, 3), Fraction(2**30), Fraction(2**49)]
-BOTH = [(scale, *bits) for scale in SCALES for bits in ((4, 6), BITS)]
+CASES = [(scale, *bits) for scale in SCALES for bits in (BITS, BITS_OF_ONE, (4, 3))]
 WORD = 2**64
 
 
@@ -26,99 +29,109 @@ def power(exponent: Fraction) -> mpmath.mpf:
     return mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator)
 
 
-def top_edges(scale: Fraction, lower: int, half: int) -> list[mpmath.mpf]:
-    """P(X < −m·2^k), m = N−1, …, 0, and P(X < h·2^k), h = 1, …, N, by the law of X."""
-    q = power(1 / scale)
-    below = [q * power(m * 2**lower / scale) / (1 + q) for m in range(half - 1, -1, -1)]
-    return below + [1 - power(h * 2**lower / scale) / (1 + q) for h in range(1, half + 1)]
+def chances(whole: module.Digits) -> list[mpmath.mpf]:
+    """The chance of every number: tops by the law of X, and excesses by that of M < 2^k, P(M = m) = q^m/Σq^m."""
+    scale, lower, low, half = whole.scale, whole.lower, whole.low, whole.half
+    q, size = power(1 / scale), 2**lower
+    ends = [q * power(m * size / scale) / (1 + q) for m in range(half - 1, -1, -1)]  # P(X < −m·2^k)
+    ends += [1 - power(h * size / scale) / (1 + q) for h in range(1, half + 1)]  # P(X < h·2^k)
+    tops = [after - before for before, after in pairwise([0, *ends, 1])]
+    total = (1 - power(size / scale)) / (1 - q)
+    least = power((size - 1) / scale)
+    uniform = size * least / total
+    highest = [(high + 1) * 2**low - 1 for high in range(2 ** (lower - low) - 1)]
+    excesses = [2**low * (power(m / scale) - least) / total for m in highest]
+    if low:
+        excesses.append(1 - uniform - mpmath.fsum(excesses))
+    return [uniform * top for top in tops] + excesses
 
 
-def uniform_part(scale: Fraction, low: int) -> mpmath.mpf:
-    """2^s times the smallest chance of U."""
-    chances = power((2**low - 1) / scale) * (1 - power(1 / scale)) / (1 - power(2**low / scale))
-    return 2**low * chances
+def own_cells(whole: module.Digits) -> list[int]:
+    own = [after - before for before, after in pairwise([0, *whole.cells])]
+    return [0, *own] + [0] * (len(whole.edges) - len(own))
 
 
-def middle_edges(scale: Fraction, low: int, base: int) -> list[mpmath.mpf]:
-    r = power(2**low / scale)
-    edges = [uniform_part(scale, low) * (1 - r**number) / (1 - r**base) for number in range(1, base + 1)]
-    return edges if low else edges[:-1]
-
-
-def edges_of(whole: module.Digits) -> list[tuple[module.Digit, list[mpmath.mpf]]]:
-    found = [(whole.top, top_edges(whole.scale, whole.lower, whole.half))]
-    if whole.middle is not None:
-        found.append((whole.middle, middle_edges(whole.scale, whole.low, whole.base)))
-    return found
+def edges_of(whole: module.Digits) -> list[mpmath.mpf]:
+    """Where the numbers meet in the shared cells, each without the cells that it has alone."""
+    shared = [chance - mpmath.mpf(own) / 2**16 for chance, own in zip(chances(whole), own_cells(whole), strict=True)]
+    return [mpmath.mpf(whole.cells[-1]) / 2**16 + below for below in list(accumulate(shared))[:-1]]
 
 
 def floor(number: mpmath.mpf, bits: int) -> int:
     return int(mpmath.floor(number * mpmath.mpf(2) ** bits))
 
 
-@pytest.mark.parametrize(("scale", "top_bits", "middle_bits"), BOTH)
-def test_every_edge_is_that_of_an_independent_computation(scale, top_bits, middle_bits):
-    whole = digits(scale, top_bits, middle_bits)
+@pytest.mark.parametrize(("scale", "top_bits", "high_bits"), CASES)
+def test_every_edge_is_that_of_an_independent_computation(scale, top_bits, high_bits):
+    whole = digits(scale, top_bits, high_bits)
     assert whole.scale / 2**whole.lower <= 2**top_bits
     with mpmath.workdps(120):
-        for digit, expected in edges_of(whole):
-            assert digit.edges == [floor(edge, 64) for edge in expected]
-            assert digit.edges == sorted(set(digit.edges)), "no two edges share their 64 bits"
+        assert whole.edges == [floor(edge, 64) for edge in edges_of(whole)]
+        assert whole.edges == sorted(set(whole.edges)), "no two edges share their 64 bits"
+        assert abs(mpmath.fsum(chances(whole)) - 1) < mpmath.mpf(10) ** -100
+
+
+@pytest.mark.parametrize(("scale", "top_bits", "high_bits"), CASES)
+def test_a_top_has_the_cells_that_its_chance_fills_and_the_ends_have_none(scale, top_bits, high_bits):
+    whole = digits(scale, top_bits, high_bits)
+    with mpmath.workdps(120):
+        for number, (chance, own) in enumerate(zip(chances(whole), own_cells(whole), strict=True)):
+            assert own >= 0
+            assert mpmath.mpf(own) / 2**16 < chance
+            if 0 < number < 2 * whole.half:
+                assert own in (floor(chance, 16), floor(chance - mpmath.mpf(2) ** -63, 16))
 
 
 def test_edges_that_the_recurrence_leaves_in_doubt_come_from_balls(monkeypatch):
-    expected = digits(Fraction(1000), *BITS)
+    expected = digits(Fraction(10**6), *BITS)
     monkeypatch.setattr(module, "_SLACK", WORD)
-    in_balls = digits.__wrapped__(Fraction(1000), *BITS)
-    assert in_balls.top.edges == expected.top.edges
-    assert in_balls.middle.edges == expected.middle.edges
+    in_balls = digits.__wrapped__(Fraction(10**6), *BITS)
+    assert expected.low
+    assert (in_balls.edges, in_balls.cells) == (expected.edges, expected.cells)
 
 
-@pytest.mark.parametrize(("scale", "top_bits", "middle_bits"), BOTH)
-def test_the_recurrences_stay_within_their_slack(scale, top_bits, middle_bits, monkeypatch):
-    """The fixed-point numbers are never above the exact edge and never 2¹⁷ units below."""
+@pytest.mark.parametrize(("scale", "top_bits", "high_bits"), CASES)
+def test_the_recurrences_stay_within_their_slack(scale, top_bits, high_bits, monkeypatch):
+    """The fixed-point numbers are never above the exact edge and never 2²¹ units below."""
     seen = []
-    listed = module._digit
-    monkeypatch.setattr(module, "_digit", lambda lows, formula: seen.append(lows) or listed(lows, formula))
-    whole = digits.__wrapped__(scale, top_bits, middle_bits)
+    floors = module._floors
+    monkeypatch.setattr(module, "_floors", lambda lows, formula: seen.extend(lows) or floors(lows, formula))
+    whole = digits.__wrapped__(scale, top_bits, high_bits)
     with mpmath.workdps(120):
-        for lows, (_, edges) in zip(seen, edges_of(whole), strict=True):
-            for low, edge in zip(lows, edges, strict=True):
-                assert 0 <= edge * mpmath.mpf(2) ** 128 - low <= module._SLACK
+        for least, edge in zip(seen, list(accumulate(chances(whole)))[:-1], strict=True):
+            assert 0 <= edge * mpmath.mpf(2) ** 128 - least <= module._SLACK
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
-def test_every_cell_of_every_table_holds_its_one_value_or_is_open(scale):
-    whole = digits(scale, *BITS)
-    tables = vector._tables(scale)
+def test_every_cell_and_every_part_holds_its_one_value_or_is_open(scale):
+    whole, table = digits(scale, *BITS), vector._table(scale)
+    numbers = np.repeat(np.arange(len(whole.edges) + 1), own_cells(whole))
+    assert table.shared == numbers.size
+    assert 0 < 2**16 - table.shared < 0.025 * 2**16
+    expected = [top_value(int(number) - whole.half, whole.lower) for number in numbers]
+    assert table.cells.tolist() == expected + [0] * (2**16 - table.shared)
     with mpmath.workdps(120):
-        for table, (digit, edges) in zip(tables, edges_of(whole), strict=True):
-            divided = np.array([floor(edge, 16) for edge in edges])  # the cell that each edge lies in
-            numbers = np.searchsorted(divided, np.arange(2**16), "left")  # edges in cells before
-            if digit is whole.top:
-                expected = [whole_value(int(number) - whole.half, whole.lower) for number in numbers]
-            else:
-                expected = [int(number) << whole.low for number in numbers]
-            open_cells = np.isin(np.arange(2**16), divided)
-            if digit is whole.middle and whole.low:
-                open_cells |= numbers == whole.base
-            assert table.mark == np.iinfo(table.cells.dtype).min
-            assert np.array_equal(table.cells == table.mark, open_cells)
-            assert np.array_equal(table.cells[~open_cells], np.array(expected)[~open_cells])
-            assert open_cells.mean() < 0.01
+        edges = [floor(edge - mpmath.mpf(table.shared) / 2**16, 64 - table.width) for edge in edges_of(whole)]
+    parts = np.arange((2**16 - table.shared << 48) >> table.width)
+    assert 2**15 <= parts.size < 2**16
+    divided = np.isin(parts, edges)
+    assert np.array_equal(table.parts < 0, divided)
+    assert np.array_equal(table.parts[~divided], np.searchsorted(edges, parts, "left")[~divided])
+    assert divided.mean() < 0.1
+    odd = {0, *range(2 * whole.half, len(whole.edges) + 1)}
+    values = [0 if number in odd else top_value(number - whole.half, whole.lower) for number in range(max(odd) + 1)]
+    assert table.values.tolist() == values
 
 
-def whole_value(number: int, lower: int) -> int:
-    """The X whose sign and whose bits from `lower` on are those of the top, and whose lower digits are 0."""
+def top_value(number: int, lower: int) -> int:
+    """The X whose sign and whose bits from `lower` on are those of the top, and whose lower bits are those of M = 0."""
     return number * 2**lower if number >= 0 else -1 - (-1 - number) * 2**lower
 
 
 def excess_law(scale: Fraction, low: int) -> list[mpmath.mpf]:
-    """The law of `_excess`, from its own two kinds of coins, as mpmath computes their chances."""
-    if low == 0:
-        return [mpmath.mpf(1)]
-    if low == 1:
-        return [mpmath.mpf(1), mpmath.mpf(0)]
+    """The law of `_low_excess`, from its own two kinds of coins, as mpmath computes their chances."""
+    if low < 2:
+        return [mpmath.mpf(1), mpmath.mpf(0)][: 2**low]
     half, q = 2 ** (low - 1), power(1 / scale)
     weights = [q**u - q ** (2 * half - 1) for u in range(2 * half)]
     constant = half * (q ** (half - 1) - q ** (2 * half - 1)) / mpmath.fsum(weights)
@@ -138,72 +151,94 @@ def test_the_coins_of_the_excess_have_its_chances(scale, low):
             assert [coin.edge for coin in module._halves(scale, bits)] == [floor(chance, 64) for chance in expected]
 
 
-LAWS = [(scale, *bits) for scale in SCALES if scale < 10**4 for bits in ((4, 6), BITS, (0, 2), (1, 1))]
+LAWS = [(scale, *bits) for scale in SCALES if scale < 10**4 for bits in (BITS, BITS_OF_ONE, (4, 3))]
+LAWS += [(scale, *bits) for scale in SCALES if scale < 200 for bits in ((0, 2), (1, 1), (2, 10))]
 
 
-@pytest.mark.parametrize(("scale", "top_bits", "middle_bits"), LAWS)
-def test_the_digits_together_have_the_law(scale, top_bits, middle_bits):
-    """The chance of each X, as the product of those of its digits, is (1−q)/(1+q)·q^|x| to 40 digits."""
-    whole = digits(scale, top_bits, middle_bits)
-    with mpmath.workdps(60):
-        tops = [mpmath.mpf(0), *top_edges(scale, whole.lower, whole.half), mpmath.mpf(1)]
-        middles = [mpmath.mpf(0), *middle_edges(scale, whole.low, whole.base)] if whole.middle else [mpmath.mpf(0)]
-        if whole.low == 0:
-            middles.append(mpmath.mpf(1))
-        p = uniform_part(scale, whole.low)
-        excess = excess_law(scale, whole.low)
-        lows = [p / 2**whole.low + (1 - p) * chance for chance in excess]
+@pytest.mark.parametrize(("scale", "top_bits", "high_bits"), LAWS)
+def test_the_numbers_together_have_the_law(scale, top_bits, high_bits):
+    """Over all numbers that lead to an X, the chances of cells, edges and coins add up to (1−q)/(1+q)·q^|x|.
+
+    The edges are the formulas of the code itself, in balls: to 40 digits.
+    """
+    whole = digits(scale, top_bits, high_bits)
+    tops, base, low = 2 * whole.half + 1, 2 ** (whole.lower - whole.low), whole.low
+    with mpmath.workdps(60), ctx.workdps(60):
+        edges = [mpmath.mpf(whole.formula(index).mid().str(55, radius=False)) for index in range(len(whole.edges))]
+        meeting = pairwise([mpmath.mpf(whole.cells[-1]) / 2**16, *edges, mpmath.mpf(1)])
+        weights = [mpmath.mpf(own) / 2**16 + b - a for own, (a, b) in zip(own_cells(whole), meeting, strict=True)]
+        uniform, excesses = mpmath.fsum(weights[:tops]), weights[tops:]
+        lower = [uniform / 2**whole.lower] * 2**whole.lower
+        for high in range(base - 1):
+            for u in range(2**low):
+                lower[high * 2**low + u] += excesses[high] / 2**low
+        if low:
+            coins = [power(2**bit / scale) / (1 + power(2**bit / scale)) for bit in range(low, whole.lower)]
+            for high in range(base):
+                bits = [coin if high >> bit & 1 else 1 - coin for bit, coin in enumerate(coins)]
+                for u, chance in enumerate(excess_law(scale, low)):
+                    lower[high * 2**low + u] += excesses[-1] * mpmath.fprod(bits) * chance
         q = power(1 / scale)
-        for number in (-whole.half + 1, -2, -1, 0, 1, whole.half - 1):
-            if abs(number) >= whole.half:
-                continue
-            index = number + whole.half
-            for digit in {0, 1, whole.base // 3, whole.base - 1} & set(range(whole.base)):
-                for low in range(2**whole.low):
-                    x = whole.top_value(index) ^ whole.lower_digits(digit, low, None)
-                    # of all U the middle's chances are the same: those with a uniform U, divided by its chance
-                    middle = (middles[digit + 1] - middles[digit]) / (p if whole.middle else 1)
-                    chance = (tops[index + 1] - tops[index]) * middle * lows[low]
-                    exact = (1 - q) / (1 + q) * q ** abs(x)
-                    assert abs(chance / exact - 1) < mpmath.mpf(10) ** -40
+        for number in {1, whole.half - 1, whole.half, whole.half + 1, tops - 2} & set(range(1, tops - 1)):
+            for m, chance in enumerate(lower):
+                x = whole.top(number, None) ^ m
+                exact = (1 - q) / (1 + q) * q ** abs(x)
+                assert abs(weights[number] / uniform * chance / exact - 1) < mpmath.mpf(10) ** -40
 
 
-def test_what_digits_make_is_every_integer_once():
+def test_what_numbers_make_is_every_integer_once():
     whole = digits(Fraction(30), 1, 3)
-    assert (whole.lower, whole.base, whole.low) == (4, 8, 1)
-    found = sorted(
-        whole.top_value(index) ^ whole.lower_digits(digit, low, None)
-        for index in range(1, 2 * whole.half)
-        for digit in range(8)
-        for low in range(2)
-    )
-    assert found == list(range(found[0], found[-1] + 1))
-    assert (found[0], found[-1]) == (-16 * (whole.half - 1), 16 * whole.half - 1)
+    assert (whole.lower, whole.low) == (4, 1)
+    tops = [whole.top(number, None) for number in range(1, 2 * whole.half)]
+    draws = sorted(top ^ lower for top in tops for lower in range(16))
+    assert draws == list(range(-16 * (whole.half - 1), 16 * whole.half))
+    first = 2 * whole.half + 1
+    assert [whole.excess(first + high, 0b1101, None) for high in range(7)] == [high << 1 | 1 for high in range(7)]
 
 
-@pytest.mark.parametrize(("scale", "top_bits", "middle_bits"), [case for case in BOTH if case[0] < 2**20])
-def test_every_edge_flips_exactly_where_it_must(scale, top_bits, middle_bits):
+@pytest.mark.parametrize(("scale", "top_bits", "high_bits"), [case for case in CASES if case[0] < 2**20])
+def test_every_edge_flips_exactly_where_it_must(scale, top_bits, high_bits):
     """Bits just below, at and above each edge: 16 of them, 48 more, and 64 more where these are the edge's own."""
-    whole = digits(scale, top_bits, middle_bits)
+    whole = digits(scale, top_bits, high_bits)
     with mpmath.workdps(120):
-        for digit, edges in edges_of(whole):
-            for number, edge in enumerate(edges):
-                first, after = floor(edge, 64), floor(edge, 128) % WORD
-                cell, rest = first >> 48, (first % 2**48) << 16
-                for further, expected in (
-                    ([rest - 2**16], number),
-                    ([rest + 2**16], number + 1),
-                    ([rest + 77, after - 1], number),
-                    ([rest + 77, after + 1], number + 1),
-                ):
-                    if not all(0 <= word < WORD for word in further):
-                        continue
-                    answers = iter(further)
-                    found = digit.index(cell, answers.__next__)
-                    assert (found > number) == (expected > number)
-                    if first - 1 not in digit.edges and first + 1 not in digit.edges:
-                        assert found == expected
-                        assert next(answers, None) is None, "all bits are used, and no more are asked for"
+        for number, edge in enumerate(edges_of(whole)):
+            first, after = floor(edge, 64), floor(edge, 128) % WORD
+            cell, rest = first >> 48, (first % 2**48) << 16
+            for further, expected in (
+                ([rest - 2**16], number),
+                ([rest + 2**16], number + 1),
+                ([rest + 77, after - 1], number),
+                ([rest + 77, after + 1], number + 1),
+            ):
+                if not all(0 <= word < WORD for word in further):
+                    continue
+                answers = iter(further)
+                drawn = whole.number(cell, answers.__next__)
+                assert (drawn > number) == (expected > number)
+                if first - 1 not in whole.edges and first + 1 not in whole.edges:
+                    assert drawn == expected
+                    assert next(answers, None) is None, "all bits are used, and no more are asked for"
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(10), Fraction(5000), Fraction(2**30)])
+def test_an_array_finds_the_number_of_a_draw_alone_just_below_at_and_above_each_edge(scale):
+    whole = digits(scale, *BITS)
+    words = [word for edge in whole.edges for word in (edge - 1, edge, edge + 1) if word >> 48 >= whole.cells[-1]]
+    after = np.random.default_rng(7).integers(0, WORD - 1, len(words), np.uint64, endpoint=True)
+    entropy = Scripted([word % 2**48 << 16 for word in words], after.tolist())
+    numbers = vector._table(scale)._numbers(np.array([word >> 48 for word in words], np.uint16), entropy)
+    assert entropy.asked == len(whole.edges), "only the bits of an edge itself ask for more"
+    ties = iter(after.tolist())
+    for word, number in zip(words, numbers.tolist(), strict=True):
+        script = [word % 2**48 << 16, *([next(ties)] if word in whole.edges else [])]
+        assert whole.number(word >> 48, iter(script).__next__) == number
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 40), Fraction(7, 3), Fraction(5000)])
+def test_16_bits_tell_the_number_of_a_cell_that_is_not_shared(scale):
+    whole = digits(scale, *BITS)
+    numbers = [whole.number(cell, None) for cell in range(whole.cells[-1])]
+    assert numbers == np.repeat(np.arange(len(whole.edges) + 1), own_cells(whole)).tolist()
 
 
 def test_the_ends_of_a_top_go_on_by_coins():
@@ -214,35 +249,43 @@ def test_the_ends_of_a_top_go_on_by_coins():
     heads, tails = 0, WORD - 1
     for count in (0, 1, 5):
         script = [heads] * count + [tails]
-        assert whole.end_value(2 * whole.half, iter(script).__next__) == whole.half + count
-        assert whole.end_value(0, iter(script).__next__) == -whole.half - count
-    # V = 0.000…: below all edges, first by its 16 bits, then by all 64
-    assert whole.draw(iter([0, 0, tails]).__next__) == -whole.half
+        assert whole.top(2 * whole.half, iter(script).__next__) == whole.half + count
+        assert whole.top(0, iter(script).__next__) == -whole.half - count
+    # the first and the last of the shared cells: below all edges, and above all of them
+    assert whole.draw(iter([whole.cells[-1], 0, tails]).__next__) == -whole.half
     assert whole.draw(iter([2**16 - 1, WORD - 1, heads, tails]).__next__) == whole.half + 1
 
 
 def test_an_excess_is_read_from_its_coins():
     whole = digits(Fraction(2**12), 2, 6)
-    assert whole.low == 4
+    assert (whole.lower, whole.low) == (10, 4)
     heads, tails = 0, WORD - 1
-    assert whole._excess(iter([heads, 13]).__next__) == 13 % 8
-    assert whole._excess(iter([tails, heads, heads, 7]).__next__) == 8 | 3
-    assert whole._excess(iter([tails, tails, tails, heads, tails, heads]).__next__) == 4 | 2
-    assert whole._excess(iter([tails] * 6).__next__) == 0
-    middle = whole.middle
-    open_digit = middle.index((WORD - 1) >> 48, iter([WORD - 1]).__next__)
-    assert open_digit == whole.base
-    # the digit is drawn again, until it is one, and U has the law of the excess
-    script = iter([WORD - 1, WORD - 1, 0, heads, 13])
-    assert whole.lower_digits(open_digit, 9, script.__next__) == 13 % 8
+    assert whole._low_excess(iter([heads, 13]).__next__) == 13 % 8
+    assert whole._low_excess(iter([tails, heads, heads, 7]).__next__) == 8 | 3
+    assert whole._low_excess(iter([tails, tails, tails, heads, tails, heads]).__next__) == 4 | 2
+    assert whole._low_excess(iter([tails] * 6).__next__) == 0
+    last = whole.number(2**16 - 1, iter([WORD - 1]).__next__)
+    assert last == 2 * whole.half + 64
+    # the coins of the high bits from the lowest on, and then those of the low bits
+    script = [heads, tails, tails, heads, tails, tails, heads, 13]
+    assert whole.excess(last, 9, iter(script).__next__) == 0b001001 << 4 | 13 % 8
+    assert whole.excess(last - 1, 0b11_1001, None) == 62 << 4 | 0b1001
 
 
-def test_a_draw_reads_its_fields_from_one_word_and_more_where_it_needs_them():
+def test_the_top_of_an_excess_is_drawn_until_it_is_one():
     whole = digits(Fraction(2**12), 2, 6)
-    word = 2**15 | (2**14 << 16) | (0b1010 << 32)
-    expected = whole.top_value(whole.top.index(2**15, None)) ^ (whole.middle.index(2**14, None) << 4 | 0b1010)
-    assert whole.draw(iter([word]).__next__) == expected
+    inside = whole.edges[2 * whole.half + 10] + 1  # the high bits are 10
+    cell, rest = inside >> 48, inside % 2**48 << 16
+    script = iter([cell | 0b11_1101 << 16, rest, 2**16 - 1, WORD - 1, cell, rest, 2**15])
+    assert whole.draw(script.__next__) == whole.top(whole.number(2**15, None), None) ^ (10 << 4 | 0b1101)
+    assert next(script, None) is None
+
+
+def test_a_draw_reads_its_bits_from_one_word_and_more_where_it_needs_them():
+    whole = digits(Fraction(2**12), 2, 6)
+    word = 2**15 | 0b10_1100_1010 << 16
+    assert whole.draw(iter([word]).__next__) == whole.top(whole.number(2**15, None), None) ^ 0b10_1100_1010
     huge = digits(Fraction(2**80), 2, 6)
-    assert huge.low == 72
+    assert huge.lower == 78
     draw = huge.draw(iter([word, 12345]).__next__)
     assert draw % 2**64 == (12345 if draw >= 0 else 2**64 - 1 - 12345)

@@ -9,12 +9,13 @@ import pytest
 from discreet import DiscreteLaplace
 from discreet.draw import entropy as entropy_module
 from discreet.draw import vector
-from discreet.draw.vector import BLOCK, beyond_int64, fill
+from discreet.draw.digits import Digits
+from discreet.draw.vector import BLOCK, PART, beyond_int64, fill
 from discreet.errors import InvalidParameter
 
 
 def test_blocks_and_threads_cover_every_element():
-    for size in (0, 1, 63, 64, 65, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 7):
+    for size in (0, 1, 63, 64, 65, PART - 1, PART, PART + 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 7):
         for threads in (1, 2, 3):
             out = np.full(size, 10**9, np.int64)
             fill(out, Fraction(1000), threads=threads)
@@ -22,9 +23,9 @@ def test_blocks_and_threads_cover_every_element():
 
 
 def test_two_threads_never_share_noise():
-    out = np.empty(8 * BLOCK, np.int64)
+    out = np.empty(2 * BLOCK, np.int64)
     fill(out, Fraction(2**20), threads=2)
-    assert not np.array_equal(out[: 4 * BLOCK], out[4 * BLOCK :])
+    assert not np.array_equal(out[:BLOCK], out[BLOCK:])
     found: list[np.ndarray] = []
     workers = [threading.Thread(target=lambda: found.append(DiscreteLaplace(2**20).sample(100))) for _ in range(4)]
     for worker in workers:
@@ -34,22 +35,22 @@ def test_two_threads_never_share_noise():
     assert len({tuple(draws.tolist()) for draws in found}) == 4
 
 
-@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(16), Fraction(1000), Fraction(2**20), Fraction(2**49)])
-def test_few_draws_are_open_and_hardly_any_is_made_alone(scale, monkeypatch):
-    """Below 1 % of each digit's cells, and below 3 draws in 10,000: 300 expected of 10⁶, 600 has no chance."""
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(65), Fraction(1000), Fraction(2**20), Fraction(2**49)])
+def test_few_draws_are_in_shared_cells_and_hardly_any_is_made_alone(scale, monkeypatch):
+    """Below 2.5 % of the cells, and about 30 draws of 10⁶ at most: 100 has no chance."""
     calls = []
-    alone = vector._Table._with_digit
-    monkeypatch.setattr(vector._Table, "_with_digit", lambda *given: calls.append(1) or alone(*given))
+    for name in ("number", "top", "excess"):
+        alone = getattr(Digits, name)
+        monkeypatch.setattr(Digits, name, lambda *given, alone=alone: calls.append(1) or alone(*given))
     fill(np.empty(10**6, np.int64), scale, threads=1)
-    assert len(calls) < 600
-    for table in vector._tables(scale):
-        assert 0 < (table.cells == table.mark).mean() < 0.01
+    assert len(calls) < 100
+    assert 2**16 * 0.975 < vector._table(scale).shared < 2**16
 
 
 def test_tables_are_made_once_for_a_scale():
     scale = Fraction(12345, 678)
     fill(np.empty(1000, np.int64), scale)
-    assert vector._tables(scale) is vector._tables(scale)
+    assert vector._table(scale) is vector._table(scale)
 
 
 def test_shapes_and_types_of_samples():
@@ -70,7 +71,7 @@ def test_a_bad_size_is_refused(size):
 
 
 def test_working_memory_is_bounded():
-    """Beyond the output a fill needs the fields and sums of a block, two tables, and the open draws of a block."""
+    """Beyond the output a fill needs the random bits of a part, its table, and the shared cells of a block."""
     import tracemalloc
 
     out = np.empty(10**7, np.int64)
