@@ -139,7 +139,7 @@ class Declared:
     def with_keys(self, keys: Iterable[Key]) -> Declared:
         """The column with keys that were discovered; the label of the rest is none of them."""
         declared = copy(self)
-        object.__setattr__(declared, "keys", _column(key for key in keys if key != self.other))
+        object.__setattr__(declared, "keys", _column(key for key in keys if str(key) != self.other))
         return declared
 
     def _fits(self) -> None:
