@@ -139,7 +139,7 @@ class Declared:
     def with_keys(self, keys: Iterable[Key]) -> Declared:
         """The column with discovered keys, without the label of other values."""
         declared = copy(self)
-        object.__setattr__(declared, "keys", column_of(key for key in keys if key != self.other))
+        object.__setattr__(declared, "keys", column_of(key for key in keys if str(key) != self.other))
         return declared
 
     def _fits(self) -> None:

@@ -313,6 +313,8 @@ def test_a_column_left_to_a_discovery_is_declared_so():
     assert policy.columns["county"].keys is None
     assert 'keys = "discover"' in policy.to_toml()
     assert list(policy.with_keys({"county": ["a", "elsewhere"]}).columns["county"].keys) == ["a"]
+    numbered = Policy(source="x.csv", epsilon=1, columns={"code": {"keys": "discover", "other": "1"}})
+    assert list(numbered.with_keys({"code": [Fraction(1), Fraction(2)]}).columns["code"].keys) == [2]
     for wrong in ({"bins": [0, 1]}, {"missing": "unknown"}):
         with pytest.raises(InvalidParameter, match=r"columns\.county\."):
             Policy(source="x.csv", epsilon=1, columns={"county": {"keys": "discover", **wrong}})

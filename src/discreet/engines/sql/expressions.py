@@ -227,16 +227,18 @@ class Translator:
             term = Term(dialect.trim(term.tree, BLANKS), "text", term.level)
         if reading.casefold:
             term = self._of_named(term, "text", dialect.folded)
-        if reading.missing:
-            texts = [dialect.text(text) for text in reading.missing]
-            absent = constant(None, "text", dialect)
-            term = self._of_named(
-                term, "text", lambda a: when([(exp.In(this=dialect.by_bytes(a), expressions=texts), absent)], a)
-            )
-        if reading.map:  # Python's order of texts differs from that of their bytes for surrogates only
-            text, pairs = dialect.text, sorted(reading.map, key=lambda pair: pair[0].encode())
-            term = self._of_named(term, "text", lambda a: self._mapped(dialect.by_bytes(a), pairs, text, text, a))
+        # IN with five texts or more would take DuckDB seconds to plan
+        for pairs in ([(text, None) for text in reading.missing], reading.map):
+            if pairs:
+                term = self._of_named(term, "text", partial(self._replaced, pairs))
         return term
+
+    def _replaced(self, pairs: Sequence[tuple[str, str | None]], value: Tree) -> Tree:
+        """The replacement of a text, or missing; other texts stay."""
+        # Python's order of texts differs from that of their bytes for surrogates only
+        ordered = sorted(pairs, key=lambda pair: pair[0].encode())
+        text = partial(constant, kind="text", dialect=self.dialect)
+        return self._mapped(self.dialect.by_bytes(value), ordered, text, text, value)
 
     def _parent(self, children: ask.Children, kind: Kind) -> Term:
         """The parent of a key, by binary search; missing for other values."""
