@@ -25,8 +25,17 @@ ROOMS = ("ask", "calibrate", "draw", "engines", "ledger", "release", "files")
 QUESTION = "SELECT county, count(*) AS people, avg(age) AS age FROM data WHERE age >= 18 GROUP BY county"
 
 
+WALKS = 8
+"""The shortest of so many is shown: now and then a draw needs more than a look-up, and its coins are made."""
+
+
 def walked(question: str = QUESTION) -> list[str]:
     """The files that the calls of a question lie in, in their order."""
+    return min((walk(question, f"0.2{number}") for number in range(1, WALKS + 1)), key=len)
+
+
+def walk(question: str, epsilon: str) -> list[str]:
+    """The files of one walk."""
     table = pa.table({"county": ["Essex", "Dukes"] * 50, "age": list(range(100))})
     columns = {"county": {"keys": ["Dukes", "Essex"]}, "age": {"bounds": (0, 120)}}
     files: list[str] = []
@@ -42,7 +51,7 @@ def walked(question: str = QUESTION) -> list[str]:
             study.sql(question, epsilon="0.5").release()
             sys.setprofile(note)
             try:
-                study.sql(question, epsilon="0.25").release()
+                study.sql(question, epsilon=epsilon).release()
             finally:
                 sys.setprofile(None)
     return files

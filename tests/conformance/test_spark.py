@@ -255,7 +255,7 @@ def test_times_in_milliseconds_are_refused_by_their_type(spark, tmp_path):
             assert list(engine.schema()) == (["n"] if unit == "ms" else [name, "n"])
             assert engine.version()
             if unit == "ms":
-                with pytest.raises(InvalidParameter, match=f"the column '{name}' must hold .*microseconds"):
+                with pytest.raises(InvalidParameter, match=f"the column '{name}' must be a number, .*microseconds"):
                     engine_of(source, Layout((name,)))
 
 
