@@ -38,6 +38,9 @@ BLOCK = 2**20
 PART = 2**15
 """Draws per look-up: 1 MB with the indices and the table, which stays in the cache of a core."""
 
+_WIDE_PART = 2**18
+"""The same with several threads, which wait for Python's lock at the ends of smaller parts."""
+
 _THREAD_SHARE = 2**18
 """A second thread is worth its start from this many draws on."""
 
@@ -112,15 +115,15 @@ def fill(out: Integers, scale: Fraction, *, entropy: Entropy | None = None, thre
     parts = [out[start : start + share] for start in range(0, out.size, share)]
     with ThreadPoolExecutor(threads) as pool:
         # a new thread has a keystream of its own
-        list(pool.map(lambda part: _fill_here(part, scale, keystream()), parts))
+        list(pool.map(lambda part: _fill_here(part, scale, keystream(), _WIDE_PART), parts))
 
 
-def _fill_here(out: Integers, scale: Fraction, entropy: Entropy) -> None:
-    """Overwrite `out` with exact draws, block by block."""
+def _fill_here(out: Integers, scale: Fraction, entropy: Entropy, part: int | None = None) -> None:
+    """Overwrite `out` with exact draws, block by block, with so many draws per look-up."""
     table = _table(scale)
     for start in range(0, out.size, BLOCK):
         block = out[start : start + BLOCK]
-        positions, numbers = table.tops(block, table.whole.lower, entropy)
+        positions, numbers = table.tops(block, table.whole.lower, entropy, part)
         if positions.size:
             block[positions] = table.excesses(numbers, block[positions], entropy)
 
@@ -152,16 +155,16 @@ class _Table:
     values: Integers
     """What each number puts into X, 0 for the ends of the tops and the excesses."""
 
-    def tops(self, out: Integers, bits: int, entropy: Entropy) -> tuple[Indices, Indices]:
+    def tops(self, out: Integers, bits: int, entropy: Entropy, size: int | None = None) -> tuple[Indices, Indices]:
         """Overwrite `out` with tops and so many uniform bits; the positions of excesses and their numbers come back.
 
         These positions have the uniform bits and no top.
         """
-        narrowest = _narrowest(bits)
+        size, narrowest = size or PART, _narrowest(bits)
         parts, cells = [], []
-        for start in range(0, out.size, PART):
-            part = out[start : start + PART]
-            if start == 0 or part.size < PART:
+        for start in range(0, out.size, size):
+            part = out[start : start + size]
+            if start == 0 or part.size < size:
                 words, lowest = _room(part.size, np.uint16), _room(part.size if bits else 0, narrowest)
             entropy.fill(words)
             fields = words.view(np.uint16)[: part.size]
