@@ -1,7 +1,7 @@
 """Many clients on one server: plans, releases and reports at once, until every allotment is spent, and on from there.
 
     make bench ONLY=load                                       20 seconds, 16 clients
-    python -m bench.load --seconds 3600 --clients 100          the long run
+    python -m bench.load --seconds 600 --clients 200 --rest 20     the long run, with people who read what they get
 
 What must hold: each analyst is granted what was allotted, to the last unit, and the ledger says the same; no answer is
 a failure (5xx) or anything else that was not expected; the server's memory stays flat; 95 % of plans take at most 5
@@ -109,9 +109,11 @@ def _is_expected(path: str, status: int) -> bool:
     return status == 200 or (status == 403 and path in ("/release", "/report"))
 
 
-async def run(url: str, tokens: Mapping[str, str], process: int, *, seconds: float, clients: int) -> Run:
+async def run(
+    url: str, tokens: Mapping[str, str], process: int, *, seconds: float, clients: int, rest: float | None = None
+) -> Run:
     """Plans of a lone client, then all clients at once, then what is left of each allotment."""
-    made, owners = Run(), itertools.cycle(tokens.items())
+    made, owners, rest = Run(), itertools.cycle(tokens.items()), REST if rest is None else rest
     limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
     async with httpx.AsyncClient(base_url=url, timeout=120, limits=limits) as session:
         name, token = next(owners)
@@ -122,12 +124,12 @@ async def run(url: str, tokens: Mapping[str, str], process: int, *, seconds: flo
         end = time.monotonic() + seconds
 
         async def client(at: int, name: str, token: str) -> None:
-            await asyncio.sleep(REST * at / clients)
+            await asyncio.sleep(rest * at / clients)
             for path in itertools.islice(itertools.cycle(MIX), 3 * at % len(MIX), None):
                 if time.monotonic() > end:
                     return
                 await made.ask(session, name, token, path, made.plans)
-                await asyncio.sleep(REST)
+                await asyncio.sleep(rest)
 
         async def watch() -> None:
             while time.monotonic() < end:
@@ -145,12 +147,14 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.load")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--rest", type=float, default=REST)
     given = parser.parse_args(words or [])
     with tempfile.TemporaryDirectory() as folder:
         policy = written(Path(folder))
         tokens = {name: new_token(policy, name, str(share)) for name, share in ANALYSTS.items()}
         with serving(policy) as (url, process):
-            made = asyncio.run(run(url, tokens, process, seconds=given.seconds, clients=given.clients))
+            length = {"seconds": given.seconds, "clients": given.clients, "rest": given.rest}
+            made = asyncio.run(run(url, tokens, process, **length))
         with discreet.open(policy) as study:
             faults = made.faults(ANALYSTS, study.spent)
     asked = made.statuses.total()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from dataclasses import asdict
 from functools import partial
 from importlib.util import find_spec
@@ -50,6 +51,10 @@ _Anchor = Annotated[
 ]
 _Tokens = Annotated[Path, typer.Option("--access", help="File of tokens.", dir_okay=False)]
 _Expires = Annotated[str | None, typer.Option(help="When the token expires: in 90d or 12h, or after 2027-01-31.")]
+_SLICE = 0.0005
+"""Seconds after which a thread gives way to another: Python's own 5 ms are longer than a plan takes, and a plan passes
+from thread to thread several times while a report is planned beside it."""
+
 _ONCE = "This token is shown once; only its hash is stored:"
 
 
@@ -161,6 +166,7 @@ def run(
     front = application(served, tokens, requests, limits=limits, hosts=endpoint.hosts, metrics_key=monitoring)
     scheme = "https" if certfile else "http"
     say(f"Serving {', '.join(served)} at {scheme}://{host}:{port} (Ctrl-C to stop)")
+    sys.setswitchinterval(_SLICE)
     signal.signal(signal.SIGTERM, _terminate)  # uvicorn raises it again when all requests are answered
     try:
         server(front, endpoint=endpoint, limits=limits).run([listener])
