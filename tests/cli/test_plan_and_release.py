@@ -169,7 +169,7 @@ REFUSED = [
     (2, ["SELECT * would release rows"], ["SELECT * FROM visits", "--epsilon", "1"]),
     (2, ["height"], ["SELECT avg(height) FROM visits", "--epsilon", "1"]),
     (2, [""], ["SELECT count(* FROM", "--epsilon", "1"]),
-    (2, ["either epsilon", "within"], [QUESTION]),
+    (2, ["takes either epsilon, ", "or within"], [QUESTION]),
     (2, ["--weight"], [QUESTION, "--epsilon", "1", "--weight", "visits"]),
     (2, ["-o must end in"], [QUESTION, "--epsilon", "0.1", "-o", "a.xls"]),
     (2, ["--bom marks a .csv"], [QUESTION, "--epsilon", "0.1", "--bom", "-o", "a.xlsx"]),

@@ -45,20 +45,6 @@ from discreet.parameters import (
     quote,
 )
 
-__all__ = [
-    "count",
-    "histogram",
-    "max",
-    "mean",
-    "median",
-    "min",
-    "proportion",
-    "quantile",
-    "std",
-    "sum",
-    "variance",
-]
-
 
 def count(*, neighbors: Neighbors = "change-one") -> Fraction:
     """Δ of the number of units for which a predicate holds.

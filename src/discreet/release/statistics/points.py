@@ -19,8 +19,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.calibrate.ball import ball, upper_bound
-
 _OTHERS = 3
 """The other cells together count as 2⁻³ of the points."""
 
@@ -47,10 +45,6 @@ class Points:
         """Which cells of the grid are points."""
         return _among(self, cells)
 
-    def weight(self, cells: int) -> int:
-        """How many cells without handicaps would make gross errors as likely: Σ e^(handicap − own handicap)."""
-        return _weight(self, cells)
-
 
 def spread_points(lower: int, cells: int, spacing: Fraction) -> Points | None:
     """Points at most so many cells apart, or None where these are all cells."""
@@ -63,12 +57,6 @@ WORST_WEIGHT = 11
 
 With at least 2⁵ points of at most 2²¹ cells: 33/32·e^(0.7·(b+3))/2^b + 1 for b ≤ 16.
 """
-
-
-@lru_cache(maxsize=256)
-def _weight(points: Points, cells: int) -> int:
-    number = int(np.count_nonzero(points.among(cells)))
-    return math.ceil(number * upper_bound(lambda: ball(points.handicap).exp())) + cells - number
 
 
 @lru_cache(maxsize=16)
