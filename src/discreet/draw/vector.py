@@ -143,8 +143,8 @@ class _Table:
     """The numbers of a scale, for many draws at once."""
 
     whole: Digits
-    cells: Integers
-    """The top of each of the 2¹⁶ cells, 0 if the cell is shared."""
+    cells: NDArray[np.signedinteger[Any]]
+    """The top of each of the 2¹⁶ cells, 0 if the cell is shared; of the narrowest type, for the cache's sake."""
     shared: int
     """The first cell that is shared."""
     parts: NDArray[np.int16]
@@ -166,9 +166,11 @@ class _Table:
             part = out[start : start + size]
             if start == 0 or part.size < size:
                 words, lowest = _room(part.size, np.uint16), _room(part.size if bits else 0, narrowest)
+                indices, tops = np.empty(part.size, np.intp), np.empty(part.size, self.cells.dtype)
             entropy.fill(words)
             fields = words.view(np.uint16)[: part.size]
-            self.cells.take(fields, out=part, mode="clip")
+            np.copyto(indices, fields)
+            self.cells.take(indices, out=tops, mode="wrap")  # 16 bits are always an index, and wrap is the fastest mode
             positions = (fields >= self.shared).nonzero()[0]
             parts.append(positions + start)
             cells.append(fields[positions])
@@ -176,7 +178,9 @@ class _Table:
                 entropy.fill(lowest)
                 uniform = lowest.view(narrowest)[: part.size]
                 np.bitwise_and(uniform, 2**bits - 1, uniform)
-                np.bitwise_xor(part, uniform, part)
+                np.bitwise_xor(tops, uniform, part)
+            else:
+                np.copyto(part, tops)
         positions, numbers = np.concatenate(parts), self._numbers(np.concatenate(cells), entropy)
         out[positions] ^= self.values[numbers]
         last = 2 * self.whole.half
@@ -226,7 +230,7 @@ def _table(scale: Fraction) -> _Table:
     tops = np.arange(1 - whole.half, whole.half)
     values[1 : 2 * whole.half] = tops << whole.lower | np.where(tops < 0, (1 << whole.lower) - 1, 0)
     shared = whole.cells[-1]
-    cells = np.zeros(2**FIELD, np.int64)
+    cells = np.zeros(2**FIELD, np.min_scalar_type(-int(np.abs(values).max()) - 1))
     cells[:shared] = np.repeat(values[1 : 2 * whole.half], np.diff(whole.cells, prepend=0))
     left = 2**FIELD - shared
     width = REST - FIELD + left.bit_length()
