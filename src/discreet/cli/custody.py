@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from discreet.ledger.restore import Restoration
 
 app = ledgers.app
-
-_MOST_VOID = 20
-"""Most void questions that are listed."""
+_MOST_VOID = 20  # most void questions that are listed
 
 
 @app.command("create")

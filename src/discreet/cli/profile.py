@@ -26,9 +26,7 @@ from discreet.release.profiles.plan import profile_plan
 from discreet.release.profiles.profile import Profile
 
 Bounds = tuple[Fraction, Fraction]
-
-_ONE = (Fraction(0), Fraction(1))
-"""Bounds that suit every column of numbers, to try whether the file can be changed."""
+_ONE = (Fraction(0), Fraction(1))  # bounds that suit every column of numbers, to try whether the file can be changed
 
 
 def run(

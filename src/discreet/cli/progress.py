@@ -24,12 +24,8 @@ Result = TypeVar("Result")
 
 NOTHING = "Nothing was spent."
 UNKNOWN = "The ledger records what was spent: see discreet ledger show."
-
-_PATIENCE = 1.0
-"""Seconds after which a progress bar appears."""
-
-_LAST_WAIT = 10.0
-"""Seconds for interrupted work to end; the files that it wrote until then are complete, or absent."""
+_PATIENCE = 1.0  # seconds after which a progress bar appears
+_LAST_WAIT = 10.0  # seconds for interrupted work to end; the files that it wrote until then are complete, or absent
 
 
 def watched(work: Callable[[], Result], doing: str, engine: Any = None) -> Result:

@@ -33,11 +33,8 @@ if TYPE_CHECKING:
     from discreet.release.plan import Plan
     from discreet.release.reports.plan import ReportPlan
 
-_ALL = 2**31
-"""More entries than a ledger has."""
-
-_PIPE = 100_000
-"""Width of a line that is not on a terminal, so that nothing is cut."""
+_ALL = 2**31  # more entries than a ledger has
+_PIPE = 100_000  # width of a line that is not on a terminal, so that nothing is cut
 
 
 class _Plain(Console):

@@ -29,9 +29,7 @@ _TOKEN = re.compile(r"discreet_([0-9a-f]{16})_([0-9a-f]{64})", re.ASCII)
 _NOBODY = bytes(32)
 
 _ALIVE = "revoked = 0 AND (expires IS NULL OR expires > ?)"
-
-FILE = "discreet.access"
-"""Beside the first study, unless the custodian names another file."""
+FILE = "discreet.access"  # beside the first study, unless the custodian names another file
 
 _SCHEMA = """
 CREATE TABLE person (

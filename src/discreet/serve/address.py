@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
-LOCAL = ("127.0.0.1", "::1", "localhost")
-"""Names of this machine."""
+LOCAL = ("127.0.0.1", "::1", "localhost")  # names of this machine
 
 
 def is_local(host: str) -> bool:

@@ -31,19 +31,11 @@ from discreet.serve.refusals import Refusal
 from discreet.serve.schema import json_bytes
 from discreet.show.table_files import write_table
 
-_MOST_DRAWN = 300
-"""Most rows of a figure: its height grows with them, and 10,000 take minutes and gigabytes."""
-
-_MOST_IN_SHEET = 20_000
-"""Most rows of a spreadsheet: they are written one by one, which takes a second."""
-
-_drawing = threading.Lock()
-"""The renderer draws one figure at a time."""
-
+_MOST_DRAWN = 300  # most rows of a figure: its height grows with them, and 10,000 take minutes and gigabytes
+_MOST_IN_SHEET = 20_000  # most rows of a spreadsheet: they are written one by one, which takes a second
+_drawing = threading.Lock()  # the renderer draws one figure at a time
 _PLAIN = "Ask for json, csv or parquet"
-
-_NEEDED = {"png": ("altair", "vl_convert"), "xlsx": ("xlsxwriter",)}
-"""Optional packages that a format needs."""
+_NEEDED = {"png": ("altair", "vl_convert"), "xlsx": ("xlsxwriter",)}  # optional packages that a format needs
 
 
 def view_json(query: Query) -> dict[str, Any]:

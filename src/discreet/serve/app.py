@@ -51,10 +51,7 @@ from discreet.serve.requests import Requests
 from discreet.serve.schema import document, json_bytes, read
 
 PAGE = Path(__file__).with_name("page")
-
-PIECE = 64 * 1024
-"""Bytes that are written to a connection at a time; the next piece waits until most of them are sent."""
-
+PIECE = 64 * 1024  # bytes that are written to a connection at a time; the next piece waits until most of them are sent
 _LONG = 1024 * 1024
 
 _WORDS = {

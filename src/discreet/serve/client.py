@@ -54,9 +54,7 @@ _ERRORS: dict[int, type[DiscreetError]] = {
     422: QueryRefused,
     **dict.fromkeys((500, 502, 503, 504), EngineFailed),
 }
-_OWN_WORDS = (400, 403, 422)
-"""Statuses whose error has the words of a local study."""
-
+_OWN_WORDS = (400, 403, 422)  # statuses whose error has the words of a local study
 _TOKEN = re.compile(r"[!-~]+", re.ASCII)
 _PATIENCE = 600.0
 _TRIES = 3

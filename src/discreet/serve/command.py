@@ -51,10 +51,9 @@ _Anchor = Annotated[
 ]
 _Tokens = Annotated[Path, typer.Option("--access", help="File of tokens.", dir_okay=False)]
 _Expires = Annotated[str | None, typer.Option(help="When the token expires: in 90d or 12h, or after 2027-01-31.")]
+# Seconds after which a thread gives way to another: Python's own 5 ms are longer than a plan takes, and a plan passes
+# from thread to thread several times while a report is planned beside it.
 _SLICE = 0.0005
-"""Seconds after which a thread gives way to another: Python's own 5 ms are longer than a plan takes, and a plan passes
-from thread to thread several times while a report is planned beside it."""
-
 _ONCE = "This token is shown once; only its hash is stored:"
 
 

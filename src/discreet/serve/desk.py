@@ -48,19 +48,11 @@ from discreet.serve.studies.description import curve, study_json
 from discreet.serve.studies.discovery import discovery_cost, discovery_json, discovery_plan_json
 from discreet.show.json import plan_json, report_plan_json
 
-MOST_STATISTICS = 100
-"""Most statistics of a question over HTTP: a plan with more takes seconds."""
-
-MOST_REPORTED = 50
-"""Most statistics in all tables of a report over HTTP: a plan with more takes many seconds."""
-
-_MEASURED = 10
-"""Most measured cells of a report, for each number that it may have."""
-
+MOST_STATISTICS = 100  # most statistics of a question over HTTP: a plan with more takes seconds
+MOST_REPORTED = 50  # most statistics in all tables of a report over HTTP: a plan with more takes many seconds
+_MEASURED = 10  # most measured cells of a report, for each number that it may have
 MOST_ENTRIES = 1_000
-_LONGEST_QUESTION = 4_000
-"""Most characters of a question in the list of entries."""
-
+_LONGEST_QUESTION = 4_000  # most characters of a question in the list of entries
 _SHOWN = ("study", "number", "kind", "analyst", "epsilon", "amount", "time")
 _NO_TERMS = ("study", "sql", "where", "by", "ask", "tables", "request_id")
 _SHOWN_REPORT = ("title", "simultaneous", "size", "integers")

@@ -23,42 +23,26 @@ from discreet.errors import InvalidParameter
 from discreet.serve.refusals import Refusal
 from discreet.serve.schema import LONGEST, too_long
 
-_WAITING = 4
-"""Waiting requests of a person for each that is processed: a page sends three at once when it opens."""
+_WAITING = 4  # waiting requests of a person for each that is processed: a page sends three at once when it opens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    quantum: float = 0.25
-    """Seconds; with 0, answers are sent when they are ready."""
-    rate: float = 20.0
-    """Requests of one person per second, on average."""
-    burst: int = 40
-    """Requests of one person at once, after a pause."""
-    at_once: int = 2
-    """Requests of one person that are processed or sent at the same time."""
-    releases_per_day: int = 1_000
-    """Releases of one person per day, free repeats included: each new id takes a row of `discreet.requests`."""
-    patience: float = 10.0
-    """Seconds for a request to arrive completely, for a client to read something, and for an idle connection."""
-    pace: int = 16 * 1024
-    """Bytes per second that a client must read on average, after the first `patience`."""
-    reading: float = 300.0
-    """Seconds for a client to read a whole answer."""
-    grace: float = 30.0
-    """Seconds for running requests to finish when the server stops; then their statements are interrupted."""
-    connections: int = 500
-    """Open connections; another one closes the connection that has waited longest for its request."""
-    per_address: int | None = None
-    """Open connections from one network address; None behind a proxy, which hides the addresses."""
-    threads: int = 8
-    """Plans and releases that are processed at the same time; short work has other threads."""
-    most_numbers: int = 100_000
-    """Numbers in an answer, each with its interval."""
-    least_epsilon: Fraction = Fraction(1, 10_000)
-    """Smallest ε of a charged question: with the default, a total of 1 pays for at most 10,000 questions."""
-    discovery: bool = False
-    """Whether analysts may run the one discovery of a study, which spends its δ."""
+    quantum: float = 0.25  # seconds; with 0, answers are sent when they are ready
+    rate: float = 20.0  # requests of one person per second, on average
+    burst: int = 40  # requests of one person at once, after a pause
+    at_once: int = 2  # requests of one person that are processed or sent at the same time
+    releases_per_day: int = 1_000  # of one person, with free repeats: each new id takes a row of `discreet.requests`
+    patience: float = 10.0  # seconds for a request to arrive, for a client to read something, for an idle connection
+    pace: int = 16 * 1024  # bytes per second that a client must read on average, after the first `patience`
+    reading: float = 300.0  # seconds for a client to read a whole answer
+    grace: float = 30.0  # seconds for requests to finish when the server stops; then their statements are interrupted
+    connections: int = 500  # open; another one closes the connection that has waited longest for its request
+    per_address: int | None = None  # open connections from one address; None behind a proxy, which hides addresses
+    threads: int = 8  # plans and releases that are processed at the same time; short work has other threads
+    most_numbers: int = 100_000  # numbers in an answer, each with its interval
+    least_epsilon: Fraction = Fraction(1, 10_000)  # of a charged question: a total of 1 pays for at most 10,000 of them
+    discovery: bool = False  # whether analysts may run the one discovery of a study, which spends its δ
 
     def __post_init__(self) -> None:
         if not 0 <= self.quantum <= 60:

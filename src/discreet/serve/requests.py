@@ -16,8 +16,7 @@ from discreet.serve.bodies import REQUEST_ID
 from discreet.serve.refusals import Refusal
 from discreet.serve.store import Store
 
-FILE = "discreet.requests"
-"""Beside the file of tokens."""
+FILE = "discreet.requests"  # beside the file of tokens
 
 _SCHEMA = """
 CREATE TABLE request (

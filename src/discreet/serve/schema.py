@@ -31,11 +31,8 @@ from discreet.serve.bodies import FORMATS, NOT_BOTH, ONE_OF
 from discreet.serve.refusals import Refusal
 from discreet.show.json import Words
 
-LONGEST = 64 * 1024
-"""Most bytes of a body; the longest SQL that a person writes is a hundredth of it."""
-
-DEEPEST = 32
-"""Most levels of objects and lists; a question from Python has four."""
+LONGEST = 64 * 1024  # most bytes of a body; the longest SQL that a person writes is a hundredth of it
+DEEPEST = 32  # most levels of objects and lists; a question from Python has four
 
 _REFUSALS = {
     "400": "The request is malformed, or a parameter is invalid; nothing was spent.",

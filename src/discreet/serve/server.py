@@ -48,8 +48,7 @@ _FOREIGN = Refusal(400, "This is not a request in HTTP/1.1.", "GET /openapi.json
 
 _REASONS = {_LATE.status: "late", _FULL.status: "full", _FOREIGN.status: "no HTTP"}
 
-PER_ADDRESS = 100
-"""Connections from one network address, if the server sees it: many people of an institute may share one."""
+PER_ADDRESS = 100  # connections from one address, if the server sees it: many people of an institute may share one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +58,7 @@ class Endpoint:
     certfile: Path | None = None
     keyfile: Path | None = None
     insecure_public: bool = False
-    allowed_hosts: tuple[str, ...] = ()
-    """Names under which clients reach the server, besides `host`."""
+    allowed_hosts: tuple[str, ...] = ()  # names under which clients reach the server, besides `host`
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -121,8 +119,7 @@ class _Transport:
 
 class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
     limits: Limits
-    live: ClassVar[set[Connection]]
-    """The open connections of this server."""
+    live: ClassVar[set[Connection]]  # the open connections of this server
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(_Transport(transport))  # type: ignore[arg-type, unused-ignore]

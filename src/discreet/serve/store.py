@@ -19,8 +19,7 @@ from discreet.errors import EngineFailed, InvalidParameter
 from discreet.ledger.anchor import building_name, private_file
 
 _VERSION = 2
-_PATIENCE = 10.0
-"""Seconds to wait for another process."""
+_PATIENCE = 10.0  # seconds to wait for another process
 
 
 class Store:

@@ -45,8 +45,7 @@ DISCOVERY = "optimal partition selection"
 
 _FORMAT = 1
 _ENDINGS = (".json", ".yaml", ".html")
-_PROOF = Fraction(1)
-"""The ε at which a statistic is certified for the card of a study."""
+_PROOF = Fraction(1)  # the ε at which a statistic is certified for the card of a study
 
 _HANDLING = {
     "pre_processing": (
@@ -73,9 +72,7 @@ _POST_PROCESSING = (
 )
 
 _SECTIONS = ("dp_flavor", "privacy_loss", "model", "accounting", "implementation")
-
-Section: TypeAlias = tuple[str, list[tuple[str, str]]]
-"""A heading and its lines: a label and a text each."""
+Section: TypeAlias = tuple[str, list[tuple[str, str]]]  # a heading and its lines: a label and a text each
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,13 +33,10 @@ _TENTHS = (Fraction(1, 2), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 25
 EPSILONS = tuple(Fraction(tenths) / 10 for tenths in _TENTHS)
 DELTAS = (1, 2, 3, 4, 5)
 PEOPLE = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
-WINDOW = (-20, 25)
-"""First and last output that is drawn."""
-
+WINDOW = (-20, 25)  # first and last output that is drawn
 BOUNDS = (0, 120)
 _LEVEL = Fraction(95, 100)
-_START = (5, 1, 4)
-"""ε = 0.5, Δ = 2, n = 1,000."""
+_START = (5, 1, 4)  # ε = 0.5, Δ = 2, n = 1,000
 
 _COLOURS = {
     "card": theme.CARD,

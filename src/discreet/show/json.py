@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from discreet.release.reports.plan import ReportPlan
 
 
-_MOST_SETS = 10
-"""Most sets that a line names."""
+_MOST_SETS = 10  # most sets that a line names
 
 
 class Words(dict[str, Any]):
@@ -27,7 +26,6 @@ class Words(dict[str, Any]):
 
 
 Exact: TypeAlias = Annotated[str, Words(pattern=r"^-?\d+(/\d+)?$", description="an exact rational")]
-"""The text of a fraction."""
 
 
 class PlanLine(TypedDict):

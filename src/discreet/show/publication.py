@@ -29,14 +29,11 @@ from discreet.release.answer import Answer
 if TYPE_CHECKING:
     from discreet.release.reports.report import Report
 
-Method = Mapping[str, list[str]]
-"""Sentences, by their heading."""
-
+Method = Mapping[str, list[str]]  # sentences, by their heading
 METHOD = "How these numbers were made"
 _NOT_COVERED = "It does not cover sampling error or the effect of clamping values to their bounds."
 _NAME = re.compile(r'"(\w+)"')
-_NAMED = 4
-"""Most columns that a title names."""
+_NAMED = 4  # most columns that a title names
 
 _MOMENTS = {
     "sum": "the sum of {}",
@@ -52,8 +49,7 @@ class Opening:
 
     title: str
     caption: str = ""
-    source: str = ""
-    """The name of the study and the day, in one line; empty for a table of a report, which shows them once."""
+    source: str = ""  # the name of the study and the day; empty for a table of a report, which shows them once
     words: str = ""
     sql: str = ""
 

@@ -21,9 +21,7 @@ from discreet.release.answer import Answer, Decimals
 from discreet.release.postprocessing import Numbers
 from discreet.show.publication import METHOD, Method, Opening
 
-_ROWS, _CELL, _SHEET = 1_048_576, 32_767, 31
-"""Excel's limits: rows of a sheet, characters of a cell, characters of a sheet's name."""
-
+_ROWS, _CELL, _SHEET = 1_048_576, 32_767, 31  # Excel's: rows of a sheet, characters of a cell and of a sheet's name
 _NOT_IN_NAMES = re.compile(r"[\[\]:*?/\\]")
 _WIDEST = 60
 _LINES = {"text_wrap": True, "valign": "top"}

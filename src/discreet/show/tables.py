@@ -60,11 +60,8 @@ _FORMS = ("csv", "parquet")
 _PAGE = "index.html"
 _FILES = (".xlsx", ".html", ".md", ".txt")
 
-_MOST_DRAWN, _MOST_FIGURES = 2_000, 60
-"""Most rows of a table with a figure, and most figures of a page, so that a browser can open it."""
-
-_SETS = "What was measured"
-"""The heading below which a page lists the measured sets."""
+_MOST_DRAWN, _MOST_FIGURES = 2_000, 60  # rows of a table with a figure, figures of a page: a browser must open it
+_SETS = "What was measured"  # the heading below which a page lists the measured sets
 
 
 def save(

@@ -34,10 +34,8 @@ from discreet.engines.base import Request, Rows
 from discreet.engines.choose import engine_under
 from discreet.errors import EngineFailed, InvalidParameter
 
-_FREQUENT = 300
-"""Most frequent values that proposals are based on."""
-_MOST_KEYS = 10_000
-"""Most keys of a column for which examples of other values are fetched; more would make a long statement."""
+_FREQUENT = 300  # most frequent values that proposals are based on
+_MOST_KEYS = 10_000  # most keys for which examples of other values are fetched; more would make a long statement
 _MOST_FORMATS = 5
 _NOUNS = {"number": "numbers", "date": "dates", "truth": "truth values", "text": "text"}
 
@@ -47,20 +45,14 @@ class Finding:
     """A problem with some rows of a column."""
 
     column: str
-    problem: str
-    """unreadable, no key, outside, missing, limit, no unit, spelling."""
+    problem: str  # unreadable, no key, outside, missing, limit, no unit, spelling
     rows: int
-    text: str
-    """The problem in words, with examples."""
-    proposal: str
-    """What to write into study.toml, or what happens to these rows now."""
+    text: str  # the problem in words, with examples
+    proposal: str  # what to write into study.toml, or what happens to these rows now
     examples: Mapping[str, int] = field(default_factory=dict)
-    left: int | None = None
-    """Rows that the proposal does not help."""
-    rest: Mapping[str, int] = field(default_factory=dict)
-    """Examples of those rows, as the proposal reads them."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """The proposed options."""
+    left: int | None = None  # rows that the proposal does not help
+    rest: Mapping[str, int] = field(default_factory=dict)  # examples of those rows, as the proposal reads them
+    options: Mapping[str, Any] = field(default_factory=dict)  # the proposed options
 
     @property
     def is_open(self) -> bool:
@@ -73,8 +65,7 @@ class Inspection:
     rows: int
     units: int | None
     findings: tuple[Finding, ...]
-    left_out: tuple[str, int] | None
-    """A likely table, in words, and how many rows it would leave out."""
+    left_out: tuple[str, int] | None  # a likely table, in words, and how many rows it would leave out
 
 
 def inspect(policy: Policy) -> Inspection:

@@ -25,8 +25,7 @@ MARKS: tuple[dict[str, str], ...] = (
 )
 
 _NUMBER = re.compile(r"[-+]?\d{1,3}(?:[ ,.'’\u00a0\u202f]?\d{3})*(?:[.,]\d+)?", re.ASCII)
-_MOST = 0.9
-"""The share of cells that must be numbers or dates for the column to be guessed as such."""
+_MOST = 0.9  # the share of cells that must be numbers or dates for the column to be guessed as such
 
 DATE_FORMATS = (
     "%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d",

@@ -26,8 +26,7 @@ from discreet.errors import DiscreetError
 _OPTIONS = ("type", "format", "decimal", "thousands", "trim", "casefold", "missing_values")
 _NEARLY_ALL, _FEW = 0.9, 20
 """From this share of distinct values, a column identifies people; fewer rows than `_FEW` decide nothing."""
-_ROWS, _CELLS = 5_000, 1_000
-"""Rows to read, and cells of a column to guess its type from."""
+_ROWS, _CELLS = 5_000, 1_000  # rows to read, and cells of a column to guess its type from
 
 
 @dataclass(frozen=True, slots=True, repr=False)

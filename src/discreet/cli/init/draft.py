@@ -54,10 +54,8 @@ class Draft:
     table: str | None = None
     encoding: str | None = None
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
-    formats: dict[str, str] = field(default_factory=dict)
-    """Guessed formats of dates, by column."""
-    guesses: dict[str, str] = field(default_factory=dict)
-    """Guessed types of text columns, for the comments that are left to fill in."""
+    formats: dict[str, str] = field(default_factory=dict)  # guessed formats of dates, by column
+    guesses: dict[str, str] = field(default_factory=dict)  # guessed types of text columns, for the comments to fill in
 
     @property
     def discovers(self) -> bool:

@@ -25,8 +25,7 @@ from discreet.parameters import exact_chance, quote
 Asker = Callable[[str, str | None, Callable[[str], Any]], Any]
 """Asks a question with a default until a function accepts the answer, and returns the function's result."""
 
-_LINES = 100_000
-"""Lines of a file that are searched for bytes that are not UTF-8."""
+_LINES = 100_000  # lines of a file that are searched for bytes that are not UTF-8
 KINDS = ("text", "number", "date")
 _LEAVE = "-"
 _NUMBER, _DAY = r"\s*-?\d+(?:\.\d+)?\s*", r"\s*\d{4}-\d\d-\d\d\s*"

@@ -94,14 +94,9 @@ class Metrics:
 
 
 _PARTS = ("bucket", "sum", "count")
-METRICS = Metrics()
-"""The metrics of this process."""
-
-MONITOR = "discreet.monitor"
-"""The name of the owner of the metrics key; no person can have this name."""
-
-_SHORTEST = 32
-"""Fewest characters of the metrics key."""
+METRICS = Metrics()  # the metrics of this process
+MONITOR = "discreet.monitor"  # the name of the owner of the metrics key; no person can have this name
+_SHORTEST = 32  # fewest characters of the metrics key
 
 
 def hashed(key: str) -> bytes:

@@ -10,8 +10,7 @@ from typing import Any
 from discreet.release.study import Study
 from discreet.serve.operation.log import tell_operator
 
-_HOLDS = 1.0
-"""Seconds for which a result of `Readiness` is reused, since anybody may ask."""
+_HOLDS = 1.0  # seconds for which a result of `Readiness` is reused, since anybody may ask
 
 
 class Readiness:

@@ -17,16 +17,10 @@ from discreet.release.study import Study
 from discreet.serve import bodies
 from discreet.serve.access import Person
 
-_FIRST_KEYS = 20
-"""Most keys of a column in the list of studies."""
-
+_FIRST_KEYS = 20  # most keys of a column in the list of studies
 _POINTS = 13
-_DECADES = 3
-"""A slider ranges from a thousandth of the analyst's share, or of the total, to all of it."""
-
-_SIZE = 1_000
-"""Group size for which a slider shows the error of a mean, unless the client gives one."""
-
+_DECADES = 3  # a slider ranges from a thousandth of the analyst's share, or of the total, to all of it
+_SIZE = 1_000  # group size for which a slider shows the error of a mean, unless the client gives one
 _DECLARED = ("bounds", "keys", "discover", "bins", "precision", "missing", "other")
 
 

@@ -36,8 +36,7 @@ NAMES: MappingProxyType[str, Callable[..., theme.Figure]] = MappingProxyType(
     }
 )
 
-SHARPNESS = 2
-"""Pixels of a PNG for each pixel of the figure: sharp on screens and in print."""
+SHARPNESS = 2  # pixels of a PNG for each pixel of the figure: sharp on screens and in print
 
 
 def make(name: str, **options: Any) -> theme.Figure:

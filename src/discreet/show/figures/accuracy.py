@@ -35,12 +35,8 @@ from discreet.show.figures.theme import alt
 if TYPE_CHECKING:
     from discreet.release.plan import Plan
 
-_DECADE = 6
-"""Points of a curve per power of ten: the curves are nearly straight."""
-
-_GUESS = 1_000
-"""Group size for the errors of a plan that has no size."""
-
+_DECADE = 6  # points of a curve per power of ten: the curves are nearly straight
+_GUESS = 1_000  # group size for the errors of a plan that has no size
 _MOST_PANELS = 4
 
 

@@ -18,12 +18,8 @@ from discreet.show.figures.theme import alt
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
 
-_MOST_POINTS = 1_000
-"""Of more spends, only every second, third, … is drawn; the line looks the same."""
-
-_MANY_POINTS = 60
-"""With more spends, the dots are small."""
-
+_MOST_POINTS = 1_000  # of more spends, only every second, third, … is drawn; the line looks the same
+_MANY_POINTS = 60  # with more spends, the dots are small
 _NOBODY = "no name given"
 _OTHERS = "others"
 

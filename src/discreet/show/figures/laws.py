@@ -21,11 +21,8 @@ from discreet.parameters import Number, exact, exact_count, exact_epsilon, exact
 from discreet.show.figures import theme
 from discreet.show.figures.theme import alt
 
-_POINTS = 160
-"""Points on either side of a peak: enough for a curve to look smooth."""
-
-_MOST_INTEGERS = 400
-"""Most dots of a discrete law: more would run together, and the continuous law looks the same."""
+_POINTS = 160  # points on either side of a peak: enough for a curve to look smooth
+_MOST_INTEGERS = 400  # most dots of a discrete law: more would run together, and the continuous law looks the same
 
 
 def densities(*, scales: Iterable[Number] = (1, 2, 4, 7), width: object = theme.WIDTH) -> theme.Figure:

@@ -19,14 +19,9 @@ from discreet.show.figures import theme
 from discreet.show.figures.released_table import Keys, Numbers
 from discreet.show.figures.theme import alt
 
-MOST_LABELS = 40
-"""Most rows with a label: more do not fit on a screen."""
-
+MOST_LABELS = 40  # most rows with a label: more do not fit on a screen
 MOST_FACETS = 12
-
-_FEW = 60
-"""Most points on a line that are drawn as dots."""
-
+_FEW = 60  # most points on a line that are drawn as dots
 _FINITE = "isValid(datum.low) && isValid(datum.high)"
 _NONE = "!isValid(datum.value)"
 _OPEN = "isValid(datum.value) && !(isValid(datum.low) && isValid(datum.high))"

@@ -22,8 +22,7 @@ from discreet.show.figures.released_table import Keys, Numbers, Table, plain, ti
 from discreet.show.figures.theme import alt
 
 _MOST_COLUMNS = 4
-_NARROWEST = 200
-"""Narrowest width of a panel beside another."""
+_NARROWEST = 200  # narrowest width of a panel beside another
 
 _SHAPES: dict[str, Callable[..., theme.Figure]] = {
     "bins": panels.binned,
@@ -32,11 +31,8 @@ _SHAPES: dict[str, Callable[..., theme.Figure]] = {
 }
 """The form for ordered keys; all others are listed."""
 
-_FEW = 60
-"""Most bins with separate intervals; with more, the intervals form a band."""
-
-_MOST_POINTS = 2_000
-"""Most points of a curve: more than a screen has pixels."""
+_FEW = 60  # most bins with separate intervals; with more, the intervals form a band
+_MOST_POINTS = 2_000  # most points of a curve: more than a screen has pixels
 
 
 def release(

@@ -46,8 +46,7 @@ class Numbers:
     """A column of released numbers: for each row, a value and the ends of its interval."""
 
     name: str
-    from_zero: bool
-    """Whether it is drawn as bars from zero: counts and sums."""
+    from_zero: bool  # whether it is drawn as bars from zero: counts and sums
     items: Sequence[tuple[Any, Any, Any]]
 
     def fields(self, row: int) -> dict[str, Any]:
@@ -66,10 +65,8 @@ class Numbers:
 class Table:
     keys: tuple[Keys, ...]
     columns: tuple[Numbers, ...]
-    note: str
-    """The confidence level and the cost."""
-    sorted: bool
-    """Whether the question orders its rows."""
+    note: str  # the confidence level and the cost
+    sorted: bool  # whether the question orders its rows
 
     def __len__(self) -> int:
         return len(self.columns[0].items) if self.columns else 0

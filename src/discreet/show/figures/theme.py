@@ -21,16 +21,12 @@ from typing import Any, Literal, TypeAlias
 
 from discreet.errors import InvalidParameter
 
-Figure: TypeAlias = Any
-"""A chart of altair."""
-
+Figure: TypeAlias = Any  # a chart of altair
 CARD = ("#ffffff", "#16191f")
 TEXT = ("#1f2430", "#e8eaed")
 QUIET = ("#5a6270", "#aab2bf")
 GRID = ("#e3e6ea", "#2e343d")
-LINE = ("#8a929e", "#7d8794")
-"""Axes and reference lines."""
-
+LINE = ("#8a929e", "#7d8794")  # axes and reference lines
 BLUE = ("#0072b2", "#4aa8e0")
 VERMILION = ("#d55e00", "#f08a45")
 GREEN = ("#009e73", "#2cc79b")
@@ -43,9 +39,7 @@ PAIRS = (CARD, TEXT, QUIET, GRID, LINE, *SERIES)
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3])
 
-FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
-"""The converter includes the first; the others have the same widths."""
-
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"  # the converter has the first; the others are as wide
 WIDTH = 520
 
 CLOCK = {"milliseconds": "%H:%M:%S", "seconds": "%H:%M:%S", "minutes": "%H:%M", "hours": "%H:%M"}

@@ -21,8 +21,7 @@ SIZES = {"work": 9, "marital status": 7, "race": 5, "sex": 2, "relationship": 6,
 """Columns of a census, each with its number of cells."""
 
 _NAMES = ("one by one", "together")
-_MOST = 8
-"""Most columns of a report: more tables would not fit on a page."""
+_MOST = 8  # most columns of a report: more tables would not fit on a page
 
 
 def together(*, epsilon: object = 1, sizes: dict[str, int] | None = None, width: object = theme.WIDTH) -> theme.Figure:
