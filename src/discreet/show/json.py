@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict, TypeVar, cast
 
 from discreet.ask.expression import Column
 from discreet.ask.normal import text
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from discreet.release.plan import Plan
     from discreet.release.reports.plan import ReportPlan
 
-
+Body = TypeVar("Body")
 _MOST_SETS = 10  # most sets that a line names
 
 
@@ -61,37 +61,33 @@ class PlanJson(TypedDict):
     text: Annotated[str, Words(description="the plan as a terminal shows it")]
 
 
+def body_of(kind: type[Body], value: object, **fields: Any) -> Body:
+    """A body of this kind: the given fields, and the other fields from the attributes of the same name."""
+    names = kind.__annotations__
+    return cast(Body, {name: fields[name] if name in fields else _plain(getattr(value, name)) for name in names})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Fraction) else or_null(value)
+
+
 def plan_json(plan: Plan) -> PlanJson:
     titles = plan.titles()
-    return {
-        "study": plan.study.name,
-        "epsilon": str(plan.epsilon),
-        "cost": str(plan.cost),
-        "confidence": str(plan.confidence),
-        "simultaneous": plan.simultaneous,
-        "size": plan.size,
-        "cells": plan.cells,
-        "asked_before": bool(plan.asked_before),
-        "columns": [name for name, _ in plan.query.outputs],
-        "lines": [
-            {
-                "name": line.name,
-                "title": titles[line.name],
-                "sensitivity": str(line.sensitivity),
-                "scale": str(line.scale),
-                "within": line.within,
-                "reach": or_null(line.reach),
-                "sized": line.sized,
-                "step": str(line.step),
-                "noise": [str(scale) for scale in line.noise],
-            }
-            for line in plan.lines
-        ],
-        "notes": plan.notes,
-        "warnings": plan.warnings,
-        "remaining": str(plan.study.remaining),
-        "text": repr(plan),
-    }
+    return body_of(
+        PlanJson,
+        plan,
+        columns=[name for name, _ in plan.query.outputs],
+        lines=[body_of(PlanLine, line, title=titles[line.name]) for line in plan.lines],
+        **_shared(plan),
+    )
+
+
+def _shared(plan: Plan | ReportPlan) -> dict[str, Any]:
+    study = plan.study
+    asked_before = bool(plan.asked_before)
+    return {"study": study.name, "asked_before": asked_before, "remaining": str(study.remaining), "text": repr(plan)}
 
 
 class ReportLineJson(TypedDict):
@@ -132,31 +128,8 @@ class ReportPlanJson(TypedDict):
 
 
 def report_plan_json(plan: ReportPlan) -> ReportPlanJson:
-    return {
-        "study": plan.study.name,
-        "title": plan.title,
-        "epsilon": str(plan.epsilon),
-        "confidence": str(plan.confidence),
-        "simultaneous": plan.simultaneous,
-        "integers": plan.integers,
-        "asked_before": bool(plan.asked_before),
-        "lines": [
-            {
-                "table": line.table,
-                "column": line.column,
-                "rows": line.cells,
-                "size": line.rows,
-                "within": line.within,
-                "reach": or_null(line.reach),
-                "one_by_one": line.one_by_one,
-                "alone": or_null(line.alone),
-            }
-            for line in plan.lines
-        ],
-        "measured": measured_sets(plan),
-        "remaining": str(plan.study.remaining),
-        "text": repr(plan),
-    }
+    lines = [body_of(ReportLineJson, line, rows=line.cells, size=line.rows) for line in plan.lines]
+    return body_of(ReportPlanJson, plan, lines=lines, measured=measured_sets(plan), **_shared(plan))
 
 
 def measured_sets(plan: ReportPlan) -> list[MeasuredSet]:
