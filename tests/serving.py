@@ -27,8 +27,8 @@ from discreet.serve.app import application
 from discreet.serve.command import app
 from discreet.serve.desk import study_key
 from discreet.serve.limits import Limits
-from discreet.serve.requests import Requests
 from discreet.serve.server import Endpoint, server
+from discreet.serve.store import Requests
 
 QUICK = Limits(quantum=0, rate=10**6, burst=10**6, at_once=100, releases_per_day=10**6)
 COLUMNS = {"county": {"keys": ["Dukes", "Essex", "Suffolk"]}, "age": {"bounds": [0, 120]}}

@@ -24,8 +24,8 @@ from discreet.serve.access import Access
 from discreet.serve.app import application
 from discreet.serve.desk import study_key
 from discreet.serve.limits import Limits
-from discreet.serve.requests import Requests
 from discreet.serve.server import Endpoint, server
+from discreet.serve.store import Requests
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 PEOPLE = {"Berkshire": 1_100, "Bristol": 3_000, "Dukes": 280, "Essex": 4_400, "Middlesex": 11_000, "Suffolk": 7_400}

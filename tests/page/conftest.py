@@ -18,7 +18,7 @@ from discreet.serve.access import Access
 from discreet.serve.app import application
 from discreet.serve.desk import study_key
 from discreet.serve.limits import Limits
-from discreet.serve.requests import Requests
+from discreet.serve.store import Requests
 from serving import QUICK, folder_in_memory, running
 
 MARKUP = "<img src=x onerror=window.broken=1>"

@@ -23,7 +23,7 @@ from discreet.serve.app import application
 from discreet.serve.desk import study_key
 from discreet.serve.operation.log import OneLine, configure_log
 from discreet.serve.refusals import FAILURE
-from discreet.serve.requests import Requests
+from discreet.serve.store import Requests
 from serving import COLUMNS, QUICK, Served, body, folder_in_memory, people, running, served
 
 HIDDEN = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n"

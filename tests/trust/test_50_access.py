@@ -23,7 +23,7 @@ from discreet.serve.app import application
 from discreet.serve.command import app
 from discreet.serve.desk import study_key
 from discreet.serve.operation.metrics import METRICS
-from discreet.serve.requests import Requests
+from discreet.serve.store import Requests
 from serving import QUICK, Served, body, folder_in_memory, people, running, served, wait, written
 
 COUNT = "SELECT count(*) AS n FROM people"

@@ -32,8 +32,8 @@ from discreet.serve.access import Access
 from discreet.serve.app import PIECE, application
 from discreet.serve.desk import study_key
 from discreet.serve.limits import Limits
-from discreet.serve.requests import Requests
 from discreet.serve.server import Connection
+from discreet.serve.store import Requests
 from serving import QUICK, Served, body, folder_in_memory, running, served, wait
 
 PATIENCE = 0.6

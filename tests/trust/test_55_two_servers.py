@@ -22,7 +22,7 @@ from discreet import Ledger
 from discreet.cli.app import app
 from discreet.serve.access import Access
 from discreet.serve.app import application
-from discreet.serve.requests import Requests
+from discreet.serve.store import Requests
 from ledgers import Place
 from serving import QUICK, Served, folder_in_memory, new_token, process, running, served, written
 

@@ -42,13 +42,12 @@ from discreet.serve.answers import answer_body, offered_formats, report_body, ta
 from discreet.serve.bodies import FORMATS
 from discreet.serve.desk import Desk
 from discreet.serve.limits import Limits, Rate, Turns, read_body
-from discreet.serve.operation.guard import Guarded, refusal_response
+from discreet.serve.operation.guard import Guarded, Readiness, refusal_response, stop
 from discreet.serve.operation.log import tell_operator
 from discreet.serve.operation.metrics import MEDIA_TYPE, MONITOR, hashed
-from discreet.serve.operation.state import Readiness, stop
 from discreet.serve.refusals import FAILURE, Refusal
-from discreet.serve.requests import Requests
 from discreet.serve.schema import document, json_bytes, read
+from discreet.serve.store import Requests
 
 PAGE = Path(__file__).with_name("page")
 PIECE = 64 * 1024  # bytes that are written to a connection at a time; the next piece waits until most of them are sent
@@ -58,15 +57,9 @@ _WORDS = {
     404: ("There is nothing at this path.", "GET /openapi.json lists the paths."),
     405: ("This method is not allowed here.", "GET /openapi.json lists the methods of each path."),
 }
+_OTHER = ("This request cannot be answered.", "GET /openapi.json lists what can be asked.")
 _SHORT_THREADS = 4
-Question = TypeVar(
-    "Question",
-    bodies.Question,
-    bodies.Request,
-    bodies.ReportQuestion,
-    bodies.ReportRequest,
-    bodies.DiscoveryQuestion,
-)
+Question = TypeVar("Question")
 
 
 def application(
@@ -90,12 +83,12 @@ def application(
         Route("/metrics", front.metrics),
         Route("/openapi.json", front.openapi),
         Route("/studies", front.studies),
-        Route("/plan", front.question(bodies.Question, desk.plan), methods=["POST"]),
-        Route("/release", front.question(bodies.Request, desk.release, spends=True), methods=["POST"]),
-        Route("/report/plan", front.question(bodies.ReportQuestion, desk.report_plan), methods=["POST"]),
-        Route("/report", front.question(bodies.ReportRequest, desk.report, spends=True), methods=["POST"]),
-        Route("/discover/plan", front.question(bodies.DiscoveryQuestion, desk.discovery_plan), methods=["POST"]),
-        Route("/discover", front.question(bodies.DiscoveryQuestion, desk.discover, spends=True), methods=["POST"]),
+        front.question("/plan", bodies.Question, desk.plan),
+        front.question("/release", bodies.Request, desk.release, spends=True),
+        front.question("/report/plan", bodies.ReportQuestion, desk.report_plan),
+        front.question("/report", bodies.ReportRequest, desk.report, spends=True),
+        front.question("/discover/plan", bodies.DiscoveryQuestion, desk.discovery_plan),
+        front.question("/discover", bodies.DiscoveryQuestion, desk.discover, spends=True),
         Route("/ledger", front.ledger),
         Route("/releases/{id}", front.released),
         Route("/reports/{id}", front.reported),
@@ -103,8 +96,7 @@ def application(
         Route("/page/statistics.js", front.statistics),
         Mount("/page", StaticFiles(directory=PAGE)),
     ]
-    handlers: Any = {Refusal: _on_error, HTTPException: _on_http_error, Exception: _on_error}
-    app = Starlette(routes=routes, exception_handlers=handlers)
+    app = Starlette(routes=routes, exception_handlers=dict.fromkeys((Refusal, HTTPException, Exception), _on_error))
     app.router.redirect_slashes = False  # a redirect would go to the host that the client names
     return Guarded(app, hosts, partial(stop, studies))
 
@@ -143,31 +135,25 @@ class Front:
         if is_monitor:
             self._admit(request, MONITOR)
         _allow_parameters(request, set())
-
-        def work() -> Response:
-            return Response(self._desk.metrics(person), media_type=MEDIA_TYPE)
-
-        return await self._in_thread(request, self._short, work)
+        return await self._in_thread(request, self._short, lambda: self._desk.metrics(person).encode(), MEDIA_TYPE)
 
     async def openapi(self, _: Request) -> Response:
         return response_of(json_bytes(document()))
 
     async def studies(self, request: Request) -> Response:
         person = self._person(request)
-        return await self._in_thread(request, self._short, lambda: response_of(json_bytes(self._desk.studies(person))))
+        return await self._in_thread(request, self._short, lambda: json_bytes(self._desk.studies(person)))
 
     async def ledger(self, request: Request) -> Response:
         person = self._person(request)
         _allow_parameters(request, {"study"})
         study = request.query_params.get("study")
-        return await self._in_thread(
-            request, self._short, lambda: response_of(json_bytes(self._desk.entries(person, study)))
-        )
+        return await self._in_thread(request, self._short, lambda: json_bytes(self._desk.entries(person, study)))
 
     def question(
-        self, kind: type[Question], answer: Callable[[Person, Question], bytes], *, spends: bool = False
-    ) -> Any:
-        """The endpoint for bodies of a kind; every response, also a refusal, is sent at a multiple of the quantum."""
+        self, path: str, kind: type[Question], answer: Callable[[Person, Question], bytes], *, spends: bool = False
+    ) -> Route:
+        """The route for bodies of a kind; every response, also a refusal, is sent at a multiple of the quantum."""
 
         async def respond(request: Request) -> Response:
             (self._releasing if spends else self._person)(request)
@@ -176,9 +162,8 @@ class Front:
                 raise Refusal(415, "The content type must be application/json.", "Send the question as JSON.")
             body = await read_body(request)
 
-            def work() -> Response:
-                # the token may have ended while the body came, or while others had their turn
-                return response_of(answer(self._owner(request), read(body, kind)))
+            def work() -> bytes:  # the token may have ended while the body came, or while others had their turn
+                return answer(self._owner(request), read(body, kind))
 
             arrival = time.monotonic()
             try:
@@ -193,7 +178,7 @@ class Front:
                 await anyio.sleep(math.ceil(passed / quantum) * quantum - passed)
             return response
 
-        return respond
+        return Route(path, respond, methods=["POST"])
 
     async def released(self, request: Request) -> Response:
         return await self._formatted(request, lambda person: self._desk.answer(person, request.path_params["id"]))
@@ -201,11 +186,8 @@ class Front:
     async def reported(self, request: Request) -> Response:
         person = self._person(request)
         _allow_parameters(request, set())
-
-        def work() -> Response:
-            return response_of(report_body(*self._desk.reported(person, request.path_params["id"])))
-
-        return await self._in_thread(request, self._long, work)
+        identity = request.path_params["id"]
+        return await self._in_thread(request, self._long, lambda: report_body(*self._desk.reported(person, identity)))
 
     async def table(self, request: Request) -> Response:
         def find(person: Person) -> tuple[Answer, str, dict[str, Any]]:
@@ -221,13 +203,11 @@ class Front:
         """A released answer with its study and view, in the format that the client prefers."""
         person, form = self._person(request), _format(request)
 
-        def work() -> Response:
+        def work() -> bytes:
             answer, study, view = find(person)
-            return response_of(
-                answer_body(answer, study, view) if form == "json" else table_bytes(answer, form), FORMATS[form]
-            )
+            return answer_body(answer, study, view) if form == "json" else table_bytes(answer, form)
 
-        return await self._in_thread(request, self._drawings if form == "png" else self._long, work)
+        return await self._in_thread(request, self._drawings if form == "png" else self._long, work, FORMATS[form])
 
     def _person(self, request: Request) -> Person:
         """The owner of the token; the request counts against their limits until its answer is sent."""
@@ -260,11 +240,15 @@ class Front:
             )
 
     async def _in_thread(
-        self, request: Request, threads: anyio.CapacityLimiter, work: Callable[[], Response]
+        self,
+        request: Request,
+        threads: anyio.CapacityLimiter,
+        work: Callable[[], bytes],
+        media_type: str = "application/json",
     ) -> Response:
-        """The response of blocking work, run in a thread in the person's turn, which lasts until it is sent."""
+        """The result of blocking work, run in a thread in the person's turn, which lasts until it is sent."""
         await request.scope["discreet.exit"].enter_async_context(self._turns.turn(request.scope["discreet.name"]))
-        return await anyio.to_thread.run_sync(work, limiter=threads)
+        return await anyio.to_thread.run_sync(lambda: response_of(work(), media_type), limiter=threads)
 
 
 def _bearer(request: Request) -> str:
@@ -274,14 +258,9 @@ def _bearer(request: Request) -> str:
 
 
 async def _on_error(_: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        return refusal_response(Refusal(error.status_code, *_WORDS.get(error.status_code, _OTHER)), error.headers)
     return refusal_response(error if isinstance(error, Refusal) else FAILURE)
-
-
-async def _on_http_error(_: Request, error: HTTPException) -> Response:
-    words = _WORDS.get(
-        error.status_code, ("This request cannot be answered.", "GET /openapi.json lists what can be asked.")
-    )
-    return refusal_response(Refusal(error.status_code, *words), error.headers)
 
 
 def _allow_parameters(request: Request, allowed: set[str]) -> None:

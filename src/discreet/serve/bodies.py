@@ -17,20 +17,15 @@ from discreet.ask.statistics import Question as PythonQuestion
 from discreet.serve.refusals import Refusal as HttpRefusal
 from discreet.show.json import Exact, MeasuredSet, PlanJson, PlanLine, ReportLineJson, ReportPlanJson, Words
 
-REQUEST_ID = "[A-Za-z0-9._-]{1,40}"
-"""Short enough that the ledger accepts it after the longest name of a person and the prefix of a report."""
-
+REQUEST_ID = "[A-Za-z0-9._-]{1,40}"  # the ledger accepts it after the longest name and the prefix of a report
 KINDS: dict[str, type[Any]] = {row.question.__name__: row.question for row in STATISTICS.values() if row.question}
-"""The Python classes of questions, by name."""
-
-FORMATS = {
+FORMATS = {  # of an answer
     "json": "application/json",
     "csv": "text/csv",
     "parquet": "application/vnd.apache.parquet",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "png": "image/png",
 }
-"""The formats of an answer."""
 
 Number: TypeAlias = Annotated[
     int | str | Decimal, 'a number such as 0.1, "0.1" or "1/3"', Words({"$ref": "#/components/schemas/Number"})
@@ -112,15 +107,13 @@ class DiscoveryQuestion(TypedDict):
     epsilon: Number
 
 
+# Fields of a body that exclude each other, and the error for a client that sends both.
 ONE_OF = {
     ("sql", "ask"): "A question must have either sql or ask.",
     ("epsilon", "within"): None,  # the study itself refuses it
 }
-NOT_BOTH = {
-    ("sql", "where"): "where and by belong to ask; in SQL, write WHERE and GROUP BY.",
-    ("sql", "by"): "where and by belong to ask; in SQL, write WHERE and GROUP BY.",
-}
-"""Fields of a body that exclude each other, and the error for a client that sends both."""
+_OF_ASK = "where and by belong to ask; in SQL, write WHERE and GROUP BY."
+NOT_BOTH = {("sql", "where"): _OF_ASK, ("sql", "by"): _OF_ASK}
 
 
 class Refusal(TypedDict):

@@ -123,8 +123,8 @@ def run(
     from discreet.serve.limits import Limits
     from discreet.serve.operation.log import configure_log, tell
     from discreet.serve.operation.metrics import metrics_key as read_key
-    from discreet.serve.requests import Requests
     from discreet.serve.server import PER_ADDRESS, Endpoint, bound, files_of, open_studies, refuse_certificate, server
+    from discreet.serve.store import Requests
 
     endpoint = Endpoint(
         host=host,

@@ -13,8 +13,8 @@ import json
 import math
 import operator
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
 from hashlib import sha256
@@ -42,10 +42,9 @@ from discreet.serve.limits import Limits
 from discreet.serve.operation.log import tell_operator
 from discreet.serve.operation.metrics import METRICS, Timed
 from discreet.serve.refusals import FAILURE, Refusal, refusal_of
-from discreet.serve.requests import Requests, ledger_id
 from discreet.serve.schema import json_bytes
-from discreet.serve.studies.description import curve, study_json
-from discreet.serve.studies.discovery import discovery_cost, discovery_json, discovery_plan_json
+from discreet.serve.store import Requests, ledger_id
+from discreet.serve.studies import curve, discovery_cost, discovery_json, discovery_plan_json, study_json
 from discreet.show.json import plan_json, report_plan_json
 
 MOST_STATISTICS = 100  # most statistics of a question over HTTP: a plan with more takes seconds
@@ -109,12 +108,11 @@ class Desk:
         view, key = view_json(plan.query), self._keys[study]
 
         def answer_body_of(new: bool) -> bytes:
-            stored = None if new else self._stored_answer(person, study, name)
-            if stored is not None:
-                return answer_body(stored[0], study, view)
-            answer = plan.release(request_id=name, analyst=person.analyst)
-            if not plan.cost:
-                answer = replace(answer, content=self._requests.keep(key, name, answer.content), entry=name)
+            answer, _ = (None if new else self._stored_answer(person, study, name)) or (None, None)
+            if answer is None:
+                answer = plan.release(request_id=name, analyst=person.analyst)
+                if not plan.cost:
+                    answer = replace(answer, content=self._requests.keep(key, name, answer.content), entry=name)
             return answer_body(answer, study, view)
 
         return self._once(request, name, view, answer_body_of)
@@ -221,20 +219,17 @@ class Desk:
 
     def _plan_question(self, person: Person, question: bodies.Question) -> Plan:
         """The plan of a question within the limits of the server."""
-        try:
+        with _planning(question["study"]):
             seat = self._seat(person, question["study"])
             query = _query(seat, question)
             self._refuse_large("An answer", [query], MOST_STATISTICS)
-            terms: dict[str, Any] = {name: term for name, term in question.items() if name not in _NO_TERMS}
-            plan = seat._plan(query, **terms)
-        except DiscreetError as error:
-            raise _plan_refusal(error, question) from None
+            plan = seat._plan(query, **_terms(question))
         self._refuse_tiny(plan.cost)
         return plan
 
     def _plan_discovery(self, person: Person, question: bodies.DiscoveryQuestion) -> tuple[Seat, DiscoveryPlan]:
         """The study as the person sees it, and the plan of a discovery, if the custodian allows it."""
-        try:
+        with _planning(question["study"]):
             seat = self._seat(person, question["study"])
             if not self._limits.discovery:
                 raise Refusal(
@@ -243,21 +238,16 @@ class Desk:
                     "Ask the custodian for the keys, or to start the server with --discovery.",
                 )
             plan = discovery_plan(seat, question["columns"], question["epsilon"])
-        except DiscreetError as error:
-            raise _plan_refusal(error, question) from None
         self._refuse_tiny(discovery_cost(plan))
         return seat, plan
 
     def _plan_report(self, person: Person, question: bodies.ReportQuestion) -> ReportPlan:
         """The plan of a report within the limits of the server."""
-        try:
+        with _planning(question["study"]):
             seat = self._seat(person, question["study"])
             with suppress(InvalidParameter, QueryRefused):  # study.report names the wrong table
                 self._refuse_large("A report", list(_queries(seat, question["tables"]).values()), MOST_REPORTED)
-            terms: dict[str, Any] = {name: term for name, term in question.items() if name not in _NO_TERMS}
-            plan = seat.report(question["tables"], **terms)
-        except DiscreetError as error:
-            raise _plan_refusal(error, question) from None
+            plan = seat.report(question["tables"], **_terms(question))
         most = self._limits.most_numbers
         full = math.prod(axis.axis.sizes[-1] for axis in plan.layout.attributes if axis.group is not None)
         _refuse_more("A report", "measured cells", plan.design.cells, _MEASURED * most)
@@ -283,13 +273,11 @@ class Desk:
 
     def _stored_answer(self, person: Person, study: str, name: str) -> tuple[Answer, dict[str, Any]] | None:
         """The stored answer of an id and how it is shown; None if there is none."""
-        view, content = self._requests.find(self._keys[study], name) or (None, None)
-        if view is not None and "report" in view:
-            return None
+        view, content = self._requests.find(self._keys[study], name) or ({}, None)
         ledger = self._studies[study].ledger
-        if view is not None:
+        if view and "report" not in view:
             content = content or ledger.answer(study=study, request_id=name)
-        if view is None or content is None:
+        if content is None:
             return None
         remaining = ledger.remaining(study, analyst=person.analyst)
         return Answer(content=content, query=view_query(view, content), remaining=remaining, entry=name), view
@@ -315,14 +303,20 @@ class Desk:
         return report
 
 
-def _plan_refusal(
-    error: DiscreetError, question: bodies.Question | bodies.ReportQuestion | bodies.DiscoveryQuestion
-) -> Refusal:
-    """The refusal of a question that has no plan; an unexpected error goes to the operator's log."""
-    refusal = refusal_of(error)
-    if refusal is FAILURE:
-        tell_operator(error, f"a plan of study {question['study']!r}")
-    return refusal
+@contextmanager
+def _planning(study: str) -> Iterator[None]:
+    """Refuse a question that has no plan; an unexpected error goes to the operator's log."""
+    try:
+        yield
+    except DiscreetError as error:
+        refusal = refusal_of(error)
+        if refusal is FAILURE:
+            tell_operator(error, f"a plan of study {study!r}")
+        raise refusal from None
+
+
+def _terms(question: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: term for name, term in question.items() if name not in _NO_TERMS}
 
 
 def _refuse_more(whole: str, parts: str, count: int, most: int) -> None:

@@ -37,8 +37,8 @@ from discreet.serve.operation.guard import HEADERS
 from discreet.serve.operation.log import tell
 from discreet.serve.operation.metrics import METRICS
 from discreet.serve.refusals import Refusal
-from discreet.serve.requests import FILE as REQUESTS
 from discreet.serve.schema import json_bytes
+from discreet.serve.store import REQUESTS
 
 _HEADER_BYTES = 16 * 1024
 

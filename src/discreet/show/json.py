@@ -61,7 +61,7 @@ class PlanJson(TypedDict):
     text: Annotated[str, Words(description="the plan as a terminal shows it")]
 
 
-def body_of(kind: type[Body], value: object, **fields: Any) -> Body:
+def body_of(kind: type[Body], value: object, /, **fields: Any) -> Body:
     """A body of this kind: the given fields, and the other fields from the attributes of the same name."""
     names = kind.__annotations__
     return cast(Body, {name: fields[name] if name in fields else _plain(getattr(value, name)) for name in names})

@@ -19,7 +19,7 @@ import pytest
 import discreet
 import shell
 from discreet.errors import EngineFailed, InvalidParameter
-from discreet.serve.operation import metrics, state
+from discreet.serve.operation import guard, metrics
 from discreet.serve.operation.log import JsonLine, tell_operator
 from discreet.serve.refusals import FAILURE
 from discreet.serve.server import Endpoint, bound, refuse_certificate
@@ -57,7 +57,7 @@ def test_health_needs_no_token_and_readiness_looks_at_the_ledger(site, caplog):
     now = time.monotonic()
     with mock.patch.object(site.study.ledger, "remaining", side_effect=EngineFailed("row 7319")):
         assert client.get("/readyz").status_code == 200  # what was seen holds for a second: anybody may ask
-        with mock.patch("discreet.serve.operation.state.time.monotonic", return_value=now + 2):
+        with mock.patch("discreet.serve.operation.guard.time.monotonic", return_value=now + 2):
             failed = client.get("/readyz")
         assert failed.status_code == 503
         assert "7319" not in failed.text
@@ -67,9 +67,9 @@ def test_health_needs_no_token_and_readiness_looks_at_the_ledger(site, caplog):
 
 def test_a_ledger_that_does_not_answer_holds_one_thread_however_often_anybody_asks(monkeypatch):
     """The threads for what is short are few, and those who ask whether a server is ready need no token."""
-    monkeypatch.setattr(state, "_HOLDS", 0.0)
+    monkeypatch.setattr(guard, "_HOLDS", 0.0)
     asked, answered = threading.Semaphore(0), threading.Event()
-    ready = state.Readiness({}, ledger=lambda: (asked.release(), answered.wait(20)))
+    ready = guard.Readiness({}, ledger=lambda: (asked.release(), answered.wait(20)))
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(ready)
         assert asked.acquire(timeout=20)

@@ -1,40 +1,46 @@
-"""The wrapper of the application: it checks the host, adds headers, writes the log, and lets no exception out."""
+"""The wrapper of the application: it checks the host, adds headers, writes the log, and lets no exception out.
+
+Also whether a server can answer (`Readiness`), and how it interrupts its statements (`stop`).
+"""
 
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Message, Receive, Scope, Send
 
+from discreet.release.study import Study
 from discreet.serve.address import host_name
 from discreet.serve.operation.log import tell, tell_operator
 from discreet.serve.operation.metrics import METRICS
 from discreet.serve.refusals import FAILURE, Refusal
 from discreet.serve.schema import json_bytes
 
+# The page may load only its own files and no inline code; no text becomes markup.
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; trusted-types; require-trusted-types-for 'script'"
 )
-"""The page may load only its own files and no inline code; no text becomes markup."""
-
-HEADERS = [
+HEADERS = [  # of every response
     (b"cache-control", b"no-store"),
     (b"content-security-policy", _POLICY),
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
 ]
-"""On every response."""
-
 _EXTRA = {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "1"}}
 _SINGLE = (b"authorization", b"content-length", b"content-type")
 """Headers that may occur once: a proxy in front might read two of them differently."""
+_HOLDS = 1.0  # seconds for which a result of `Readiness` is reused, since anybody may ask
 _CLOSE = (b"connection", b"close")
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT")
 """Methods that the log names: a client may send any word as a method, even a token."""
@@ -117,3 +123,43 @@ def _misdirection(scope: Scope, hosts: Collection[str]) -> Refusal | None:
     if counts[b"transfer-encoding"]:
         return Refusal(411, "A body must have a Content-Length.", "Send Content-Length and no Transfer-Encoding.")
     return None
+
+
+class Readiness:
+    """Whether every ledger and the other files can be read; failures go to the operator's log."""
+
+    def __init__(self, studies: Mapping[str, Study], **others: Callable[[], Any]) -> None:
+        ledgers = {f"the ledger of study {name!r}": partial(_remaining, study) for name, study in studies.items()}
+        self._checks: dict[str, Callable[[], Any]] = {**ledgers, **others}
+        self._until, self._is_ready, self._checking = 0.0, False, threading.Lock()
+
+    def __call__(self) -> bool:
+        if time.monotonic() < self._until:
+            return self._is_ready
+        if not self._checking.acquire(blocking=False):  # a check that hangs holds one thread, not all
+            return False
+        try:
+            self._until = time.monotonic() + _HOLDS
+            self._is_ready = all(_passes(name, check) for name, check in self._checks.items())
+        finally:
+            self._checking.release()
+        return self._is_ready
+
+
+def _remaining(study: Study) -> object:
+    return study.ledger.remaining(study.name)
+
+
+def _passes(name: str, check: Callable[[], Any]) -> bool:
+    try:
+        check()
+    except Exception as error:
+        tell_operator(error, name)
+        return False
+    return True
+
+
+def stop(studies: Mapping[str, Study]) -> None:
+    """Interrupt running statements: their ε is spent, and asking again is free."""
+    for study in studies.values():
+        getattr(study.engine, "interrupt", lambda: None)()

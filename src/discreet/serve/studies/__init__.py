@@ -1,1 +1,0 @@
-"""A study as clients see it: its public facts, the errors of a plan as a function of ε, and its discovery."""
