@@ -18,8 +18,8 @@ import typer
 
 from discreet.cli import options as option
 from discreet.cli import proof
-from discreet.cli.custody import app as ledger_app
 from discreet.cli.init.command import init
+from discreet.cli.ledger import app as ledger_app
 from discreet.cli.report import app as report_app
 from discreet.errors import InvalidParameter, QueryRefused, printable
 

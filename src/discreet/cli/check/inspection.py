@@ -14,7 +14,8 @@ Proposals are tried on the data, one option after another, and kept if they read
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
@@ -25,11 +26,10 @@ from discreet.ask.declared import Declared
 from discreet.ask.expression import Column, Comparison, Constant, Every, Expression, Missing, Negation
 from discreet.ask.keys.column import Keys
 from discreet.ask.keys.key import Key
-from discreet.ask.policy import Policy
+from discreet.ask.policy import Policy, toml
 from discreet.ask.query import Group
 from discreet.ask.scope import Scope, check_schema, column_under
-from discreet.cli.check.encoding import USUAL, undecoded_lines
-from discreet.cli.check.proposals import MARKS, MISSING_WORDS, TWINS, formats_of, nearest
+from discreet.cli.check.proposals import MARKS, MISSING_WORDS, TWINS, USUAL, formats_of, nearest, undecoded_lines
 from discreet.engines.base import Request, Rows
 from discreet.engines.choose import engine_under
 from discreet.errors import EngineFailed, InvalidParameter
@@ -40,7 +40,7 @@ _MOST_FORMATS = 5
 _NOUNS = {"number": "numbers", "date": "dates", "truth": "truth values", "text": "text"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """A problem with some rows of a column."""
 
@@ -98,7 +98,7 @@ class _Inspector:
         left_out, units = self.left_out(findings), None
         if self.policy.encoding is None and (lines := undecoded_lines(self.policy.source)):
             text, proposal = f"{lines:,} lines are not UTF-8 and may be left out", f'encoding = "{USUAL}"'
-            findings.insert(0, Finding(column="source", problem="encoding", rows=lines, text=text, proposal=proposal))
+            findings.insert(0, Finding("source", "encoding", lines, text, proposal))
         if self.policy.unit_column is not None:
             units, of_units = self.units(self.policy.unit_column)
             findings += of_units
@@ -108,33 +108,21 @@ class _Inspector:
         if name == self.policy.unit_column:
             return
         column, source = column_under(name, declared, self.schema[name]), Column(name, self.schema[name].kind)
-        cell = self.cell(name, declared)
-        unreadable = Every((Negation(Missing(cell)), Missing(column)))
-        absent, unread = self.counts(Missing(cell), unreadable)
+        unreadable = self.unreadable(name, declared)
+        absent, unread = self.counts(Missing(self.cell(name, declared)), unreadable)
         if unread:
             examples = self.frequent(source, unreadable)
             options, note, left, rest = self.readable(name, declared, examples)
             proposal = _lines(options) if options else "declare another type, or map = { … } for these values"
             text = f"{unread:,} are not {_NOUNS[column.kind]}{_formats(declared)} ({shown(examples)})"
-            yield Finding(
-                column=name,
-                problem="unreadable",
-                rows=unread,
-                text=text,
-                proposal=proposal + note,
-                examples=examples,
-                left=left,
-                rest=rest,
-                options=options,
-            )
+            more: dict[str, Any] = {"examples": examples, "left": left, "rest": rest, "options": options}
+            yield Finding(name, "unreadable", unread, text, proposal + note, **more)
         yield from self.outside(name, column, declared)
         if declared.keys is not None and declared.bins is None:
             yield from self.no_key(name, column, declared)
         if absent:
             counts_as = "they are left out" if declared.missing is None else f"they count as {_value(declared.missing)}"
-            yield Finding(
-                column=name, problem="missing", rows=absent, text=f"{absent:,} are missing", proposal=counts_as
-            )
+            yield Finding(name, "missing", absent, f"{absent:,} are missing", counts_as)
 
     def cell(self, name: str, declared: Declared) -> Column:
         """A cell before it is read as its type: missing if the source or a declaration says so."""
@@ -142,23 +130,20 @@ class _Inspector:
             return Column(name, self.schema[name].kind)
         return Column(name, "text", replace(declared.reading, whole=False, formats=(), decimal=".", thousands=""))
 
+    def unreadable(self, name: str, declared: Declared) -> Expression:
+        """Whether a cell is there, but cannot be read as declared."""
+        column = column_under(name, declared, self.schema[name])
+        return Every((Negation(Missing(self.cell(name, declared))), Missing(column)))
+
     def unread(self, name: str, candidates: Sequence[Declared]) -> list[int]:
         """The number of cells that each declaration cannot read."""
-        conditions = []
-        for declared in candidates:
-            column = column_under(name, declared, self.schema[name])
-            conditions.append(Every((Negation(Missing(self.cell(name, declared))), Missing(column))))
-        return self.counts(*conditions)
+        return self.counts(*(self.unreadable(name, declared) for declared in candidates))
 
     def readable(
         self, name: str, declared: Declared, examples: Mapping[str, int]
     ) -> tuple[dict[str, Any], str, int, dict[str, int]]:
         """Options that read more cells, a note, the number of cells that they still cannot read, and examples."""
-        words = [text for text in examples if text.strip().lower() in MISSING_WORDS]
-        options: dict[str, Any] = {}
-        if words:
-            options["missing_values"] = tuple(dict.fromkeys([*(declared.missing_values or ()), *words]))
-        note = ""
+        options, note = _missing(declared, examples), ""
         if declared.kind == "date":
             options, note = self.dates(name, declared, options, examples)
         elif declared.kind == "number":
@@ -170,19 +155,13 @@ class _Inspector:
         options = self.best(name, declared, [options, {**options, "trim": True}])
         candidate = _with(declared, options)
         [left] = self.unread(name, [candidate])
-        cell = self.cell(name, candidate)
-        others = Every((Negation(Missing(cell)), Missing(column_under(name, candidate, self.schema[name]))))
-        rest = self.frequent(cell, others) if left and options else {}
+        unreadable = self.unreadable(name, candidate)
+        rest = self.frequent(self.cell(name, candidate), unreadable) if left and options else {}
         return options, note, left, rest
 
     def best(self, name: str, declared: Declared, choices: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """The first choice that leaves the fewest cells unread."""
-        possible = []
-        for choice in choices:
-            try:
-                possible.append((choice, _with(declared, choice)))
-            except InvalidParameter:  # decimal and thousands marks would be the same
-                continue
+        possible = _possible(declared, choices)
         left = self.unread(name, [candidate for _, candidate in possible])
         return possible[left.index(min(left))][0]
 
@@ -225,7 +204,7 @@ class _Inspector:
             happens = "groups leave them out" if declared.other is None else f"groups count them as {declared.other}"
         period = "–".join(shown) if column.kind == "number" else " to ".join(shown)
         text = f"{below + above:,} lie outside {period} ({side})"
-        yield Finding(column=name, problem="outside", rows=below + above, text=text, proposal=happens)
+        yield Finding(name, "outside", below + above, text, happens)
 
     def no_key(self, name: str, column: Column, declared: Declared) -> Iterator[Finding]:
         [lost] = self.lost(name, [declared])
@@ -241,21 +220,12 @@ class _Inspector:
             goes = "left out" if declared.other is None else f"counted as {declared.other}"
             text = f"{lost:,} match no key ({shown(examples)})"
             proposal = f"they are {goes}" + ('; other = "…" would count them' if declared.other is None else "")
-            yield Finding(column=name, problem="other", rows=lost, text=text, proposal=proposal, examples=examples)
+            yield Finding(name, "other", lost, text, proposal, examples=examples)
             return
         similar = {example: rows for example, rows in examples.items() if example not in rest}
         text = f"{lost:,} match no key, but are similar to one ({shown(similar)})"
-        yield Finding(
-            column=name,
-            problem="no key",
-            rows=lost,
-            text=text,
-            proposal=_lines(options),
-            examples=examples,
-            left=left,
-            rest=rest,
-            options=options,
-        )
+        more: dict[str, Any] = {"examples": examples, "left": left, "rest": rest, "options": options}
+        yield Finding(name, "no key", lost, text, _lines(options), **more)
 
     def lost(self, name: str, candidates: Sequence[Declared]) -> list[int]:
         """The number of values that match no key under each declaration."""
@@ -270,28 +240,20 @@ class _Inspector:
     def spelled(self, name: str, column: Column, declared: Declared) -> tuple[dict[str, Any], int, dict[str, int]]:
         """Options under which more cells match keys, the number of cells that still match none, and examples."""
         choices: list[dict[str, Any]] = [{}, {"trim": True}, {"casefold": True}, {"trim": True, "casefold": True}]
-        possible = []
-        for choice in choices:
-            try:
-                possible.append((choice, _with(declared, choice)))
-            except InvalidParameter:  # two keys would become equal
-                continue
+        possible = _possible(declared, choices)
         left = self.lost(name, [candidate for _, candidate in possible])
-        options = dict(possible[left.index(min(left))][0])
-        candidate = _with(declared, options)
+        options, candidate = possible[left.index(min(left))]
         listed = [key for key in _keys(declared, column) if isinstance(key, str)]
         respelled = column_under(name, candidate, self.schema[name])
         membership = row.Membership(respelled, tuple(Constant(key, "text") for key in listed))
         others = self.frequent(respelled, Negation(membership)) if min(left) else {}
-        words = [text for text in others if text.strip().lower() in MISSING_WORDS]
-        if words:
-            options["missing_values"] = tuple(dict.fromkeys([*(declared.missing_values or ()), *words]))
+        missing = _missing(declared, others)
+        words = missing.get("missing_values", ())
         pairs = {text: key for text, key in nearest(others, listed).items() if text not in words}
-        if pairs:
-            options["map"] = {**dict(declared.map or ()), **pairs}
+        if not missing and not pairs:
+            return options, min(left), others
+        options |= missing | ({"map": {**dict(declared.map or ()), **pairs}} if pairs else {})
         remaining = {text: count for text, count in others.items() if text not in words and text not in pairs}
-        if not words and not pairs:
-            return options, min(left), remaining
         return options, self.lost(name, [_with(declared, options)])[0], remaining
 
     def units(self, unit: str) -> tuple[int, list[Finding]]:
@@ -302,17 +264,14 @@ class _Inspector:
         if above:
             text = f"{above:,} of {units:,} have more than {limit:,} rows"
             ignored = f"max_rows = {limit} ignores {beyond:,} rows"
-            findings.append(Finding(column=unit, problem="limit", rows=beyond, text=text, proposal=ignored))
+            findings.append(Finding(unit, "limit", beyond, text, ignored))
         if named < self.rows:
             without = self.rows - named
-            text = f"{without:,} rows have no value"
-            findings.append(
-                Finding(column=unit, problem="no unit", rows=without, text=text, proposal="they are left out")
-            )
+            findings.append(Finding(unit, "no unit", without, f"{without:,} rows have no value", "they are left out"))
         if spelled < units:
             text = f"{units - spelled:,} of {units:,} differ from another only by blanks or capitals"
             advice = "each counts as a separate unit: clean them in a SELECT"
-            findings.append(Finding(column=unit, problem="spelling", rows=0, text=text, proposal=advice))
+            findings.append(Finding(unit, "spelling", 0, text, advice))
         return units, findings
 
     def left_out(self, findings: Sequence[Finding]) -> tuple[str, int] | None:
@@ -356,6 +315,21 @@ def _with(declared: Declared, options: Mapping[str, Any]) -> Declared:
     return replace(declared, **more)
 
 
+def _possible(declared: Declared, choices: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], Declared]]:
+    """The choices that a policy accepts: marks must differ, and no two keys may become equal."""
+    possible = []
+    for choice in choices:
+        with suppress(InvalidParameter):
+            possible.append((choice, _with(declared, choice)))
+    return possible
+
+
+def _missing(declared: Declared, texts: Iterable[str]) -> dict[str, Any]:
+    """The option that declares words for a missing value among these texts; empty if there are none."""
+    words = [text for text in texts if text.strip().lower() in MISSING_WORDS]
+    return {"missing_values": tuple(dict.fromkeys([*(declared.missing_values or ()), *words]))} if words else {}
+
+
 def _keys(declared: Declared, column: Column) -> Keys:
     if declared.keys is None:
         raise TypeError("only columns with keys can be compared with keys")
@@ -364,8 +338,6 @@ def _keys(declared: Declared, column: Column) -> Keys:
 
 def _lines(options: Mapping[str, Any]) -> str:
     """Options as study.toml writes them."""
-    from discreet.ask.policy import toml
-
     order = ("type", "format", "decimal", "thousands", "trim", "casefold", "missing_values", "map")
     return ", ".join(f"{name} = {toml(options[name])}" for name in order if name in options)
 
@@ -378,10 +350,7 @@ def _formats(declared: Declared) -> str:
 
 def shown(examples: Mapping[str, Any]) -> str:
     """The most frequent examples."""
-    from discreet.ask.policy import toml
-
-    few = [toml(text if len(text) <= 30 else text[:29] + "…") for text in list(examples)[:3]]
-    return ", ".join(few)
+    return ", ".join(toml(text if len(text) <= 30 else text[:29] + "…") for text in list(examples)[:3])
 
 
 def _value(value: Key | None) -> str:

@@ -1,13 +1,17 @@
-"""How people write cells: words for a missing value, marks in numbers, formats of dates, spellings of a key."""
+"""How people write cells: words for a missing value, marks, dates, spellings of a key, and lines that are not UTF-8."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+from itertools import islice
+from pathlib import Path
 
+from discreet.engines.sources import CSV
 from discreet.engines.sql.patterns import date_shape
 
+USUAL = "windows-1252"  # what spreadsheets in western offices write: Latin-1, except control characters
 MISSING_WORDS = frozenset(
     ("", "n/a", "na", "n.a.", "#n/a", "nan", "null", "none", "nil", "-", "--", "—", "?", ".", "missing", "unknown")
 )
@@ -88,3 +92,19 @@ def _plain(text: str) -> str:
     """Letters and digits only, in lower case without accents."""
     letters = unicodedata.normalize("NFKD", text).casefold()
     return "".join(letter for letter in letters if letter.isalnum())
+
+
+def undecoded_lines(source: object, most: int | None = None) -> int:
+    """The number of lines that are not UTF-8 among the first `most` of a plain CSV file; 0 for other sources."""
+    if not isinstance(source, str) or Path(source).suffix.lower() not in CSV or not Path(source).is_file():
+        return 0
+    with Path(source).open("rb") as file:
+        return sum(not _is_utf8(line) for line in islice(file, most))
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
