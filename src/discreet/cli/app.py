@@ -294,7 +294,7 @@ def figure(
     elif every:
         raise InvalidParameter(f"figure takes a name or --all, got both: {printable(name)} and --all")
     else:
-        terminal.say(str(outputs.draw(name, output, (ledger, anchor), options, force=force)))
+        terminal.say(str(outputs.draw(name, output, ledger, anchor, options, force=force)))
 
 
 @app.command()

@@ -10,7 +10,7 @@ import io
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -22,11 +22,10 @@ from discreet.errors import BudgetExceeded, InvalidParameter
 from discreet.files.writer import free, write
 from discreet.formats import MOST_ROWS, left_shown, shown
 from discreet.parameters import exact_chance, exact_epsilon, quote
+from discreet.release.answer import Answer
 from discreet.release.discovery import REQUEST, Discovered, DiscoveryPlan, discovery_plan
-
-if TYPE_CHECKING:
-    from discreet.release.answer import Answer
-    from discreet.release.study import Study
+from discreet.release.study import Study
+from discreet.show.publication import many
 
 _LIKELY = 0.5
 
@@ -56,7 +55,10 @@ def run(
             free(Path(output), force=force, kept=study.kept)
         _take_delta(study, delta)
         plan = discovery_plan(study, columns, epsilon)
-        _refuse_poor(study, plan, price)
+        cost, left = plan.epsilon + price, study.remaining
+        if plan.begun is None and cost > left:  # too little would be left for the counts of the keys
+            sentence = f"epsilon must not exceed what is left, {left_shown(left)}; this needs {left_shown(cost)}"
+            raise BudgetExceeded(sentence)
         if as_json and only_plan:
             terminal.say_json(_plan_json(study, plan, price))
         if not as_json:
@@ -84,19 +86,11 @@ def run(
 
 def _take_delta(study: Study, delta: str | None) -> None:
     """Use the δ of the command if study.toml declares none."""
-    if delta is None:
-        return
-    exact, declared = exact_chance("delta", delta), study.policy.delta
-    if declared not in (None, exact):
-        raise InvalidParameter(f"--delta must be {shown(declared)}, as {study.name}.toml declares; leave it out")
-    study.policy = study.policy.with_delta(exact)
-
-
-def _refuse_poor(study: Study, plan: DiscoveryPlan, price: Fraction) -> None:
-    """Refuse, before ε is spent on the keys, if too little would be left for their counts."""
-    cost, left = plan.epsilon + price, study.remaining
-    if plan.begun is None and cost > left:
-        raise BudgetExceeded(f"epsilon must not exceed what is left, {left_shown(left)}; this needs {left_shown(cost)}")
+    if delta is not None:
+        exact, declared = exact_chance("delta", delta), study.policy.delta
+        if declared not in (None, exact):
+            raise InvalidParameter(f"--delta must be {shown(declared)}, as {study.name}.toml declares; leave it out")
+        study.policy = study.policy.with_delta(exact)
 
 
 def _promise(study: Study, plan: DiscoveryPlan, price: Fraction) -> list[str]:
@@ -139,13 +133,12 @@ def _csv(keys: Discovered, answers: dict[str, Answer]) -> str:
 
 
 def _receipt(study: Study, keys: Discovered, spent: Fraction, saved: Path | None) -> str:
-    nouns = {column: "key" if len(names) == 1 else "keys" for column, names in keys.keys.items()}
-    many = ", ".join(f"{len(keys[column]):,} {noun} of {column}" for column, noun in nouns.items())
+    counts = ", ".join(f"{many(len(names), 'key')} of {column}" for column, names in keys.keys.items())
     entry = study.ledger.entry(REQUEST, study=study.name)
     number = "" if entry is None else f" (entry {entry.number:,} of the ledger)"
-    asked = "" if spent else " (asked before)"
+    free = "" if spent else " (asked before)"
     written = "" if saved is None else f" Saved {saved.name}"
-    return f"{many}. ε {shown(spent)} spent{asked}, {left_shown(study.remaining)} left{number}.{written}"
+    return f"{counts}. ε {shown(spent)} spent{free}, {left_shown(study.remaining)} left{number}.{written}"
 
 
 def _show_next(policy: str, study: Study, keys: Discovered) -> None:

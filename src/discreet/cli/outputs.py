@@ -110,13 +110,13 @@ def decimals_of(texts: list[str] | None, columns: Sequence[str]) -> int | dict[s
     """The decimals of all numbers, or by column, after checks."""
     from discreet.release.answer import decimals_by
 
-    given: Any = {name: _whole(digits) for name, _, digits in (text.rpartition("=") for text in texts or ())} or None
-    if given is not None and "" in given:
-        if len(given) > 1:
+    decimals: Any = {name: _whole(digits) for name, _, digits in (text.rpartition("=") for text in texts or ())} or None
+    if decimals is not None and "" in decimals:
+        if len(decimals) > 1:
             raise InvalidParameter("--decimals must be one number, or column=number each time, such as visits=1")
-        given = given[""]
-    decimals_by(columns, given)
-    return given  # type: ignore[no-any-return]
+        decimals = decimals[""]
+    decimals_by(columns, decimals)
+    return decimals  # type: ignore[no-any-return]
 
 
 def _whole(text: str) -> int | str:
@@ -141,16 +141,10 @@ def figure_names() -> list[str]:
 
 
 def draw(
-    name: str,
-    output: str | None,
-    source: tuple[str | None, str | None],
-    options: dict[str, Any],
-    *,
-    force: bool = False,
+    name: str, output: str | None, ledger: str | None, anchor: str | None, options: dict[str, Any], *, force: bool
 ) -> Path:
-    """Draw the figure of this name into a file; `source` is a ledger and its anchor. Its path."""
-    ledger, anchor = source
-    from discreet.cli import ledger as ledgers
+    """Draw the figure of this name into a file; its path."""
+    from discreet.cli.ledger import open_ledger
     from discreet.show import figures
 
     if name == "release":
@@ -160,14 +154,14 @@ def draw(
         raise InvalidParameter(f"figure must be one of {names}, got {quote(name)}")
     if name == "budget" and ledger is None:
         raise InvalidParameter("figure budget needs --ledger with a study.toml or its ledger")
-    target = output if output is not None else f"{name}.svg"
+    target = f"{name}.svg" if output is None else output
     options = {key: value for key, value in options.items() if value is not None}
     largest = options.get("largest", "")
     if largest.isascii() and largest.isdigit() and len(largest) < 19:  # a number of people is an integer
         options["largest"] = int(largest)
     if ledger is None:
         return figures.save(figures.make(name, **options), target, force=force)
-    with ledgers.open_ledger(ledger, anchor=anchor) as book:
+    with open_ledger(ledger, anchor=anchor) as book:
         chart = figures.make(name, ledger=book, **options)
         return figures.save(chart, target, force=force, kept=kept_files([ledger, *book.files]))
 

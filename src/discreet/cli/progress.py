@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from discreet.errors import DiscreetError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from discreet.release.study import Study
 
 Result = TypeVar("Result")
@@ -96,7 +94,7 @@ def spent_under(study: Study, request_id: str) -> str:
 def progress_bar(doing: str, *, numbers: bool = True) -> Iterator[Callable[[float, int | None], None]]:
     """A function to call with the work done and, if known, the total; a terminal shows both."""
     if not sys.stderr.isatty():
-        yield lambda _done, _total: None
+        yield lambda _completed, _total: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -105,7 +103,7 @@ def progress_bar(doing: str, *, numbers: bool = True) -> Iterator[Callable[[floa
     columns = (*first, TextColumn("{task.description}"), BarColumn(), *last, TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(doing, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda completed, total: bar.update(task, completed=completed, total=total)
 
 
 @contextmanager

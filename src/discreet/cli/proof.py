@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +12,6 @@ from discreet.cli.options import TYPER, Anchor, AsJson, Force, LedgerPlace, Outp
 from discreet.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from discreet.release.answer import Answer
     from discreet.release.plan import Plan
     from discreet.release.reports.plan import ReportPlan

@@ -7,27 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.options import (
-    TYPER,
-    Analyst,
-    Anchor,
-    AsJson,
-    Bom,
-    Caption,
-    Force,
-    LedgerPlace,
-    OneDecimals,
-    RequestId,
-    Sign,
-    Title,
-)
+from discreet.cli import options as option
 from discreet.errors import DiscreetError, EngineFailed
 
 if TYPE_CHECKING:
     from discreet.release.reports.plan import ReportPlan
     from discreet.release.reports.report import Report
 
-app = typer.Typer(help="Plan and publish tables that are measured together.", **TYPER)
+app = typer.Typer(help="Plan and publish tables that are measured together.", **option.TYPER)
 
 ReportPath = Annotated[str, typer.Argument(metavar="REPORT", help="The tables and their study, such as report.toml.")]
 _WHERE = "A folder, created if needed; or one file: .xlsx .html .md .txt."
@@ -35,7 +22,12 @@ Folder = Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help=_W
 
 
 @app.command("plan")
-def plan(report: ReportPath, ledger: LedgerPlace = None, anchor: Anchor = None, as_json: AsJson = False) -> None:
+def plan(
+    report: ReportPath,
+    ledger: option.LedgerPlace = None,
+    anchor: option.Anchor = None,
+    as_json: option.AsJson = False,
+) -> None:
     """Show the cost of all tables and the error of each. Free; compares with tables that are asked one by one."""
     from discreet.cli import terminal
     from discreet.cli.progress import spending_nothing
@@ -57,17 +49,17 @@ def plan(report: ReportPath, ledger: LedgerPlace = None, anchor: Anchor = None, 
 def release(
     report: ReportPath,
     output: Folder,
-    title: Title = None,
-    caption: Caption = None,
-    decimals: OneDecimals = None,
-    bom: Bom = False,
-    force: Force = False,
-    request_id: RequestId = None,
-    analyst: Analyst = None,
-    sign: Sign = None,
-    ledger: LedgerPlace = None,
-    anchor: Anchor = None,
-    as_json: AsJson = False,
+    title: option.Title = None,
+    caption: option.Caption = None,
+    decimals: option.OneDecimals = None,
+    bom: option.Bom = False,
+    force: option.Force = False,
+    request_id: option.RequestId = None,
+    analyst: option.Analyst = None,
+    sign: option.Sign = None,
+    ledger: option.LedgerPlace = None,
+    anchor: option.Anchor = None,
+    as_json: option.AsJson = False,
 ) -> None:
     """Spend ε once and write all tables and a page. Tables are CSV and Parquet. Repeating it is free.
 
@@ -81,8 +73,8 @@ def release(
 
     with spending_nothing():
         planned = _planned(report, ledger, anchor)
-        refuse_taken(planned, output, bom=bom, decimals=decimals, force=force)
         study = planned.study
+        refuse_taken(planned, output, bom=bom, decimals=decimals, force=force)
         refuse_unsigned(planned, [record_file(planned, Path(output))], sign, force)
         known = request_id is not None and study.ledger.entry(REPORTS + request_id, study=study.name) is not None
     tables = released(study, planned.release, request_id=request_id, analyst=analyst, kind=REPORTS)
@@ -90,9 +82,9 @@ def release(
     files = watched(lambda: _saved(tables, output, force, look), "saving")
     files += signed(tables, files, sign, force)
     if as_json:
-        named = {name: terminal.answer_as_json(answer)["columns"] for name, answer in tables.tables.items()}
-        more = {"left": str(tables.remaining), "entry": tables.entry, "record": tables.record}
-        terminal.say_json({"tables": named, **more, "saved": list(map(str, files))})
+        columns = {name: terminal.answer_as_json(answer)["columns"] for name, answer in tables.tables.items()}
+        spent = {"left": str(tables.remaining), "entry": tables.entry, "record": tables.record}
+        terminal.say_json({"tables": columns, **spent, "saved": list(map(str, files))})
         return
     terminal.say(f"{outputs.receipt(tables, study, known=known)} {_written(tables, files)}")
 
@@ -118,8 +110,8 @@ def _saved(report: Report, folder: str, force: bool, look: dict[str, Any]) -> li
 
 def _written(report: Report, files: list[Path]) -> str:
     page, *others = files
-    many = len(report.tables)
     if page.name != "index.html":
         return f"Wrote {', '.join(map(str, files))}"
-    names = [file.name for file in others[2 * many :]]
-    return f"Wrote {page}, {many} {'table' if many == 1 else 'tables'} as CSV and Parquet, {', '.join(names)}"
+    count = len(report.tables)
+    names = [file.name for file in others[2 * count :]]
+    return f"Wrote {page}, {count} {'table' if count == 1 else 'tables'} as CSV and Parquet, {', '.join(names)}"

@@ -22,13 +22,12 @@ from rich.text import Text
 from discreet.ask.siblings import budgets
 from discreet.errors import one_line
 from discreet.formats import MOST_ROWS, left_shown, shortened, shown
-from discreet.ledger.chain import in_epsilon
+from discreet.ledger.chain import Entry, in_epsilon
 from discreet.ledger.questions import entry_text
 from discreet.release.answer import Answer, Decimals, columns_json
 from discreet.show.json import measured_text, plan_json
 
 if TYPE_CHECKING:
-    from discreet.ledger.chain import Entry
     from discreet.ledger.ledger import Ledger
     from discreet.release.plan import Plan
     from discreet.release.reports.plan import ReportPlan
@@ -93,7 +92,7 @@ def show_next(plan: Plan | ReportPlan, cost: Fraction, words: Sequence[str], opt
 
 
 def say_command(words: Sequence[str], options: Mapping[str, Any]) -> None:
-    """Print a command to copy."""
+    """Print a command to copy; options that are None or False are left out."""
     command = " ".join(map(_word, ["discreet", *words, *_flags(options)]))
     whole = all(letter.isprintable() or letter == "\n" for letter in command)
     # the terminal must wrap the line itself: a line break of ours would be copied with it
@@ -110,7 +109,6 @@ def _word(text: str) -> str:
 
 
 def _flags(options: Mapping[str, Any]) -> Iterator[str]:
-    """Options as words of a command; those that are None or False are left out."""
     for name, value in options.items():
         for item in value if isinstance(value, list) else [value]:
             if item is not None and item is not False:
@@ -118,24 +116,24 @@ def _flags(options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def plan_as_json(plan: Plan) -> dict[str, Any]:
-    policy, left, same = plan.study.policy, plan.study.remaining, plan_json(plan)
+    policy, left, body = plan.study.policy, plan.study.remaining, plan_json(plan)
     numbers: tuple[Literal["sensitivity", "scale", "step", "within"], ...] = ("sensitivity", "scale", "step", "within")
     return {
-        "rows": same["cells"],
-        "epsilon": same["cost"],
-        "asked_before": same["asked_before"],
+        "rows": body["cells"],
+        "epsilon": body["cost"],
+        "asked_before": body["asked_before"],
         "total": str(policy.epsilon),
         "left": str(left),
         "left_after": str(left - plan.cost),
         **{name: getattr(policy, name) for name in ("neighbors", "unit", "max_rows", "max_groups")},
-        "confidence": same["confidence"],
-        "simultaneous": same["simultaneous"],
+        "confidence": body["confidence"],
+        "simultaneous": body["simultaneous"],
         "columns": [
             {"name": line["title"], **{name: line[name] for name in numbers}, "accuracy": line["reach"]}
-            for line in same["lines"]
+            for line in body["lines"]
         ],
-        "notes": same["notes"],
-        "warnings": same["warnings"],
+        "notes": body["notes"],
+        "warnings": body["warnings"],
     }
 
 
@@ -162,9 +160,8 @@ def show_ledger(ledger: Ledger, studies: Iterable[str], analyst: str | None = No
         rows = []
         for entry in _entries(ledger, study, analyst):
             cost = shown(in_epsilon(entry.amount)) if entry.amount or entry.kind == "repeat" else ""
-            rows.append(
-                [f"{entry.number:,}", entry.time[:19], entry.kind, entry.analyst or "", cost, entry_text(entry)]
-            )
+            number, analyst_name = f"{entry.number:,}", entry.analyst or ""
+            rows.append([number, entry.time[:19], entry.kind, analyst_name, cost, entry_text(entry)])
         show_table(["entry", "time", "kind", "analyst", "ε", "question"], rows, right=(0, 4), cut=5)
 
 
@@ -172,11 +169,10 @@ def ledger_as_json(ledger: Ledger, studies: Iterable[str], analyst: str | None =
     """The same with exact numbers; stored answers and versions of the data are only in the export."""
     # the hashes cover the version of the data: someone who knows all rows but one could test guesses of the last
     hidden = ("answer", "data_version", "question", "nonce", "before", "hash")
+    amounts = {"total": ledger.total, "spent": ledger.spent, "left": ledger.remaining}
     return {
         study: {
-            "total": str(ledger.total(study, analyst=analyst)),
-            "spent": str(ledger.spent(study, analyst=analyst)),
-            "left": str(ledger.remaining(study, analyst=analyst)),
+            **{name: str(amount(study, analyst=analyst)) for name, amount in amounts.items()},
             "entries": [
                 {name: value for name, value in asdict(entry).items() if name not in hidden}
                 for entry in _entries(ledger, study, analyst)

@@ -31,23 +31,6 @@ _NOBODY = bytes(32)
 _ALIVE = "revoked = 0 AND (expires IS NULL OR expires > ?)"
 FILE = "discreet.access"  # beside the first study, unless the custodian names another file
 
-_SCHEMA = """
-CREATE TABLE person (
-    name TEXT PRIMARY KEY,
-    role TEXT NOT NULL CHECK (role IN ('analyst', 'custodian')),
-    token_id TEXT NOT NULL UNIQUE,
-    token_hash BLOB NOT NULL CHECK (length(token_hash) = 32),
-    revoked INTEGER NOT NULL DEFAULT 0 CHECK (revoked IN (0, 1)),
-    made TEXT NOT NULL CHECK (length(made) = 20),
-    expires TEXT CHECK (length(expires) = 20)
-) STRICT;
-CREATE TABLE permit (
-    name TEXT NOT NULL REFERENCES person,
-    study TEXT NOT NULL,
-    PRIMARY KEY (name, study)
-) STRICT;
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
@@ -74,7 +57,22 @@ class Line:
 
 
 class Access(Store):
-    schema = _SCHEMA
+    schema = """
+CREATE TABLE person (
+    name TEXT PRIMARY KEY,
+    role TEXT NOT NULL CHECK (role IN ('analyst', 'custodian')),
+    token_id TEXT NOT NULL UNIQUE,
+    token_hash BLOB NOT NULL CHECK (length(token_hash) = 32),
+    revoked INTEGER NOT NULL DEFAULT 0 CHECK (revoked IN (0, 1)),
+    made TEXT NOT NULL CHECK (length(made) = 20),
+    expires TEXT CHECK (length(expires) = 20)
+) STRICT;
+CREATE TABLE permit (
+    name TEXT NOT NULL REFERENCES person,
+    study TEXT NOT NULL,
+    PRIMARY KEY (name, study)
+) STRICT;
+"""
 
     def permit(self, name: str, *, role: Role, study: str, expires: str | None = None) -> str | None:
         """A new token; None if the name already has a token, which now opens this study as well.
@@ -85,7 +83,8 @@ class Access(Store):
         with self.opened(write=True) as file:
             _refuse_other_role(file, name, role)
             token = None
-            if not _in_use(file, name):
+            statement = f"SELECT 1 FROM person WHERE name = ? AND {_ALIVE}"  # noqa: S608
+            if file.execute(statement, (name, _now())).fetchone() is None:
                 token, identity, secret = _new_token()
                 file.execute(
                     "INSERT INTO person (name, role, token_id, token_hash, made) VALUES (?, ?, ?, ?, ?) ON CONFLICT "
@@ -93,9 +92,8 @@ class Access(Store):
                     "made = excluded.made, revoked = 0, expires = NULL",
                     (name, role, identity, secret, _now()),
                 )
-                file.execute(
-                    "DELETE FROM permit WHERE name = ?", (name,)
-                )  # the new token inherits no study from an expired or revoked one
+                # the new token inherits no study from an expired or revoked one
+                file.execute("DELETE FROM permit WHERE name = ?", (name,))
             if expires is not None:
                 file.execute("UPDATE person SET expires = ? WHERE name = ?", (expires, name))
             file.execute("INSERT OR IGNORE INTO permit (name, study) VALUES (?, ?)", (name, study))
@@ -112,11 +110,11 @@ class Access(Store):
         require_name(name)
         token, identity, secret = _new_token()
         with self.opened(write=True) as file:
-            done = file.execute(
+            changed = file.execute(
                 "UPDATE person SET token_id = ?, token_hash = ?, made = ?, expires = ? WHERE name = ? AND revoked = 0",
                 (identity, secret, _now(), expires, name),
             ).rowcount
-        if not done:
+        if not changed:
             raise InvalidParameter(f"name must have a token that was not revoked, got {name!r}")
         return token
 
@@ -125,10 +123,10 @@ class Access(Store):
         require_name(name)
         with self.opened(write=True) as file:
             if study is None:
-                done = file.execute("UPDATE person SET revoked = 1 WHERE name = ? AND revoked = 0", (name,)).rowcount
+                changed = file.execute("UPDATE person SET revoked = 1 WHERE name = ? AND revoked = 0", (name,)).rowcount
             else:
-                done = file.execute("DELETE FROM permit WHERE name = ? AND study = ?", (name, study)).rowcount
-        if not done:
+                changed = file.execute("DELETE FROM permit WHERE name = ? AND study = ?", (name, study)).rowcount
+        if not changed:
             where = "" if study is None else " that opens this study"
             raise InvalidParameter(f"name must have a token in use{where}, got {name!r}; nothing was revoked")
 
@@ -142,10 +140,10 @@ class Access(Store):
             people = file.execute("SELECT name, role, revoked, made, expires FROM person ORDER BY name").fetchall()
             permits = file.execute("SELECT name, study FROM permit ORDER BY study").fetchall()
         lines = []
-        for name, role, revoked, made, expires in people:
+        for name, role, revoked, created, expires in people:
             state: Any = "revoked" if revoked else "expired" if expires is not None and expires <= _now() else "in use"
             studies = tuple(study for owner, study in permits if owner == name)
-            lines.append(Line(name=name, role=role, studies=studies, made=made, expires=expires, state=state))
+            lines.append(Line(name=name, role=role, studies=studies, made=created, expires=expires, state=state))
         return lines
 
     def person(self, token: str) -> Person | None:
@@ -193,11 +191,6 @@ def _refuse_other_role(file: Connection, name: str, role: Role) -> None:
     person = file.execute("SELECT role FROM person WHERE name = ?", (name,)).fetchone()
     if person is not None and person[0] != role:
         raise InvalidParameter(f"{name!r} already has the role {person[0]}; choose another name for another role")
-
-
-def _in_use(file: Connection, name: str) -> bool:
-    row = file.execute(f"SELECT 1 FROM person WHERE name = ? AND {_ALIVE}", (name, _now())).fetchone()  # noqa: S608
-    return row is not None
 
 
 def _new_token() -> tuple[str, str, bytes]:

@@ -300,9 +300,9 @@ def _promise(record: dict[str, Any]) -> Iterable[str]:
 
 
 def _measurement(plan: ReportPlan) -> Iterable[str]:
-    many = len(plan.measured)
-    sets = "one set of cells" if many == 1 else f"{many} sets of cells"
-    parts = "which has the whole ε" if many == 1 else "each with a part of ε"
+    count = len(plan.measured)
+    sets = "one set of cells" if count == 1 else f"{count} sets of cells"
+    parts = "which has the whole ε" if count == 1 else "each with a part of ε"
     yield (
         f"The rows were counted in {sets}, {parts}, and independent discrete Laplace noise was added to each cell. "
         "Nothing else was read. Rows with none of the listed keys have a separate cell."

@@ -22,11 +22,11 @@ from discreet.engines.base import Schema
 from discreet.engines.sniffing import as_cells
 from discreet.errors import InvalidParameter
 from discreet.parameters import did_you_mean, exact_chance, exact_count, exact_epsilon, exact_neighbors, quote
+from discreet.show.publication import many
 
 _PUBLIC_FILE = re.compile(r"[^,]*\.(csv|tsv|txt|parquet)(#[^,]*)?", re.IGNORECASE)
+# A key in a line of keys: in quotes, where "" is a quote, or up to the next comma.
 _FIELD = re.compile(r'\s*+(?:"((?:[^"]|"")*)"|((?!")[^,]*?))\s*(,|$)')
-"""A key in a line of keys: in quotes, where "" is a quote, or up to the next comma."""
-
 _RANGE = re.compile(r"-?\d+\.\.-?\d+", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _DECIMAL = re.compile(r"-?\d{1,15}\.\d{1,15}", re.ASCII)
@@ -79,9 +79,8 @@ def description(source: str, schema: Schema) -> str:
     """
     kinds = {name: "integer" if column.whole else column.kind for name, column in schema.items()}
     columns = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
-    many = "1 column" if len(schema) == 1 else f"{len(schema):,} columns"
     reading = "No values were read." if _typed(schema) else "Types were guessed from some rows; no values were kept."
-    return f"{source}: {many} ({columns}). {reading}"
+    return f"{source}: {many(len(schema), 'column')} ({columns}). {reading}"
 
 
 def policy_text(draft: Draft, schema: Schema, folder: Path) -> str:
@@ -107,8 +106,7 @@ def policy_text(draft: Draft, schema: Schema, folder: Path) -> str:
 
 def columns_of(text: str) -> dict[str, dict[str, Any]]:
     """The columns that the text of a policy declares."""
-    columns: dict[str, dict[str, Any]] = tomllib.loads(text)["columns"]
-    return columns
+    return tomllib.loads(text)["columns"]  # type: ignore[no-any-return]
 
 
 def key_counts(text: str, folder: Path) -> list[str]:
@@ -116,8 +114,8 @@ def key_counts(text: str, folder: Path) -> list[str]:
     lines = []
     for name, declared in Policy(**tomllib.loads(text), folder=folder).columns.items():
         if declared.keys is not None:
-            many, first = len(declared.keys), ", ".join(map(toml, declared.keys[:_SHOWN_KEYS]))
-            lines.append(f"{name}: {many:,} {'key' if many == 1 else 'keys'}: {first}{', …' * (many > _SHOWN_KEYS)}")
+            count, first = len(declared.keys), ", ".join(map(toml, declared.keys[:_SHOWN_KEYS]))
+            lines.append(f"{name}: {many(count, 'key')}: {first}{', …' * (count > _SHOWN_KEYS)}")
     return lines
 
 
@@ -187,9 +185,8 @@ def _reading(draft: Draft, schema: Schema, name: str) -> dict[str, str]:
     column, options = schema[name], draft.columns.get(name, {})
     if column.typed or "type" in options:
         return {}
-    kind = Declared(
-        **read_options({option: value for option, value in options.items() if option not in ("keys", "other")})
-    ).kind
+    others = {option: value for option, value in options.items() if option not in ("keys", "other")}
+    kind = Declared(**read_options(others)).kind
     if kind is not None and kind != column.kind:
         return {"type": _quoted(kind)}
     formats = {"format": _quoted(draft.formats[name])} if name in draft.formats else {}
@@ -249,8 +246,8 @@ def _column(name: str, schema: Schema) -> str:
     alike = [column for column in schema if column.lower() == name.lower()]
     if name not in schema and len(alike) != 1:
         hint = f"did you mean {' or '.join(alike)}?" if alike else did_you_mean(name, schema)
-        it = f"{hint} It" if hint else "it"
-        raise InvalidParameter(f"the data must have the column, got {quote(name)}; {it} has {', '.join(schema)}")
+        subject = f"{hint} It" if hint else "it"
+        raise InvalidParameter(f"the data must have the column, got {quote(name)}; {subject} has {', '.join(schema)}")
     return name if name in schema else alike[0]
 
 

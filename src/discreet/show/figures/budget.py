@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet.errors import InvalidParameter
 from discreet.ledger.chain import Entry, in_epsilon
+from discreet.ledger.ledger import Ledger
 from discreet.parameters import exact_count, quote
 from discreet.show.figures import theme
 from discreet.show.figures.theme import alt
-
-if TYPE_CHECKING:
-    from discreet.ledger.ledger import Ledger
+from discreet.show.publication import many
 
 _MOST_POINTS = 1_000  # of more spends, only every second, third, … is drawn; the line looks the same
 _MANY_POINTS = 60  # with more spends, the dots are small
@@ -56,8 +55,7 @@ def budget(ledger: Ledger, *, study: str | None = None, width: object = theme.WI
     if len(analysts) > 1:
         chart = alt.vconcat(chart, _shares(spends, analysts, paint).properties(width=wide))
     left = float(ledger.remaining(name))
-    many = "1 spend" if len(spends) == 1 else f"{len(spends):,} spends"
-    spent = f"ε {total - left:.4g} of {total:.4g} spent in {many}, {left:.4g} left"
+    spent = f"ε {total - left:.4g} of {total:.4g} spent in {many(len(spends), 'spend')}, {left:.4g} left"
     return theme.framed(chart, f"The budget of {name}", spent, width=wide)
 
 
