@@ -45,8 +45,7 @@ app.add_typer(proof.keys, name="keys")
 
 @app.callback(invoke_without_command=True)
 def _root(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
 ) -> None:
     if version:
         from importlib.metadata import version as installed

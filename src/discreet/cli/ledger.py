@@ -163,8 +163,7 @@ def restore(
         str | None, typer.Option("--from", metavar="BACKUP", help="A backup; default: the ledger as it is now.")
     ] = None,
     charge: Annotated[
-        str | None,
-        typer.Option(metavar="EPSILON", help="If the anchor is lost: ε to charge each study, or all."),
+        str | None, typer.Option(metavar="EPSILON", help="If the anchor is lost: ε to charge each study, or all.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     address: LedgerPlace = None,
@@ -284,7 +283,6 @@ def _opens(where: str, anchor: str | None) -> bool:
 
 
 def _sentences(planned: Restoration) -> Iterator[str]:
-    """What a restore will do."""
     from discreet.formats import shown
     from discreet.ledger.chain import in_epsilon
     from discreet.ledger.questions import question_text

@@ -30,8 +30,7 @@ def refuse_unusable(files: Iterable[str], *, bom: bool) -> None:
         if file.suffix in _PICTURES:
             from discreet.show.figures import theme
 
-            theme.converter()
-            theme.altair()
+            theme.require()
         elif file.suffix not in publish.SUFFIXES:
             suffixes = ", ".join((*publish.SUFFIXES, *_PICTURES))
             raise InvalidParameter(f"-o must end in {suffixes}, got {quote(file.name)}")
@@ -42,7 +41,6 @@ def refuse_unusable(files: Iterable[str], *, bom: bool) -> None:
 
 
 def refuse_long(files: Iterable[str], rows: int) -> None:
-    """Refuse a spreadsheet that cannot hold so many rows."""
     from discreet.show import spreadsheet
 
     for file in map(Path, files):
@@ -83,7 +81,6 @@ def save(answer: Answer, files: Sequence[str], *, bom: bool, force: bool = False
 
 
 def receipt(answer: Answer | Report | Profile, study: Study, *, known: bool, saved: Iterable[Path] = ()) -> str:
-    """What was spent, what is left, and under which entry of the ledger."""
     ledger_name = "the ledger" if len(study.ledger.files) == 1 else study.ledger.files[0].name
     entry = study.ledger.entry(answer.entry, study=study.name) if answer.epsilon else None
     cost = Fraction(0) if entry is None or entry.kind == "repeat" or known else answer.epsilon
@@ -133,7 +130,6 @@ def weights_of(texts: Iterable[str]) -> dict[str, str]:
 
 
 def figure_names() -> list[str]:
-    """The names of the figures, each with what it shows."""
     from discreet.show import figures
 
     titles = {name: (maker.__doc__ or "").splitlines()[0] for name, maker in figures.NAMES.items() if name != "release"}

@@ -54,7 +54,6 @@ def watched(work: Callable[[], Result], doing: str, engine: Any = None) -> Resul
 
 
 def open_study(policy: str, ledger: str | None, anchor: str | None) -> Study:
-    """The study of a policy, with its own ledger or another."""
     from discreet.release.study import open as opened
 
     return watched(lambda: opened(policy, ledger=ledger, anchor=anchor), "opening")

@@ -23,10 +23,7 @@ Folder = Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help=_W
 
 @app.command("plan")
 def plan(
-    report: ReportPath,
-    ledger: option.LedgerPlace = None,
-    anchor: option.Anchor = None,
-    as_json: option.AsJson = False,
+    report: ReportPath, ledger: option.LedgerPlace = None, anchor: option.Anchor = None, as_json: option.AsJson = False
 ) -> None:
     """Show the cost of all tables and the error of each. Free; compares with tables that are asked one by one."""
     from discreet.cli import terminal

@@ -216,7 +216,6 @@ class Front:
         return person
 
     def _owner(self, request: Request) -> Person:
-        """The current owner of the token."""
         person = self._access.person(_bearer(request))
         if person is None:
             raise Refusal(401, "A token is needed.", "Send the header Authorization: Bearer <your token>.")
@@ -230,7 +229,6 @@ class Front:
         request.scope["discreet.exit"].enter_context(self._turns.standing(name))
 
     def _releasing(self, request: Request) -> None:
-        """Count one more release of the owner of the token, or refuse it."""
         person = self._person(request)
         if not self._releases.take(person.name):
             raise Refusal(

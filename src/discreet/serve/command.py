@@ -22,7 +22,6 @@ class _Serving(TyperGroup):
     """`discreet serve study.toml` is short for `discreet serve run study.toml`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The arguments, with `run` before those that name no command."""
         if not args:
             from discreet.errors import InvalidParameter
 
@@ -107,8 +106,7 @@ def run(
     ] = None,
     log_format: Annotated[str, typer.Option(help="text or json (one object per line).")] = "text",
     discovery: Annotated[
-        bool,
-        typer.Option("--discovery", help="Let analysts run the one discovery of a study, which spends its delta."),
+        bool, typer.Option("--discovery", help="Let analysts run the one discovery of a study, which spends its delta.")
     ] = False,
     access: _Access = None,
     ledger: _Ledger = None,
@@ -278,7 +276,6 @@ def revoke(
 
 
 def _file_of(access: Path) -> Access:
-    """The tokens in a file that is there."""
     from discreet.errors import InvalidParameter
     from discreet.serve.access import Access
 

@@ -81,7 +81,6 @@ class Desk:
             study.schema  # noqa: B018 - opened before the threads start, so that they share it
 
     def studies(self, person: Person) -> bodies.Studies:
-        """The studies that the person may use, and what is left in each."""
         seats = [self._seat(person, name) for name in self._names(person)]
         described = [study_json(seat, person, discovers=self._limits.discovery) for seat in seats]
         return {"name": person.name, "role": person.role, "studies": described}
@@ -206,7 +205,6 @@ class Desk:
         return {"entries": [_entry_json(entry) for own in entries for entry in own]}
 
     def _names(self, person: Person) -> list[str]:
-        """The served studies that the person may use."""
         return [name for name, key in self._keys.items() if key in person.studies]
 
     def _seat(self, person: Person, name: str) -> Seat:
@@ -218,7 +216,6 @@ class Desk:
         return Seat(study, person)
 
     def _plan_question(self, person: Person, question: bodies.Question) -> Plan:
-        """The plan of a question within the limits of the server."""
         with _planning(question["study"]):
             seat = self._seat(person, question["study"])
             query = _query(seat, question)
@@ -242,7 +239,6 @@ class Desk:
         return seat, plan
 
     def _plan_report(self, person: Person, question: bodies.ReportQuestion) -> ReportPlan:
-        """The plan of a report within the limits of the server."""
         with _planning(question["study"]):
             seat = self._seat(person, question["study"])
             with suppress(InvalidParameter, QueryRefused):  # study.report names the wrong table
@@ -283,7 +279,6 @@ class Desk:
         return Answer(content=content, query=view_query(view, content), remaining=remaining, entry=name), view
 
     def _stored_report(self, person: Person, study: str, name: str) -> Report | None:
-        """The stored report of an id; None if there is none."""
         view, _ = self._requests.find(self._keys[study], name) or ({}, None)
         entry, seat = REPORTS + name, self._seat(person, study)
         content = seat.ledger.answer(study=study, request_id=entry) if "report" in view else None

@@ -104,8 +104,6 @@ def files_of(paths: Sequence[Path], access: Path | None) -> tuple[Path, Path]:
 
 
 class _Transport:
-    """A transport that counts the bytes written to it."""
-
     def __init__(self, transport: Any) -> None:
         self._transport, self.written = transport, 0
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from discreet.ask.declared import Declared, day
-from discreet.ask.normal import decimal
+from discreet.ask.normal import decimal, quoted
 from discreet.ask.policy import Policy
 from discreet.ask.statistics import STATISTICS
 from discreet.errors import InvalidParameter
@@ -44,7 +44,6 @@ LAPLACE, CHOICE, PUBLIC = "discrete Laplace noise", "permute-and-flip", "none: t
 DISCOVERY = "optimal partition selection"
 
 _FORMAT = 1
-_ENDINGS = (".json", ".yaml", ".html")
 _PROOF = Fraction(1)  # the ε at which a statistic is certified for the card of a study
 
 _HANDLING = {
@@ -104,12 +103,10 @@ class Card:
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> Path:
         """Write the card to a new .json, .yaml or .html file; its path."""
-        ending = Path(path).suffix
-        if ending not in _ENDINGS:
-            raise InvalidParameter(
-                f"the file of a card must end in {', '.join(_ENDINGS)}, got {quote(Path(path).name)}"
-            )
         formats = {".json": self.to_json, ".yaml": self.to_yaml, ".html": self.to_html}
+        ending, name = Path(path).suffix, quote(Path(path).name)
+        if ending not in formats:
+            raise InvalidParameter(f"the file of a card must end in {', '.join(formats)}, got {name}")
         return write(path, formats[ending](), force=force, kept=self.kept)
 
     @property
@@ -166,12 +163,13 @@ class Card:
 
 
 def of(value: object) -> Card:
-    """The card of a study, or of an answer or report."""
     match value:
         case Study():
+            from discreet.verify.certificate import COVERS
+
             parameters = {"epsilon": decimal(value.ledger.total(value.name)), "delta": _delta(value)}
             head = value.ledger.recent(value.name, last=1)[-1]
-            return _card(value, parameters, head, mechanisms=_mechanisms_of_study(value), proofs_cover=_covers())
+            return _card(value, parameters, head, mechanisms=_mechanisms_of_study(value), proofs_cover=COVERS)
         case Answer(plan=Plan() | ReportPlan() as plan) | AnswerFile(plan=plan) | Report(plan=plan):
             entry = plan.study.ledger.entry(value.entry, study=plan.study.name)
             head = entry or plan.study.ledger.recent(plan.study.name, last=1)[-1]
@@ -284,15 +282,16 @@ def _mechanism(design: object) -> str:
 
 def _mechanisms_of_study(study: Study) -> list[dict[str, Any]]:
     """Each statistic that the study answers, with its proved loss; nothing is read or spent."""
-    numbers = [name for name, declared in study.policy.columns.items() if declared.bounds and not _is_date(declared)]
-    subjects = {None: "", "number": _quoted(numbers[0]) if numbers else None}
+    columns = study.policy.columns.items()
+    numbers = [name for name, own in columns if own.bounds and not isinstance(own.bounds[0], datetime)]
+    subjects = {None: "", "number": quoted(numbers[0]) if numbers else None}
     rows: list[dict[str, Any]] = []
     for row in STATISTICS.values():
         column = subjects.get(row.menu.of) if row.menu is not None else None
         if column is None or row.menu is None:
             continue
         form = row.form.format(column=column, share="0.9")
-        question = f"SELECT {form} FROM {_quoted(study.policy.table)}"  # noqa: S608 - read by our own parser
+        question = f"SELECT {form} FROM {quoted(study.policy.table)}"  # noqa: S608 - read by our own parser
         plan = study.sql(question, epsilon=_PROOF)
         proof = proved(plan)
         proof.pop("covers", None)
@@ -312,20 +311,6 @@ def proved(plan: Plan | ReportPlan) -> dict[str, Any]:
     if not certificate.holds:
         raise InvalidParameter("the noise of this release is not proved to be enough; run discreet verify to see why")
     return {"epsilon": decimal(certificate.epsilon), "proved_loss": str(certificate.loss), "covers": COVERS}
-
-
-def _covers() -> str:
-    from discreet.verify.certificate import COVERS
-
-    return COVERS
-
-
-def _is_date(declared: Declared) -> bool:
-    return declared.bounds is not None and isinstance(declared.bounds[0], datetime)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _yaml(value: Any, depth: int = 0) -> Iterator[str]:
@@ -348,7 +333,6 @@ def _scalar(value: Any) -> str:
 
 
 def _mechanism_rows(implementation: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Mechanisms for a reader, with their proved loss."""
     for row in implementation["mechanisms"]:
         name = row["statistic"] if "statistic" in row else ", ".join(row["statistics"])
         cost = f", ε {row['epsilon']}" if "epsilon" in row else f", δ {row['delta']}" if "delta" in row else ""

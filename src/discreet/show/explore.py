@@ -38,16 +38,7 @@ BOUNDS = (0, 120)
 _LEVEL = Fraction(95, 100)
 _START = (5, 1, 4)  # ε = 0.5, Δ = 2, n = 1,000
 
-_COLOURS = {
-    "card": theme.CARD,
-    "text": theme.TEXT,
-    "quiet": theme.QUIET,
-    "grid": theme.GRID,
-    "line": theme.LINE,
-    "blue": theme.BLUE,
-    "vermilion": theme.VERMILION,
-    "green": theme.GREEN,
-}
+_COLOURS = ("card", "text", "quiet", "grid", "line", "blue", "vermilion", "green")  # names of pairs in `theme`
 
 
 def save(path: str | PathLike[str], *, force: bool = False) -> Path:
@@ -56,7 +47,6 @@ def save(path: str | PathLike[str], *, force: bool = False) -> Path:
 
 
 def page() -> str:
-    """The whole file."""
     folder = Path(__file__).parent
     script = (folder / "explore.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -75,10 +65,10 @@ def page() -> str:
 
 
 def values() -> dict[str, Any]:
-    """All numbers of the page."""
     mean = [[mean_reach(n, epsilon, BOUNDS, _LEVEL) for n in PEOPLE] for epsilon in EPSILONS]
     response = [[lemma.randomized_response(n=n, epsilon=epsilon) for n in PEOPLE] for epsilon in EPSILONS]
-    laplace = [[_fraction_error(n, epsilon) for n in PEOPLE] for epsilon in EPSILONS]
+    noise = [lemma.root_mean_square(1 / epsilon, law="discrete") for epsilon in EPSILONS]
+    laplace = [[error / n for n in PEOPLE] for error in noise]
     return {
         "window": WINDOW,
         "start": _START,
@@ -109,10 +99,6 @@ def _law(epsilon: Fraction, delta: int) -> dict[str, Any]:
     }
 
 
-def _fraction_error(people: int, epsilon: Fraction) -> float:
-    return lemma.root_mean_square(1 / epsilon, law="discrete") / people
-
-
 def _limit(epsilon: Fraction) -> float:
     return nearest(lambda: 1 / (1 + (-ball(epsilon)).exp()))
 
@@ -122,4 +108,4 @@ def _power(exponent: Fraction) -> float:
 
 
 def _variables(card: int) -> str:
-    return " ".join(f"--{name}: {pair[card]};" for name, pair in _COLOURS.items())
+    return " ".join(f"--{name}: {getattr(theme, name.upper())[card]};" for name in _COLOURS)

@@ -43,7 +43,6 @@ def _inline(tag: str, text: bool) -> str:
 
 
 def of(value: object) -> str:
-    """The HTML of a plan, an answer, a report, a release, a study or a ledger."""
     for kind, parts in _PARTS.items():
         if isinstance(value, kind):
             return f'<div style="{_BOX}">{"".join(parts(value))}</div>'

@@ -155,7 +155,6 @@ def set_text(measured: MeasuredSet) -> str:
 
 
 def measured_text(plan: ReportPlan) -> str:
-    """What a report measures, in one line."""
     sets = [f"{set_text(measured)} with ε {shown(Fraction(measured['epsilon']))}" for measured in measured_sets(plan)]
     return f"measured: {', '.join(sets[:_MOST_SETS])}{', …' if len(sets) > _MOST_SETS else ''}"
 

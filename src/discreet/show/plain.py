@@ -60,7 +60,6 @@ def _markdown_method(method: Method) -> Iterator[str]:
 
 
 def _escaped(cell: str) -> str:
-    """A text with Markdown's special characters escaped."""
     return _MARKS.sub(r"\\\1", one_line(cell))
 
 

@@ -55,7 +55,6 @@ class Opening:
 
 
 def opening(answer: Answer, title: str | None = None, caption: str | None = None) -> Opening:
-    """The text above the table of an answer."""
     over = answer.record.get("totals_over")
     words = words_of(answer.query, answer.record.get("unit", "row"))
     return Opening(
@@ -150,7 +149,6 @@ def _listed(parts: list[str]) -> str:
 
 
 def method(answer: Answer, decimals: object = None) -> Method:
-    """The method of an answer: sentences by heading."""
     return {
         "What is protected": [*cost(answer), *promise(answer.record)],
         "What the intervals cover": [meaning(answer.record)],
@@ -227,7 +225,6 @@ def public(query: Query) -> list[str]:
 
 
 def rounding(decimals: object = None) -> str:
-    """How published numbers are rounded."""
     how = "Numbers are rounded to two digits of their error" if decimals is None else "Numbers are rounded"
     return (
         f"{how}. Ends of intervals are rounded outward, so that the intervals hold at least as often. "

@@ -66,8 +66,7 @@ def refuse(path: Path, *, bom: bool = False) -> str:
     if form == "html":
         from discreet.show.figures import theme
 
-        theme.converter()
-        theme.altair()
+        theme.require()
     return form
 
 

@@ -38,16 +38,12 @@ def writer() -> ModuleType:
 
 
 def refuse_long(name: str, rows: int) -> None:
-    """Refuse a table that is too long for a sheet."""
     if rows >= _ROWS:
         raise InvalidParameter(f"a sheet has at most {_ROWS - 1:,} rows, but {name} has {rows:,}: save it as .parquet")
 
 
 def workbook(
-    opening: Opening,
-    tables: Mapping[str, tuple[Opening, Answer, Decimals]],
-    facts: Mapping[str, str],
-    method: Method,
+    opening: Opening, tables: Mapping[str, tuple[Opening, Answer, Decimals]], facts: Mapping[str, str], method: Method
 ) -> bytes:
     """The bytes of a workbook: the tables by the names of their sheets, then the method."""
     sink = io.BytesIO()

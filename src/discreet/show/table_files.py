@@ -60,7 +60,6 @@ def no_formula(text: str) -> str:
 
 
 def _rounded(answer: Answer, decimals: Decimals) -> pyarrow.Table:
-    """The table with rounded numbers."""
     import pyarrow
 
     columns, names = [], []

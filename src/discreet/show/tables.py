@@ -34,24 +34,11 @@ from discreet.release.answer import Decimals, decimals_by
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.reports.report import Report
 from discreet.release.reports.rows import parts
-from discreet.show import plain, spreadsheet
+from discreet.show import plain, publication, spreadsheet
 from discreet.show.figures import make, svg, theme
 from discreet.show.html import table
 from discreet.show.json import measured_sets, set_text
-from discreet.show.publication import (
-    METHOD,
-    Method,
-    Opening,
-    cost,
-    keys_of,
-    many,
-    meaning,
-    promise,
-    public,
-    rounding,
-    source_of,
-    words_of,
-)
+from discreet.show.publication import METHOD, Method, Opening, keys_of, many
 from discreet.show.publish import facts_of
 from discreet.show.report import classes, opened, page, sections
 from discreet.show.table_files import refuse_bom, write_table
@@ -83,27 +70,24 @@ def save(
     above = Opening(
         title=one_line(title or plan.title),
         caption=one_line(caption or look.caption or ""),
-        source=source_of(report.record),
+        source=publication.source_of(report.record),
         words=f"{many(len(report.tables), 'table')}. {plan.agreement}",
     )
     shown_tables = _Tables(report, above, {name: _decimals(plan, name, decimals) for name in report.tables})
-    if _is_file(target):
-        _write_rows(report, target.parent, force, kept)
-        if not recorded:
-            write(record_file(plan, target), record, force=force, kept=kept)
-        write(target, _content(shown_tables, target.suffix), force=force, kept=kept)
-        return targets(plan, target)
-    target.mkdir(exist_ok=True)
-    for name, answer in report.tables.items():
-        for form in _FORMS:
-            with new_file(target / f"{name}.{form}", force=force, kept=kept) as draft:
-                digits = shown_tables.decimals[name]
-                write_table(answer, form, draft, decimals=digits, bom=bom and form == "csv")
-    _write_rows(report, target, force, kept)
+    files = targets(plan, target)
+    if not _is_file(target):
+        target.mkdir(exist_ok=True)
+        for name, answer in report.tables.items():
+            for form in _FORMS:
+                with new_file(target / f"{name}.{form}", force=force, kept=kept) as draft:
+                    digits = shown_tables.decimals[name]
+                    write_table(answer, form, draft, decimals=digits, bom=bom and form == "csv")
+    _write_rows(report, files[0].parent, force, kept)
     if not recorded:
         write(record_file(plan, target), record, force=force, kept=kept)
-    write(target / _PAGE, html(shown_tables), force=force, kept=kept)  # last, so that its links lead somewhere
-    return targets(plan, target)
+    content = _content(shown_tables, target.suffix) if _is_file(target) else html(shown_tables)
+    write(files[0], content, force=force, kept=kept)  # last, so that its links lead somewhere
+    return files
 
 
 def _write_rows(report: Report, folder: Path, force: bool, kept: Kept) -> None:
@@ -162,8 +146,7 @@ def refuse_taken(
         for shown_table in plan.layout.tables:
             spreadsheet.refuse_long(shown_table.name, math.prod(map(len, shown_table.rows(plan.axes).values())))
     elif target.suffix not in (".md", ".txt"):
-        theme.converter()
-        theme.altair()
+        theme.require()
     files = targets(plan, target)
     if len({file.name.casefold() for file in files}) < len(files):
         raise InvalidParameter(
@@ -207,13 +190,12 @@ class _Tables:
         return Opening(
             title=one_line(look.title or name.replace("_", " ")),
             caption=one_line(look.caption or ""),
-            words=words_of(answer.query, answer.record["unit"]),
+            words=publication.words_of(answer.query, answer.record["unit"]),
             sql=answer.query.sql or "",
         )
 
 
 def _content(tables: _Tables, suffix: str) -> str | bytes:
-    """The content of a report as one file."""
     answers, how = tables.report.tables, _method(tables)
     openings = {name: tables.opening(name) for name in answers}
     match suffix:
@@ -249,7 +231,6 @@ def html(tables: _Tables, *, files: bool = True) -> str:
 
 
 def _section(tables: _Tables, name: str, drawn: bool, files: bool) -> str:
-    """One table: its description, figure and numbers."""
     answer, above = tables.report.tables[name], tables.opening(name)
     most, cells = MOST_ROWS if files else None, answer.shown(tables.decimals[name])
     numbers = table(answer.columns, cells, texts=keys_of(answer), most=most, attributes=classes)
@@ -276,16 +257,18 @@ def _method(tables: _Tables) -> Method:
     plan, record = report.plan, report.record
     of = f"all {many(len(plan.layout.tables), 'table')} of this report"
     terms = {"confidence": str(plan.confidence), "simultaneous": plan.simultaneous}
-    known = [sentence for shown_table in plan.layout.tables for sentence in public(shown_table.query)]
+    known = [sentence for shown_table in plan.layout.tables for sentence in publication.public(shown_table.query)]
     last = known[-1]
     chosen = next((digits for digits in tables.decimals.values() if digits is not None), None)
     parts = {
-        "What is protected": [*cost(report), *_promise(record)],
-        "What the intervals cover": [meaning(terms, of)],
+        "What is protected": [*publication.cost(report), *_promise(record)],
+        "What the intervals cover": [publication.meaning(terms, of)],
         _SETS: [*_measurement(plan)],
         "How the tables are computed": [*_following(plan)],
         "What is public": [*dict.fromkeys(sentence for sentence in known if sentence != last), last],
-        "How numbers are rounded": [f"{rounding(chosen)} Sums of rounded numbers may differ in their last digit."],
+        "How numbers are rounded": [
+            f"{publication.rounding(chosen)} Sums of rounded numbers may differ in their last digit."
+        ],
         "The record": ["The record has the noisy cells, from which all tables are computed."],
     }
     if plan.rows is not None:
@@ -294,7 +277,7 @@ def _method(tables: _Tables) -> Method:
 
 
 def _promise(record: dict[str, Any]) -> Iterable[str]:
-    yield from promise(record)
+    yield from publication.promise(record)
     delta = "δ is only that of the discovered keys" if "discovered" in record else "δ = 0"
     yield f"This holds for all tables together, whatever else anybody knows, and {delta}."
 

@@ -69,7 +69,6 @@ class Inspection:
 
 
 def inspect(policy: Policy) -> Inspection:
-    """Check a policy against its data."""
     try:
         return _Inspector(policy).inspection()
     except EngineFailed as error:
@@ -349,7 +348,6 @@ def _formats(declared: Declared) -> str:
 
 
 def shown(examples: Mapping[str, Any]) -> str:
-    """The most frequent examples."""
     return ", ".join(toml(text if len(text) <= 30 else text[:29] + "…") for text in list(examples)[:3])
 
 

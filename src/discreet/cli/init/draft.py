@@ -105,7 +105,6 @@ def policy_text(draft: Draft, schema: Schema, folder: Path) -> str:
 
 
 def columns_of(text: str) -> dict[str, dict[str, Any]]:
-    """The columns that the text of a policy declares."""
     return tomllib.loads(text)["columns"]  # type: ignore[no-any-return]
 
 
@@ -202,7 +201,6 @@ def read_options(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def value_of(option: str, text: str, folder: Path) -> str:
-    """The value of an option as TOML."""
     if option == "missing":
         return text if _DECIMAL.fullmatch(text) else _scalar(text)
     if option == "bins":

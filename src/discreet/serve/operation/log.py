@@ -42,8 +42,6 @@ def tell_operator(error: BaseException | None, doing: str) -> None:
 
 
 class OneLine(logging.Formatter):
-    """A line of text for each record."""
-
     def format(self, record: logging.LogRecord) -> str:
         kind = record.exc_info[0] if record.exc_info else None
         line = f"{self.formatTime(record)} {_words(record)}{f' ({kind.__name__})' if kind else ''}"

@@ -64,7 +64,6 @@ class Metrics:
 
     @contextmanager
     def timing(self, operation: str) -> Iterator[None]:
-        """Measure the duration of an operation of the ledger."""
         began = time.perf_counter()
         try:
             yield

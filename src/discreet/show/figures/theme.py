@@ -57,6 +57,12 @@ def _extra(name: str) -> Any:
 altair, converter = partial(_extra, "altair"), partial(_extra, "vl_convert")
 
 
+def require() -> None:
+    """Refuse if a figure could not be drawn."""
+    converter()
+    altair()
+
+
 class _Altair:
     def __getattr__(self, name: str) -> Any:
         return getattr(altair(), name)
@@ -139,7 +145,6 @@ def repaint() -> str:
 
 
 def dark(spec: Any) -> Any:
-    """The same spec on the dark card."""
     match spec:
         case dict():
             return {key: dark(value) for key, value in spec.items()}

@@ -60,7 +60,6 @@ def _errors(sizes: dict[str, int]) -> tuple[dict[str, float], int]:
 
 
 def _draw(values: list[dict[str, Any]], order: list[str]) -> theme.Figure:
-    """For each table two points on a line."""
     base = theme.chart(values)
     y = alt.Y("table:N", sort=order, title=None, axis=alt.Axis(labelLimit=260, grid=False))
     x = alt.X("error:Q", title="root mean square error of a count", scale=alt.Scale(zero=True))
