@@ -21,7 +21,7 @@ def site():
 def test_a_figure_of_many_rows_is_refused_in_one_sentence(site, monkeypatch):
     client = site.client()
     made = client.post("/release", json=body()).json()
-    monkeypatch.setattr(answers, "_MOST_DRAWN", 2)
+    monkeypatch.setitem(answers._IN_FILES, "png", ("A figure", 2, "Ask for fewer rows."))
     refused = client.get(f"/releases/{made['id']}?format=png")
     assert (refused.status_code, refused.json()["error"]) == (
         406,
@@ -32,13 +32,13 @@ def test_a_figure_of_many_rows_is_refused_in_one_sentence(site, monkeypatch):
 def test_figures_that_are_being_drawn_leave_the_threads_of_answers_alone(site, monkeypatch):
     begun, end = threading.Event(), threading.Event()
 
-    def slow(_: object, folder: Path) -> Path:
+    def slow(_: object, file: Path) -> Path:
         begun.set()
         assert end.wait(60)
-        (folder / "figure.png").write_bytes(b"figure")
-        return folder / "figure.png"
+        file.write_bytes(b"figure")
+        return file
 
-    monkeypatch.setattr(answers, "_save_figure", slow)
+    monkeypatch.setattr(answers, "_saved", slow)
     made = site.client().post("/release", json=body()).json()
     with ThreadPoolExecutor(3) as pool:
         figures = [pool.submit(site.client().get, f"/releases/{made['id']}?format=png") for _ in range(2)]

@@ -33,14 +33,14 @@ _MOST_VOID = 20  # most void questions that are listed
 def show(
     ledger: AnyLedger,
     analyst: Annotated[str | None, typer.Option(help="Only the share and the questions of this analyst.")] = None,
-    address: LedgerPlace = None,
+    place: LedgerPlace = None,
     anchor: Anchor = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what each study has spent, and on which questions."""
     from discreet.cli import terminal
 
-    with open_ledger(ledger, address, anchor) as book:
+    with open_ledger(ledger, place, anchor) as book:
         studies = book.studies() if analyst is None else _studies_of(book, analyst)
         if as_json:
             terminal.say_json(terminal.ledger_as_json(book, studies, analyst))
@@ -49,11 +49,11 @@ def show(
 
 
 @app.command("verify")
-def verify(ledger: AnyLedger, address: LedgerPlace = None, anchor: Anchor = None, as_json: AsJson = False) -> None:
+def verify(ledger: AnyLedger, place: LedgerPlace = None, anchor: Anchor = None, as_json: AsJson = False) -> None:
     """Check every entry of a ledger. Exit code 4 if it is damaged."""
     from discreet.cli import terminal
 
-    with open_ledger(ledger, address, anchor) as book:
+    with open_ledger(ledger, place, anchor) as book:
         entries, studies = book.verify(), book.studies()
         if as_json:
             terminal.say_json({"entries": entries, "studies": studies, "whole": True})
@@ -64,7 +64,7 @@ def verify(ledger: AnyLedger, address: LedgerPlace = None, anchor: Anchor = None
 @app.command("export")
 def export_command(
     ledger: AnyLedger,
-    address: LedgerPlace = None,
+    place: LedgerPlace = None,
     anchor: Anchor = None,
     output: Output = None,
     form: Annotated[str | None, typer.Option("--format", help="jsonl, json or csv.")] = None,
@@ -74,7 +74,7 @@ def export_command(
     form = form or (Path(output).suffix[1:] if output is not None and Path(output).suffix else "jsonl")
     if form not in _FORMS:
         raise InvalidParameter(f"--format must be {', '.join(_FORMS)}, got {quote(form)}")
-    with open_ledger(ledger, address, anchor) as book:
+    with open_ledger(ledger, place, anchor) as book:
         export(book, output, form, force=force)
 
 
@@ -84,15 +84,15 @@ def allot(
     analyst: Annotated[str, typer.Argument(help="Name of the analyst.")],
     epsilon: Annotated[str, typer.Argument(help="Most ε that the analyst may spend in total.")],
     study: Annotated[str | None, typer.Option(help="Name of the study, if the ledger has several.")] = None,
-    address: LedgerPlace = None,
+    place: LedgerPlace = None,
     anchor: Anchor = None,
 ) -> None:
     """Set how much ε an analyst may spend in total. A later call replaces the limit."""
     from discreet.cli import terminal
 
-    with open_ledger(ledger, address, anchor) as book:
+    with open_ledger(ledger, place, anchor) as book:
         studies = book.studies()
-        name = study or (studies[0] if len(studies) == 1 else place_named(ledger, address, anchor).study)
+        name = study or (studies[0] if len(studies) == 1 else place_named(ledger, place, anchor).study)
         if name not in studies:
             raise InvalidParameter(f"--study must be one of {', '.join(studies)}, got {quote(study)}")
         book.allot(analyst, epsilon, study=name)
@@ -102,7 +102,7 @@ def allot(
 @app.command("create")
 def create(
     study: StudyFile,
-    address: LedgerPlace = None,
+    place: LedgerPlace = None,
     anchor: Anchor = None,
     another_budget: Annotated[bool, typer.Option("--another-budget", help="Allow a second budget.")] = False,
 ) -> None:
@@ -112,7 +112,7 @@ def create(
     from discreet.formats import shown
     from discreet.release.study import create as create_study
 
-    policy, location = Policy.load(study), place_named(study, address, anchor)
+    policy, location = Policy.load(study), place_named(study, place, anchor)
     if not another_budget:
         location.refuse_second_budget()
     create_study(policy, location)
@@ -124,14 +124,14 @@ def create(
 def join(
     study: StudyFile,
     other: Annotated[str, typer.Argument(metavar="ANCHOR", help="Copy of the anchor of a machine that uses it.")],
-    address: LedgerPlace = None,
+    place: LedgerPlace = None,
     anchor: Anchor = None,
 ) -> None:
     """Let this machine use the PostgreSQL ledger of another. The whole ledger is checked; nothing is spent."""
     from discreet.cli.terminal import say
     from discreet.ledger.ledger import Ledger
 
-    location = place_named(study, address, anchor)
+    location = place_named(study, place, anchor)
     if not location.is_server or location.anchor is None:
         raise InvalidParameter("--ledger must be a postgresql:// address: a ledger in a file belongs to one machine")
     with Ledger.join(location.where, anchor=location.anchor, other=other) as ledger:
@@ -142,7 +142,7 @@ def join(
 def backup(
     ledger: AnyLedger,
     target: Annotated[str, typer.Argument(metavar="DEST", help="A new file, or a folder for a file named by time.")],
-    address: LedgerPlace = None,
+    place: LedgerPlace = None,
     anchor: Anchor = None,
 ) -> None:
     """Back up a ledger to a file, also while others spend. The backup is checked against the anchor."""
@@ -151,7 +151,7 @@ def backup(
     file = Path(target)
     if file.is_dir():
         file /= f"{Path(ledger).stem if '://' not in ledger else 'ledger'}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.backup"
-    with open_ledger(ledger, address, anchor) as book:
+    with open_ledger(ledger, place, anchor) as book:
         entries = book.backup(file)
     say(f"Wrote {entries:,} entries to {file}. Keep the anchor elsewhere: it records what is spent after this backup.")
 
@@ -166,7 +166,7 @@ def restore(
         str | None, typer.Option(metavar="EPSILON", help="If the anchor is lost: ε to charge each study, or all.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
-    address: LedgerPlace = None,
+    place: LedgerPlace = None,
     anchor: Anchor = None,
 ) -> None:
     """Restore a ledger from a backup or an older copy. Lost spends are charged; unanswered spends become void.
@@ -177,7 +177,7 @@ def restore(
     from discreet.formats import shown
     from discreet.ledger.ledger import Ledger
 
-    location = place_named(ledger, address, anchor)
+    location = place_named(ledger, place, anchor)
     where = location.where
     if source is None and _opens(where, location.anchor):
         say("Nothing to restore: the ledger has every entry that its anchor records.")
@@ -200,11 +200,11 @@ def restore(
     say(f"Restored: {left}.")
 
 
-def open_ledger(where: str, address: str | None = None, anchor: str | None = None) -> Ledger:
+def open_ledger(where: str, place: str | None = None, anchor: str | None = None) -> Ledger:
     """The ledger of a study.toml, or at a path or address, opened and checked; it must exist."""
     from discreet.ledger.ledger import Ledger
 
-    location = place_named(where, address, anchor)
+    location = place_named(where, place, anchor)
     if location.is_new:
         name = Path(location.where).name
         if where.endswith(".toml"):
@@ -216,15 +216,15 @@ def open_ledger(where: str, address: str | None = None, anchor: str | None = Non
     return Ledger.open(location.where, anchor=location.anchor)
 
 
-def place_named(where: str, address: str | None, anchor: str | None) -> Place:
+def place_named(where: str, place: str | None, anchor: str | None) -> Place:
     """The location of the ledger of a study.toml, or of a ledger that is named itself."""
     from discreet.ledger.place import Place, place_of, places
 
     if where.endswith(".toml"):
         if not Path(where).is_file():
             raise InvalidParameter(f"there is no study file {Path(where).name}")
-        location = place_of(Path(where), ledger=address, anchor=anchor)
-    elif address is not None:
+        location = place_of(Path(where), ledger=place, anchor=anchor)
+    elif place is not None:
         raise InvalidParameter("leave --ledger out: it names the ledger of a study.toml, and this is a ledger itself")
     else:
         location = Place(where=where, anchor=anchor)

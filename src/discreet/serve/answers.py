@@ -31,10 +31,12 @@ from discreet.serve.refusals import Refusal
 from discreet.serve.schema import json_bytes
 from discreet.show.table_files import write_table
 
-_MOST_DRAWN = 300  # most rows of a figure: its height grows with them, and 10,000 take minutes and gigabytes
-_MOST_IN_SHEET = 20_000  # most rows of a spreadsheet: they are written one by one, which takes a second
-_drawing = threading.Lock()  # the renderer draws one figure at a time
 _PLAIN = "Ask for json, csv or parquet"
+_IN_FILES = {  # formats that can only be written to a file, with the most rows and the advice for more
+    "png": ("A figure", 300, f"{_PLAIN}, and draw only some rows."),  # 10,000 rows take minutes and gigabytes
+    "xlsx": ("A spreadsheet", 20_000, f"{_PLAIN}."),  # rows are written one by one, which takes a second
+}
+_drawing = threading.Lock()  # the renderer draws one figure at a time
 _NEEDED = {"png": ("altair", "vl_convert"), "xlsx": ("xlsxwriter",)}  # optional packages that a format needs
 
 
@@ -131,37 +133,28 @@ def offered_formats() -> list[str]:
 
 def table_bytes(answer: Answer, form: str) -> bytes:
     """The table of an answer in a format that is not JSON."""
-    if form == "png":
-        return _file_bytes(answer, "A figure", _MOST_DRAWN, f"{_PLAIN}, and draw only some rows.", _save_figure)
-    if form == "xlsx":
-        return _file_bytes(answer, "A spreadsheet", _MOST_IN_SHEET, f"{_PLAIN}.", _save_sheet)
-    sink = io.BytesIO()
-    write_table(answer, form, sink)
-    return sink.getvalue()
-
-
-def _file_bytes(answer: Answer, name: str, most: int, advice: str, save: Callable[[Answer, Path], Path]) -> bytes:
-    """The bytes of a format that can only be written to a file, for at most `most` rows."""
+    if form not in _IN_FILES:
+        sink = io.BytesIO()
+        write_table(answer, form, sink)
+        return sink.getvalue()
+    name, most, advice = _IN_FILES[form]
     if len(answer) > most:
-        raise Refusal(
-            406, f"{name} over HTTP can have at most {most:,} rows, but this answer has {len(answer):,}.", advice
-        )
+        sentence = f"{name} over HTTP can have at most {most:,} rows, but this answer has {len(answer):,}."
+        raise Refusal(406, sentence, advice)
     try:
         with TemporaryDirectory() as folder:
-            return save(answer, Path(folder)).read_bytes()
+            return _saved(answer, Path(folder) / f"answer.{form}").read_bytes()
     except InvalidParameter as error:
         raise Refusal(406, str(error), f"{_PLAIN}.") from None
 
 
-def _save_figure(answer: Answer, folder: Path) -> Path:
+def _saved(answer: Answer, file: Path) -> Path:
+    if file.suffix == ".xlsx":
+        return answer.save(file)
     from discreet.show import figures
 
     with _drawing:
-        return figures.save(figures.make("release", answer=answer), folder / "figure.png")
-
-
-def _save_sheet(answer: Answer, folder: Path) -> Path:
-    return answer.save(folder / "answer.xlsx")
+        return figures.save(figures.make("release", answer=answer), file)
 
 
 def _group(view: Mapping[str, Any], keys: list[Any]) -> Group:

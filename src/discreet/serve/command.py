@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from discreet.errors import InvalidParameter
+
 if TYPE_CHECKING:
     from discreet.serve.access import Access
 
@@ -23,12 +25,9 @@ class _Serving(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args:
-            from discreet.errors import InvalidParameter
-
             raise InvalidParameter("a study is missing: discreet serve study.toml")
-        if args and args[0] not in self.commands and args[0] != "--help":
-            args = ["run", *args]
-        return super().parse_args(ctx, args)
+        named = args[0] in self.commands or args[0] == "--help"
+        return super().parse_args(ctx, args if named else ["run", *args])
 
 
 app = typer.Typer(
@@ -39,6 +38,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+_FILE: dict[str, Any] = {"exists": True, "dir_okay": False}
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the token's owner.")]
 _Access = Annotated[
     Path | None, typer.Option(help="File of tokens; default: discreet.access beside the study.", dir_okay=False)
 ]
@@ -57,8 +58,6 @@ _ONCE = "This token is shown once; only its hash is stored:"
 
 
 def _require_extra() -> None:
-    from discreet.errors import InvalidParameter
-
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
         raise InvalidParameter("discreet serve needs more packages; run: pip install 'discreet[serve]'")
 
@@ -66,15 +65,12 @@ def _require_extra() -> None:
 @app.command()
 def run(
     studies: Annotated[
-        list[Path],
-        typer.Argument(metavar="STUDY...", help="The policies, such as study.toml.", exists=True, dir_okay=False),
+        list[Path], typer.Argument(metavar="STUDY...", help="The policies, such as study.toml.", **_FILE)
     ],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
-    certfile: Annotated[
-        Path | None, typer.Option(help="TLS certificate with its chain (PEM).", exists=True, dir_okay=False)
-    ] = None,
-    keyfile: Annotated[Path | None, typer.Option(help="Private key for TLS.", exists=True, dir_okay=False)] = None,
+    certfile: Annotated[Path | None, typer.Option(help="TLS certificate with its chain (PEM).", **_FILE)] = None,
+    keyfile: Annotated[Path | None, typer.Option(help="Private key for TLS.", **_FILE)] = None,
     insecure_public: Annotated[
         bool,
         typer.Option("--insecure-public", help="Listen on a public address without TLS, behind a proxy that has TLS."),
@@ -102,7 +98,7 @@ def run(
     threads: Annotated[int, typer.Option(help="Most plans and releases processed at the same time.")] = 8,
     grace: Annotated[float, typer.Option(help="Seconds for running requests to finish when the server stops.")] = 30.0,
     metrics_key: Annotated[
-        Path | None, typer.Option(help="File with a secret that opens only /metrics.", exists=True, dir_okay=False)
+        Path | None, typer.Option(help="File with a secret that opens only /metrics.", **_FILE)
     ] = None,
     log_format: Annotated[str, typer.Option(help="text or json (one object per line).")] = "text",
     discovery: Annotated[
@@ -114,7 +110,6 @@ def run(
 ) -> None:
     """Run the server; `discreet serve study.toml` is short for it."""
     _require_extra()
-    from discreet.errors import InvalidParameter
     from discreet.parameters import exact_epsilon
     from discreet.serve.access import Access
     from discreet.serve.app import application
@@ -180,8 +175,8 @@ def _terminate(*_: object) -> None:
 
 @app.command()
 def token(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the token's owner.")],
-    study: Annotated[Path, typer.Option(help="Policy of the study that the token opens.", exists=True, dir_okay=False)],
+    name: _Name,
+    study: Annotated[Path, typer.Option(help="Policy of the study that the token opens.", **_FILE)],
     allot: Annotated[str | None, typer.Option(help="Total ε that the analyst may spend.")] = None,
     role: Annotated[str, typer.Option(help="analyst, or custodian, who spends from the study's own ε.")] = "analyst",
     expires: _Expires = None,
@@ -191,7 +186,6 @@ def token(
 ) -> None:
     """Create a token and show it once. A name that has a token keeps it, and gains this study or a new allotment."""
     _require_extra()
-    from discreet.errors import InvalidParameter
     from discreet.release.study import open as open_study
     from discreet.serve.access import Access, end_of, require_name
     from discreet.serve.desk import study_key
@@ -239,7 +233,7 @@ def list_tokens(
 
 @app.command()
 def rotate(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the token's owner.")],
+    name: _Name,
     expires: _Expires = None,
     access: _Tokens = Path("discreet.access"),
 ) -> None:
@@ -253,10 +247,8 @@ def rotate(
 
 @app.command()
 def revoke(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the token's owner.")],
-    study: Annotated[
-        Path | None, typer.Option(help="Revoke access to this study only.", exists=True, dir_okay=False)
-    ] = None,
+    name: _Name,
+    study: Annotated[Path | None, typer.Option(help="Revoke access to this study only.", **_FILE)] = None,
     access: _Tokens = Path("discreet.access"),
     ledger: _Ledger = None,
     anchor: _Anchor = None,
@@ -276,7 +268,6 @@ def revoke(
 
 
 def _file_of(access: Path) -> Access:
-    from discreet.errors import InvalidParameter
     from discreet.serve.access import Access
 
     if not access.exists():
