@@ -64,8 +64,8 @@ def visits() -> pa.Table:
     age = np.floor(LAST * (0.6 * _uniform(person, 2) + 0.4 * _uniform(person, 3) ** 1.5) + BIRTH)
     normal = np.sqrt(-2 * np.log(_uniform(person, 4))) * np.cos(2 * np.pi * _uniform(person, 5))
     income = np.round(np.exp(10.4 + 0.55 * normal + 0.3 * np.sin(age / 32)), -1)
-    many = 1 + np.floor(MOST_VISITS * _uniform(person, 6) ** (3 - 2.2 * age / LAST)).astype(np.int64)
-    row = np.repeat(person, many)
+    counts = 1 + np.floor(MOST_VISITS * _uniform(person, 6) ** (3 - 2.2 * age / LAST)).astype(np.int64)
+    row = np.repeat(person, counts)
     old = age[row] / LAST
     chances = np.stack([0.35 - 0.2 * old, 0.3 - 0.15 * old, 0.12 + 0 * old, 0.22 * old, 0.3 * old**2, 0.1 + 0 * old])
     drawn = _uniform(np.arange(row.size), 7)

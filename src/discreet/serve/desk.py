@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
 from hashlib import sha256
+from itertools import chain
 from typing import Any, cast
 
 from discreet.ask.query import Query, released
@@ -201,8 +202,8 @@ class Desk:
         """The last entries of the ledger: an analyst's own, or all for a custodian."""
         names = [study] if study is not None else self._names(person)
         ledgers = [(name, self._seat(person, name).ledger) for name in names]
-        entries = [ledger.recent(name, last=MOST_ENTRIES, analyst=person.analyst) for name, ledger in ledgers]
-        return {"entries": [_entry_json(entry) for own in entries for entry in own]}
+        entries = (ledger.recent(name, last=MOST_ENTRIES, analyst=person.analyst) for name, ledger in ledgers)
+        return {"entries": list(map(_entry_json, chain.from_iterable(entries)))}
 
     def _names(self, person: Person) -> list[str]:
         return [name for name, key in self._keys.items() if key in person.studies]

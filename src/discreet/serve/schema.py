@@ -53,7 +53,6 @@ _REFUSALS = {
 
 _WOULD_DISCOVER = "Plan the one discovery of a study: its cost, and how many units a key needs; free"
 _DISCOVERS = "Run the one discovery of a study, for ε and δ; the same discovery again is free"
-
 Body = TypeVar("Body")
 
 
@@ -265,8 +264,8 @@ def document() -> dict[str, Any]:
 
 
 def _paths() -> dict[str, Any]:
-    seen = ("400", "401", "421", "429", "503")
-    named = (*seen, "404")
+    common = ("400", "401", "421", "429", "503")
+    named = (*common, "404")
     planned = (*named, "408", "411", "413", "415", "422")
     spent, report = (*planned, "403", "409"), (bodies.ReportQuestion, bodies.ReportPlan)
     keys = bodies.DiscoveryQuestion
@@ -280,7 +279,7 @@ def _paths() -> dict[str, Any]:
     )
     get = {
         "/studies": _operation(
-            "studies", "The studies that you may use, and what is left in each", bodies.Studies, seen
+            "studies", "The studies that you may use, and what is left in each", bodies.Studies, common
         ),
         "/ledger": _operation(
             "ledger",
@@ -299,7 +298,7 @@ def _paths() -> dict[str, Any]:
         "/openapi.json": _operation("openapi", "This document", dict[str, Any], ("421",), security=[]),
         "/healthz": _operation("health", "Whether the server is up", bodies.Health, ("421",), security=[]),
         "/readyz": _operation("ready", "Whether the server can answer", bodies.Health, ("421", "503"), security=[]),
-        "/metrics": _operation("metrics", "Metrics, for custodians", str, (*seen, "403")),
+        "/metrics": _operation("metrics", "Metrics, for custodians", str, (*common, "403")),
     }
     post = {
         path: _operation(name, words, kind, codes, requestBody={"required": True, "content": _content(body)})

@@ -45,9 +45,7 @@ _HEADER_BYTES = 16 * 1024
 _LATE = Refusal(408, "The request did not arrive in time.", "Send it again; nothing was spent.")
 _FULL = Refusal(503, "All connections are in use.", "Try again in a moment; nothing was spent.")
 _FOREIGN = Refusal(400, "This is not a request in HTTP/1.1.", "GET /openapi.json lists what can be asked.")
-
 _REASONS = {_LATE.status: "late", _FULL.status: "full", _FOREIGN.status: "no HTTP"}
-
 PER_ADDRESS = 100  # connections from one address, if the server sees it: many people of an institute may share one
 
 
@@ -89,10 +87,8 @@ def open_studies(paths: Sequence[Path], ledger: str | None = None, anchor: str |
     studies: dict[str, Study] = {}
     for path in paths:
         study = open_study(path, ledger=ledger, anchor=anchor)
-        if study.name in studies:
-            raise InvalidParameter(
-                f"studies must have different names, got {study.name!r} twice: rename one of the files"
-            )
+        if (name := study.name) in studies:
+            raise InvalidParameter(f"studies must have different names, got {name!r} twice: rename one of the files")
         studies[study.name] = study
     return studies
 
@@ -210,9 +206,7 @@ def _has_room(most: int, crowd: set[Connection]) -> bool:
     """Whether one more fits; if there are too many, those that have waited longest are closed, a few at a time."""
     if len(crowd) < most:
         return True
-    waiting = sorted(
-        (connection for connection in crowd if connection.is_waiting), key=lambda connection: connection.since
-    )
+    waiting = sorted((member for member in crowd if member.is_waiting), key=lambda member: member.since)
     for connection in waiting[: 1 + most // 20]:
         connection.abort()
     return bool(waiting)

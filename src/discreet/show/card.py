@@ -351,7 +351,7 @@ def _proof_text(proof: dict[str, Any]) -> str:
 def _facts_text(facts: dict[str, Any]) -> str:
     texts: dict[str, Callable[[Any], str]] = {
         "bounds": lambda ends: f"between {ends[0]} and {ends[1]}",
-        "keys": lambda many: f"{many:,} keys",
+        "keys": lambda count: f"{count:,} keys",
         "keys_from": lambda source: f"keys from {source}",
         "bins": lambda edges: f"bins at {', '.join(edges)}",
     }

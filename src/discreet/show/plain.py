@@ -10,19 +10,25 @@ from discreet.errors import one_line, printable
 from discreet.show.publication import METHOD, Method, Opening
 
 _WIDTH = 100
+# Characters with a meaning in Markdown, or in HTML inside it; also bare addresses and formulas.
 _MARKS = re.compile(r"([\\`*_{}\[\]<>#|~$]|&(?=#?\w+;)|:(?=//)|(?<=\bwww)\.)")
-"""Characters with a meaning in Markdown, or in HTML inside it; also bare addresses and formulas."""
-
+# The beginning of a paragraph that Markdown reads as a list or a rule.
 _LIST = re.compile(r"\A([0-9]*)([-+]|(?<=[0-9])[.)](?=\s|\Z))")
-"""The beginning of a paragraph that Markdown reads as a list or a rule."""
-
+# The opening of a table, its headings, its rows, and the indexes of its key columns.
 Table = tuple[Opening, Sequence[str], Sequence[Sequence[str]], Sequence[int]]
-"""The opening of a table, its headings, its rows, and the indexes of its key columns."""
 
 
 def markdown(opening: Opening, tables: Sequence[Table], method: Method) -> str:
     """Tables below a title, with their method at the end."""
-    return "\n\n".join([*_markdown_opening(opening, "#"), *_markdown_tables(tables), *_markdown_method(method)]) + "\n"
+    parts = [*_markdown_opening(opening, "#")]
+    for above, headings, rows, keys in tables:
+        line = ["---" if index in keys else "---:" for index in range(len(headings))]
+        cells = [[_escaped(cell) for cell in row] for row in (headings, *rows)]
+        table = "\n".join(f"| {' | '.join(row)} |" for row in (cells[0], line, *cells[1:]))
+        parts += [*_markdown_opening(above, "##"), table]
+    parts.append(f"## {METHOD}")
+    parts += [f"**{_escaped(heading)}.** {_escaped(' '.join(sentences))}" for heading, sentences in method.items()]
+    return "\n\n".join(parts) + "\n"
 
 
 def text(opening: Opening, tables: Sequence[Table], method: Method) -> str:
@@ -38,34 +44,16 @@ def text(opening: Opening, tables: Sequence[Table], method: Method) -> str:
 def _markdown_opening(opening: Opening, level: str) -> Iterator[str]:
     if opening.title:
         yield f"{level} {_escaped(opening.title)}"
-    yield from (_paragraph(part) for part in (opening.caption, opening.source, opening.words) if part)
+    paragraphs = [_escaped(part.strip()) for part in (opening.caption, opening.source, opening.words) if part]
+    yield from (_LIST.sub(r"\1\\\2", paragraph) for paragraph in paragraphs)
     if opening.sql:
         sql = printable(opening.sql.strip())
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", sql)), default=0))
         yield f"{fence}sql\n{sql}\n{fence}"
 
 
-def _markdown_tables(tables: Sequence[Table]) -> Iterator[str]:
-    for above, headings, rows, keys in tables:
-        yield from _markdown_opening(above, "##")
-        line = ["---" if index in keys else "---:" for index in range(len(headings))]
-        cells = [[_escaped(cell) for cell in row] for row in (headings, *rows)]
-        yield "\n".join(f"| {' | '.join(row)} |" for row in (cells[0], line, *cells[1:]))
-
-
-def _markdown_method(method: Method) -> Iterator[str]:
-    yield f"## {METHOD}"
-    for heading, sentences in method.items():
-        yield f"**{_escaped(heading)}.** {_escaped(' '.join(sentences))}"
-
-
 def _escaped(cell: str) -> str:
     return _MARKS.sub(r"\\\1", one_line(cell))
-
-
-def _paragraph(said: str) -> str:
-    """A paragraph that begins no list and no rule."""
-    return _LIST.sub(r"\1\\\2", _escaped(said.strip()))
 
 
 def _text_opening(opening: Opening, line: str) -> Iterator[str]:

@@ -35,13 +35,6 @@ _NOT_COVERED = "It does not cover sampling error or the effect of clamping value
 _NAME = re.compile(r'"(\w+)"')
 _NAMED = 4  # most columns that a title names
 
-_MOMENTS = {
-    "sum": "the sum of {}",
-    "mean": "the mean of {}",
-    "variance": "the variance of {}",
-    "std": "the standard deviation of {}",
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
@@ -123,7 +116,7 @@ def _phrases(aggregate: Aggregate, unit: str) -> list[str]:  # noqa: PLR0911 - o
         case Moment(statistic, of):
             if kind_of(of) == "truth":
                 return [f"the share of rows where {_plain(of)}"]
-            return [_MOMENTS.get(statistic, f"the {statistic} of {{}}").format(_plain(of))]
+            return [f"the {'standard deviation' if statistic == 'std' else statistic} of {_plain(of)}"]
         case Quantiles(of, shares):
             return [
                 f"the {'median' if share == Fraction(1, 2) else f'{decimal(share)} quantile'} of {_plain(of)}"

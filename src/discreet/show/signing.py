@@ -42,22 +42,11 @@ def sign(
     for record in records:
         free(signature_place(record), force=force, kept=study.kept)
     about = {"study": study.name, "entry": release.entry, "proof": proved(release.plan) if release.epsilon else {}}
-    return [
-        signature.sign(
-            _files_of(record, paths, len(records)),
-            signature_place(record),
-            signer,
-            study.ledger,
-            about,
-            force=force,
-            kept=study.kept,
-        )
-        for record in records
-    ]
-
-
-def _files_of(record: Path, paths: Sequence[Path], records: int) -> list[Path]:
-    return [path for path in paths if records == 1 or signature_place(path) == signature_place(record)]
+    signatures = []
+    for target in map(signature_place, records):
+        signed = [path for path in paths if len(records) == 1 or signature_place(path) == target]
+        signatures.append(signature.sign(signed, target, signer, study.ledger, about, force=force, kept=study.kept))
+    return signatures
 
 
 def _refuse_names(files: Iterable[Path]) -> None:

@@ -33,8 +33,7 @@ def writer() -> ModuleType:
         import xlsxwriter
     except ImportError:
         raise InvalidParameter(".xlsx needs XlsxWriter: pip install 'discreet[xlsx]'") from None
-    module: ModuleType = xlsxwriter
-    return module
+    return xlsxwriter  # type: ignore[no-any-return, unused-ignore]
 
 
 def refuse_long(name: str, rows: int) -> None:
@@ -131,8 +130,8 @@ def _sheet_names(names: Iterable[str]) -> Sequence[str]:
     sheets: list[str] = []
     for name in names:
         plain = _cut(_NOT_IN_NAMES.sub("_", printable(name)), _SHEET).strip("'") or "Table"
-        taken, number, sheet = {other.casefold() for other in sheets}, 1, plain
-        while sheet.casefold() in taken or sheet.casefold() == "history":  # reserved by Excel
+        used, number, sheet = {"history", *(other.casefold() for other in sheets)}, 1, plain  # the first is Excel's
+        while sheet.casefold() in used:
             number += 1
             sheet = f"{_cut(plain, _SHEET - len(str(number)) - 1)} {number}"
         sheets.append(sheet)

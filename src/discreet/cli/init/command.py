@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tomllib
 from pathlib import Path
 from typing import Annotated
 
@@ -82,7 +83,7 @@ def init(
     if asks:
         interview.interview(draft, schema, rows, ask, policy.parent)
     text = draft_of.policy_text(draft, schema, policy.parent)
-    proposals = rows.proposals(draft_of.columns_of(text), policy.parent)
+    proposals = rows.proposals(tomllib.loads(text)["columns"], policy.parent)
     if asks or yes:
         interview.take_proposals(draft, proposals, ask if asks else lambda *_: True)
         text, proposals = draft_of.policy_text(draft, schema, policy.parent), {}

@@ -104,10 +104,6 @@ def policy_text(draft: Draft, schema: Schema, folder: Path) -> str:
     return text
 
 
-def columns_of(text: str) -> dict[str, dict[str, Any]]:
-    return tomllib.loads(text)["columns"]  # type: ignore[no-any-return]
-
-
 def key_counts(text: str, folder: Path) -> list[str]:
     """The number of keys of each column and the first few, so that a wrongly split list is noticed."""
     lines = []

@@ -34,10 +34,10 @@ def tell(event: str, sentence: str, **fields: Any) -> None:
 def tell_operator(error: BaseException | None, doing: str) -> None:
     """Write an error to the operator's log: its place and kind, and its message only if the error is ours."""
     frames = extract_tb(getattr(error, "__traceback__", None))[-1:]
-    place = "".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames)
+    line = "".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames)
     words = str(error) if isinstance(error, DiscreetError) else ""
-    fields = {"doing": doing, "error": type(error).__name__, "place": place, "words": words}
-    sentence = f"{doing} failed with {fields['error']}{f' at {place}' if place else ''}{f': {words}' if words else ''}"
+    fields = {"doing": doing, "error": type(error).__name__, "place": line, "words": words}
+    sentence = f"{doing} failed with {fields['error']}{f' at {line}' if line else ''}{f': {words}' if words else ''}"
     log.error("%s", sentence, extra={"event": "failure", "fields": fields})
 
 

@@ -1,11 +1,4 @@
-"""Metrics of a running server, in the text format of Prometheus.
-
-    discreet_requests_total{route,status}      responses, including refusals
-    discreet_closed_total{reason}              connections that the server closed: late, full, slow, no HTTP
-    discreet_requests_in_progress              requests that are processed or sent
-    discreet_ledger_seconds{operation}         a histogram: duration of a spend and of the record of an answer
-    discreet_epsilon_total, _spent, _left      of each study, now
-    discreet_ledger_entries{study}             length of its chain
+"""Metrics of a running server, in the text format of Prometheus (`_HELP` lists them).
 
 Names of people, questions and keys are never labels. The duration of a statement is not measured, since it depends on
 the data. A spend comes before the first row is read, and the length of an answer is public before the release.
@@ -30,8 +23,8 @@ from discreet.release.study import Study
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
+# Upper ends of the histogram in seconds: a spend waits for the disk (milliseconds), or for its turn.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-"""Upper ends of the histogram in seconds: a spend waits for the disk (milliseconds), or for its turn."""
 
 _HELP = {
     "discreet_requests_total": ("counter", "Responses by route and status."),
@@ -58,9 +51,9 @@ class Metrics:
         self._times: dict[str, list[float]] = {}
         self._sums: Counter[str] = Counter()
 
-    def add(self, name: str, many: int = 1, **labels: str) -> None:
+    def add(self, name: str, count: int = 1, **labels: str) -> None:
         with self._lock:
-            self._counts[name, tuple(labels.items())] += many
+            self._counts[name, tuple(labels.items())] += count
 
     @contextmanager
     def timing(self, operation: str) -> Iterator[None]:
@@ -85,14 +78,14 @@ class Metrics:
         samples += [("discreet_info", (("software", software()),), 1.0), *_memory()]
         lines: list[str] = []
         for family, (kind, words) in _HELP.items():
-            own = [sample for sample in samples if sample[0] in (family, *(f"{family}_{part}" for part in _PARTS))]
-            if own:
+            names = {family, *(f"{family}_{part}" for part in ("bucket", "sum", "count"))}
+            members = [sample for sample in samples if sample[0] in names]
+            if members:
                 lines += [f"# HELP {family} {words}", f"# TYPE {family} {kind}"]
-                lines += [f"{name}{_labels(labels)} {_number(value)}" for name, labels, value in own]
+                lines += [f"{name}{_labels(labels)} {_number(value)}" for name, labels, value in members]
         return "\n".join(lines) + "\n"
 
 
-_PARTS = ("bucket", "sum", "count")
 METRICS = Metrics()  # the metrics of this process
 MONITOR = "discreet.monitor"  # the name of the owner of the metrics key; no person can have this name
 _SHORTEST = 32  # fewest characters of the metrics key
@@ -146,8 +139,8 @@ def _budget(name: str, study: Study) -> Iterator[tuple[str, Labels, float]]:
 
 def _histogram(operation: str, buckets: list[float], total: float) -> Iterator[tuple[str, Labels, float]]:
     name, labels, passed = "discreet_ledger_seconds", (("operation", operation),), 0.0
-    for end, many in zip([*map(str, BUCKETS), "+Inf"], buckets, strict=True):
-        passed += many
+    for end, count in zip([*map(str, BUCKETS), "+Inf"], buckets, strict=True):
+        passed += count
         yield f"{name}_bucket", (*labels, ("le", end)), passed
     yield f"{name}_sum", labels, total
     yield f"{name}_count", labels, passed

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet.calibrate import lemma, sensitivity
 from discreet.draw.laplace import Laplace
@@ -29,11 +29,9 @@ from discreet.parameters import (
     exact_count,
     exact_epsilon,
 )
+from discreet.release.plan import Plan
 from discreet.show.figures import theme
 from discreet.show.figures.theme import alt
-
-if TYPE_CHECKING:
-    from discreet.release.plan import Plan
 
 _DECADE = 6  # points of a curve per power of ten: the curves are nearly straight
 _GUESS = 1_000  # group size for the errors of a plan that has no size

@@ -39,12 +39,12 @@ def listed(
 ) -> theme.Figure:
     """A row for each key: bars from zero for counts and sums, otherwise dots."""
     axis = alt.Axis(labels=labels, ticks=False, domain=False, grid=False, title=keys.name if labels else None)
-    many = 1 if series is None else len(series.different)
-    scale = alt.Scale(domain=keys.different, padding=0.1 if many == 1 else 0.35)  # rows without a number included
+    count = 1 if series is None else len(series.different)
+    scale = alt.Scale(domain=keys.different, padding=0.1 if count == 1 else 0.35)  # rows without a number included
     position = {"y": alt.Y("key:N", sort=None, axis=axis, scale=scale)}
-    if many > 1 and series is not None:
+    if count > 1 and series is not None:
         position["yOffset"] = alt.YOffset("series:N", sort=[str(name) for name in series.different])
-    step = alt.Step(row if many == 1 else 14 * many, **({"for": "position"} if many > 1 else {}))
+    step = alt.Step(row if count == 1 else 14 * count, **({"for": "position"} if count > 1 else {}))
     base = _base(column, keys, series).properties(width=width, height=step)
     x = alt.X("value:Q", title=column.name, scale=alt.Scale(zero=column.from_zero))
     bars = None

@@ -86,8 +86,8 @@ def _arrange(table: Table, columns: list[Numbers], width: int) -> tuple[theme.Fi
     if rows > panels.MOST_LABELS and series is None:
         # rows with a label: the first in the order of the question, or else the largest
         chosen = (list(range(len(table))) if table.sorted else columns[0].ranked())[: panels.MOST_LABELS]
-        many = f"with labels: the {'first' if table.sorted else 'largest'} {len(chosen)} of {rows:,}"
-        return theme.stacked([panels.crowded(column, axis, width, chosen=chosen) for column in columns]), many
+        note = f"with labels: the {'first' if table.sorted else 'largest'} {len(chosen)} of {rows:,}"
+        return theme.stacked([panels.crowded(column, axis, width, chosen=chosen) for column in columns]), note
     side, each = _across(width, len(columns))
     drawn = [
         panels.listed(column, axis, series, each, labels=index % side == 0) for index, column in enumerate(columns)
