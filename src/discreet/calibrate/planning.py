@@ -109,17 +109,7 @@ def people_needed(
     1414
 
     """
-    ask = _Ask(
-        error=error,
-        statistic=statistic,
-        bounds=bounds,
-        neighbors=neighbors,
-        confidence=confidence,
-        method=method,
-        std=std,
-        q=q,
-        cells=cells,
-    )
+    ask = _Ask(error, statistic, bounds, neighbors, confidence, method, std, q, cells)
     budget, met, least = exact_epsilon(epsilon), _enough(ask), _least(statistic, method)
     if least is None:
         raise InvalidParameter(
@@ -169,18 +159,7 @@ def epsilon_needed(
     0.035948788
 
     """
-    ask = _Ask(
-        error=error,
-        statistic=statistic,
-        bounds=bounds,
-        neighbors=neighbors,
-        confidence=confidence,
-        method=method,
-        std=std,
-        q=q,
-        cells=cells,
-        bins=bins,
-    )
+    ask = _Ask(error, statistic, bounds, neighbors, confidence, method, std, q, cells, bins)
     cap, met, least = exact_epsilon(total), _enough(ask), _least(statistic, method)
     units = exact_count("n", 1 if least is None and n is None else n, least=least or 1)
     if met(units, cap // UNIT * UNIT):
@@ -196,14 +175,11 @@ def _least(statistic: Statistic, method: Method | None) -> int | None:
     match statistic:
         case "count" | "sum" | "histogram":
             return None
-        case "median" | "quantile":
-            return None if method == "laplace" else 1
-        case "proportion" | "mean":
-            return 1
+        case "median" | "quantile" if method == "laplace":
+            return None
         case "variance" | "std":
             return 2
-        case _:
-            assert_never(statistic)
+    return 1
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
@@ -218,7 +194,7 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
     return low
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Ask:
     """The parameters of the question whether n units and ε are enough, as given by the caller."""
 
