@@ -130,14 +130,9 @@ def _arithmetic(sign: ArithmeticSign, left: Interval, right: Interval) -> Interv
                 return Interval(None, None, False)
             return _arithmetic("*", left, Interval(1 / right.upper, 1 / right.lower, False))
         case "*":
-            ends = (left.lower, left.upper, right.lower, right.upper)
-            lower = _on(lambda ends: min(_corners(*ends)), *ends)
-            upper = _on(lambda ends: max(_corners(*ends)), *ends)
+            corners = [_on(math.prod, a, b) for a in (left.lower, left.upper) for b in (right.lower, right.upper)]
+            lower, upper = _on(min, *corners), _on(max, *corners)
     return Interval(lower, upper, left.whole and right.whole)
-
-
-def _corners(a: Fraction, b: Fraction, c: Fraction, d: Fraction) -> tuple[Fraction, ...]:
-    return a * c, a * d, b * c, b * d
 
 
 def _function(name: str, parts: list[Interval]) -> Interval:

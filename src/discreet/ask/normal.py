@@ -72,16 +72,11 @@ def decimal(number: Fraction) -> str:
     """
     if number.denominator == 1:
         return str(number.numerator)
-    odd, places = number.denominator, 0
-    for prime in (2, 5):
-        count = 0
-        while odd % prime == 0:
-            odd, count = odd // prime, count + 1
-        places = max(places, count)
-    if odd != 1:
+    places = number.denominator.bit_length()  # as many as a denominator 2^a·5^b can need
+    if 10**places % number.denominator:
         return str(number)
     digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
-    return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+    return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}".rstrip("0")
 
 
 def _normal(expression: Any) -> Any:  # noqa: PLR0911 - one case for each rule

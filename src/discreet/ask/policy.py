@@ -179,20 +179,21 @@ class Policy:
         """What ε protects: it cannot change once ε is spent. Bounds, keys and missing belong to each question."""
         return {name: getattr(self, name) for name in ("unit", "max_rows", "max_groups", "neighbors")}
 
-    def with_keys(self, found: Mapping[str, Iterable[Key]]) -> Policy:
+    def with_keys(self, discovered: Mapping[str, Iterable[Key]]) -> Policy:
         """The policy with discovered keys, in the columns whose keys are to be discovered."""
         columns = {
-            name: declared.with_keys(found[name]) if declared.discover and name in found else declared
+            name: declared.with_keys(discovered[name]) if declared.discover and name in discovered else declared
             for name, declared in self.columns.items()
         }
-        policy = copy(self)
-        object.__setattr__(policy, "columns", MappingProxyType(columns))
-        return policy
+        return self._with("columns", MappingProxyType(columns))
 
     def with_delta(self, delta: Fraction) -> Policy:
         """The policy with a δ for its discovery."""
+        return self._with("delta", delta)
+
+    def _with(self, name: str, value: object) -> Policy:
         policy = copy(self)
-        object.__setattr__(policy, "delta", delta)
+        object.__setattr__(policy, name, value)
         return policy
 
     def __repr__(self) -> str:
@@ -351,18 +352,7 @@ _READERS: dict[str, Callable[[object], object]] = {
     "study": partial(exact_text, 'write study = "people-2024"'),
 }
 _KEYS = ("source", *_READERS, "columns")
-_OPTIONAL = (
-    "table",
-    "delimiter",
-    "encoding",
-    "max_rows",
-    "max_groups",
-    "delta",
-    "version",
-    "ledger",
-    "anchor",
-    "study",
-)
+_OPTIONAL = _READERS.keys() - {"unit", "neighbors", "epsilon"}
 
 
 def toml(value: object) -> str:

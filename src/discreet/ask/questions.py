@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypedDict, TypeGuard, TypeVar, Unpack
 
@@ -140,7 +140,11 @@ def build(
     by: str | Sequence[str] = (),
 ) -> Query:
     """The query for named questions about the rows where all conditions are true, for each group."""
-    reader = _Reader(policy, schema)
+    scope = Scope(policy, schema)
+
+    def read(text: str | None) -> Expression:
+        return parse_expression(text, policy, schema)  # type: ignore[arg-type]
+
     subjects = [str(getattr(question, "of", "") or "") for question in ask.values()]
     _refuse_long([*_texts(by), *_texts(where or ()), *subjects])
     groups = [parse_group(text, policy, schema) for text in _texts(by)]
@@ -154,11 +158,11 @@ def build(
         if isinstance(question, Histogram):
             if len(ask) > 1:
                 raise refused("a histogram must be asked alone, or by groups; ask the other questions separately")
-            group = reader.bins(question)
+            group = _bins(scope, read(question.of), question.bins)
             groups.append((name, group))
             outputs.append((name, Named(group_text(group))))
             question, name = Count(), "count"  # noqa: PLW2901 - a histogram is a count of rows in bins
-        aggregate, numbers = reader.released(name, question)
+        aggregate, numbers = _released(scope, read, name, question)
         aggregates.append(aggregate)
         outputs += numbers
     refuse_alike([name for name, _ in outputs])
@@ -167,44 +171,32 @@ def build(
     return assembled(Query(unnamed, tuple(outputs), tuple(group for _, group in groups), condition))
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads questions under a policy."""
+def _released(
+    scope: Scope, read: Callable[[str | None], Expression], name: str, question: Question
+) -> tuple[Aggregate, list[tuple[str, Output]]]:
+    """The aggregate of a question, and its columns of the answer."""
+    if isinstance(question, Quantile):
+        listed = question.share if isinstance(question.share, list | tuple) else [question.share]
+        several = listed is question.share
+        shares = [exact_number("share", share) for share in listed]
+        quantiles = scope.quantiles(read(question.of), tuple(shares))
+        texts = [aggregate_text(replace(quantiles, shares=(share,))) for share in shares]
+        names = [f"{name}_{decimal(share * 100)}" if several else name for share in shares]
+        return quantiles, [(column, Named(text)) for column, text in zip(names, texts, strict=True)]
+    of = getattr(question, "of", None)
+    subject = None if of is None and isinstance(question, Count | CountUnits) else read(of)
+    sample = bool(getattr(question, "sample", False))
+    aggregate = _STATISTICS[type(question)].aggregate_of(scope, subject, sample=sample)
+    return aggregate, [(name, Named(aggregate_text(aggregate)))]
 
-    policy: Policy
-    schema: Mapping[str, Typed]
 
-    @property
-    def scope(self) -> Scope:
-        return Scope(self.policy, self.schema)
-
-    def released(self, name: str, question: Question) -> tuple[Aggregate, list[tuple[str, Output]]]:
-        """The aggregate of a question, and its columns of the answer."""
-        if isinstance(question, Quantile):
-            listed = question.share if isinstance(question.share, list | tuple) else [question.share]
-            several = listed is question.share
-            shares = [exact_number("share", share) for share in listed]
-            quantiles = self.scope.quantiles(self.expression(question.of), tuple(shares))
-            texts = [aggregate_text(replace(quantiles, shares=(share,))) for share in shares]
-            names = [f"{name}_{decimal(share * 100)}" if several else name for share in shares]
-            return quantiles, [(column, Named(text)) for column, text in zip(names, texts, strict=True)]
-        of = getattr(question, "of", None)
-        subject = None if of is None and isinstance(question, Count | CountUnits) else self.expression(of)
-        sample = bool(getattr(question, "sample", False))
-        aggregate = _STATISTICS[type(question)].aggregate_of(self.scope, subject, sample=sample)
-        return aggregate, [(name, Named(aggregate_text(aggregate)))]
-
-    def bins(self, question: Histogram) -> Group:
-        """The group column of a histogram."""
-        bins = list(question.bins) if isinstance(question.bins, Iterable) else question.bins
-        group = self.scope.group(self.expression(question.of), None if bins is None else edges(bins))
-        if group.edges is None:
-            raise refused('a histogram needs bins; declare them, or write Histogram("age", [0, 18, 65])')
-        return group
-
-    def expression(self, text: str | None) -> Expression:
-        """The expression of a question."""
-        return parse_expression(text, self.policy, self.schema)  # type: ignore[arg-type]
+def _bins(scope: Scope, of: Expression, bins: object) -> Group:
+    """The group column of a histogram."""
+    bins = list(bins) if isinstance(bins, Iterable) else bins
+    group = scope.group(of, None if bins is None else edges(bins))
+    if group.edges is None:
+        raise refused('a histogram needs bins; declare them, or write Histogram("age", [0, 18, 65])')
+    return group
 
 
 def _is_pair(value: object) -> TypeGuard[tuple[Any, Any]]:

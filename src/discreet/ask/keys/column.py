@@ -207,8 +207,8 @@ class Keys(Sequence[Key]):
         column = self.column
         if _rising(column) or len(column.unique()) == len(column):
             return None
-        seen: set[Any] = set()
-        return next(index for index, key in enumerate(column.to_pylist()) if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        earlier: set[Any] = set()
+        return next(index for index, key in enumerate(column.to_pylist()) if key in earlier or earlier.add(key))  # type: ignore[func-returns-value]
 
     def places(self, among: Keys) -> list[int] | None:
         """The index of each key in another column of the same kind; None if a key is missing there."""

@@ -23,7 +23,6 @@ from discreet.ask.query import Group, Query
 from discreet.ask.scope import Scope, Typed
 from discreet.ask.sql import parser
 from discreet.ask.sql.aggregates import Aggregates
-from discreet.ask.sql.rows import Rows
 from discreet.ask.sql.select import Selection
 from discreet.ask.sql.syntax import Node
 from discreet.ask.sql.words import name_in_sql
@@ -41,12 +40,12 @@ def parse(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Query:
 
 def parse_condition(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Expression:
     """The condition on rows in a text such as "age >= 65"."""
-    return normal(_reader(policy, schema).rows.condition(_expression_of(text, policy)))
+    return normal(_reader(policy, schema).condition(_expression_of(text, policy)))
 
 
 def parse_expression(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Expression:
     """The expression over rows in a text such as "income / 1000"."""
-    return normal(_reader(policy, schema).rows.expression(_expression_of(text, policy)))
+    return normal(_reader(policy, schema).expression(_expression_of(text, policy)))
 
 
 def parse_group(text: str, policy: Policy, schema: Mapping[str, Typed]) -> tuple[str, Group]:
@@ -56,7 +55,7 @@ def parse_group(text: str, policy: Policy, schema: Mapping[str, Typed]) -> tuple
 
 
 def _reader(policy: Policy, schema: Mapping[str, Typed], table: str | None = None) -> Aggregates:
-    return Aggregates(Rows(Scope(policy, schema), table or policy.table))
+    return Aggregates(Scope(policy, schema), table or policy.table)
 
 
 def _expression_of(text: str, policy: Policy) -> Node:

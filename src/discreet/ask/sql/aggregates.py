@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.ask.declared import edges
@@ -16,24 +15,21 @@ from discreet.ask.sql.words import QUANTITIES
 from discreet.errors import InvalidParameter
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregates:
-    """The reader of aggregates and groups."""
-
-    rows: Rows
+class Aggregates(Rows):
+    """The reader of aggregates and groups, and of the expressions in them."""
 
     def aggregate(self, node: Node) -> Aggregate | None:  # noqa: PLR0911 - one case for each aggregate
         """The aggregate of a node, or None if it is not an aggregate."""
         if not isinstance(node, Call):
             return None
-        scope, read = self.rows.scope, self.rows.expression
+        scope, read = self.scope, self.expression
         match node.name:
             case "COUNT":
                 return scope.present(read(argument(node))) if node.arguments else scope.count(None)
             case "COUNT DISTINCT":
                 return self._units(node)
             case "COUNT_IF" | "COUNTIF":
-                return scope.count(self.rows.condition(argument(node)))
+                return scope.count(self.condition(argument(node)))
             case "HISTOGRAM":
                 return None
             case "MIN" | "MAX" if len(node.arguments) > 1:
@@ -50,25 +46,25 @@ class Aggregates:
         return None
 
     def quantiles(self, subject: Node, shares: Sequence[Fraction]) -> Quantiles:
-        return self.rows.scope.quantiles(self.rows.expression(subject), tuple(shares))
+        return self.scope.quantiles(self.expression(subject), tuple(shares))
 
     def group(self, node: Node) -> Group:
         match node:
             case Call("BIN", (subject, *limits)):
                 return self.bins(subject, limits)
-        return self.rows.scope.group(self.rows.expression(node))
+        return self.scope.group(self.expression(node))
 
     def bins(self, subject: Node, limits: Sequence[Node]) -> Group:
         try:
-            return self.rows.scope.group(self.rows.expression(subject), edges([_edge(limit) for limit in limits]))
+            return self.scope.group(self.expression(subject), edges([_edge(limit) for limit in limits]))
         except InvalidParameter as error:
             raise refused(f"BIN takes a number and edges, as in bin(age, 0, 18, 65); {error}") from None
 
     def _units(self, node: Call) -> Aggregate:
-        scope, unit = self.rows.scope, self.rows.scope.policy.unit_column
+        scope, unit = self.scope, self.scope.policy.unit_column
         match node.arguments:
             case (Name(name, exact, table),) if name == unit or (not exact and scope.is_unit(name)):
-                self.rows.check_table(table)
+                self.check_table(table)
                 return scope.units()
         hint = f"write count(DISTINCT {unit})" if unit else "use GROUP BY and count(*)"
         raise refused(f"count(DISTINCT …) counts units only; {hint}")

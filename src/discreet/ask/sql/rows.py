@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TypeVar, assert_never
 
 from discreet.ask import expression as row
-from discreet.ask.expression import ArithmeticSign, ComparisonSign, Expression, Kind, Unit
+from discreet.ask.expression import ArithmeticSign, ComparisonSign, DatePart, Expression, Kind, Unit
 from discreet.ask.keys.key import read_date
 from discreet.ask.kinds import LONGEST_TEXT, kind_of, refused
 from discreet.ask.reading import as_read
@@ -22,6 +22,8 @@ from discreet.parameters import did_you_mean, quote
 Value = TypeVar("Value")
 
 _KINDS: dict[type, Kind] = {bool: "truth", str: "text", Fraction: "number"}
+_COUNTED: dict[Unit, tuple[DatePart, int]] = {"hour": ("days", 24), "month": ("year", 12), "quarter": ("year", 4)}
+"""A longer part of a date, and how many of these units it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +88,10 @@ class Rows:
                 return row.Part(_date_part("weekday", functions.PARTS), read(argument(node)))
             case Call("COALESCE" | "IFNULL" | "NVL", parts):
                 return row.Coalesce(self._values(parts))
-            case Call("LEAST", parts):
-                return row.Function("least", tuple(map(read, parts)))
-            case Call("GREATEST", parts):
-                return row.Function("greatest", tuple(map(read, parts)))
+            case Call("LEAST" | "GREATEST" as name, parts):
+                return row.Function("least" if name == "LEAST" else "greatest", tuple(map(read, parts)))
             case Call("SUBSTRING" | "SUBSTR", (text, first, *length)) if len(length) < 2:
-                size = read(length[0]) if length else row.Constant(Fraction(LONGEST_TEXT), "number")
+                size = read(length[0]) if length else _number(LONGEST_TEXT)
                 return row.Function("substring", (read(text), read(first), size))
             case Call("IF" | "IIF", (condition, value, *otherwise)) if len(otherwise) < 2:
                 return self._case(Case(None, ((condition, value),), *(otherwise or [Literal(None)])))
@@ -158,32 +158,26 @@ def _between(unit: Unit, first: Expression, last: Expression) -> Expression:
 
 def _numbered(unit: Unit, date: Expression) -> Expression:
     """The number of the day, week, month … of a date, from a fixed start."""
-
-    def times(value: Expression, factor: int) -> Expression:
-        return row.Arithmetic("*", row.Constant(Fraction(factor), "number"), value)
-
     match unit:
+        case "year":
+            return row.Part("year", date)
         case "day":
             return row.Part("days", date)
         case "week":  # 1970-01-01 was a Thursday
-            since = row.Arithmetic("+", row.Part("days", date), row.Constant(Fraction(3), "number"))
-            return row.Function("floor", (row.Arithmetic("/", since, row.Constant(Fraction(7), "number")),))
-        case "hour":
-            return row.Arithmetic("+", times(row.Part("days", date), 24), row.Part("hour", date))
-        case "month":
-            return row.Arithmetic("+", times(row.Part("year", date), 12), row.Part("month", date))
-        case "quarter":
-            return row.Arithmetic("+", times(row.Part("year", date), 4), row.Part("quarter", date))
-        case "year":
-            return row.Part("year", date)
-    assert_never(unit)
+            since = row.Arithmetic("+", row.Part("days", date), _number(3))
+            return row.Function("floor", (row.Arithmetic("/", since, _number(7)),))
+    longer, count = _COUNTED[unit]
+    return row.Arithmetic("+", row.Arithmetic("*", _number(count), row.Part(longer, date)), row.Part(unit, date))
+
+
+def _number(value: int) -> row.Constant:
+    return row.Constant(Fraction(value), "number")
 
 
 def _label(unit: Unit, length: int, date: Expression) -> Expression:
     """The beginning of a period as an ISO date, or a prefix of it: 2024-02 for a month."""
     text = row.Cast(row.Truncated(unit, date), "text")
-    ends = (row.Constant(Fraction(1), "number"), row.Constant(Fraction(length), "number"))
-    return row.Function("substring", (text, *ends)) if length < len("2024-02-29") else text
+    return row.Function("substring", (text, _number(1), _number(length))) if length < len("2024-02-29") else text
 
 
 def _as_moment(part: Expression) -> Expression:

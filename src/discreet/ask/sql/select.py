@@ -48,7 +48,7 @@ class Selection:
         if not self.aggregates:
             raise refused("the question has no aggregate; add count(*), or another aggregate")
         refuse_alike([name for name, _ in self.outputs])
-        condition = None if select.where is None else normal(self.reader.rows.condition(select.where))
+        condition = None if select.where is None else normal(self.reader.condition(select.where))
         aggregates = tuple(("", aggregate) for aggregate in self.aggregates)
         groups, condition = tuple(self.groups.values()), None if condition == TRUE else condition
         return queries.assembled(Query(aggregates, tuple(self.outputs), groups, condition, having, order, select.limit))
@@ -69,7 +69,7 @@ class Selection:
 
     def _is_column(self, node: Node) -> bool:
         with suppress(QueryRefused):
-            self.reader.rows.expression(node)
+            self.reader.expression(node)
             return True
         return False
 
@@ -102,7 +102,7 @@ class Selection:
             raise refused("a histogram needs bins; declare bins of the column, or write histogram(age, 0, 18, 65)")
         label = subject.name if isinstance(subject, Name) else item.label
         self.outputs.append((item.alias or label, self._add_group(group)))
-        self.aggregates.append(self.reader.rows.scope.count(None))
+        self.aggregates.append(self.reader.scope.count(None))
         self.outputs.append(("count", Named(queries.aggregate_text(self.aggregates[-1]))))
 
     def _output(self, node: Node) -> Output:
@@ -137,7 +137,7 @@ class Selection:
         if earlier is not None and not self._is_column(node):
             return earlier
         if isinstance(node, Name) and not self.groups and earlier is None:
-            self.reader.rows.expression(node)  # an undeclared column is refused with another message
+            self.reader.expression(node)  # an undeclared column is refused with another message
             nodes = [item.node for item in self.select.items]
             if any(map(aggregating, nodes)):
                 names = dict.fromkeys(name_in_sql(name.name) for name in [*nodes, node] if isinstance(name, Name))
