@@ -13,7 +13,7 @@ Names are imported on first use, so that `import discreet` takes no time.
 
 from __future__ import annotations
 
-from discreet.lazy import resolve as _resolve
+from importlib import import_module as _import_module
 
 TYPE_CHECKING = False
 """Known to type checkers; importing it from typing would take longer than the rest of this module."""
@@ -107,7 +107,11 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("discreet")
-    value = globals()[name] = _resolve(__name__, name, _HOMES, _MODULES)
+    home = next((home for home, names in _HOMES.items() if name in names.split()), None)
+    if name not in _MODULES and home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = _import_module(f"{__name__}.{_MODULES.get(name, home)}")
+    value = globals()[name] = module if name in _MODULES else getattr(module, name)
     return value
 
 

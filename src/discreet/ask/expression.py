@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from discreet.ask.keys.column import Keys
 
 Kind: TypeAlias = Choice["number", "text", "date", "truth"]
+KINDS: dict[type, Kind] = {str: "text", Fraction: "number", datetime: "date", bool: "truth"}
+"""The kind of a value in Python."""
 
 ArithmeticSign: TypeAlias = Choice["+", "-", "*", "/"]
 ComparisonSign: TypeAlias = Choice["=", "<>", "<", "<=", ">", ">="]

@@ -162,19 +162,14 @@ class _Check:
 
 
 def _constant(constant: row.Constant) -> Kind:
-    kind: Kind = "date"
     match constant.value:
         case None:
             return constant.kind
-        case bool():
-            kind = "truth"
-        case Fraction() as number:
-            kind = "number"
-            if number and not _SMALLEST_NUMBER <= abs(number) <= LARGEST_NUMBER:
-                raise refused("a number must be 0 or have an absolute value between 1e-100 and 1e100")
+        case Fraction() as number if number and not _SMALLEST_NUMBER <= abs(number) <= LARGEST_NUMBER:
+            raise refused("a number must be 0 or have an absolute value between 1e-100 and 1e100")
         case str() as text:
-            kind = "text"
             _check_text(text)
+    kind = row.KINDS.get(type(constant.value), "date")
     if kind != constant.kind:
         raise refused(f"{quote(constant.value)} is {_WORDS[kind]}, not {_WORDS[constant.kind]}")
     return kind

@@ -181,8 +181,7 @@ def fetch(data: Column, measures: tuple[Measure | Bins | Listed, ...]) -> Exact[
         case (Cells(value),):
             return counts(data, value.grid, value.missing).map(lambda cells: [[cells]])
         case (Bins() as bins,):
-            counted = binned(data, bins.edges, bins.missing, even=bins.even, apart=bins.apart)
-            return counted.map(lambda cells: [cells])  # type: ignore[list-item]
+            return binned(data, bins).map(lambda cells: [cells])  # type: ignore[list-item]
         case (Listed(number),):
             indices = data.values[data.values >= 0]
             return Exact([np.bincount(indices, minlength=number)])  # type: ignore[list-item]
@@ -233,28 +232,21 @@ def counts(data: Column, grid: ValueGrid, missing: int | None) -> Exact[NDArray[
     return Exact(cells)
 
 
-def binned(
-    data: Column, edges: Reals, missing: int | None, *, even: bool, apart: bool = False
-) -> Exact[NDArray[np.int64]]:
-    """The number of values in each bin [edge, next edge); values outside count in the first or the last bin.
-
-    With `even` the edges are those of `numpy.linspace`. Missing values are in the bin `missing`, or dropped, or with
-    `apart` in their own bin, the last.
-    """
-    bins = edges.size - 1
+def binned(data: Column, request: Bins) -> Exact[NDArray[np.int64]]:
+    edges, bins = request.edges, request.edges.size - 1
     with np.errstate(all="ignore"):
         width = (edges[-1] - edges[0]) / bins
         # the rounding of an edge, and of a value's distance from the first edge, is far less than a bin
-        quick = even and width >= 16 * np.spacing(np.abs(edges).max()) and np.isfinite(1 / width)
+        quick = request.even and width >= 16 * np.spacing(np.abs(edges).max()) and np.isfinite(1 / width)
         cells = np.zeros(bins + 1, np.int64)  # and one for dropped values
         for start in range(0, len(data), max(_BLOCK, bins)):
             block = data.values[start : start + max(_BLOCK, bins)].astype(np.float64)
             index = _even_bins(block, edges, 1 / width) if quick else np.searchsorted(edges[1:-1], block, side="right")
             nan = np.isnan(block)
             if nan.any():
-                index[nan] = bins if missing is None else missing
+                index[nan] = bins if request.missing is None else request.missing
             cells += np.bincount(index, minlength=bins + 1)
-    return Exact(cells if apart else cells[:bins])
+    return Exact(cells if request.apart else cells[:bins])
 
 
 def sorted_steps(data: Column, grid: ValueGrid, missing: int | None) -> Exact[NDArray[np.int64]]:

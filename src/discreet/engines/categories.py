@@ -25,7 +25,7 @@ from discreet.ask.keys.column import Keys
 from discreet.ask.keys.key import Key, as_kind
 from discreet.engines import array
 from discreet.engines.array import Column
-from discreet.engines.frames import decodable, of_pandas, texts_of
+from discreet.engines.frames import decodable, decoded, of_pandas, texts_of
 from discreet.engines.presence import NUMBERS
 from discreet.engines.sql.patterns import FALSE_WORDS, NUMBER_PATTERN, TRUE_WORDS
 from discreet.errors import InvalidParameter
@@ -116,11 +116,8 @@ def _in_arrow_unit(times: NDArray[Any]) -> NDArray[Any]:
 
 
 def _of_arrow(values: Any) -> Any:
+    values = decoded(values)
     kind = values.type
-    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
-        plain = pa.large_string() if types.is_string(kind.value_type) else kind.value_type
-        values = values.cast(plain) if types.is_dictionary(kind) else compute.run_end_decode(values)
-        kind = values.type
     if types.is_null(kind):
         return values.cast(pa.large_string())
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):

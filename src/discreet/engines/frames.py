@@ -159,18 +159,12 @@ def _written(item: Any) -> Any:  # noqa: PLR0911 - one case for each type
     return None
 
 
-def _readable(values: Any) -> Any:  # noqa: PLR0911 - one case for each type
+def _readable(values: Any) -> Any:
     """A column in a type that DuckDB can always read, or None if its type has no such type."""
-    kind = values.type
-    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
-        if not _has_reader(kind.value_type):
-            return None
-        text = types.is_string(kind.value_type)  # all texts together may not fit into 32-bit offsets
-        whole = pa.large_string() if text else kind.value_type
-        values = values.cast(whole) if types.is_dictionary(kind) else compute.run_end_decode(values)
-        kind = values.type
-    if not _has_reader(kind):
+    if not _has_reader(values.type.value_type if _is_encoded(values.type) else values.type):
         return None
+    values = decoded(values)
+    kind = values.type
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return decodable(values)
     if types.is_float16(kind):
@@ -182,6 +176,21 @@ def _readable(values: Any) -> Any:  # noqa: PLR0911 - one case for each type
     if types.is_timestamp(kind) and kind.tz is not None and kind.unit != "us":
         return _in_microseconds(values)
     return values
+
+
+def decoded(values: Any) -> Any:
+    """A column without a dictionary and without runs."""
+    kind = values.type
+    if not _is_encoded(kind):
+        return values
+    if types.is_run_end_encoded(kind):
+        return compute.run_end_decode(values)
+    # all texts together may not fit into 32-bit offsets
+    return values.cast(pa.large_string() if types.is_string(kind.value_type) else kind.value_type)
+
+
+def _is_encoded(kind: Any) -> bool:
+    return bool(types.is_dictionary(kind) or types.is_run_end_encoded(kind))
 
 
 def _has_reader(kind: Any) -> bool:

@@ -13,7 +13,7 @@ import reference
 from discreet.ask import expression as ask
 from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.engines import array as engine
-from discreet.engines.array import Column, column
+from discreet.engines.array import Bins, Column, column
 from discreet.errors import InvalidParameter
 
 UNIT = value_grid((Fraction(0), Fraction(1)), bits=3)
@@ -90,7 +90,9 @@ def test_nobody_has_no_sum():
     assert steps([], UNIT) == []
     assert engine.count(column([])).reveal() == [0]
     assert engine.moments(column([math.nan, None]), UNIT, None, squares=True).reveal() == (0, 0, 0)
-    assert engine.binned(column([math.nan, None]), np.array([0.0, 1.0, 2.0]), None, even=True).reveal().tolist() == [
+    assert engine.binned(
+        column([math.nan, None]), Bins(np.array([0.0, 1.0, 2.0]), None, even=True)
+    ).reveal().tolist() == [
         0,
         0,
     ]
@@ -100,7 +102,7 @@ def test_nobody_has_no_sum():
 def test_bins_hold_their_lower_edge(even):
     edges = np.linspace(0, 1, 5)
     values = [0, 0.2, 0.25, 0.5, 0.74999, 1, 2, -1, math.nan, math.inf]
-    assert engine.binned(column(values), edges, 1, even=even).reveal().tolist() == [3, 2, 2, 3]
+    assert engine.binned(column(values), Bins(edges, 1, even=even)).reveal().tolist() == [3, 2, 2, 3]
 
 
 @pytest.mark.parametrize("bins", [1, 3, 10, 1000, 12345])
@@ -110,7 +112,7 @@ def test_the_quick_search_among_even_edges_is_the_search(bins):
         edges = np.linspace(low, high, bins + 1)
         near = np.concatenate([edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf)])
         values = column(np.concatenate([near, rng.uniform(low, high, 1000), [-np.inf, np.inf, 1e308, -0.0]]))
-        quick, slow = (engine.binned(values, edges, 0, even=even).reveal() for even in (True, False))
+        quick, slow = (engine.binned(values, Bins(edges, 0, even=even)).reveal() for even in (True, False))
         assert np.array_equal(quick, slow)
 
 

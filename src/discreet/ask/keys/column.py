@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from discreet.ask.expression import Kind
+from discreet.ask.expression import KINDS, Kind
 from discreet.ask.keys.key import Key, as_kind, read_key
 from discreet.errors import InvalidParameter
 from discreet.parameters import quote
@@ -33,8 +33,7 @@ from discreet.parameters import quote
 _LISTED = 20
 """The most keys that a canonical text lists; for more keys it has their digest."""
 
-_KINDS: dict[type, Kind] = {str: "text", Fraction: "number", datetime: "date", bool: "truth"}
-_NAMES = {kind: type_.__name__ for type_, kind in _KINDS.items()}
+_NAMES = {kind: type_.__name__ for type_, kind in KINDS.items()}
 _ARROW = {"text": pa.string(), "number": pa.int64(), "date": pa.timestamp("us"), "truth": pa.bool_()}
 
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
@@ -73,7 +72,7 @@ class Keys(Sequence[Key]):
         keys = [value if isinstance(value, Fraction) else read_key(value) for value in listed]
         if len({type(key) for key in keys}) > 1:
             raise InvalidParameter("keys must be of one kind: texts, numbers, dates or truth values")
-        kind = _KINDS[type(keys[0])]
+        kind = KINDS[type(keys[0])]
         if kind == "number":
             whole = all(map(_fits, keys))
             return cls(pa.array([int(key) if whole else str(key) for key in keys]), kind)  # type: ignore[arg-type]
@@ -105,7 +104,7 @@ class Keys(Sequence[Key]):
         return map(self._key, self.column.to_pylist())
 
     def __contains__(self, key: object) -> bool:
-        if _KINDS.get(type(key)) != self.kind:
+        if KINDS.get(type(key)) != self.kind:
             return False
         value: Any = key
         if isinstance(key, Fraction):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -35,16 +35,10 @@ def keys_in(source: str, name: str, folder: Path) -> Keys:
         raise InvalidParameter(
             f'keys must be a list, a range "1..12" or a file that ends in {", ".join(_READERS)}, got {quote(source)}'
         )
-    if not path.is_file():
-        raise InvalidParameter(f"the file {quote(path_text)} must exist beside the policy, and does not")
-    try:
+    with _readable(path, path_text):
         texts = reader(path, wanted, name)
         if not isinstance(texts, pa.Array):
             texts = text_column(list(islice(texts, MOST_KEYS + 1)))
-    except (OSError, UnicodeError, csv.Error) as error:
-        raise InvalidParameter(
-            f"the file {quote(path_text)} must be UTF-8 text that can be read, got {type(error).__name__}"
-        ) from None
     if len(texts) > MOST_KEYS:
         raise InvalidParameter(f"the file {quote(path_text)} must have at most {MOST_KEYS:,} keys")
     return Keys.texts(texts)
@@ -53,18 +47,24 @@ def keys_in(source: str, name: str, folder: Path) -> Keys:
 def pairs_in(source: str, folder: Path, most: int) -> Iterator[tuple[str, str]]:
     """The lines of a file of two columns, without the first line, which names the columns."""
     path = folder / source
-    if path.suffix.lower() not in (".csv", ".tsv"):
+    if path.suffix.lower() not in _MARKS:
         raise InvalidParameter(f"it must be a list, or a file that ends in .csv or .tsv, got {quote(source)}")
+    with _readable(path, source), path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.reader(file, delimiter=_MARKS[path.suffix.lower()], strict=True)
+        for number, row in enumerate(row for row in rows if row):
+            if len(row) != 2 or number > most:
+                raise InvalidParameter(f"the file {quote(source)} must have two columns and at most {most:,} lines")
+            if number:
+                yield row[0], row[1]
+
+
+@contextmanager
+def _readable(path: Path, source: str) -> Iterator[None]:
+    """Refuse a file that does not exist, or whose text cannot be read."""
     if not path.is_file():
         raise InvalidParameter(f"the file {quote(source)} must exist beside the policy, and does not")
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
-            for number, row in enumerate(row for row in rows if row):
-                if len(row) != 2 or number > most:
-                    raise InvalidParameter(f"the file {quote(source)} must have two columns and at most {most:,} lines")
-                if number:
-                    yield row[0], row[1]
+        yield
     except (OSError, UnicodeError, csv.Error) as error:
         raise InvalidParameter(
             f"the file {quote(source)} must be UTF-8 text that can be read, got {type(error).__name__}"

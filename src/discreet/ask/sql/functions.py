@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import get_args
 
 from discreet.ask.expression import DatePart, NumberFunction, TextFunction, Unit
@@ -51,14 +50,10 @@ STATISTIC_NAMES: dict[str, tuple[Statistic, bool]] = {
 QUANTILES = frozenset(STATISTICS["quantile"].sql)
 PERCENTILES = frozenset(name for name in QUANTILES if name.endswith(("_CONT", "_DISC")))
 
-OTHER_AGGREGATES = frozenset(
-    re.findall(
-        r"\w+",
-        """MODE FIRST LAST ANY_VALUE LIST ARRAY_AGG STRING_AGG GROUP_CONCAT LISTAGG ARG_MIN ARG_MAX MIN_BY MAX_BY
+_OTHERS = """MODE FIRST LAST ANY_VALUE LIST ARRAY_AGG STRING_AGG GROUP_CONCAT LISTAGG ARG_MIN ARG_MAX MIN_BY MAX_BY
     APPROX_COUNT_DISTINCT APPROX_DISTINCT CORR COVAR_POP COVAR_SAMP REGR_SLOPE REGR_INTERCEPT SKEWNESS KURTOSIS ENTROPY
-    MAD PRODUCT BIT_AND BIT_OR BIT_XOR BOOL_AND BOOL_OR LOGICAL_AND LOGICAL_OR""",
-    )
-)
+    MAD PRODUCT BIT_AND BIT_OR BIT_XOR BOOL_AND BOOL_OR LOGICAL_AND LOGICAL_OR"""
+OTHER_AGGREGATES = frozenset(_OTHERS.split())
 """Aggregates of other systems, which are refused by name."""
 AGGREGATES = STATISTIC_NAMES.keys() | OTHER_AGGREGATES
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TypeVar, assert_never
 
 from discreet.ask import expression as row
-from discreet.ask.expression import ArithmeticSign, ComparisonSign, DatePart, Expression, Kind, Unit
+from discreet.ask.expression import ArithmeticSign, ComparisonSign, DatePart, Expression, Unit
 from discreet.ask.keys.key import read_date
 from discreet.ask.kinds import LONGEST_TEXT, kind_of, refused
 from discreet.ask.reading import as_read
@@ -21,7 +21,6 @@ from discreet.parameters import did_you_mean, quote
 
 Value = TypeVar("Value")
 
-_KINDS: dict[type, Kind] = {bool: "truth", str: "text", Fraction: "number"}
 _COUNTED: dict[Unit, tuple[DatePart, int]] = {"hour": ("days", 24), "month": ("year", 12), "quarter": ("year", 4)}
 """A longer part of a date, and how many of these units it has."""
 
@@ -42,7 +41,7 @@ class Rows:
             case Literal(None):
                 raise refused("NULL has a kind only in CASE, COALESCE or CAST; to compare with it write IS NULL")
             case Literal(literal):
-                return row.Constant(literal, _KINDS[type(literal)])
+                return row.Constant(literal, row.KINDS[type(literal)])
             case Call("+" | "-" | "*" | "/" as sign, (left, right)):
                 return _computed(sign, read(left), read(right))
             case Call("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):

@@ -34,13 +34,9 @@ _WORDS = [row.word for row in STATISTICS.values() if row.sql and row.menu]
 QUANTITIES = f"Ask for {', '.join(_WORDS[:-1])} or {_WORDS[-1]}"
 JOIN = "joins and second tables are not supported; the custodian can make a SELECT the study's source"
 
-RESERVED = frozenset(
-    re.findall(
-        r"\w+",
-        """SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT AS AND OR NOT IN BETWEEN IS LIKE CASE WHEN THEN ELSE END
-    DISTINCT TRUE FALSE NULL ISNULL NOTNULL ASC DESC FILTER WITHIN FOR CAST TRY_CAST""",
-    )
-)
+_RESERVED = """SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT AS AND OR NOT IN BETWEEN IS LIKE CASE WHEN THEN ELSE END
+    DISTINCT TRUE FALSE NULL ISNULL NOTNULL ASC DESC FILTER WITHIN FOR CAST TRY_CAST"""
+RESERVED = frozenset(_RESERVED.split())
 """Words that are names only in quotes."""
 
 _SET = "UNION, INTERSECT and EXCEPT are not supported; ask the questions one by one"

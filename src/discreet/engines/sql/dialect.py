@@ -50,6 +50,15 @@ _UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 
 Word: TypeAlias = Literal["double", "text", "moment", "date", "truth", "integer", "long", "wide"]
 """Our names of types."""
+STANDARD: Mapping[Word, str] = {
+    "double": "DOUBLE",
+    "moment": "TIMESTAMP",
+    "date": "DATE",
+    "truth": "BOOLEAN",
+    "integer": "INTEGER",
+    "long": "BIGINT",
+}
+"""The names of types on most engines."""
 
 
 class Dialect(Protocol):

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from sqlglot import exp
 
 from discreet.ask.reading import CAPITALS, SMALL
-from discreet.engines.sql.dialect import Dialect, Word
+from discreet.engines.sql.dialect import STANDARD, Dialect, Word
 from discreet.engines.sql.trees import Tree, between, call, cast, paren, present, quoted, when
 
 _AGREED = r"[\x{0}-\x{12F}\x{131}-\x{17F}\x{300}-\x{4FF}\x{2000}-\x{20FF}\x{3000}-\x{9FFF}\x{1F300}-\x{1FAFF}]*"
@@ -17,16 +17,7 @@ _AGREED = r"[\x{0}-\x{12F}\x{131}-\x{17F}\x{300}-\x{4FF}\x{2000}-\x{20FF}\x{3000
 
 class DuckDBDialect(Dialect):
     name = "duckdb"
-    types: ClassVar[Mapping[Word, str]] = {
-        "double": "DOUBLE",
-        "text": "VARCHAR",
-        "moment": "TIMESTAMP",
-        "date": "DATE",
-        "truth": "BOOLEAN",
-        "integer": "INTEGER",
-        "long": "BIGINT",
-        "wide": "HUGEINT",
-    }
+    types: ClassVar[Mapping[Word, str]] = {**STANDARD, "text": "VARCHAR", "wide": "HUGEINT"}
     short = frozenset(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"))
     floating = frozenset(("DOUBLE", "FLOAT"))
     collation = exp.Identifier(this="c", quoted=True)

@@ -15,7 +15,7 @@ from pyarrow import compute
 from sqlglot import exp
 
 from discreet.engines.base import ColumnType
-from discreet.engines.sql.dialect import KEYS, Dialect, Word
+from discreet.engines.sql.dialect import KEYS, STANDARD, Dialect, Word
 from discreet.engines.sql.trees import Tree, between, call, cast, paren, quoted, when, whole
 from discreet.errors import InvalidParameter
 
@@ -32,13 +32,10 @@ _ARRAYS = {
 class PostgreSQLDialect(Dialect):
     name = "postgres"
     types: ClassVar[Mapping[Word, str]] = {
+        **STANDARD,
         "double": "DOUBLE PRECISION",
         "text": "TEXT",
-        "moment": "TIMESTAMP",
-        "date": "DATE",
-        "truth": "BOOLEAN",
         "integer": "BIGINT",  # a sum of BIGINT is a numeric, which cannot overflow
-        "long": "BIGINT",
         "wide": "NUMERIC",
     }
     short = frozenset(("smallint", "integer", "bigint"))

@@ -13,7 +13,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from discreet.ask.expression import DatePart
-from discreet.engines.sql.dialect import KEYS, SOURCE, STORED, Dialect, Word
+from discreet.engines.sql.dialect import KEYS, SOURCE, STANDARD, STORED, Dialect, Word
 from discreet.engines.sql.trees import Tree, call, cast, column, joined, paren, quoted, when, whole
 
 _ODD = frozenset("'\"\\$`")
@@ -23,13 +23,9 @@ _ODD = frozenset("'\"\\$`")
 class SparkDialect(Dialect):
     name = "spark"
     types: ClassVar[Mapping[Word, str]] = {
-        "double": "DOUBLE",
+        **STANDARD,
         "text": "STRING",
         "moment": "TIMESTAMP_NTZ",
-        "date": "DATE",
-        "truth": "BOOLEAN",
-        "integer": "INT",
-        "long": "BIGINT",
         "wide": "DECIMAL(38, 0)",
     }
     short = frozenset(("tinyint", "smallint", "int", "bigint"))
