@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import date
 
+from discreet.ask.expression import ColumnType
 from discreet.ask.policy import Policy
 from discreet.ask.query import Query, canonical
 from discreet.ask.sql import parse
-from discreet.engines.base import ColumnType
 
 SCHEMA = {
     "patient": ColumnType("text", False, "VARCHAR"),

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet import Policy
+from discreet.ask.expression import ColumnType
 from discreet.cli.check.sample import Sample
 from discreet.cli.init import interview
 from discreet.cli.init.draft import Draft
-from discreet.engines.base import ColumnType
 from messy import hospital
 from shell import CANARY, Ended, contents, discreet, one_after_another, visits
 

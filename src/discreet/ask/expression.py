@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -51,6 +51,22 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 """The function of each comparison sign."""
 
 Unit: TypeAlias = Choice["year", "quarter", "month", "week", "day", "hour"]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """The type of a column in a schema."""
+
+    kind: Kind
+    whole: bool
+    """Whether its values are integers."""
+    described: str
+    """The name of the type in the source."""
+    typed: bool = True
+    """Whether the source has types; CSV and JSON lines have none."""
+
+
+Schema: TypeAlias = Mapping[str, ColumnType]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 
 from discreet.ask import normal
 from discreet.ask.expression import Column, Expression
-from discreet.ask.kinds import refused
+from discreet.ask.kinds import refuse_alike, refused
 from discreet.ask.normal import decimal
 
 MOST_PAIRS = 1_000
@@ -238,6 +238,7 @@ def assembled(draft: Query) -> Query:
 
     In a draft aggregates have no names yet; groups and numbers are `Named` by their texts.
     """
+    refuse_alike([name for name, _ in draft.outputs])
     parts = [draft.where, *draft.aggregates, *(g.of for g in draft.groups if g.edges or not isinstance(g.of, Column))]
     for name, children in normal.parents_in(parts):
         if len(children.keys) > MOST_PAIRS:
@@ -257,6 +258,7 @@ def assembled(draft: Query) -> Query:
         aggregates=tuple(aggregates),
         outputs=tuple((name, _renamed(output, names)) for name, output in draft.outputs),
         groups=groups,
+        where=None if draft.where == normal.TRUE else draft.where,
         having=_renamed(draft.having, names),
         order=tuple((_renamed(output, names), descending) for output, descending in draft.order),
     )

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypedDict, TypeGuard, TypeVar, Unpack
 
 from discreet.ask.declared import edges
-from discreet.ask.expression import Every, Expression
-from discreet.ask.kinds import refuse_alike, refused
-from discreet.ask.normal import TRUE, decimal, normal
+from discreet.ask.expression import Every, Expression, Schema
+from discreet.ask.kinds import refused
+from discreet.ask.normal import decimal, normal
 from discreet.ask.policy import Policy
 from discreet.ask.query import Aggregate, Group, Named, Output, Query, aggregate_text, assembled, group_text
-from discreet.ask.scope import Scope, Typed
+from discreet.ask.scope import Scope
 from discreet.ask.sql import parse_condition, parse_expression, parse_group
 from discreet.ask.sql.words import LONGEST_QUESTION
 from discreet.ask.statistics import STATISTICS, Count, CountUnits, Histogram, Quantile, Question
@@ -133,7 +133,7 @@ def _of_pandas(name: str, question: object) -> Question:
 
 def build(
     policy: Policy,
-    schema: Mapping[str, Typed],
+    schema: Schema,
     *,
     ask: Mapping[str, Question],
     where: str | Sequence[str] | None = None,
@@ -165,8 +165,7 @@ def build(
         aggregate, numbers = _released(scope, read, name, question)
         aggregates.append(aggregate)
         outputs += numbers
-    refuse_alike([name for name, _ in outputs])
-    condition = _all([parse_condition(text, policy, schema) for text in _texts(where or ())])
+    condition = normal(Every(tuple(parse_condition(text, policy, schema) for text in _texts(where or ()))))
     unnamed = tuple(("", aggregate) for aggregate in aggregates)
     return assembled(Query(unnamed, tuple(outputs), tuple(group for _, group in groups), condition))
 
@@ -212,10 +211,3 @@ def _refuse_long(texts: Sequence[object]) -> None:
     length = sum(len(text) for text in texts if isinstance(text, str))
     if length > LONGEST_QUESTION:
         raise refused(f"a question may have {LONGEST_QUESTION:,} characters in all, got {length:,}; ask less at once")
-
-
-def _all(conditions: list[Expression]) -> Expression | None:
-    if not conditions:
-        return None
-    condition = normal(Every(tuple(conditions)))
-    return None if condition == TRUE else condition

@@ -6,16 +6,15 @@ count(DISTINCT unit).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from discreet.ask import expression as row
 from discreet.ask.declared import Declared, column_of, errors_at, labels
-from discreet.ask.expression import Children, Column, Constant, Expression, Kind, Reading
+from discreet.ask.expression import Children, Column, ColumnType, Constant, Expression, Reading, Schema
 from discreet.ask.interval import PART_RANGES, interval
 from discreet.ask.keys.key import MOST_KEYS, as_kind
 from discreet.ask.kinds import DATED, LARGEST_NUMBER, kind_of, refused
@@ -33,23 +32,10 @@ MOST_STARTS = 10**6
 """About the hours of a century; more keys would be slow to list."""
 
 
-class Typed(Protocol):
-    """A column in a schema: its kind, whether it holds integers, and whether the source has types at all."""
-
-    @property
-    def kind(self) -> Kind: ...
-
-    @property
-    def whole(self) -> bool: ...
-
-    @property
-    def typed(self) -> bool: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Scope:
     policy: Policy
-    schema: Mapping[str, Typed]
+    schema: Schema
 
     def column(self, name: str, *, exact: bool = False) -> Column:
         """The declared column of that name; without `exact`, the case of a–z is ignored if only one column matches."""
@@ -251,7 +237,7 @@ def _filled(of: Column, declared: Declared, keys: Keys | None) -> Expression:
     return row.Coalesce((of, Constant(value, of.kind)))
 
 
-def column_under(name: str, declared: Declared, source: Typed) -> Column:
+def column_under(name: str, declared: Declared, source: ColumnType) -> Column:
     """The column as questions use it: of its kind in the source or, for text, of the declared kind.
 
     A cell of text is read as declared: it is cleaned and cast, with the declared marks and formats; a cell that cannot
@@ -263,7 +249,7 @@ def column_under(name: str, declared: Declared, source: Typed) -> Column:
     return Column(name, kind, None if kind == "text" and reading == Reading() else reading)
 
 
-def check_schema(policy: Policy, schema: Mapping[str, Typed]) -> None:
+def check_schema(policy: Policy, schema: Schema) -> None:
     """Refuse a policy that does not fit the names and types of its data."""
     if policy.unit_column is not None and policy.unit_column not in schema:
         raise InvalidParameter(f"unit: the data has no column {quote(policy.unit_column)}")
@@ -284,7 +270,7 @@ def check_schema(policy: Policy, schema: Mapping[str, Typed]) -> None:
             raise InvalidParameter(f"columns.{name}.{error}") from None
 
 
-def _check_column(declared: Declared, source: Typed, column: Column) -> None:
+def _check_column(declared: Declared, source: ColumnType, column: Column) -> None:
     """Refuse a type that differs from the source, and bounds, bins, keys and missing of another kind."""
     if source.kind != "text":
         if declared.type is not None and KINDS[declared.type] != source.kind:

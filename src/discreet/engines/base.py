@@ -18,7 +18,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from discreet.ask.expression import Column, Expression, Kind
+from discreet.ask.expression import Column, Expression, Schema
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter
@@ -66,22 +66,6 @@ class Exact(Generic[Value]):
 
     def __reduce__(self) -> str:
         raise TypeError("an exact answer cannot be copied or stored; release it first")
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnType:
-    """The type of a column in a schema."""
-
-    kind: Kind
-    whole: bool
-    """Whether its values are integers."""
-    described: str
-    """The name of the type in the source."""
-    typed: bool = True
-    """Whether the source has types; CSV and JSON lines have none."""
-
-
-Schema: TypeAlias = Mapping[str, ColumnType]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from typing import Any
 import duckdb as engine
 import pyarrow as pa
 
-from discreet.ask.expression import Kind
-from discreet.engines.base import ColumnType, Schema, refuse_unread
+from discreet.ask.expression import ColumnType, Kind, Schema
+from discreet.engines.base import refuse_unread
 from discreet.engines.sources import opened
 from discreet.engines.sql.dialect import SOURCE
 from discreet.engines.sql.duckdb import DUCKDB

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from sqlglot import exp
 
-from discreet.ask.expression import Kind
-from discreet.engines.base import ColumnType, Schema
+from discreet.ask.expression import ColumnType, Kind, Schema
 from discreet.engines.sql.dialect import SOURCE
 from discreet.engines.sql.engine import SQLEngine
 from discreet.engines.sql.expectations import check, known_rows

@@ -14,8 +14,8 @@ from typing import Any
 
 import duckdb
 
+from discreet.ask.expression import ColumnType, Schema
 from discreet.ask.reading import tokens
-from discreet.engines.base import ColumnType, Schema
 from discreet.engines.choose import engine_of
 from discreet.engines.duckdb import DuckDB, schema_of
 from discreet.engines.sources import CSV, JSON, files_of, suffix_of

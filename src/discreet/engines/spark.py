@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlglot import exp
 
-from discreet.ask.expression import Kind
-from discreet.engines.base import MILLISECONDS, ColumnType, Schema, refuse_unread
+from discreet.ask.expression import ColumnType, Kind, Schema
+from discreet.engines.base import MILLISECONDS, refuse_unread
 from discreet.engines.frames import decodable
 from discreet.engines.sql import trees as sql
 from discreet.engines.sql.dialect import KEYS, SOURCE, STORED

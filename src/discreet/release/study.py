@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from discreet import views
+from discreet.ask.expression import Schema
 from discreet.ask.policy import Policy
 from discreet.ask.query import Query
 from discreet.ask.questions import Askable, Asked, PlanTerms, build
@@ -25,7 +26,7 @@ from discreet.ask.reportfile import ReportFile, refuse_names
 from discreet.ask.scope import check_schema
 from discreet.ask.siblings import siblings
 from discreet.ask.sql import parse
-from discreet.engines.base import Engine, Schema
+from discreet.engines.base import Engine
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.files.writer import Kept, kept_files, kept_source
 from discreet.ledger.ledger import Ledger

@@ -4,12 +4,12 @@ import pytest
 
 from discreet import InvalidParameter, Policy, QueryRefused
 from discreet.ask.declared import Declared
+from discreet.ask.expression import ColumnType
 from discreet.ask.normal import text
 from discreet.ask.query import canonical
 from discreet.ask.reading import CAPITALS, SMALL, cleaned
 from discreet.ask.scope import check_schema, column_under
 from discreet.ask.sql import parse
-from discreet.engines.base import ColumnType
 
 CELL, TEXT = ColumnType("text", False, "VARCHAR", typed=False), ColumnType("text", False, "VARCHAR")
 NUMBER, INTEGER = ColumnType("number", False, "DOUBLE"), ColumnType("number", True, "BIGINT")

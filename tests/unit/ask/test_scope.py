@@ -11,9 +11,8 @@ import pytest
 import reference
 from discreet import Policy, QueryRefused, Study
 from discreet.ask.declared import Declared
-from discreet.ask.expression import Cast, Column
+from discreet.ask.expression import Cast, Column, ColumnType
 from discreet.ask.scope import column_under
-from discreet.engines.base import ColumnType
 from studies import Paper, select
 
 FIELDS = ("age", "born", "level", "size")

@@ -2,8 +2,7 @@
 
     words        text → words
     parser       words → syntax, with the whole grammar
-    rows         syntax → the row language (`ask.expression`), under a policy
-    aggregates   syntax → aggregates and groups
+    reader       syntax → the row language (`ask.expression`), aggregates and groups, under a policy
     select       SELECT → query
 
 The engine never sees the text: names become declared columns, and literals become exact values. Texts are limited by
@@ -12,24 +11,23 @@ The engine never sees the text: names become declared columns, and literals beco
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from discreet.ask.expression import Expression
+from discreet.ask.expression import Expression, Schema
 from discreet.ask.kinds import refused
 from discreet.ask.normal import normal
 from discreet.ask.policy import Policy
 from discreet.ask.query import Group, Query
-from discreet.ask.scope import Scope, Typed
+from discreet.ask.scope import Scope
 from discreet.ask.sql import parser
-from discreet.ask.sql.aggregates import Aggregates
+from discreet.ask.sql.reader import Reader
 from discreet.ask.sql.select import Selection
 from discreet.ask.sql.syntax import Node
 from discreet.ask.sql.words import name_in_sql
 from discreet.parameters import quote
 
 
-def parse(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Query:
+def parse(text: str, policy: Policy, schema: Schema) -> Query:
     """The query of a SELECT; `QueryRefused` names what is not supported, and what to write instead."""
     select = parser.select(text, policy.columns)
     name, table = select.table.name, policy.table
@@ -38,24 +36,24 @@ def parse(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Query:
     return replace(Selection(_reader(policy, schema, select.alias or name), select).query(), sql=text)
 
 
-def parse_condition(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Expression:
+def parse_condition(text: str, policy: Policy, schema: Schema) -> Expression:
     """The condition on rows in a text such as "age >= 65"."""
     return normal(_reader(policy, schema).condition(_expression_of(text, policy)))
 
 
-def parse_expression(text: str, policy: Policy, schema: Mapping[str, Typed]) -> Expression:
+def parse_expression(text: str, policy: Policy, schema: Schema) -> Expression:
     """The expression over rows in a text such as "income / 1000"."""
     return normal(_reader(policy, schema).expression(_expression_of(text, policy)))
 
 
-def parse_group(text: str, policy: Policy, schema: Mapping[str, Typed]) -> tuple[str, Group]:
+def parse_group(text: str, policy: Policy, schema: Schema) -> tuple[str, Group]:
     """The name and the group column in a text such as "county" or "bin(age, 0, 18, 65) AS band"."""
     item = parser.item(text, policy.columns)
     return item.alias or item.label, _reader(policy, schema).group(item.node)
 
 
-def _reader(policy: Policy, schema: Mapping[str, Typed], table: str | None = None) -> Aggregates:
-    return Aggregates(Scope(policy, schema), table or policy.table)
+def _reader(policy: Policy, schema: Schema, table: str | None = None) -> Reader:
+    return Reader(Scope(policy, schema), table or policy.table)
 
 
 def _expression_of(text: str, policy: Policy) -> Node:

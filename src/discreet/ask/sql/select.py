@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from discreet.ask import query as queries
-from discreet.ask.kinds import refuse_alike, refused
-from discreet.ask.normal import INVERSE, TRUE, decimal, normal
+from discreet.ask.kinds import refused
+from discreet.ask.normal import INVERSE, decimal, normal
 from discreet.ask.query import Aggregate, Combined, Group, Named, Number, Output, Quantiles, Query, Test, group_text
-from discreet.ask.sql.aggregates import Aggregates, aggregating, shares_of
 from discreet.ask.sql.functions import QUANTILES
+from discreet.ask.sql.reader import Reader, aggregating, shares_of
 from discreet.ask.sql.syntax import Call, Item, Literal, Name, Node, Select
 from discreet.ask.sql.words import QUANTITIES, name_in_sql
 from discreet.errors import QueryRefused
@@ -31,7 +31,7 @@ _LARGEST = Fraction(10**300)
 
 @dataclass(slots=True)
 class Selection:
-    reader: Aggregates
+    reader: Reader
     select: Select
     aggregates: list[Aggregate] = field(default_factory=list)
     groups: dict[str, Group] = field(default_factory=dict)
@@ -47,10 +47,8 @@ class Selection:
         order = tuple((self._sort_key(node), descending) for node, descending in select.order)
         if not self.aggregates:
             raise refused("the question has no aggregate; add count(*), or another aggregate")
-        refuse_alike([name for name, _ in self.outputs])
         condition = None if select.where is None else normal(self.reader.condition(select.where))
-        aggregates = tuple(("", aggregate) for aggregate in self.aggregates)
-        groups, condition = tuple(self.groups.values()), None if condition == TRUE else condition
+        aggregates, groups = tuple(("", aggregate) for aggregate in self.aggregates), tuple(self.groups.values())
         return queries.assembled(Query(aggregates, tuple(self.outputs), groups, condition, having, order, select.limit))
 
     def _add_group(self, group: Group) -> Named:

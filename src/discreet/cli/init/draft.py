@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet.ask.declared import Declared
+from discreet.ask.expression import Schema
 from discreet.ask.policy import Policy, toml
 from discreet.ask.scope import check_schema
-from discreet.engines.base import Schema
 from discreet.engines.sniffing import as_cells
 from discreet.errors import InvalidParameter
 from discreet.parameters import did_you_mean, exact_chance, exact_count, exact_epsilon, exact_neighbors, quote
@@ -73,7 +73,7 @@ class Draft:
 def description(source: str, schema: Schema) -> str:
     """The columns of the data, in a sentence.
 
-    >>> from discreet.engines.base import ColumnType
+    >>> from discreet.ask.expression import ColumnType
     >>> description("people.parquet", {"age": ColumnType("number", False, "DOUBLE")})
     'people.parquet: 1 column (age number). No values were read.'
     """

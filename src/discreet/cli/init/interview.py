@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from discreet.ask.declared import Declared
+from discreet.ask.expression import ColumnType, Schema
 from discreet.ask.siblings import budgets, siblings
 from discreet.cli.check.proposals import USUAL, undecoded_lines
 from discreet.cli.check.sample import Sample
 from discreet.cli.init.draft import Draft, count_of, epsilon_of, read_options, unit_of, value_of
-from discreet.engines.base import ColumnType, Schema
 from discreet.errors import DiscreetError, InvalidParameter
 from discreet.parameters import exact_chance, quote
 

@@ -18,9 +18,8 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
-from discreet.ask.expression import DatePart
+from discreet.ask.expression import ColumnType, DatePart
 from discreet.ask.reading import CAPITALS, SMALL
-from discreet.engines.base import ColumnType
 from discreet.engines.sql.trees import (
     Tree,
     between,

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 
-from discreet.ask.expression import Column, Expression
-from discreet.engines.base import ColumnType, Exact, Request, Schema, guarded
+from discreet.ask.expression import Column, ColumnType, Expression, Schema
+from discreet.engines.base import Exact, Request, guarded
 from discreet.engines.sql.dialect import Dialect
 from discreet.engines.sql.frequent import frequent_values, rows_of_units
 from discreet.engines.sql.statement import Statement, statement

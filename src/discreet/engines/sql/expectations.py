@@ -17,11 +17,11 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from sqlglot import exp
 
 from discreet.ask import expression as ask
-from discreet.ask.expression import Column, Expression, Kind
+from discreet.ask.expression import Column, Expression, Kind, Schema
 from discreet.ask.keys.column import Keys
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid
-from discreet.engines.base import Cells, Measure, OnGrid, Present, Request, Rows, Schema, Squares, Total, Units
+from discreet.engines.base import Cells, Measure, OnGrid, Present, Request, Rows, Squares, Total, Units
 from discreet.engines.sql.dialect import Dialect
 from discreet.engines.sql.expressions import constant
 from discreet.engines.sql.statement import Statement, statement

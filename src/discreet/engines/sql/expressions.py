@@ -25,9 +25,9 @@ from typing import Any, TypeAlias, assert_never
 from sqlglot import exp
 
 from discreet.ask import expression as ask
-from discreet.ask.expression import Expression, Kind, Reading
+from discreet.ask.expression import Expression, Kind, Reading, Schema
 from discreet.ask.reading import BLANKS
-from discreet.engines.base import Schema, without_zone
+from discreet.engines.base import without_zone
 from discreet.engines.sql import trees as sql
 from discreet.engines.sql.dialect import Dialect, Word, digits, is_whole
 from discreet.engines.sql.duckdb import DUCKDB

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from discreet.ask.expression import Column, Expression, Reading
-from discreet.engines.base import Schema
+from discreet.ask.expression import Column, Expression, Reading, Schema
 from discreet.engines.sql import trees as sql
 from discreet.engines.sql.dialect import SOURCE, Dialect
 from discreet.engines.sql.expressions import Translator

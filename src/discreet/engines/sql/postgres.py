@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import compute
 from sqlglot import exp
 
-from discreet.engines.base import ColumnType
+from discreet.ask.expression import ColumnType
 from discreet.engines.sql.dialect import KEYS, STANDARD, Dialect, Word
 from discreet.engines.sql.trees import Tree, between, call, cast, paren, quoted, when, whole
 from discreet.errors import InvalidParameter

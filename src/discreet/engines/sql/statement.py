@@ -18,9 +18,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from discreet.ask.expression import Children, Column
+from discreet.ask.expression import Children, Column, Schema
 from discreet.ask.query import Group
-from discreet.engines.base import Cells, Measure, Request, Schema, Units
+from discreet.engines.base import Cells, Measure, Request, Units
 from discreet.engines.integers import column as column_of
 from discreet.engines.sql import trees as sql
 from discreet.engines.sql.dialect import SOURCE, Dialect, Word

@@ -18,8 +18,8 @@ from typing import assert_never
 
 from sqlglot import exp
 
-from discreet.ask.expression import Column
-from discreet.engines.base import ColumnType, Request, Schema
+from discreet.ask.expression import Column, ColumnType, Schema
+from discreet.engines.base import Request
 from discreet.engines.sql import trees as sql
 from discreet.engines.sql.dialect import SOURCE, STORED, Dialect, digits, is_whole
 from discreet.engines.sql.expressions import FIRST, LAST, Translator, constant

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from discreet.ask import expression as ask
-from discreet.engines.base import ColumnType
+from discreet.ask.expression import ColumnType
 from discreet.engines.sql.expressions import Translator, constant, limited
 from discreet.errors import InvalidParameter
 

@@ -8,9 +8,10 @@ import pytest
 import sqlglot
 
 from discreet.ask import expression as ask
+from discreet.ask.expression import ColumnType
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid, value_grid
-from discreet.engines.base import Cells, ColumnType, OnGrid, Present, Request, Rows, Squares, Total, Units
+from discreet.engines.base import Cells, OnGrid, Present, Request, Rows, Squares, Total, Units
 from discreet.engines.sql.dialect import KEYS, SOURCE
 from discreet.engines.sql.duckdb import DUCKDB
 from discreet.engines.sql.postgres import POSTGRESQL

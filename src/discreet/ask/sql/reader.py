@@ -1,4 +1,7 @@
-"""From syntax to the row language: names become declared columns, and literals become exact values."""
+"""From syntax to the row language, to aggregates and to groups.
+
+Names become declared columns, and literals become exact values.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,16 @@ from fractions import Fraction
 from typing import TypeVar, assert_never
 
 from discreet.ask import expression as row
+from discreet.ask.declared import edges
 from discreet.ask.expression import ArithmeticSign, ComparisonSign, DatePart, Expression, Unit
 from discreet.ask.keys.key import read_date
 from discreet.ask.kinds import LONGEST_TEXT, kind_of, refused
+from discreet.ask.query import Aggregate, Group, Quantiles
 from discreet.ask.reading import as_read
 from discreet.ask.scope import Scope
 from discreet.ask.sql import functions
-from discreet.ask.sql.syntax import Call, Case, Cast, Literal, Name, Node, Type
+from discreet.ask.sql.syntax import Call, Case, Cast, Literal, Name, Node, Type, walk
+from discreet.ask.sql.words import QUANTITIES
 from discreet.errors import InvalidParameter
 from discreet.parameters import did_you_mean, quote
 
@@ -26,8 +32,8 @@ _COUNTED: dict[Unit, tuple[DatePart, int]] = {"hour": ("days", 24), "month": ("y
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Reads expressions over rows; `table` is the name that may precede a column."""
+class Reader:
+    """Reads expressions over rows, aggregates and groups; `table` is the name that may precede a column."""
 
     scope: Scope
     table: str
@@ -141,6 +147,57 @@ class Rows:
                 return _as_date(part)
         return row.Cast(part, to)
 
+    def aggregate(self, node: Node) -> Aggregate | None:  # noqa: PLR0911 - one case for each aggregate
+        """The aggregate of a node, or None if it is not an aggregate."""
+        if not isinstance(node, Call):
+            return None
+        scope, read = self.scope, self.expression
+        match node.name:
+            case "COUNT":
+                return scope.present(read(argument(node))) if node.arguments else scope.count(None)
+            case "COUNT DISTINCT":
+                return self._units(node)
+            case "COUNT_IF" | "COUNTIF":
+                return scope.count(self.condition(argument(node)))
+            case "HISTOGRAM":
+                return None
+            case "MIN" | "MAX" if len(node.arguments) > 1:
+                raise refused("min and max take one argument; for the smaller of two numbers write LEAST(x, y)")
+            case name if name in functions.QUANTILES:
+                if len(node.arguments) != 2:
+                    raise refused("a quantile needs a share between 0 and 1, as in quantile(age, 0.9)")
+                return self.quantiles(node.arguments[0], shares_of(node.arguments[1]))
+            case name if name in functions.STATISTIC_NAMES:
+                statistic, sample = functions.STATISTIC_NAMES[name]
+                return statistic.aggregate_of(scope, read(argument(node)), sample=sample)
+            case name if name in functions.OTHER_AGGREGATES:
+                raise refused(f"{name} is not supported. {QUANTITIES}")
+        return None
+
+    def quantiles(self, subject: Node, shares: Sequence[Fraction]) -> Quantiles:
+        return self.scope.quantiles(self.expression(subject), tuple(shares))
+
+    def group(self, node: Node) -> Group:
+        match node:
+            case Call("BIN", (subject, *limits)):
+                return self.bins(subject, limits)
+        return self.scope.group(self.expression(node))
+
+    def bins(self, subject: Node, limits: Sequence[Node]) -> Group:
+        try:
+            return self.scope.group(self.expression(subject), edges([_edge(limit) for limit in limits]))
+        except InvalidParameter as error:
+            raise refused(f"BIN takes a number and edges, as in bin(age, 0, 18, 65); {error}") from None
+
+    def _units(self, node: Call) -> Aggregate:
+        scope, unit = self.scope, self.scope.policy.unit_column
+        match node.arguments:
+            case (Name(name, exact, table),) if name == unit or (not exact and scope.is_unit(name)):
+                self.check_table(table)
+                return scope.units()
+        hint = f"write count(DISTINCT {unit})" if unit else "use GROUP BY and count(*)"
+        raise refused(f"count(DISTINCT …) counts units only; {hint}")
+
 
 def _computed(sign: ArithmeticSign, left: Expression, right: Expression) -> Expression:
     """Arithmetic; the difference of two dates is the number of days between them."""
@@ -248,3 +305,25 @@ def _date_part(name: str, names: dict[str, Value]) -> Value:
     if name.lower() in ("dow", "dayofweek", "weekday"):
         raise refused("days of the week are ISODOW, with Monday as 1 and Sunday as 7")
     raise refused(f"{quote(name)} is not a part of a date; the parts are {', '.join(names)}")
+
+
+def aggregating(node: Node) -> bool:
+    """Whether a node contains an aggregate."""
+    return any(isinstance(part, Call) and part.name in functions.AGGREGATES for part, _ in walk(node))
+
+
+def shares_of(node: Node) -> list[Fraction]:
+    """The shares of one or several quantiles, in the given order."""
+    match node:
+        case Call("[]", parts):
+            return [share for part in parts for share in shares_of(part)]
+        case Literal(Fraction() as share):
+            return [share]
+    raise refused("a quantile needs a literal share between 0 and 1, as in quantile(age, 0.9)")
+
+
+def _edge(node: Node) -> Fraction:
+    match node:
+        case Literal(Fraction() as edge):
+            return edge
+    raise refused("BIN takes literal edges, as in bin(age, 0, 18, 65)")
