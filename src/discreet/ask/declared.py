@@ -330,13 +330,10 @@ def declaration_hint(name: str, options: object, folder: Path | None) -> str:
 
     With a folder the policy is a TOML file.
     """
-    pair = isinstance(options, list | tuple) and len(options) == 2
-    texts = isinstance(options, list | tuple) and any(isinstance(item, str) for item in options)
-    if isinstance(options, list | tuple) and (texts or not pair):
-        return f'write {name} = {{ keys = ["…"] }}' if folder else f'write columns={{"{name}": {{"keys": […]}}}}'
-    return (
-        f"write {name} = {{ bounds = [0, 120] }}" if folder else f'write columns={{"{name}": {{"bounds": (0, 120)}}}}'
-    )
+    toml, python = "bounds = [0, 120]", '"bounds": (0, 120)'
+    if isinstance(options, list | tuple) and (len(options) != 2 or any(isinstance(item, str) for item in options)):
+        toml, python = 'keys = ["…"]', '"keys": […]'
+    return f"write {name} = {{ {toml} }}" if folder else f'write columns={{"{name}": {{{python}}}}}'
 
 
 def refuse_tangled(columns: Mapping[str, Declared]) -> None:

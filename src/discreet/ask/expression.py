@@ -115,7 +115,6 @@ class Children:
 
     @property
     def digest(self) -> str:
-        """A hash of the keys and their parents."""
         return hashlib.sha256(f"{self.keys.digest} {self.parents.digest}".encode()).hexdigest()[:32]
 
 

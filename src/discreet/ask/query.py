@@ -196,7 +196,6 @@ def _numbers(name: str, aggregate: Aggregate) -> Iterator[tuple[str, str]]:
 
 
 def aggregate_text(aggregate: Aggregate) -> str:
-    """The canonical text of an aggregate."""
     match aggregate:
         case Count(of):
             return "count(*)" if of is None else f"count({normal.canonical(of)})"

@@ -60,8 +60,6 @@ PLAIN = Presentation()
 
 @dataclass(frozen=True, slots=True)
 class ReportFile:
-    """The content of a report file."""
-
     study: Path
     """The path of its policy."""
     tables: Mapping[str, str]
@@ -71,7 +69,6 @@ class ReportFile:
 
     @classmethod
     def load(cls, path: str | Path) -> ReportFile:
-        """The report in a TOML file."""
         path = Path(path)
         with errors_at(path.name):
             absent = "docs/how-to/publish-a-report.md shows how to write one"
@@ -105,7 +102,6 @@ def _tables(tables: object) -> dict[str, dict[str, Any]]:
 
 
 def _look(options: Mapping[str, Any], prefix: str = "") -> Presentation:
-    """The presentation of a report or a table."""
     for name in ("title", "caption"):
         if name in options:
             with errors_at(f"{prefix}{name}"):

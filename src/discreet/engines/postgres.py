@@ -68,8 +68,6 @@ _FIND = """SELECT schemas.nspname, tables.relname
 
 
 class PostgreSQL(SQLEngine):
-    """An engine over one table or view; see the module."""
-
     dialect = POSTGRESQL
 
     def __init__(self, source: str) -> None:

@@ -52,8 +52,6 @@ _CHECKED: WeakSet[Any] = WeakSet()
 
 
 class Spark(SQLEngine):
-    """An engine over one DataFrame; see the module."""
-
     dialect = SPARK
 
     def __init__(self, source: Any, layout: Layout = Layout()) -> None:  # noqa: B008 - a frozen value

@@ -266,7 +266,6 @@ def _fits(number: Any) -> bool:
 
 
 def text_column(values: Sequence[object]) -> pa.Array:
-    """Texts as an Arrow array."""
     builder = pa.lib.StringBuilder()  # pa.array would import pandas
     try:
         builder.append_values(values)

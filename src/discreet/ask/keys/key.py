@@ -22,7 +22,6 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.AS
 
 
 def read_key(value: object) -> Key:
-    """A key in a policy."""
     if isinstance(value, str) and "\0" in value:
         raise InvalidParameter("a key must not contain NUL characters")
     if isinstance(value, bool | str):

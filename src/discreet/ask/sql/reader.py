@@ -308,7 +308,6 @@ def _date_part(name: str, names: dict[str, Value]) -> Value:
 
 
 def aggregating(node: Node) -> bool:
-    """Whether a node contains an aggregate."""
     return any(isinstance(part, Call) and part.name in functions.AGGREGATES for part, _ in walk(node))
 
 

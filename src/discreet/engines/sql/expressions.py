@@ -101,7 +101,6 @@ class Translator:
         return Term(sql.column(name), term.kind, term.level + 1)
 
     def source(self, name: str) -> Tree:
-        """A column of the source."""
         if name not in self.schema:
             raise InvalidParameter(f"the source must have the column {name!r}; it has {', '.join(self.schema)}")
         return sql.column(self.columns.setdefault(name, f"c{len(self.columns)}"))
