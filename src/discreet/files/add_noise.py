@@ -35,7 +35,7 @@ from discreet.records import software
 from discreet.release.account import Account, account_of, text_of
 
 if TYPE_CHECKING:
-    from discreet.files.column_reader import ColumnSource
+    from discreet.files.columns import ColumnSource
 
 
 def add_noise(
@@ -71,8 +71,7 @@ def add_noise(
 
         noise = Noise(columns=columns, keep=keep, sensitivity=delta, epsilon=cost)
         return release_frame(source, os.fspath(target), noise, noise.question(account))
-    from discreet.files.column_reader import open_columns
-    from discreet.files.column_writer import form_of, standard_output, write_columns
+    from discreet.files.columns import form_of, open_columns, standard_output, write_columns
 
     read = alone(lambda: open_columns(source, columns, keep, floats=changes is not None))
     schema = noisy_schema(read.schema, read.columns, keep)

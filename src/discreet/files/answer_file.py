@@ -30,7 +30,7 @@ from discreet.ask.query import Named
 from discreet.engines.base import Exact
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.files.batches import ahead, even
-from discreet.files.column_writer import write_parquet
+from discreet.files.columns import write_parquet
 from discreet.files.recorded_file import Asking, released
 from discreet.files.writer import Draft, free, is_plain_file
 from discreet.files.writer import write as write_file
