@@ -121,8 +121,7 @@ class Noise:
     keep: tuple[str, ...]
     sensitivity: Fraction
     epsilon: Fraction
-    changes: int | None = None
-    """How many numbers one unit can move, if there are floats."""
+    changes: int | None = None  # how many numbers one unit can move, if there are floats
 
     def __post_init__(self) -> None:
         if beyond_int64(self.scale):

@@ -25,18 +25,12 @@ from pyarrow import csv, parquet
 from discreet.errors import InvalidParameter, printable
 from discreet.files.batches import Item, ahead, chosen_columns, even
 
-BATCH = 2**20
-"""Numbers that are read, noised and written at a time, 8 MiB: one row group of the result."""
-
-_BUFFER = 2**20
-"""Bytes of a text or Parquet column that are read at a time: one row group may be larger than memory."""
-
+BATCH = 2**20  # numbers that are read, noised and written at a time, 8 MiB: one row group of the result
+_BUFFER = 2**20  # bytes of a text or Parquet column that are read at a time: one row group may be larger than memory
 _ROW = re.compile(r"(?:In CSV column #\d+|CSV parse error): Row #(\d+): ", re.ASCII)
 """The beginning of Arrow's message if it knows the line; the rest may quote a value."""
 
-_LINE = "value"
-"""The name of the only column of a text or an array."""
-
+_LINE = "value"  # the name of the only column of a text or an array
 _ONE_COLUMN = {".npy": "an array", ".txt": "a text"}
 
 
@@ -47,10 +41,8 @@ class ColumnSource:
     name: str
     form: str
     columns: tuple[str, ...]
-    schema: pa.Schema
-    """The types of all columns that are read, as in the source."""
-    rows: int | None
-    """None if the number is not known before reading, as in a text."""
+    schema: pa.Schema  # the types of all columns that are read, as in the source
+    rows: int | None  # None if the number is not known before reading, as in a text
     unguarded: Callable[[], Iterator[pa.RecordBatch]]
     files: tuple[Path, ...] = ()
     shape: tuple[int, ...] | None = None

@@ -39,8 +39,7 @@ _RECORD = ".release.json"
 _CONTEXT = b"discreet signature 1\n"
 _FIELDS = {"discreet signature", "key", "signed", "signature"}
 _SIGNED = {"study", "entry", "proof", "ledger", "files"}
-_LARGEST_FILE = 10**7
-"""The most bytes of a key or a signature."""
+_LARGEST_FILE = 10**7  # the most bytes of a key or a signature
 
 Place: TypeAlias = str | os.PathLike[str]
 

@@ -33,15 +33,9 @@ from typing import Any, NamedTuple
 from discreet.draw.entropy import random_digits
 from discreet.errors import EngineFailed, LedgerDamaged
 
-_LINE = 4096
-"""Bytes in a line: a whole number of sectors, so that no write touches two lines; names stay below 400 bytes."""
-
-_DIGITS = 32
-"""Digits of the hash of an earlier head: 128 bits, so that 40 of them fit in a line."""
-
-_EARLIER = 40
-"""Earlier heads in a line: enough for 10⁶ advances."""
-
+_LINE = 4096  # bytes: a whole number of sectors, so that no write touches two lines; names stay below 400 bytes
+_DIGITS = 32  # digits of the hash of an earlier head: 128 bits, so that 40 of them fit in a line
+_EARLIER = 40  # earlier heads in a line: enough for 10⁶ advances
 _UNWRITTEN = (
     "cannot be written ({}): what was spent stays spent, nothing is released; repair the disk and ask again with the "
     "same request id"

@@ -38,14 +38,9 @@ from discreet.parameters import charge as charge_of
 
 BACKUP = Table("discreet_backup", MetaData(), Column("time", Text), Column("anchor", LargeBinary))
 
-_BATCH = 250
-"""Entries that are read at a time: the longest that a writer waits for."""
-
-_REST = 0.025
-"""Seconds between two batches from a file: longer than a waiting process sleeps between two tries."""
-
-_FEW = 25
-"""Entries that are held in memory at a time: an answer may be large."""
+_BATCH = 250  # entries that are read at a time: the longest that a writer waits for
+_REST = 0.025  # seconds between two batches from a file: longer than a waiting process sleeps between two tries
+_FEW = 25  # entries that are held in memory at a time: an answer may be large
 
 
 class Backup(NamedTuple):

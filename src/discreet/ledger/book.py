@@ -35,9 +35,7 @@ from discreet.ledger.database import Database, server_of
 from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VERSION
 from discreet.ledger.statements import WALK
 
-_BATCH = 250
-"""Entries that are read at a time: some MB with their questions, and the longest that a writer waits for."""
-
+_BATCH = 250  # entries that are read at a time: some MB with their questions, and the longest that a writer waits for
 _IDENTITY, _STUDIES, _SHARES = select(LEDGER), select(STUDY).order_by(STUDY.c.name), select(ANALYST)
 
 

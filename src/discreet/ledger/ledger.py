@@ -42,8 +42,7 @@ from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VER
 from discreet.parameters import Epsilon, charge, exact_epsilon, quote
 from discreet.records import readable
 
-_QUERY = 1_000_000
-"""Characters of a canonical query."""
+_QUERY = 1_000_000  # characters of a canonical query
 
 
 class Ledger:

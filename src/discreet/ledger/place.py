@@ -32,8 +32,7 @@ from discreet.errors import InvalidParameter, LedgerDamaged
 
 LEDGER, ANCHOR = "DISCREET_LEDGER", "DISCREET_ANCHOR"
 
-FILE = "discreet.anchor"
-"""The anchor of a ledger on PostgreSQL, beside study.toml."""
+FILE = "discreet.anchor"  # the anchor of a ledger on PostgreSQL, beside study.toml
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -42,8 +41,7 @@ class Place:
 
     where: str
     anchor: str | None
-    study: str | None = None
-    """The name of the study in the ledger."""
+    study: str | None = None  # the name of the study in the ledger
     ordinary: Path | None = None
     """The ledger that the study would have if neither the environment nor its policy had named this one."""
 

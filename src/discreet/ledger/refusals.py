@@ -9,9 +9,7 @@ from functools import partial
 from discreet.errors import BudgetExceeded, EngineFailed, InvalidParameter, LedgerDamaged, QueryRefused
 from discreet.parameters import quote
 
-_NAME = 100
-"""Most characters of a study's or analyst's name, a request id or a data version: a name must fit the anchor's line."""
-
+_NAME = 100  # most characters of a name, a request id or a data version: a name must fit the anchor's line
 _PRINTABLE = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]*")
 """No control characters, which PostgreSQL or a terminal rejects, and no lone surrogates."""
 

@@ -89,15 +89,12 @@ class Loss:
 
     study: str
     total: int
-    spent: int
-    """According to the ledger."""
+    spent: int  # according to the ledger
     forgotten: int
     """Entries that the anchor saw after the last entry that it shares with the ledger, as far as is known."""
     charge: int
-    void: tuple[tuple[str, str | None, str], ...]
-    """The spends that have no answer: request id, analyst and question."""
-    is_known: bool
-    """Whether the ledger holds the study; if not, the study is restored without its promise."""
+    void: tuple[tuple[str, str | None, str], ...]  # the spends that have no answer: request id, analyst and question
+    is_known: bool  # whether the ledger holds the study; if not, the study is restored without its promise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,32 +54,17 @@ __all__ = [
     "success_by_epsilon",
 ]
 
-Mechanism: TypeAlias = Callable[..., Any]
-"""Called as `mechanism(answer, sensitivity=…, epsilon=…)`."""
+Mechanism: TypeAlias = Callable[..., Any]  # called with answer, sensitivity=…, epsilon=…
+Rate: TypeAlias = Callable[[Mechanism, Fraction, int], float]  # of right guesses, at an ε, in a number of trials
+Possible: TypeAlias = Callable[[float, float], bool]  # whether an output can come from a true value
+Answerer: TypeAlias = Callable[[NDArray[np.int64], Fraction], NDArray[Any]]  # noisy counts at a total cost of ε
 
-Rate: TypeAlias = Callable[[Mechanism, Fraction, int], float]
-"""The rate of right guesses against a mechanism, from ε and a number of trials."""
-
-Possible: TypeAlias = Callable[[float, float], bool]
-"""Whether an output can come from a true value."""
-
-Answerer: TypeAlias = Callable[[NDArray[np.int64], Fraction], NDArray[Any]]
-"""Noisy counts at a total cost of ε."""
-
-_OTHERS = 30
-"""People whom the attacker knows to be counted."""
-
+_OTHERS = 30  # people whom the attacker knows to be counted
 _KNOWN_AGES = range(20, 60)
 _PEOPLE, _QUESTIONS = 100, 800
-_NAIVE_ASKS = 40_000
-"""Enough that the mean of the naive answers is within half a person."""
-
-_MOST_ASKS = 50
-"""The most questions to a study; the budget ends the attack long before."""
-
-_NEARBY = 6
-"""How far around the likeliest U to search: rounding in exp, log and the sum moves it by fewer places."""
-
+_NAIVE_ASKS = 40_000  # enough that the mean of the naive answers is within half a person
+_MOST_ASKS = 50  # the most questions to a study; the budget ends the attack long before
+_NEARBY = 6  # how far around the likeliest U to search: rounding in exp, log and the sum moves it by fewer places
 _COLUMNS = "{:<18} {:>7} {:>9} {:>9} {:>9} {:>12}  {}"
 _WHY = (
     "naive, discreet: how often the attacker is right. theory: how often anyone can be right at this ε, e^ε/(1+e^ε),",

@@ -27,35 +27,23 @@ from discreet.errors import InvalidParameter
 Integers = NDArray[np.int64]
 
 _LEVELS = (0.001, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 0.99, 0.999)
-_NEAR = 4
-"""Integers on either side of a centre that are separate events."""
-
+_NEAR = 4  # integers on either side of a centre that are separate events
 _FREQUENT = 12
-_COORDINATES = 4
-"""Coordinates that are used: those whose centres are furthest apart in the pilot."""
-
+_COORDINATES = 4  # coordinates that are used: those whose centres are furthest apart in the pilot
 _POWERS = range(-80, 11)
 _MODULI = range(2, 11)
 LENGTH_LABELS = [f"text of {length} characters" for length in range(1, 40)]
-"""Events of texts; only some outputs are read as text."""
-
 _ALWAYS = ("error of any kind", "NaN", "infinite", "−0.0", "NoneType", "another kind than in the pilot")
-
-_TEXTS = 2_000
-"""Outputs of a batch that are read as text: formatting numbers is slow."""
-
-_MOST_COUNTED = 2**20
-"""Integers within a range of this size are counted, not sorted."""
+_TEXTS = 2_000  # outputs of a batch that are read as text: formatting numbers is slow
+_MOST_COUNTED = 2**20  # integers within a range of this size are counted, not sorted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     kinds: Counter[str] = field(default_factory=Counter)
     lengths: Counter[str] = field(default_factory=Counter)
-    texts: int = 0
-    """Outputs that were read as text."""
-    numbers: NDArray[Any]
-    """The numeric outputs: outputs × coordinates, int64 or float64."""
+    texts: int = 0  # outputs that were read as text
+    numbers: NDArray[Any]  # the numeric outputs: outputs × coordinates, int64 or float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +52,7 @@ class Coordinate:
     tails: NDArray[Any]
     values: NDArray[Any]
     centres: tuple[float, float]
-    separation: float
-    """How far apart the centres are, in units of the spread."""
+    separation: float  # how far apart the centres are, in units of the spread
 
     def labels(self, several: bool) -> list[str]:
         name = f"output[{self.index}]" if several else "output"

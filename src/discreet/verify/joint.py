@@ -18,8 +18,7 @@ from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.verify.loss import Part
 
-_MOST_ROWS = 400
-"""Rows that the totals are tried on."""
+_MOST_ROWS = 400  # that the totals are tried on
 
 
 def joint_law(design: JointDesign, neighbors: str, groups: int) -> tuple[str, dict[str, Fraction]]:
@@ -32,9 +31,13 @@ def joint_law(design: JointDesign, neighbors: str, groups: int) -> tuple[str, di
                 facts |= {f"{index}.width": Fraction(column.grid.width), f"{index}.squares": Fraction(column.squares)}
         return "columns", facts
     for number, (attributes, _) in enumerate(design.families):
-        units = [math.prod(cells) for cells in product(*(_units(design, index) for index in attributes))]
-        facts |= {f"{number}.{cell}": Fraction(unit) for cell, unit in enumerate(units)}
+        facts |= _family(number, [_units(design, index) for index in attributes])
     return "families", facts
+
+
+def _family(number: int, attributes: list[list[int]]) -> dict[str, Fraction]:
+    """For each cell of a family, what a row adds that lies entirely in the cell; a cell has one of each attribute."""
+    return {f"{number}.{cell}": Fraction(math.prod(units)) for cell, units in enumerate(product(*attributes))}
 
 
 def _units(design: JointDesign, index: int) -> list[int]:
@@ -51,16 +54,16 @@ def report_law(design: ReportDesign) -> tuple[dict[str, Fraction], list[int]]:
     facts: dict[str, Fraction] = {}
     sizes = []
     for number, (levels, _) in enumerate(design.measured):
-        cells, groups = [[1]], 1
+        cells, groups = [], 1
         for attribute, level in zip(design.attributes, levels, strict=True):
             if level and attribute.number is not None:
                 of, width = attribute.number.of, attribute.number.grid.width
                 cells.append([width, width, 1] if of.missing is None else [width, width])
             elif level:
                 groups *= attribute.axis.sizes[level]
-        units = [math.prod(chosen) for chosen in product(*cells)]
-        facts |= {f"{number}.{cell}": Fraction(unit) for cell, unit in enumerate(units)}
-        sizes += [groups] * len(units)
+        family = _family(number, cells)
+        facts |= family
+        sizes += [groups] * len(family)
     return facts, sizes
 
 
@@ -75,10 +78,8 @@ def require_report_totals(design: ReportDesign, part: Part, sizes: list[int]) ->
     places = [[*range(size)] if size <= 3 else [0, size // 2, size - 1] for size in shape]
     units, families = list(part.facts.values()), [name.partition(".")[0] for name in part.facts]
     for row in _rows([*places, *choices]):
-        cell, values = (
-            row[: len(shape)],
-            dict(zip((number.value for number in numbers), row[len(shape) :], strict=True)),
-        )
+        cell = row[: len(shape)]
+        values = dict(zip((number.value for number in numbers), row[len(shape) :], strict=True))
         integers = [_integer(measure, values, {}) for measure in design.measures()]
         columns = design.totals([_in_sets(integer, cell, shape, design) for integer in integers])
         moved: dict[str, Fraction] = dict.fromkeys(families, Fraction(0))

@@ -39,9 +39,7 @@ JOINT = ("families", "columns")
 OTHER = ("choice", "coin", "public")
 
 _COORDINATES = {"pair": 2, "joint": 2, "bernstein": 3, "centred": 2, "squares": 3}
-ALWAYS = ("lone", "joint")
-"""Laws in which one row is replaced by another row that also counts."""
-
+ALWAYS = ("lone", "joint")  # laws in which one row is replaced by another row that also counts
 _FACTS = {
     **{law: {"lower", "upper"} for law in ("sum", "lone", "pair", "joint", "bernstein", "centred", "squares")},
     "tree": {"height"},
@@ -59,11 +57,9 @@ class Part:
     statistic: str
     law: str
     neighbors: str
-    epsilon: Fraction
-    """Its share of the claimed ε."""
+    epsilon: Fraction  # its share of the claimed ε
     facts: dict[str, Fraction]
-    scales: Vector = ()
-    """Of the noise on each integer, in steps."""
+    scales: Vector = ()  # of the noise on each integer, in steps
     steps: Vector = ()
     rows: int = 1
     spread: int = 1

@@ -52,8 +52,14 @@ NAMES = (
 )
 """The statistics that have a certificate, by the name of their function."""
 
-About = dict[str, Any]
-"""The fields that all parts of a release share."""
+About = dict[str, Any]  # the fields that all parts of a release share
+
+
+def parts_of(plan: Plan | ReportPlan | ProfilePlan) -> list[Part]:
+    """All parts of the plan of a question, a report or a profile."""
+    if isinstance(plan, Plan):
+        return parts_of_plan(plan)
+    return _parts_of_report(plan) if isinstance(plan, ReportPlan) else _parts_of_profile(plan)
 
 
 def parts_of_plan(plan: Plan) -> list[Part]:
@@ -64,7 +70,7 @@ def parts_of_plan(plan: Plan) -> list[Part]:
     return parts
 
 
-def parts_of_report(plan: ReportPlan) -> list[Part]:
+def _parts_of_report(plan: ReportPlan) -> list[Part]:
     """All measured sets of a report as one part, in which each set is a family."""
     policy, design = plan.study.policy, plan.design
     facts, sizes = report_law(design)
@@ -82,7 +88,7 @@ def parts_of_report(plan: ReportPlan) -> list[Part]:
     return [part]
 
 
-def parts_of_profile(plan: ProfilePlan) -> list[Part]:
+def _parts_of_profile(plan: ProfilePlan) -> list[Part]:
     """One part for each column, and one for the rows per unit; a unit is in one bin of each, however many its rows."""
     parts = []
     for design in plan.designs:
@@ -334,8 +340,7 @@ def _parts_of_column(
         yield from _parts(design, draws, fields, titles, everybody=everybody, row_is_unit=True)
 
 
-_SHAPE = {"n", "whole", "nullable"}
-"""Parameters that describe a column: its length, whether it has integers, and whether a value can be missing."""
+_SHAPE = {"n", "whole", "nullable"}  # of a column: its length, whether it has integers, whether a value can be missing
 
 
 def _zeros(*, n: Any = 1, whole: bool = False, nullable: bool | None = None) -> Any:

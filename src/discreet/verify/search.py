@@ -24,9 +24,7 @@ from discreet.draw.entropy import keystream
 from discreet.errors import InvalidParameter
 from discreet.parameters import exact_bounds, exact_count, exact_neighbors, exact_sensitivity
 
-_INFINITE = Fraction(10**400)
-"""Stands for a distance without bound in comparisons."""
-
+_INFINITE = Fraction(10**400)  # stands for a distance without bound in comparisons
 _MOST_POOL = 12
 _WORST = 4
 _PREFIXES = 64
