@@ -230,13 +230,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def _write(descriptor: int, content: bytes) -> None:
-    try:
-        view = memoryview(content)
-        while view:
-            view = view[os.write(descriptor, view) :]
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def content_of(anchor: Anchor) -> bytes:

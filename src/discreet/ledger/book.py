@@ -301,7 +301,7 @@ class Book:
         if anchor is not None and anchor.ledger != self.id:
             raise refusals.swapped()
         if anchor is not None and anchor.schema != self.database.fingerprint(connection):
-            raise LedgerDamaged("the ledger's tables are not the ones it was created with: put back an intact copy")
+            raise refusals.other_tables()
 
     def _studies(self, connection: Connection) -> list[str]:
         return [row.name for row in self.database.run(connection, _STUDIES)]

@@ -44,6 +44,9 @@ void = partial(
     "answered a second time; ask at another epsilon, as a new question",
 )
 damaged_file = partial(LedgerDamaged, "the ledger's file is damaged: put back an intact copy")
+other_tables = partial(
+    LedgerDamaged, "the ledger's tables are not the ones it was created with: put back an intact copy"
+)
 swapped = partial(
     LedgerDamaged, "the anchor belongs to another ledger: put the ledger and its own anchor back together"
 )
