@@ -106,11 +106,7 @@ class AnchorFile:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # reading a pipe could wait for ever
                 raise self._damaged()
             content = os.read(descriptor, os.fstat(descriptor).st_size)
-        return self.parse(content)
-
-    def parse(self, content: bytes) -> Anchor:
-        """The anchor in the bytes of such a file; `LedgerDamaged` if they are not an anchor."""
-        return self._parse(content)[0]
+        return self.parse(content)[0]
 
     def create(self, anchor: Anchor) -> None:
         """Write the first anchor; FileExistsError if the file exists, so that only one ledger is created."""
@@ -131,7 +127,7 @@ class AnchorFile:
         """Move a study's head forward, never back; if durable, the file is on the disk when this returns."""
         with self._failing(), self._lock() as descriptor:
             content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-            anchor, older = self._parse(content)
+            anchor, older = self.parse(content)
             now = anchor.heads.get(head.study)
             if now is None:
                 self.replace(anchor.advanced(head))
@@ -145,8 +141,8 @@ class AnchorFile:
             if durable:
                 _sync(descriptor)
 
-    def _parse(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
-        """The anchor in these bytes, and the number of the older line of each study."""
+    def parse(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
+        """The anchor in the bytes of such a file, and the number of the older line of each study."""
         if content != self._known[0]:
             self._known = content, *self._read_lines(content)
         return self._known[1:]

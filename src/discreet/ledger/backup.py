@@ -146,7 +146,7 @@ def _candidate(where: Path | URL, anchor: Path, path: str | PathLike[str] | None
                     backup_time, content = rows.execute(select(BACKUP)).one()
                     TABLES.create_all(target, checkfirst=False)
                     _copy_tables(rows, target, book.id)
-                state = AnchorFile(backup).parse(content)
+                state, _ = AnchorFile(backup).parse(content)
                 whole = book.verify(against_anchor=False) == state.heads and state.ledger == book.id
             except (SQLAlchemyError, LedgerDamaged, TypeError, ValueError):
                 whole = False

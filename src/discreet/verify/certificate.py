@@ -131,7 +131,8 @@ def certify(subject: Plan | ReportPlan | ProfilePlan | Release | str, **paramete
 
     """
     if isinstance(subject, Release):
-        return _of_release(subject, **parameters)
+        parameters = _parameters_of(subject, **parameters)
+        subject = subject.statistic
     if isinstance(subject, Plan | ReportPlan | ProfilePlan):
         policy, query = subject.study.policy, subject.canonical
         parts = parts_of(subject)
@@ -232,19 +233,19 @@ def _field_name(name: str, stated: Any, computed: Any) -> str:
     return f"the {name}"
 
 
-def _of_release(release: Release, *, n: Any = None, **parameters: Any) -> Certificate:
-    """The certificate of a release by the parameters of its call, which must give the same scale and step on zeros."""
+def _parameters_of(release: Release, *, n: Any = None, **parameters: Any) -> dict[str, Any]:
+    """All parameters of the call of a release, which must give the same scale and step on zeros."""
     if release.statistic not in NAMES:
         raise InvalidParameter(f"a release of a {release.statistic} is certified by its parts: certify them one by one")
     if n is None and release.neighbors == "change-one":
         raise InvalidParameter(
             "n must be given for a release under change-one: it is public, and the scale depends on it"
         )
-    parameters = {**parameters, "n": 1 if n is None else n, "neighbors": release.neighbors}
-    twin, _ = certified_twin(release.statistic, **parameters, epsilon=release.epsilon)
+    parameters |= {"n": 1 if n is None else n, "neighbors": release.neighbors, "epsilon": release.epsilon}
+    twin, _ = certified_twin(release.statistic, **parameters)
     for name in ("scale", "step", "sensitivity", "missing"):
         if getattr(twin, name) != getattr(release, name):
             raise InvalidParameter(
                 f"these parameters are not those of the release: its {name} is {getattr(release, name) or 'impossible'}"
             )
-    return certify(release.statistic, **parameters, epsilon=release.epsilon)
+    return parameters

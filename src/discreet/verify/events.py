@@ -177,11 +177,10 @@ def _multiples(values: NDArray[Any], counts: Integers) -> Integers:
     return np.cumsum(by_power[::-1])[::-1][1:]
 
 
-class _Failure:
-    """An exception as an output; only its type is kept."""
+class _Failure(str):
+    """An exception as an output: the name of its type."""
 
-    def __init__(self, error: Exception) -> None:
-        self.name = type(error).__name__
+    __slots__ = ()
 
 
 def takes_size(mechanism: Callable[..., Any]) -> bool:
@@ -202,7 +201,7 @@ def _output(mechanism: Callable[..., Any], x: Any) -> Any:
     try:
         output = mechanism(x)
     except Exception as error:  # an outcome that may depend on the data
-        return _Failure(error)
+        return _Failure(type(error).__name__)
     return getattr(output, "value", output)
 
 
@@ -235,7 +234,7 @@ def _one_by_one(outputs: list[Any]) -> Batch:
 def _read(output: Any) -> tuple[str, list[Any] | None]:
     """The kind of an output, and its numbers."""
     if isinstance(output, _Failure):
-        return f"error {output.name}", None
+        return f"error {output}", None
     if isinstance(output, np.ndarray | np.generic):
         output = output.tolist()
     if isinstance(output, bool | int | float):

@@ -70,10 +70,7 @@ def report_law(design: ReportDesign) -> tuple[dict[str, Fraction], list[int]]:
 def require_report_totals(design: ReportDesign, part: Part, sizes: list[int]) -> None:
     """Refuse a report in which some row moves the cells of a set by more than one row."""
     numbers = [attribute.number for attribute in design.attributes if attribute.number is not None]
-    choices: list[list[Any]] = [
-        [*_points(number.grid.width, len(numbers)), *([None] if number.of.missing is None else [])]
-        for number in numbers
-    ]
+    choices = [_points(number.grid.width, len(numbers), missing=number.of.missing is None) for number in numbers]
     shape = [attribute.axis.sizes[-1] for attribute in design.attributes if attribute.group is not None]
     places = [[*range(size)] if size <= 3 else [0, size // 2, size - 1] for size in shape]
     units, families = list(part.facts.values()), [name.partition(".")[0] for name in part.facts]
@@ -110,9 +107,8 @@ def require_totals(design: MomentDesign | JointDesign, part: Part, *, known: boo
     replaced = part.neighbors == "change-one"
     terms = Terms(rows=part.rows, spread=part.spread, replaced=replaced, public=known, cells=part.cells)
     columns = [measure.value for measure in design.measures() if isinstance(measure, Present)]
-    choices: list[list[Any]] = [
-        [*_points(value.grid.width, len(columns)), *([None] if value.missing is None and not known else [])]
-        for value in columns
+    choices = [
+        _points(value.grid.width, len(columns), missing=value.missing is None and not known) for value in columns
     ]
     conditions = [measure.of for measure in design.measures() if isinstance(measure, Rows) and measure.of is not None]
     totals = []
@@ -132,7 +128,7 @@ def require_totals(design: MomentDesign | JointDesign, part: Part, *, known: boo
         raise InvalidParameter(f"a row moves the totals of {part.statistic} by more than their law allows")
 
 
-def _rows(choices: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
+def _rows(choices: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
     """Rows with one choice for each column: all of them, or the diagonal and an even sample of the others."""
     size = math.prod(map(len, choices))
     if size <= _MOST_ROWS:
@@ -149,10 +145,10 @@ def _rows(choices: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
         yield tuple(row)
 
 
-def _points(width: int, columns: int) -> list[int]:
-    """The values to try: many for one column, few for several."""
+def _points(width: int, columns: int, *, missing: bool) -> list[int | None]:
+    """The values to try: many for one column, few for several; None is missing."""
     inner = [width // 2] if columns > 1 else [width - 1, *(width * eighths // 8 for eighths in range(9))]
-    return sorted({0, 1, *inner, width})
+    return [*sorted({0, 1, *inner, width}), *([None] if missing else [])]
 
 
 def _integer(measure: Any, points: Mapping[Any, int | None], truths: Mapping[Any, int]) -> int:

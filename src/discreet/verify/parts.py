@@ -176,17 +176,12 @@ def _parts(  # noqa: PLR0911 - one for each design
             part = _noisy(draws, about, *joint_law(design, about["neighbors"], about.get("cells", 1)))
             require_totals(design, part)
             return [part]
-        case QuantileDesign():
+        case QuantileDesign() | ExtremeDesign():
             _require_measures(design, (Cells,), about)
-            epsilon = about["epsilon"] / len(design.names)
-            descriptions = [{**about, "statistic": titles[name], "epsilon": epsilon} for name in design.names]
-            kinds = 3 if design.bracketed else 1
-            return [
-                part for fields in descriptions for part in _choices(draws, fields, kinds, groups=about.get("cells", 1))
-            ]
-        case ExtremeDesign():
-            _require_measures(design, (Cells,), about)
-            return _choices(draws, about, 1, groups=about.get("cells", 1))
+            share = about["epsilon"] / len(design.names)
+            kinds = 3 if isinstance(design, QuantileDesign) and design.bracketed else 1
+            descriptions = [{**about, "statistic": titles[name], "epsilon": share} for name in design.names]
+            return [part for fields in descriptions for part in _choices(draws, fields, kinds)]
         case TreeDesign():
             _require_measures(design, (Cells,), about)
             draw = _next(draws, "tree", about)
@@ -256,7 +251,6 @@ def _next(draws: list[Draw], kind: str, about: About) -> Draw:
 
 
 def _moment_law(design: MomentDesign, *, known: bool, meets: bool) -> str:
-    """The law of the totals of moments."""
     if known:
         return "joint" if design.squares else "lone"
     if design.alone:
@@ -277,9 +271,9 @@ def _noisy(draws: list[Draw], about: About, law: str, facts: dict[str, Fraction]
     return Part(**about, law=law, facts=facts, scales=scales, steps=steps)
 
 
-def _choices(draws: list[Draw], about: About, kinds: int, groups: int = 1) -> list[Part]:
+def _choices(draws: list[Draw], about: About, kinds: int) -> list[Part]:
     """A single choice, or two for a bracket and one for the value within it; the same in every group."""
-    rates = [_next(draws, "choice", about).rates(groups) for _ in range(kinds)]
+    rates = [_next(draws, "choice", about).rates(about.get("cells", 1)) for _ in range(kinds)]
     share = Fraction(1) if kinds == 1 else VALUE_PART
     choices = [*((f", {side} end", (1 - share) / 2) for side in ("lower", "upper")), ("", share)][-kinds:]
     parts = []
