@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -234,22 +234,20 @@ def repeats(
     question gets the recorded answer; a question that only looks different is charged, until the budget is spent.
     """
     total = exact_epsilon(epsilon)
-    cost = total / questions
-    half, right, naive, faults = _OTHERS + 0.5, 0, 0, set[str]()
-    for secret in secrets(trials).tolist():
-        obtained = (ask or answers_of_study)(secret, total, cost)
-        right += (sum(obtained.answers) / max(1, len(obtained.answers)) > half) == secret
-        faults |= obtained.faults
-        naive += (_OTHERS + secret + float(many_floats(float(1 / cost), _NAIVE_ASKS).mean()) > half) == secret
-    return Attack(
-        name="averaging",
-        what=f"asks again and again, and averages ({_NAIVE_ASKS:,} times the naive mechanism; a ledger stops it)",
-        trials=trials,
-        naive=naive / trials,
-        discreet=right / trials,
-        allowed=best_guess(total),
-        faults=tuple(sorted(faults)),
-    )
+    cost, faults = total / questions, set[str]()
+
+    def mean_of_study(count: int, **_: Any) -> float:
+        obtained = (ask or answers_of_study)(count > _OTHERS, total, cost)
+        faults.update(obtained.faults)
+        return sum(obtained.answers) / max(1, len(obtained.answers))
+
+    def mean_of_naive(count: int, **_: Any) -> float:
+        return count + float(many_floats(float(1 / cost), _NAIVE_ASKS).mean())
+
+    method = f"asks again and again, and averages ({_NAIVE_ASKS:,} times the naive mechanism; a ledger stops it)"
+    rate = _guess_rate(lambda tell, secret: tell(_OTHERS + secret) > _OTHERS + 0.5)
+    attack = _try_attack("averaging", method, rate, total, trials, mean_of_study, naive=mean_of_naive)
+    return replace(attack, faults=tuple(sorted(faults)))
 
 
 def answers_of_study(secret: bool, total: Fraction, cost: Fraction) -> Answers:

@@ -33,7 +33,6 @@ from discreet.release.plan import Plan
 from discreet.release.profiles.octaves import OctaveDesign
 from discreet.release.profiles.plan import LEAST, ProfilePlan
 from discreet.release.question import noting_designs
-from discreet.release.reports.design import ReportDesign
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.split import Share
 from discreet.release.statistics.counts import CountDesign, HistogramDesign, KnownCount
@@ -75,7 +74,9 @@ def _parts_of_report(plan: ReportPlan) -> list[Part]:
     policy, design = plan.study.policy, plan.design
     facts, sizes = report_law(design)
     about = _about(policy, f"{len(plan.layout.tables)} tables", plan.epsilon, max(sizes, default=1))
-    zeros: list[Any] = [column(np.zeros(sum(_cells_of(design)), np.int64)) for _ in design.measures()]
+    shape = [attribute.axis.sizes[-1] for attribute in design.attributes if attribute.group is not None]
+    cells = sum(math.prod(shape[index] for index in chosen) for chosen in design.sets())
+    zeros: list[Any] = [column(np.zeros(cells, np.int64)) for _ in design.measures()]
     with recording() as draws:
         plan.drawn(Exact(zeros), lambda: Exact(0))
     everybody = policy.neighbors == "change-one" and plan.layout.where is None and plan.study.engine.public_size
@@ -98,12 +99,6 @@ def _parts_of_profile(plan: ProfilePlan) -> list[Part]:
         parts += _parts(design, draws, about, {}, everybody=False, row_is_unit=plan.study.policy.unit_column is None)
         _nothing_more(draws, about)
     return parts
-
-
-def _cells_of(design: ReportDesign) -> list[int]:
-    """The cells of each set of groups that an engine counts by."""
-    shape = [attribute.axis.sizes[-1] for attribute in design.attributes if attribute.group is not None]
-    return [math.prod(shape[index] for index in chosen) for chosen in design.sets()]
 
 
 def _about(policy: Policy, statistic: str, epsilon: Fraction, cells: int) -> About:
