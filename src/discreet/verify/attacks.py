@@ -38,7 +38,7 @@ from discreet.errors import BudgetExceeded
 from discreet.parameters import exact_epsilon
 from discreet.release.laplace_mechanism import laplace_mechanism
 from discreet.verify.binomial import chance_limit
-from discreet.verify.broken import float_noise, many_floats, secrets
+from discreet.verify.mechanisms import float_noise, many_floats, secrets
 
 __all__ = [
     "Attack",

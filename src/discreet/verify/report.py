@@ -31,10 +31,9 @@ from discreet.release.profiles.plan import ProfilePlan
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.study import Study
 from discreet.verify.auditor import Audit, audit
-from discreet.verify.broken import Control, controls
 from discreet.verify.certificate import Certificate, certify
+from discreet.verify.mechanisms import EPSILON, Control, Subject, controls, subjects
 from discreet.verify.rerun import Replay, replay
-from discreet.verify.subjects import EPSILON, Subject, subjects
 
 RELATIONS = ("change-one", "add-remove")
 
