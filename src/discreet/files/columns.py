@@ -15,6 +15,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -108,14 +109,9 @@ def _parquet_source(files: tuple[Path, ...], columns: Sequence[str], keep: Seque
     names = [*chosen, *keep]
     name = files[0].name if len(files) == 1 else "one of the files"
     schema = pa.schema([schemas[0].field(column) for column in names])
+    batches = partial(parquet_batches, files, names)
     return ColumnSource(
-        name=name,
-        form=".parquet",
-        columns=chosen,
-        schema=schema,
-        rows=rows,
-        unguarded=lambda: parquet_batches(files, names),
-        files=files,
+        name=name, form=".parquet", columns=chosen, schema=schema, rows=rows, unguarded=batches, files=files
     )
 
 

@@ -21,7 +21,6 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import islice
-from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +31,7 @@ from discreet.errors import EngineFailed, InvalidParameter, LedgerDamaged
 from discreet.ledger import restore as restores
 from discreet.ledger.anchor import Anchor, AnchorFile, Head, content_of, sync_folder
 from discreet.ledger.book import Book, entries_of
+from discreet.ledger.place import Where
 from discreet.ledger.restore import Restoration, building_file
 from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, STUDY, TABLES, VERSION
 from discreet.parameters import LARGEST, quote, read
@@ -76,7 +76,7 @@ def write(book: Book, target: Path) -> int:
     return sum(head.count for head in heads.values())
 
 
-def restore(where: Path | URL, anchor: Path, accept: str, backup: str | PathLike[str] | None, charge: Any) -> None:
+def restore(where: Path | URL, anchor: Path, accept: str, backup: Where | None, charge: Any) -> None:
     """Continue with the ledger as it is, or rebuild it from a backup where there is none; see `Ledger.restore`."""
     extra = None if charge is None else _extra(charge)
     with _candidate(where, anchor, backup) as candidate:
@@ -86,7 +86,7 @@ def restore(where: Path | URL, anchor: Path, accept: str, backup: str | PathLike
             _put_back(candidate, where, anchor, accept, extra)
 
 
-def restoration(where: Path | URL, anchor: Path, backup: str | PathLike[str] | None, charge: Any) -> Restoration:
+def restoration(where: Path | URL, anchor: Path, backup: Where | None, charge: Any) -> Restoration:
     """What a restore would do; nothing is changed."""
     extra = 0 if charge is None else _extra(charge)
     with _candidate(where, anchor, backup) as candidate:
@@ -126,7 +126,7 @@ def _put_back(candidate: Candidate, where: Path | URL, anchor: Path, accept: str
 
 
 @contextmanager
-def _candidate(where: Path | URL, anchor: Path, path: str | PathLike[str] | None) -> Iterator[Candidate]:
+def _candidate(where: Path | URL, anchor: Path, path: Where | None) -> Iterator[Candidate]:
     """The ledger as it is, or that of a backup in a file that is removed at the end; the backup itself is only read."""
     if path is None:
         restores.refuse_unusable(where, anchor)

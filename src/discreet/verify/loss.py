@@ -19,8 +19,9 @@ shifts them by under and over. Everything is a `Fraction`; nothing here reads ε
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from operator import add
 from typing import Any
@@ -32,6 +33,7 @@ from discreet.errors import InvalidParameter
 from discreet.parameters import exact_neighbors
 
 Vector = tuple[Fraction, ...]
+Moves = tuple[list[Vector], list[Vector]]  # of an added or removed row, and of a row that is replaced in its group
 
 NOISE = ("rows", "units", "sum", "lone", "pair", "joint", "bernstein", "centred", "squares", "tree", "answer")
 JOINT = ("families", "columns")
@@ -164,14 +166,14 @@ class Part:
         moves = [tuple(many * move for move in row) for row in rows]
         return max((sum((w * m for w, m in zip(weights, move, strict=True)), Fraction()), move) for move in moves)
 
-    def _row(self, weights: list[Fraction]) -> tuple[list[Vector], list[Vector]]:
+    def _row(self, weights: list[Fraction]) -> Moves:
         zero = Fraction(0)
         if self.law == "tree":
             height = self.facts["height"]
             return [(height,)], [(2 * height,)]
         return _row_of(self.law, self.facts.get("lower", zero), self.facts.get("upper", zero), weights)
 
-    def _attributes(self, weights: list[Fraction]) -> tuple[list[Vector], list[Vector]]:
+    def _attributes(self, weights: list[Fraction]) -> Moves:
         """The same for several attributes, each at its own worst."""
         if self.law == "families":
             worst: list[Fraction] = []
@@ -207,10 +209,8 @@ class Part:
         return self.rows * (max(moves, comes) if self.cells == 1 else max(moves, 2 * comes))
 
 
-def _row_of(  # noqa: PLR0911 - a law each
-    law: str, lower: Fraction, upper: Fraction, weights: list[Fraction]
-) -> tuple[list[Vector], list[Vector]]:
-    """Moves of an added or removed row, and of a row that is replaced in its group: the candidates for the worst."""
+def _row_of(law: str, lower: Fraction, upper: Fraction, weights: list[Fraction]) -> Moves:  # noqa: PLR0911 - a law each
+    """The candidates for the worst."""
     zero, width = Fraction(0), upper - lower
     match law:
         case "sum":
@@ -287,16 +287,5 @@ def part_from(stated: Any) -> Part:
 
 def fields_of(part: Part) -> dict[str, Any]:
     """The JSON fields of a part: its inputs, and what follows from them."""
-    inputs = {field.name: _in_json(getattr(part, field.name)) for field in fields(part)}
+    inputs = json.loads(json.dumps(asdict(part), default=str))  # fractions as texts
     return {**inputs, "sensitivity": str(part.sensitivity), "loss": str(part.loss)}
-
-
-def _in_json(value: Any) -> Any:
-    match value:
-        case Fraction():
-            return str(value)
-        case dict():
-            return {name: str(fact) for name, fact in value.items()}
-        case tuple():
-            return list(map(str, value))
-    return value
