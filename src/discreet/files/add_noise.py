@@ -83,7 +83,7 @@ def add_noise(
 
     def write(file: Any) -> int:
         batches = read.batches() if asking is None else read.unguarded()
-        return write_columns(file, form, schema, noise.on(batches, read.stage), read, advance)
+        return write_columns(file, form, schema, noise.on(read.stage(batches)), read, advance)
 
     def write_draft(draft: Draft) -> dict[str, Any]:
         return {**noise.record(), "rows": write(draft.file if asking is None else draft)}
@@ -134,15 +134,13 @@ class Noise:
             return self.sensitivity / self.epsilon
         return grid_of(False, self.sensitivity, self.epsilon, self.changes).sensitivity / self.epsilon
 
-    def on(self, batches: Iterator[Any], stage: Callable[[Iterator[Any]], Iterator[Any]]) -> Iterator[Any]:
-        """The batches with noise; reading and noise are two stages."""
+    def on(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """The batches with noise."""
         from discreet.release.laplace_mechanism import laplace_mechanism
 
         terms: Any = {"sensitivity": self.sensitivity, "epsilon": self.epsilon, "changes": self.changes}
         floats = partial(laplace_mechanism, **terms)
-        return noisy_batches(
-            stage(batches), columns=self.columns, keep=self.keep, scale=self.scale, noisy_floats=floats
-        )
+        return noisy_batches(batches, columns=self.columns, keep=self.keep, scale=self.scale, noisy_floats=floats)
 
     def question(self, account: Account) -> Asking | None:
         """The question to the ledger, if the call is charged."""

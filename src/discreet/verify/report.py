@@ -50,7 +50,6 @@ _OTHERS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("laplace_mechanism", {"sensitivity": "0.1", "changes": 3}),
 )
 _MISSING = {"dropped": "age", "replaced": "pay"}  # how the policy treats missing values, and a column of such values
-
 _TABLES = {
     "places": "SELECT place, count(*), avg(age) FROM data GROUP BY place",
     "both": "SELECT place, well, count(*), sum(pay) FROM data GROUP BY place, well",
