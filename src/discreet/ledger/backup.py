@@ -49,7 +49,7 @@ class Candidate(NamedTuple):
 
     book: Book
     state: Anchor | None = None
-    made: str | None = None
+    backup_time: str | None = None
 
 
 def write(book: Book, target: Path) -> int:

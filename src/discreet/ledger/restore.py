@@ -133,14 +133,14 @@ def restore(book: Book, accept: str, charge: int) -> None:
     write_anchor(book, anchor)
 
 
-def restoration(book: Book, state: Anchor | None, made: str | None, charge: int) -> Restoration:
+def restoration(book: Book, state: Anchor | None, backup_time: str | None, charge: int) -> Restoration:
     """What a restore of this ledger would do; nothing is changed. `state` is the anchor as a backup knows it."""
     book.verify(against_anchor=False)
     older = anchor_of(book)
     with book.database.reading() as connection:
         losses = losses_of(connection, book, older, charge)
         mark, lost = book.mark(connection, older), _is_lost(connection, book, older, state)
-    return Restoration(mark=mark, losses=losses, is_anchor_lost=lost, made=made)
+    return Restoration(mark=mark, losses=losses, is_anchor_lost=lost, made=backup_time)
 
 
 def anchor_of(book: Book) -> Anchor | None:

@@ -288,7 +288,7 @@ def success_by_epsilon(
 
 def _try_attack(
     name: str,
-    what: str,
+    method: str,
     rate: Rate,
     epsilon: Any,
     trials: int,
@@ -301,7 +301,7 @@ def _try_attack(
     exact = exact_epsilon(epsilon)
     return Attack(
         name=name,
-        what=what,
+        what=method,
         trials=trials,
         naive=rate(naive, exact, trials),
         discreet=rate(mechanism, exact, trials),
