@@ -30,7 +30,7 @@ from discreet.calibrate.grid import value_grid
 from discreet.draw.vector import fill, noisy
 from discreet.engines.base import OnGrid, Present, Request, Rows, Total
 from discreet.engines.duckdb import DuckDB
-from discreet.files import column_reader, column_writer
+from discreet.files import columns
 from discreet.files.add_noise import add_noise
 from discreet.files.batches import ahead
 
@@ -76,7 +76,7 @@ def statistics(folder: Path) -> str:
     """Noise on a file of counts, beside a copy of it by the same reader, threads and writer."""
     source = folder / "counts.parquet"
     with source.open("wb") as sink:
-        column_writer.write_parquet(sink, SCHEMA, counts(STATISTICS))
+        columns.write_parquet(sink, SCHEMA, counts(STATISTICS))
     names = {"copy": "a copy, no noise", "noise": "exact noise", "charged": "on a ledger, with its SHA-256"}
     runs = [{name: apart("one_file", name, str(source), str(folder)) for name in names} for _ in range(ROUNDS)]
     times, busy = ({name: min(run[name][what] for run in runs) for name in names} for what in ("seconds", "busy"))
@@ -96,8 +96,8 @@ def statistics(folder: Path) -> str:
 
 def counts(total: int):
     """Counts as small areas have them."""
-    for start in range(0, total, column_reader.BATCH):
-        size = min(column_reader.BATCH, total - start)
+    for start in range(0, total, columns.BATCH):
+        size = min(columns.BATCH, total - start)
         yield pa.record_batch([pa.array(np.abs(noisy(np.zeros(size, np.int64), Fraction(500))))], schema=SCHEMA)
 
 
@@ -106,9 +106,7 @@ def one_file(kind: str, source: str, folder: str) -> None:
     terms = {"columns": ["people"], "sensitivity": 2, "epsilon": "0.2"}
     if kind == "copy":
         with target.open("xb") as sink:
-            column_writer.write_parquet(
-                sink, SCHEMA, ahead(ahead(column_reader.parquet_batches([Path(source)], ["people"])))
-            )
+            columns.write_parquet(sink, SCHEMA, ahead(ahead(columns.parquet_batches([Path(source)], ["people"]))))
             sink.flush()
             os.fsync(sink.fileno())
     elif kind == "noise":

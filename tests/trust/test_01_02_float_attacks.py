@@ -15,7 +15,7 @@ from discreet import laplace_mechanism
 from discreet.calibrate.grid import float_grid
 from discreet.verify import attacks
 from discreet.verify.attacks import feasible, named
-from discreet.verify.broken import float_noise, uniforms
+from discreet.verify.mechanisms import float_noise, uniforms
 
 PAIRS = [(0.0, 1.0), (0.0, 1024.0), (-1.0, 1.0), (2.0**52, 2.0**52 + 1), (0.1, 1.1)]
 SCALES = ["0.1", "0.5", "1", "10"]

@@ -12,8 +12,8 @@ import pytest
 from discreet import DiscreteLaplace
 from discreet.draw.vector import fill
 from discreet.verify import audit, controls
+from discreet.verify.mechanisms import subjects
 from discreet.verify.report import RELATIONS
-from discreet.verify.subjects import subjects
 
 CONTROLS = {control.name: control for control in controls()}
 SUBJECTS = {f"{one.statistic} {one.neighbors}": one for one in subjects()}

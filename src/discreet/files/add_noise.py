@@ -35,7 +35,7 @@ from discreet.records import software
 from discreet.release.account import Account, account_of, text_of
 
 if TYPE_CHECKING:
-    from discreet.files.column_reader import ColumnSource
+    from discreet.files.columns import ColumnSource
 
 
 def add_noise(
@@ -71,8 +71,7 @@ def add_noise(
 
         noise = Noise(columns=columns, keep=keep, sensitivity=delta, epsilon=cost)
         return release_frame(source, os.fspath(target), noise, noise.question(account))
-    from discreet.files.column_reader import open_columns
-    from discreet.files.column_writer import form_of, standard_output, write_columns
+    from discreet.files.columns import form_of, open_columns, standard_output, write_columns
 
     read = alone(lambda: open_columns(source, columns, keep, floats=changes is not None))
     schema = noisy_schema(read.schema, read.columns, keep)
@@ -84,7 +83,7 @@ def add_noise(
 
     def write(file: Any) -> int:
         batches = read.batches() if asking is None else read.unguarded()
-        return write_columns(file, form, schema, noise.on(batches, read.stage), read, advance)
+        return write_columns(file, form, schema, noise.on(read.stage(batches)), read, advance)
 
     def write_draft(draft: Draft) -> dict[str, Any]:
         return {**noise.record(), "rows": write(draft.file if asking is None else draft)}
@@ -122,8 +121,7 @@ class Noise:
     keep: tuple[str, ...]
     sensitivity: Fraction
     epsilon: Fraction
-    changes: int | None = None
-    """How many numbers one unit can move, if there are floats."""
+    changes: int | None = None  # how many numbers one unit can move, if there are floats
 
     def __post_init__(self) -> None:
         if beyond_int64(self.scale):
@@ -136,15 +134,13 @@ class Noise:
             return self.sensitivity / self.epsilon
         return grid_of(False, self.sensitivity, self.epsilon, self.changes).sensitivity / self.epsilon
 
-    def on(self, batches: Iterator[Any], stage: Callable[[Iterator[Any]], Iterator[Any]]) -> Iterator[Any]:
-        """The batches with noise; reading and noise are two stages."""
+    def on(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """The batches with noise."""
         from discreet.release.laplace_mechanism import laplace_mechanism
 
         terms: Any = {"sensitivity": self.sensitivity, "epsilon": self.epsilon, "changes": self.changes}
         floats = partial(laplace_mechanism, **terms)
-        return noisy_batches(
-            stage(batches), columns=self.columns, keep=self.keep, scale=self.scale, noisy_floats=floats
-        )
+        return noisy_batches(batches, columns=self.columns, keep=self.keep, scale=self.scale, noisy_floats=floats)
 
     def question(self, account: Account) -> Asking | None:
         """The question to the ledger, if the call is charged."""

@@ -30,7 +30,7 @@ from discreet.ask.query import Named
 from discreet.engines.base import Exact
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.files.batches import ahead, even
-from discreet.files.column_writer import write_parquet
+from discreet.files.columns import write_parquet
 from discreet.files.recorded_file import Asking, released
 from discreet.files.writer import Draft, free, is_plain_file
 from discreet.files.writer import write as write_file
@@ -45,11 +45,8 @@ from discreet.release.statistics.moments import MomentDesign
 if TYPE_CHECKING:
     from discreet.release.plan import Plan
 
-_CELLS = 2**16
-"""Cells that are drawn and estimated at a time: the fixed cost of a part is that of some hundred cells."""
-
-_PARTS = 2**4
-"""Parts in one row group of the file."""
+_CELLS = 2**16  # cells that are drawn and estimated at a time: the fixed cost of a part is that of some hundred cells
+_PARTS = 2**4  # parts in one row group of the file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -24,8 +24,7 @@ from discreet.parameters import quote
 
 Item = TypeVar("Item")
 
-_AHEAD = 2
-"""How many batches one stage may be ahead of the next."""
+_AHEAD = 2  # how many batches one stage may be ahead of the next
 
 
 def chosen_columns(names: Sequence[str], columns: Sequence[str], keep: Sequence[str]) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ def _target_path(target: str | os.PathLike[str], asking: Asking | None, kept: Ke
     path = Path(os.path.abspath(target))
     exists = is_plain_file(path)
     refuse_kept(path, kept)
-    if asking is not None and exists and asking.answered(str(path)):
+    if exists and asking is not None and asking.answered(str(path)):
         return path
     return free(path, force=force, kept=kept)
 
@@ -99,12 +99,12 @@ def _checked_record(answer: bytes) -> dict[str, Any]:
     if record is None:
         raise QueryRefused("this was released before, but not as a file: ask for it without a file")
     path = Path(record["file"])
-    exists = path.is_file()
-    if exists:
+    change = "is gone"
+    if path.is_file():
         with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() == record.get("sha256"):
                 return record
-    change = "has changed" if exists else "is gone"
+        change = "has changed"
     raise QueryRefused(f"this was released to {path}; the file {change}, and a release is made once")
 
 
@@ -122,15 +122,8 @@ class Asking:
     asked: str | None = None
 
     def spend(self) -> Grant:
-        return self.ledger.spend(
-            self.request_id or new_request_id(),
-            self.query,
-            self.epsilon,
-            study=self.study,
-            analyst=self.analyst,
-            data_version=self.data_version,
-            asked=self.asked,
-        )
+        account = {name: getattr(self, name) for name in ("study", "analyst", "data_version", "asked")}
+        return self.ledger.spend(self.request_id or new_request_id(), self.query, self.epsilon, **account)
 
     def answered(self, path: str) -> bool:
         """Whether the recorded answer is the file at this path."""

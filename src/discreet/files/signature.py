@@ -20,7 +20,7 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -39,10 +39,7 @@ _RECORD = ".release.json"
 _CONTEXT = b"discreet signature 1\n"
 _FIELDS = {"discreet signature", "key", "signed", "signature"}
 _SIGNED = {"study", "entry", "proof", "ledger", "files"}
-_LARGEST_FILE = 10**7
-"""The most bytes of a key or a signature."""
-
-_PIECE = 2**20
+_LARGEST_FILE = 10**7  # the most bytes of a key or a signature
 
 Place: TypeAlias = str | os.PathLike[str]
 
@@ -181,12 +178,9 @@ def verify_release(path: Place, *, key: Place) -> Signed:
 
 def measured(file: Path) -> dict[str, Any]:
     """The length and the SHA-256 of a file."""
-    digest, length = sha256(), 0
     with file.open("rb") as opened:
-        while piece := opened.read(_PIECE):
-            digest.update(piece)
-            length += len(piece)
-    return {"bytes": length, "sha256": digest.hexdigest()}
+        digest = file_digest(opened, "sha256").hexdigest()
+        return {"bytes": opened.tell(), "sha256": digest}
 
 
 def _fits(public: Ed25519PublicKey, content: Mapping[str, Any]) -> bool:

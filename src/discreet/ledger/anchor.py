@@ -33,15 +33,9 @@ from typing import Any, NamedTuple
 from discreet.draw.entropy import random_digits
 from discreet.errors import EngineFailed, LedgerDamaged
 
-_LINE = 4096
-"""Bytes in a line: a whole number of sectors, so that no write touches two lines; names stay below 400 bytes."""
-
-_DIGITS = 32
-"""Digits of the hash of an earlier head: 128 bits, so that 40 of them fit in a line."""
-
-_EARLIER = 40
-"""Earlier heads in a line: enough for 10⁶ advances."""
-
+_LINE = 4096  # bytes: a whole number of sectors, so that no write touches two lines; names stay below 400 bytes
+_DIGITS = 32  # digits of the hash of an earlier head: 128 bits, so that 40 of them fit in a line
+_EARLIER = 40  # earlier heads in a line: enough for 10⁶ advances
 _UNWRITTEN = (
     "cannot be written ({}): what was spent stays spent, nothing is released; repair the disk and ask again with the "
     "same request id"
@@ -112,11 +106,7 @@ class AnchorFile:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # reading a pipe could wait for ever
                 raise self._damaged()
             content = os.read(descriptor, os.fstat(descriptor).st_size)
-        return self.parse(content)
-
-    def parse(self, content: bytes) -> Anchor:
-        """The anchor in the bytes of such a file; `LedgerDamaged` if they are not an anchor."""
-        return self._parse(content)[0]
+        return self.parse(content)[0]
 
     def create(self, anchor: Anchor) -> None:
         """Write the first anchor; FileExistsError if the file exists, so that only one ledger is created."""
@@ -137,7 +127,7 @@ class AnchorFile:
         """Move a study's head forward, never back; if durable, the file is on the disk when this returns."""
         with self._failing(), self._lock() as descriptor:
             content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-            anchor, older = self._parse(content)
+            anchor, older = self.parse(content)
             now = anchor.heads.get(head.study)
             if now is None:
                 self.replace(anchor.advanced(head))
@@ -151,8 +141,8 @@ class AnchorFile:
             if durable:
                 _sync(descriptor)
 
-    def _parse(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
-        """The anchor in these bytes, and the number of the older line of each study."""
+    def parse(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
+        """The anchor in the bytes of such a file, and the number of the older line of each study."""
         if content != self._known[0]:
             self._known = content, *self._read_lines(content)
         return self._known[1:]
@@ -236,13 +226,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def _write(descriptor: int, content: bytes) -> None:
-    try:
-        view = memoryview(content)
-        while view:
-            view = view[os.write(descriptor, view) :]
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def content_of(anchor: Anchor) -> bytes:

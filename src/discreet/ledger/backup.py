@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from os import PathLike
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from discreet.errors import EngineFailed, InvalidParameter, LedgerDamaged
 from discreet.ledger import restore as restores
 from discreet.ledger.anchor import Anchor, AnchorFile, Head, content_of, sync_folder
 from discreet.ledger.book import Book, entries_of
+from discreet.ledger.place import Where
 from discreet.ledger.restore import Restoration, building_file
 from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, STUDY, TABLES, VERSION
 from discreet.parameters import LARGEST, quote, read
@@ -38,22 +39,17 @@ from discreet.parameters import charge as charge_of
 
 BACKUP = Table("discreet_backup", MetaData(), Column("time", Text), Column("anchor", LargeBinary))
 
-_BATCH = 250
-"""Entries that are read at a time: the longest that a writer waits for."""
-
-_REST = 0.025
-"""Seconds between two batches from a file: longer than a waiting process sleeps between two tries."""
-
-_FEW = 25
-"""Entries that are held in memory at a time: an answer may be large."""
+_BATCH = 250  # entries that are read at a time: the longest that a writer waits for
+_REST = 0.025  # seconds between two batches from a file: longer than a waiting process sleeps between two tries
+_FEW = 25  # entries that are held in memory at a time: an answer may be large
 
 
-class Backup(NamedTuple):
-    """A ledger that was built from a backup, with what the backup knew of the anchor, and when it was made."""
+class Candidate(NamedTuple):
+    """A ledger to restore; if it was built from a backup, what the backup knew of the anchor, and when it was made."""
 
     book: Book
-    state: Anchor
-    made: str
+    state: Anchor | None = None
+    backup_time: str | None = None
 
 
 def write(book: Book, target: Path) -> int:
@@ -80,27 +76,21 @@ def write(book: Book, target: Path) -> int:
     return sum(head.count for head in heads.values())
 
 
-def restore(where: Path | URL, anchor: Path, accept: str, backup: str | PathLike[str] | None, charge: Any) -> None:
+def restore(where: Path | URL, anchor: Path, accept: str, backup: Where | None, charge: Any) -> None:
     """Continue with the ledger as it is, or rebuild it from a backup where there is none; see `Ledger.restore`."""
     extra = None if charge is None else _extra(charge)
-    if backup is not None:
-        _put_back(Path(backup).absolute(), where, anchor, accept, extra)
-        return
-    restores.refuse_unusable(where, anchor)
-    with closing(Book(where, anchor)) as book:
-        restores.restore(book, accept, extra or 0)
+    with _candidate(where, anchor, backup) as candidate:
+        if backup is None:
+            restores.restore(candidate.book, accept, extra or 0)
+        else:
+            _put_back(candidate, where, anchor, accept, extra)
 
 
-def restoration(where: Path | URL, anchor: Path, backup: str | PathLike[str] | None, charge: Any) -> Restoration:
+def restoration(where: Path | URL, anchor: Path, backup: Where | None, charge: Any) -> Restoration:
     """What a restore would do; nothing is changed."""
     extra = 0 if charge is None else _extra(charge)
-    if backup is not None:
-        _refuse_taken(where)
-        with _opened(Path(backup).absolute(), where, anchor) as (book, state, backup_time):
-            return restores.restoration(book, state=state, made=backup_time, charge=extra)
-    restores.refuse_unusable(where, anchor)
-    with closing(Book(where, anchor)) as book:
-        return restores.restoration(book, charge=extra)
+    with _candidate(where, anchor, backup) as candidate:
+        return restores.restoration(*candidate, extra)
 
 
 def _extra(value: object) -> int:
@@ -111,35 +101,40 @@ def _extra(value: object) -> int:
     return charge_of(amount)
 
 
-def _put_back(backup: Path, where: Path | URL, anchor: Path, accept: str, charge: int | None) -> None:
-    _refuse_taken(where)
-    with _opened(backup, where, anchor) as (book, state, backup_time):
-        preview = restores.restoration(book, state=state, made=backup_time, charge=charge or 0)
-        restores.refuse_other_mark(accept, preview.mark)
-        if preview.is_anchor_lost and charge is None:
-            raise InvalidParameter(
-                "charge must say how much ε may have been spent after the backup was made, because the newest anchor "
-                "is lost and nothing else records it; all closes the study"
-            )
-        older = restores.anchor_of(book)
-        if isinstance(where, Path):
-            with book.database.transaction() as connection:
-                new = restores.begin_eras(connection, book, older, charge or 0)
-            book.close()
-            _publish(book.files[0], where)
-        else:
-            with closing(Book(where, anchor)) as server, server.database.transaction() as target:
-                server.id = book.id
-                TABLES.create_all(target, checkfirst=False)
-                with book.database.reading() as source:
-                    _copy_tables(source, target, book.id)
-                new = restores.begin_eras(target, server, older, charge or 0)
-        restores.write_anchor(book, new)
+def _put_back(candidate: Candidate, where: Path | URL, anchor: Path, accept: str, charge: int | None) -> None:
+    book, preview = candidate.book, restores.restoration(*candidate, charge or 0)
+    restores.refuse_other_mark(accept, preview.mark)
+    if preview.is_anchor_lost and charge is None:
+        raise InvalidParameter(
+            "charge must say how much ε may have been spent after the backup was made, because the newest anchor "
+            "is lost and nothing else records it; all closes the study"
+        )
+    older = restores.anchor_of(book)
+    if isinstance(where, Path):
+        with book.database.transaction() as connection:
+            new = restores.begin_eras(connection, book, older, charge or 0)
+        book.close()
+        _publish(book.files[0], where)
+    else:
+        with closing(Book(where, anchor)) as server, server.database.transaction() as target:
+            server.id = book.id
+            TABLES.create_all(target, checkfirst=False)
+            with book.database.reading() as source:
+                _copy_tables(source, target, book.id)
+            new = restores.begin_eras(target, server, older, charge or 0)
+    restores.write_anchor(book, new)
 
 
 @contextmanager
-def _opened(backup: Path, where: Path | URL, anchor: Path) -> Iterator[Backup]:
-    """The ledger of a backup, in a file that is removed at the end; the backup itself is only read, row by row."""
+def _candidate(where: Path | URL, anchor: Path, path: Where | None) -> Iterator[Candidate]:
+    """The ledger as it is, or that of a backup in a file that is removed at the end; the backup itself is only read."""
+    if path is None:
+        restores.refuse_unusable(where, anchor)
+        with closing(Book(where, anchor)) as book:
+            yield Candidate(book)
+        return
+    _refuse_taken(where)
+    backup = Path(path).absolute()
     address = f"{backup.as_uri()}?mode=ro&immutable=1"
     source = create_engine("sqlite://", creator=lambda: sqlite3.connect(address, uri=True))
     with _failing(), building_file(where if isinstance(where, Path) else anchor) as building:
@@ -151,7 +146,7 @@ def _opened(backup: Path, where: Path | URL, anchor: Path) -> Iterator[Backup]:
                     backup_time, content = rows.execute(select(BACKUP)).one()
                     TABLES.create_all(target, checkfirst=False)
                     _copy_tables(rows, target, book.id)
-                state = AnchorFile(backup).parse(content)
+                state, _ = AnchorFile(backup).parse(content)
                 whole = book.verify(against_anchor=False) == state.heads and state.ledger == book.id
             except (SQLAlchemyError, LedgerDamaged, TypeError, ValueError):
                 whole = False
@@ -161,7 +156,7 @@ def _opened(backup: Path, where: Path | URL, anchor: Path) -> Iterator[Backup]:
                 raise LedgerDamaged(
                     f"{backup.name} is not a complete backup of a ledger: name a file that discreet ledger backup wrote"
                 )
-            yield Backup(book, state, str(backup_time))
+            yield Candidate(book, state, str(backup_time))
 
 
 def _refuse_taken(where: Path | URL) -> None:
@@ -211,15 +206,11 @@ def _copy_tables(source: Connection, target: Connection, ledger: str) -> None:
 
 def _copy(target: Connection, table: Table, rows: Any) -> int:
     """Insert rows, a few at a time, and return their number."""
-    count, few = 0, []
-    for row in rows:
-        few.append(dict(row))
-        if len(few) == _FEW:
-            target.execute(insert(table), few)
-            count, few = count + len(few), []
-    if few:
+    rows, count = map(dict, rows), 0
+    while few := list(islice(rows, _FEW)):
         target.execute(insert(table), few)
-    return count + len(few)
+        count += len(few)
+    return count
 
 
 def _publish(building: Path, target: Path) -> None:

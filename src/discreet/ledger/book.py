@@ -24,7 +24,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, ColumnElement, Connection, TextClause, and_, insert, or_, select, update
+from sqlalchemy import URL, ColumnElement, Connection, TextClause, insert, select, update
 
 from discreet.draw.entropy import random_digits
 from discreet.errors import LedgerDamaged
@@ -35,9 +35,7 @@ from discreet.ledger.database import Database, server_of
 from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VERSION
 from discreet.ledger.statements import WALK
 
-_BATCH = 250
-"""Entries that are read at a time: some MB with their questions, and the longest that a writer waits for."""
-
+_BATCH = 250  # entries that are read at a time: some MB with their questions, and the longest that a writer waits for
 _IDENTITY, _STUDIES, _SHARES = select(LEDGER), select(STUDY).order_by(STUDY.c.name), select(ANALYST)
 
 
@@ -303,7 +301,7 @@ class Book:
         if anchor is not None and anchor.ledger != self.id:
             raise refusals.swapped()
         if anchor is not None and anchor.schema != self.database.fingerprint(connection):
-            raise LedgerDamaged("the ledger's tables are not the ones it was created with: put back an intact copy")
+            raise refusals.other_tables()
 
     def _studies(self, connection: Connection) -> list[str]:
         return [row.name for row in self.database.run(connection, _STUDIES)]
@@ -337,13 +335,6 @@ def entries_of(connection: Connection, ledger: str, *conditions: ColumnElement[b
     with connection.execute(statement.execution_options(yield_per=_BATCH // 10)) as rows:
         for row in rows:
             yield checked(ledger, Entry(**row._mapping))
-
-
-def possible_spends(connection: Connection, study: str, request_id: str) -> int:
-    """The spends of a request id and the charged restores, counted without the indexes, which may be damaged."""
-    spends = and_(ENTRY.c.kind == "spend", ENTRY.c.request_id + "" == request_id)
-    restores = and_(ENTRY.c.kind + "" == "restore", ENTRY.c.amount > 0)
-    return len(connection.execute(select(ENTRY.c.number).where(ENTRY.c.study == study, or_(spends, restores))).all())
 
 
 def recent_entries(connection: Connection, study: str, last: int, analyst: str | None) -> list[Entry]:

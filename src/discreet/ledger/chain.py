@@ -24,8 +24,7 @@ from discreet.errors import DiscreetError
 from discreet.ledger.refusals import changed, damaged_file
 from discreet.parameters import UNIT, charge
 
-START = "0" * 64
-"""The hash before the first entry."""
+START = "0" * 64  # the hash before the first entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from sqlalchemy.sql.selectable import ReturnsRows
 
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, LedgerDamaged
 from discreet.ledger.chain import sha256_of
-from discreet.ledger.refusals import damaged_file, too_large
+from discreet.ledger.refusals import damaged_file, other_tables, too_large
 from discreet.ledger.schema import ANALYST, ENTRY, STUDY
 from discreet.ledger.turns import PATIENCE, Busy, Turn
 
@@ -182,7 +182,7 @@ class Database:
                 "set synchronous_standby_names on the server"
             )
         if keys < _KEYS:
-            raise LedgerDamaged("the ledger's tables are not the ones it was created with: put back an intact copy")
+            raise other_tables()
 
     def check_pages(self, connection: Connection) -> None:
         """Refuse a file whose pages or indexes are inconsistent; this reads the whole file."""

@@ -14,11 +14,8 @@ from discreet.ledger.chain import in_epsilon
 from discreet.ledger.questions import repeat_of
 from discreet.parameters import quote
 
-_BODY = ("question", "epsilon", "analyst")
-"""What a request id identifies: a request with the same id must agree in these."""
-
-_REPEATS = 1_000
-"""Repeats that are recorded per analyst and day, each with its request id; further repeats are free, too."""
+_BODY = ("question", "epsilon", "analyst")  # a request with the same id must agree in these
+_REPEATS = 1_000  # that are recorded per analyst and day, each with its request id; further repeats are free, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,24 +17,23 @@ from __future__ import annotations
 
 import hmac
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import select
+from sqlalchemy import and_, or_, select
 
 from discreet import views
 from discreet.errors import InvalidParameter
 from discreet.ledger import backup as backups
 from discreet.ledger import refusals, statements
 from discreet.ledger import restore as files
-from discreet.ledger.book import Book, entries_of, possible_spends, recent_entries
+from discreet.ledger.book import Book, entries_of, recent_entries
 from discreet.ledger.chain import Entry, checked, in_epsilon, question_of
 from discreet.ledger.grant import Grant, charge_page
-from discreet.ledger.place import places
+from discreet.ledger.place import Where, places
 from discreet.ledger.questions import typed
 from discreet.ledger.refusals import require_text
 from discreet.ledger.restore import Restoration
@@ -42,8 +41,7 @@ from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VER
 from discreet.parameters import Epsilon, charge, exact_epsilon, quote
 from discreet.records import readable
 
-_QUERY = 1_000_000
-"""Characters of a canonical query."""
+_QUERY = 1_000_000  # characters of a canonical query
 
 
 class Ledger:
@@ -64,14 +62,7 @@ class Ledger:
         self._book = book
 
     @classmethod
-    def open(
-        cls,
-        where: str | os.PathLike[str],
-        *,
-        study: str | None = None,
-        anchor: str | os.PathLike[str] | None = None,
-        new: bool = False,
-    ) -> Self:
+    def open(cls, where: Where, *, study: str | None = None, anchor: Where | None = None, new: bool = False) -> Self:
         """Open a ledger, and check it from its anchored head on.
 
         Parameters
@@ -106,13 +97,7 @@ class Ledger:
 
     @classmethod
     def restore(
-        cls,
-        where: str | os.PathLike[str],
-        *,
-        accept: str,
-        anchor: str | os.PathLike[str] | None = None,
-        backup: str | os.PathLike[str] | None = None,
-        charge: Any = None,
+        cls, where: Where, *, accept: str, anchor: Where | None = None, backup: Where | None = None, charge: Any = None
     ) -> Self:
         """Accept a ledger as it is: an older copy, a ledger without its anchor, or a ledger from a backup.
 
@@ -137,24 +122,17 @@ class Ledger:
 
     @classmethod
     def restoration(
-        cls,
-        where: str | os.PathLike[str],
-        *,
-        anchor: str | os.PathLike[str] | None = None,
-        backup: str | os.PathLike[str] | None = None,
-        charge: Any = None,
+        cls, where: Where, *, anchor: Where | None = None, backup: Where | None = None, charge: Any = None
     ) -> Restoration:
         """What `restore` would charge and make void, with the mark to accept; nothing is changed."""
         return backups.restoration(*places(where, anchor), backup, charge)
 
-    def backup(self, target: str | os.PathLike[str]) -> int:
+    def backup(self, target: Where) -> int:
         """Write the whole ledger to a new file while others spend, and return the number of its entries."""
         return backups.write(self._book, Path(target).absolute())
 
     @classmethod
-    def join(
-        cls, where: str | os.PathLike[str], *, anchor: str | os.PathLike[str], other: str | os.PathLike[str]
-    ) -> Self:
+    def join(cls, where: Where, *, anchor: Where, other: Where) -> Self:
         """Use a PostgreSQL ledger from another machine: check all of it, and write a new anchor. Nothing is charged.
 
         `other` is a copy of the anchor of a machine that uses the ledger. The ledger must contain the head of that
@@ -354,9 +332,15 @@ class Ledger:
             return [row.data_version for row in self._book.database.run(connection, statements.ANSWERED, **values)]
 
     def _refuse_twice(self, request_id: str, *, study: str) -> None:
-        """Refuse a ledger with two spends of a request id, or a restore that charged for spends that it forgot."""
+        """Refuse a ledger with two spends of a request id, or a restore that charged for spends that it forgot.
+
+        The rows are counted without the indexes, which may be damaged.
+        """
+        spends = and_(ENTRY.c.kind == "spend", ENTRY.c.request_id + "" == request_id)
+        restores = and_(ENTRY.c.kind + "" == "restore", ENTRY.c.amount > 0)
+        statement = select(ENTRY.c.number).where(ENTRY.c.study == study, or_(spends, restores))
         with self._book.database.reading() as connection:
-            if possible_spends(connection, study, request_id) > 1:
+            if len(connection.execute(statement).all()) > 1:
                 raise refusals.damaged_file()
 
     def _has_forgotten(self, study: str) -> bool:

@@ -22,7 +22,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -30,10 +30,10 @@ from sqlalchemy.exc import ArgumentError
 from discreet.ask.policy import LARGEST_FILE
 from discreet.errors import InvalidParameter, LedgerDamaged
 
-LEDGER, ANCHOR = "DISCREET_LEDGER", "DISCREET_ANCHOR"
+Where: TypeAlias = str | os.PathLike[str]  # a file; as text also the address of a database
 
-FILE = "discreet.anchor"
-"""The anchor of a ledger on PostgreSQL, beside study.toml."""
+LEDGER, ANCHOR = "DISCREET_LEDGER", "DISCREET_ANCHOR"
+FILE = "discreet.anchor"  # the anchor of a ledger on PostgreSQL, beside study.toml
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -42,8 +42,7 @@ class Place:
 
     where: str
     anchor: str | None
-    study: str | None = None
-    """The name of the study in the ledger."""
+    study: str | None = None  # the name of the study in the ledger
     ordinary: Path | None = None
     """The ledger that the study would have if neither the environment nor its policy had named this one."""
 
@@ -82,11 +81,7 @@ class Place:
 
 
 def place_of(
-    policy: Path,
-    declared: Mapping[str, Any] | None = None,
-    *,
-    ledger: str | os.PathLike[str] | None = None,
-    anchor: str | os.PathLike[str] | None = None,
+    policy: Path, declared: Mapping[str, Any] | None = None, *, ledger: Where | None = None, anchor: Where | None = None
 ) -> Place:
     """The ledger of a study: arguments take precedence over the environment, and the environment over the policy."""
     declared = ledger_keys(policy) if declared is None else declared
@@ -126,7 +121,7 @@ def ledger_keys(policy: Path) -> dict[str, Any]:
     return keys
 
 
-def places(where: str | os.PathLike[str], anchor: str | os.PathLike[str] | None) -> tuple[Path | URL, Path]:
+def places(where: Where, anchor: Where | None) -> tuple[Path | URL, Path]:
     """The file or the address of a ledger, and the file of its anchor."""
     if "password=" in os.fspath(where) and not is_address(where):  # libpq's other form: no file name
         raise InvalidParameter("where must be a file or an address that begins with postgresql://")

@@ -23,11 +23,8 @@ from discreet.parameters import quote
 if TYPE_CHECKING:
     from discreet.ledger.chain import Entry
 
-_ASKED = 20_000
-"""Most characters of a question as it was typed."""
-
-_REPEATED = 1_000
-"""The same for a repeat."""
+_ASKED = 20_000  # most characters of a question as it was typed
+_REPEATED = 1_000  # the same for a repeat
 
 
 def canonical(name: str, parameters: Mapping[str, Any]) -> str:

@@ -9,9 +9,7 @@ from functools import partial
 from discreet.errors import BudgetExceeded, EngineFailed, InvalidParameter, LedgerDamaged, QueryRefused
 from discreet.parameters import quote
 
-_NAME = 100
-"""Most characters of a study's or analyst's name, a request id or a data version: a name must fit the anchor's line."""
-
+_NAME = 100  # most characters of a name, a request id or a data version: a name must fit the anchor's line
 _PRINTABLE = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]*")
 """No control characters, which PostgreSQL or a terminal rejects, and no lone surrogates."""
 
@@ -46,6 +44,9 @@ void = partial(
     "answered a second time; ask at another epsilon, as a new question",
 )
 damaged_file = partial(LedgerDamaged, "the ledger's file is damaged: put back an intact copy")
+other_tables = partial(
+    LedgerDamaged, "the ledger's tables are not the ones it was created with: put back an intact copy"
+)
 swapped = partial(
     LedgerDamaged, "the anchor belongs to another ledger: put the ledger and its own anchor back together"
 )

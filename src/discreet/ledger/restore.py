@@ -16,7 +16,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, insert, inspect, select
@@ -89,15 +89,12 @@ class Loss:
 
     study: str
     total: int
-    spent: int
-    """According to the ledger."""
+    spent: int  # according to the ledger
     forgotten: int
     """Entries that the anchor saw after the last entry that it shares with the ledger, as far as is known."""
     charge: int
-    void: tuple[tuple[str, str | None, str], ...]
-    """The spends that have no answer: request id, analyst and question."""
-    is_known: bool
-    """Whether the ledger holds the study; if not, the study is restored without its promise."""
+    void: tuple[tuple[str, str | None, str], ...]  # the spends that have no answer: request id, analyst and question
+    is_known: bool  # whether the ledger holds the study; if not, the study is restored without its promise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,25 +121,26 @@ def building_file(target: Path) -> Iterator[Path]:
             building.with_name(building.name + end).unlink(missing_ok=True)
 
 
-def restore(book: Book, accept: str, charge: int = 0) -> None:
+def restore(book: Book, accept: str, charge: int) -> None:
     """Accept the ledger as it is, charge what the anchor knows and the ledger lacks, and write a new anchor."""
     book.verify(against_anchor=False)
     older = anchor_of(book)
     with book.database.transaction() as connection:
-        hold(connection)
+        for table in (LEDGER, STUDY):  # locks out everybody who would add a study or an entry
+            connection.execute(select(table).with_for_update()).all()
         refuse_other_mark(accept, book.mark(connection, older))
         anchor = begin_eras(connection, book, older, charge)
     write_anchor(book, anchor)
 
 
-def restoration(book: Book, *, state: Anchor | None = None, made: str | None = None, charge: int = 0) -> Restoration:
+def restoration(book: Book, state: Anchor | None, backup_time: str | None, charge: int) -> Restoration:
     """What a restore of this ledger would do; nothing is changed. `state` is the anchor as a backup knows it."""
     book.verify(against_anchor=False)
     older = anchor_of(book)
     with book.database.reading() as connection:
         losses = losses_of(connection, book, older, charge)
         mark, lost = book.mark(connection, older), _is_lost(connection, book, older, state)
-    return Restoration(mark=mark, losses=losses, is_anchor_lost=lost, made=made)
+    return Restoration(mark=mark, losses=losses, is_anchor_lost=lost, made=backup_time)
 
 
 def anchor_of(book: Book) -> Anchor | None:
@@ -175,12 +173,6 @@ def _is_lost(connection: Connection, book: Book, older: Anchor | None, state: An
 def _accepted(connection: Connection, book: Book, study: str) -> list[str | None]:
     """The anchored heads that restores of a study have charged for."""
     return [json.loads(era.terms)["accepted"] for era in book.database.run(connection, ERAS, study=study)]
-
-
-def hold(connection: Connection) -> None:
-    """Lock out everybody who would add a study or an entry."""
-    for table in (LEDGER, STUDY):
-        connection.execute(select(table).with_for_update()).all()
 
 
 def refuse_other_mark(accept: str, mark: str) -> None:
@@ -251,8 +243,7 @@ def join(where: Path | URL, anchor: Path, other: Path) -> None:
         raise InvalidParameter(f"anchor must be a new file, but {anchor.name} exists: open the ledger with it")
     book = Book(where, other)
     with closing(book.database):
-        heads, joined_anchor = book.verify(), book.anchor.read()
-    joined = Anchor(ledger=joined_anchor.ledger, schema=joined_anchor.schema, key=joined_anchor.key)
+        heads, joined = book.verify(), replace(book.anchor.read(), heads={}, points={})
     for head in heads.values():
         joined = joined.advanced(head)
     AnchorFile(anchor).create(joined)

@@ -21,9 +21,7 @@ import sqlalchemy as sa
 
 from discreet.ledger.chain import Entry
 
-VERSION = 1
-"""The version of the tables and of the hash; a ledger of another version is refused."""
-
+VERSION = 1  # the version of the tables and of the hash; a ledger of another version is refused
 _UNITS = sa.Integer().with_variant(sa.BigInteger(), "postgresql")  # 10⁶ ε are 10¹⁵ units
 _TYPES: dict[str, Any] = {"str": sa.Text, "int": _UNITS, "bytes": sa.LargeBinary}
 
@@ -36,9 +34,7 @@ def _table(name: str, *parts: Any) -> sa.Table:
 
 LEDGER = _table("ledger", sa.Column("id", sa.Text, primary_key=True), sa.Column("version", sa.Integer, nullable=False))
 
-STUDY = _table("study", sa.Column("name", sa.Text, primary_key=True))
-"""The row that PostgreSQL locks; it never changes."""
-
+STUDY = _table("study", sa.Column("name", sa.Text, primary_key=True))  # PostgreSQL locks a row, which never changes
 ANALYST = _table(
     "analyst",
     *(sa.Column(name, sa.Text, nullable=False) for name in ("study", "name")),

@@ -91,9 +91,7 @@ ANSWERED = (
 )
 """The data versions for which a query was answered, among the last entries: a plan must not read all of them."""
 
-ERAS = sa.select(ENTRY.c.terms, ENTRY.c.amount).where(_OF_STUDY, RESTORES)
-"""The restores of a study."""
-
+ERAS = sa.select(ENTRY.c.terms, ENTRY.c.amount).where(_OF_STUDY, RESTORES)  # the restores of a study
 _ANSWER = ENTRY.alias()
 UNANSWERED = (
     sa.select(ENTRY.c.number, ENTRY.c.request_id, ENTRY.c.analyst, ENTRY.c.query)
@@ -152,9 +150,7 @@ def _append(*where: sa.ColumnElement[bool]) -> postgresql.Insert:
     return new.on_conflict_do_nothing()
 
 
-APPEND = _append()
-"""Changes one row if the spend was added, otherwise none."""
-
+APPEND = _append()  # changes one row if the spend was added, otherwise none
 _ADDED = _append(_FITS).returning(ENTRY.c.amount).cte("added")
 _SPENT = ANALYST.c.spent + _ADDED.c.amount
 APPEND_SHARED = sa.update(ANALYST).where(*_THEIRS).values(spent=_SPENT, hash=_share_digest(_SPENT))

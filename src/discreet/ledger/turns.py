@@ -22,12 +22,9 @@ from weakref import WeakSet
 
 from discreet.ledger.anchor import private_file
 
-PATIENCE = 60
-"""Seconds that a transaction waits for its turn, or that a session may be idle in a transaction."""
-
+PATIENCE = 60  # seconds that a transaction waits for its turn, or that a session may be idle in a transaction
 _NAP = 0.001
-_LONGEST_NAP = 0.02
-"""Seconds between two attempts to lock a file."""
+_LONGEST_NAP = 0.02  # seconds between two attempts to lock a file
 
 _registry = threading.RLock()
 _turns: WeakSet[Turn] = WeakSet()
@@ -44,8 +41,7 @@ class Turn:
     def __init__(self, file: Path | None) -> None:
         self._file = file
         self.lock = threading.RLock()
-        self.taken = False
-        """Whether somebody holds it now, or held it a moment ago."""
+        self.taken = False  # whether somebody holds it now, or held it a moment ago
         with _registry:
             _turns.add(self)
 

@@ -12,8 +12,8 @@ No module has the name of a function: importing it would hide the function.
 from discreet.files.signature import Signed, verify_release
 from discreet.verify import attacks, report
 from discreet.verify.auditor import Audit, audit
-from discreet.verify.broken import Control, controls
 from discreet.verify.certificate import Certificate, certify, check
+from discreet.verify.mechanisms import Control, controls
 from discreet.verify.rerun import Replay, replay
 from discreet.verify.search import Search, search_sensitivity
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,7 @@ from discreet.errors import BudgetExceeded
 from discreet.parameters import exact_epsilon
 from discreet.release.laplace_mechanism import laplace_mechanism
 from discreet.verify.binomial import chance_limit
-from discreet.verify.broken import float_noise, many_floats, secrets
+from discreet.verify.mechanisms import float_noise, many_floats, secrets
 
 __all__ = [
     "Attack",
@@ -54,32 +54,17 @@ __all__ = [
     "success_by_epsilon",
 ]
 
-Mechanism: TypeAlias = Callable[..., Any]
-"""Called as `mechanism(answer, sensitivity=…, epsilon=…)`."""
+Mechanism: TypeAlias = Callable[..., Any]  # called with answer, sensitivity=…, epsilon=…
+Rate: TypeAlias = Callable[[Mechanism, Fraction, int], float]  # of right guesses, at an ε, in a number of trials
+Possible: TypeAlias = Callable[[float, float], bool]  # whether an output can come from a true value
+Answerer: TypeAlias = Callable[[NDArray[np.int64], Fraction], NDArray[Any]]  # noisy counts at a total cost of ε
 
-Rate: TypeAlias = Callable[[Mechanism, Fraction, int], float]
-"""The rate of right guesses against a mechanism, from ε and a number of trials."""
-
-Possible: TypeAlias = Callable[[float, float], bool]
-"""Whether an output can come from a true value."""
-
-Answerer: TypeAlias = Callable[[NDArray[np.int64], Fraction], NDArray[Any]]
-"""Noisy counts at a total cost of ε."""
-
-_OTHERS = 30
-"""People whom the attacker knows to be counted."""
-
+_OTHERS = 30  # people whom the attacker knows to be counted
 _KNOWN_AGES = range(20, 60)
 _PEOPLE, _QUESTIONS = 100, 800
-_NAIVE_ASKS = 40_000
-"""Enough that the mean of the naive answers is within half a person."""
-
-_MOST_ASKS = 50
-"""The most questions to a study; the budget ends the attack long before."""
-
-_NEARBY = 6
-"""How far around the likeliest U to search: rounding in exp, log and the sum moves it by fewer places."""
-
+_NAIVE_ASKS = 40_000  # enough that the mean of the naive answers is within half a person
+_MOST_ASKS = 50  # the most questions to a study; the budget ends the attack long before
+_NEARBY = 6  # how far around the likeliest U to search: rounding in exp, log and the sum moves it by fewer places
 _COLUMNS = "{:<18} {:>7} {:>9} {:>9} {:>9} {:>12}  {}"
 _WHY = (
     "naive, discreet: how often the attacker is right. theory: how often anyone can be right at this ε, e^ε/(1+e^ε),",
@@ -249,22 +234,20 @@ def repeats(
     question gets the recorded answer; a question that only looks different is charged, until the budget is spent.
     """
     total = exact_epsilon(epsilon)
-    cost = total / questions
-    half, right, naive, faults = _OTHERS + 0.5, 0, 0, set[str]()
-    for secret in secrets(trials).tolist():
-        obtained = (ask or answers_of_study)(secret, total, cost)
-        right += (sum(obtained.answers) / max(1, len(obtained.answers)) > half) == secret
-        faults |= obtained.faults
-        naive += (_OTHERS + secret + float(many_floats(float(1 / cost), _NAIVE_ASKS).mean()) > half) == secret
-    return Attack(
-        name="averaging",
-        what=f"asks again and again, and averages ({_NAIVE_ASKS:,} times the naive mechanism; a ledger stops it)",
-        trials=trials,
-        naive=naive / trials,
-        discreet=right / trials,
-        allowed=best_guess(total),
-        faults=tuple(sorted(faults)),
-    )
+    cost, faults = total / questions, set[str]()
+
+    def mean_of_study(count: int, **_: Any) -> float:
+        obtained = (ask or answers_of_study)(count > _OTHERS, total, cost)
+        faults.update(obtained.faults)
+        return sum(obtained.answers) / max(1, len(obtained.answers))
+
+    def mean_of_naive(count: int, **_: Any) -> float:
+        return count + float(many_floats(float(1 / cost), _NAIVE_ASKS).mean())
+
+    method = f"asks again and again, and averages ({_NAIVE_ASKS:,} times the naive mechanism; a ledger stops it)"
+    rate = _guess_rate(lambda tell, secret: tell(_OTHERS + secret) > _OTHERS + 0.5)
+    attack = _try_attack("averaging", method, rate, total, trials, mean_of_study, naive=mean_of_naive)
+    return replace(attack, faults=tuple(sorted(faults)))
 
 
 def answers_of_study(secret: bool, total: Fraction, cost: Fraction) -> Answers:
@@ -305,7 +288,7 @@ def success_by_epsilon(
 
 def _try_attack(
     name: str,
-    what: str,
+    method: str,
     rate: Rate,
     epsilon: Any,
     trials: int,
@@ -318,7 +301,7 @@ def _try_attack(
     exact = exact_epsilon(epsilon)
     return Attack(
         name=name,
-        what=what,
+        what=method,
         trials=trials,
         naive=rate(naive, exact, trials),
         discreet=rate(mechanism, exact, trials),

@@ -26,9 +26,7 @@ from discreet.parameters import exact_chance, exact_count, exact_epsilon
 from discreet.verify import binomial
 from discreet.verify.events import LENGTH_LABELS, Events, batches, events_of, merge, takes_size
 
-_PILOT = 20_000
-"""Most outputs of the pilot, which is a tenth of the draws if that is less."""
-
+_PILOT = 20_000  # most outputs of the pilot, which is a tenth of the draws if that is less
 _BATCH = 2**20
 
 
@@ -158,12 +156,8 @@ def _best(
     counts: Sequence[NDArray[np.int64]], trials: Sequence[NDArray[np.int64]], doubt: float
 ) -> tuple[float, int, tuple[int, int]]:
     """The event and the direction with the largest loss by Chernoff's bounds, which are cheap."""
-    best: tuple[float, int, tuple[int, int]] = (-math.inf, 0, (0, 1))
     ends = [binomial.chernoff(counts[side], trials[side], doubt) for side in (0, 1)]
-    for above, below in ((0, 1), (1, 0)):
-        with np.errstate(divide="ignore"):
-            ratios = np.log(ends[above][0]) - np.log(ends[below][1])
-        event = int(np.argmax(ratios))
-        if ratios[event] > best[0] or (ratios[event] == best[0] and event < best[1]):  # kinds come first: they say most
-            best = float(ratios[event]), event, (above, below)
-    return best
+    with np.errstate(divide="ignore"):
+        ratios = np.array([np.log(ends[above][0]) - np.log(ends[1 - above][1]) for above in (0, 1)])
+    event, above = divmod(int(np.argmax(ratios.T)), 2)  # of equal losses, the first event: kinds, which say most
+    return float(ratios[above, event]), event, (above, 1 - above)

@@ -20,11 +20,8 @@ Floats = NDArray[np.float64]
 
 _BITS = 160
 _HALVINGS = 60
-_FALSE_ALARMS = 1e-9
-"""The probability that a sound mechanism is called broken because of its rate."""
-
-_NEAR = 2.0**-30
-"""The relative accuracy of the bounds: far below the sampling error of any number of draws."""
+_FALSE_ALARMS = 1e-9  # the probability that a sound mechanism is called broken because of its rate
+_NEAR = 2.0**-30  # the relative accuracy of the bounds: far below the sampling error of any number of draws
 
 
 def lower(successes: int, trials: int, doubt: float) -> float:

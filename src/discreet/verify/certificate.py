@@ -16,7 +16,6 @@ law value by value, nor the authorship of the file.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
@@ -34,16 +33,13 @@ from discreet.release.profiles.plan import ProfilePlan
 from discreet.release.release import Release
 from discreet.release.reports.plan import ReportPlan
 from discreet.verify.loss import Part, fields_of, part_from
-from discreet.verify.parts import NAMES, certified_twin, parts_of_plan, parts_of_profile, parts_of_report
+from discreet.verify.parts import NAMES, certified_twin, parts_of
 
 _FORMAT = 1
-_BITS = 192
-"""Bits of the balls that are shown: 57 digits."""
-
+_BITS = 192  # of the balls that are shown: 57 digits
 _LARGEST_FILE = 10**8
 
 COVERS = "the noise and the designs, as the code that releases draws them; not the engine, which a replay looks at"
-"""What a certificate proves, and what it does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -63,7 +59,7 @@ class Certificate:
     @property
     def loss(self) -> Fraction:
         """The proved upper bound on the privacy loss."""
-        return _sum(part.loss for part in self.parts)
+        return Fraction(sum(part.loss for part in self.parts))
 
     @property
     def slack(self) -> Fraction:
@@ -135,15 +131,16 @@ def certify(subject: Plan | ReportPlan | ProfilePlan | Release | str, **paramete
 
     """
     if isinstance(subject, Release):
-        return _of_release(subject, **parameters)
+        parameters = _parameters_of(subject, **parameters)
+        subject = subject.statistic
     if isinstance(subject, Plan | ReportPlan | ProfilePlan):
         policy, query = subject.study.policy, subject.canonical
-        parts = _parts_of(subject)
+        parts = parts_of(subject)
         epsilon, neighbors = subject.cost if isinstance(subject, Plan) else subject.epsilon, str(policy.neighbors)
         unit, rows = policy.unit, policy.max_rows or 1
     elif isinstance(subject, str):
         _, parts = certified_twin(subject, **parameters)
-        epsilon, neighbors, unit, rows = _sum(part.epsilon for part in parts), parts[0].neighbors, "row", 1
+        epsilon, neighbors, unit, rows = Fraction(sum(part.epsilon for part in parts)), parts[0].neighbors, "row", 1
         described = {name: str(value) for name, value in sorted(parameters.items())}
         query = json.dumps([subject, described], separators=(",", ":"))
     else:
@@ -159,16 +156,6 @@ def certify(subject: Plan | ReportPlan | ProfilePlan | Release | str, **paramete
         query=query,
         version=version("discreet"),
     )
-
-
-def _parts_of(plan: Plan | ReportPlan | ProfilePlan) -> list[Part]:
-    match plan:
-        case Plan():
-            return parts_of_plan(plan)
-        case ReportPlan():
-            return parts_of_report(plan)
-        case ProfilePlan():
-            return parts_of_profile(plan)
 
 
 def check(path: str | PathLike[str]) -> Certificate:
@@ -232,7 +219,7 @@ def _read(stated: dict[str, Any], name: str) -> Certificate:
         ) from None
     if not parts or any(part.neighbors != certificate.neighbors or part.rows != certificate.max_rows for part in parts):
         raise InvalidParameter(f"{name}: all parts must have the certificate's neighbors and max_rows")
-    if _sum(part.epsilon for part in parts) != certificate.epsilon:
+    if sum(part.epsilon for part in parts) != certificate.epsilon:
         raise InvalidParameter(f"{name}: the parts must add up to the claimed ε, {certificate.epsilon}")
     return certificate
 
@@ -246,23 +233,19 @@ def _field_name(name: str, stated: Any, computed: Any) -> str:
     return f"the {name}"
 
 
-def _of_release(release: Release, *, n: Any = None, **parameters: Any) -> Certificate:
-    """The certificate of a release by the parameters of its call, which must give the same scale and step on zeros."""
+def _parameters_of(release: Release, *, n: Any = None, **parameters: Any) -> dict[str, Any]:
+    """All parameters of the call of a release, which must give the same scale and step on zeros."""
     if release.statistic not in NAMES:
         raise InvalidParameter(f"a release of a {release.statistic} is certified by its parts: certify them one by one")
     if n is None and release.neighbors == "change-one":
         raise InvalidParameter(
             "n must be given for a release under change-one: it is public, and the scale depends on it"
         )
-    parameters = {**parameters, "n": 1 if n is None else n, "neighbors": release.neighbors}
-    twin, _ = certified_twin(release.statistic, **parameters, epsilon=release.epsilon)
+    parameters |= {"n": 1 if n is None else n, "neighbors": release.neighbors, "epsilon": release.epsilon}
+    twin, _ = certified_twin(release.statistic, **parameters)
     for name in ("scale", "step", "sensitivity", "missing"):
         if getattr(twin, name) != getattr(release, name):
             raise InvalidParameter(
                 f"these parameters are not those of the release: its {name} is {getattr(release, name) or 'impossible'}"
             )
-    return certify(release.statistic, **parameters, epsilon=release.epsilon)
-
-
-def _sum(numbers: Iterable[Fraction]) -> Fraction:
-    return sum(numbers, Fraction())
+    return parameters

@@ -27,35 +27,23 @@ from discreet.errors import InvalidParameter
 Integers = NDArray[np.int64]
 
 _LEVELS = (0.001, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 0.99, 0.999)
-_NEAR = 4
-"""Integers on either side of a centre that are separate events."""
-
+_NEAR = 4  # integers on either side of a centre that are separate events
 _FREQUENT = 12
-_COORDINATES = 4
-"""Coordinates that are used: those whose centres are furthest apart in the pilot."""
-
+_COORDINATES = 4  # coordinates that are used: those whose centres are furthest apart in the pilot
 _POWERS = range(-80, 11)
 _MODULI = range(2, 11)
 LENGTH_LABELS = [f"text of {length} characters" for length in range(1, 40)]
-"""Events of texts; only some outputs are read as text."""
-
 _ALWAYS = ("error of any kind", "NaN", "infinite", "−0.0", "NoneType", "another kind than in the pilot")
-
-_TEXTS = 2_000
-"""Outputs of a batch that are read as text: formatting numbers is slow."""
-
-_MOST_COUNTED = 2**20
-"""Integers within a range of this size are counted, not sorted."""
+_TEXTS = 2_000  # outputs of a batch that are read as text: formatting numbers is slow
+_MOST_COUNTED = 2**20  # integers within a range of this size are counted, not sorted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     kinds: Counter[str] = field(default_factory=Counter)
     lengths: Counter[str] = field(default_factory=Counter)
-    texts: int = 0
-    """Outputs that were read as text."""
-    numbers: NDArray[Any]
-    """The numeric outputs: outputs × coordinates, int64 or float64."""
+    texts: int = 0  # outputs that were read as text
+    numbers: NDArray[Any]  # the numeric outputs: outputs × coordinates, int64 or float64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +52,7 @@ class Coordinate:
     tails: NDArray[Any]
     values: NDArray[Any]
     centres: tuple[float, float]
-    separation: float
-    """How far apart the centres are, in units of the spread."""
+    separation: float  # how far apart the centres are, in units of the spread
 
     def labels(self, several: bool) -> list[str]:
         name = f"output[{self.index}]" if several else "output"
@@ -190,11 +177,10 @@ def _multiples(values: NDArray[Any], counts: Integers) -> Integers:
     return np.cumsum(by_power[::-1])[::-1][1:]
 
 
-class _Failure:
-    """An exception as an output; only its type is kept."""
+class _Failure(str):
+    """An exception as an output: the name of its type."""
 
-    def __init__(self, error: Exception) -> None:
-        self.name = type(error).__name__
+    __slots__ = ()
 
 
 def takes_size(mechanism: Callable[..., Any]) -> bool:
@@ -215,7 +201,7 @@ def _output(mechanism: Callable[..., Any], x: Any) -> Any:
     try:
         output = mechanism(x)
     except Exception as error:  # an outcome that may depend on the data
-        return _Failure(error)
+        return _Failure(type(error).__name__)
     return getattr(output, "value", output)
 
 
@@ -248,7 +234,7 @@ def _one_by_one(outputs: list[Any]) -> Batch:
 def _read(output: Any) -> tuple[str, list[Any] | None]:
     """The kind of an output, and its numbers."""
     if isinstance(output, _Failure):
-        return f"error {output.name}", None
+        return f"error {output}", None
     if isinstance(output, np.ndarray | np.generic):
         output = output.tolist()
     if isinstance(output, bool | int | float):

@@ -18,8 +18,7 @@ from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.verify.loss import Part
 
-_MOST_ROWS = 400
-"""Rows that the totals are tried on."""
+_MOST_ROWS = 400  # that the totals are tried on
 
 
 def joint_law(design: JointDesign, neighbors: str, groups: int) -> tuple[str, dict[str, Fraction]]:
@@ -32,9 +31,13 @@ def joint_law(design: JointDesign, neighbors: str, groups: int) -> tuple[str, di
                 facts |= {f"{index}.width": Fraction(column.grid.width), f"{index}.squares": Fraction(column.squares)}
         return "columns", facts
     for number, (attributes, _) in enumerate(design.families):
-        units = [math.prod(cells) for cells in product(*(_units(design, index) for index in attributes))]
-        facts |= {f"{number}.{cell}": Fraction(unit) for cell, unit in enumerate(units)}
+        facts |= _family(number, [_units(design, index) for index in attributes])
     return "families", facts
+
+
+def _family(number: int, attributes: list[list[int]]) -> dict[str, Fraction]:
+    """For each cell of a family, what a row adds that lies entirely in the cell; a cell has one of each attribute."""
+    return {f"{number}.{cell}": Fraction(math.prod(units)) for cell, units in enumerate(product(*attributes))}
 
 
 def _units(design: JointDesign, index: int) -> list[int]:
@@ -51,34 +54,29 @@ def report_law(design: ReportDesign) -> tuple[dict[str, Fraction], list[int]]:
     facts: dict[str, Fraction] = {}
     sizes = []
     for number, (levels, _) in enumerate(design.measured):
-        cells, groups = [[1]], 1
+        cells, groups = [], 1
         for attribute, level in zip(design.attributes, levels, strict=True):
             if level and attribute.number is not None:
                 of, width = attribute.number.of, attribute.number.grid.width
                 cells.append([width, width, 1] if of.missing is None else [width, width])
             elif level:
                 groups *= attribute.axis.sizes[level]
-        units = [math.prod(chosen) for chosen in product(*cells)]
-        facts |= {f"{number}.{cell}": Fraction(unit) for cell, unit in enumerate(units)}
-        sizes += [groups] * len(units)
+        family = _family(number, cells)
+        facts |= family
+        sizes += [groups] * len(family)
     return facts, sizes
 
 
 def require_report_totals(design: ReportDesign, part: Part, sizes: list[int]) -> None:
     """Refuse a report in which some row moves the cells of a set by more than one row."""
     numbers = [attribute.number for attribute in design.attributes if attribute.number is not None]
-    choices: list[list[Any]] = [
-        [*_points(number.grid.width, len(numbers)), *([None] if number.of.missing is None else [])]
-        for number in numbers
-    ]
+    choices = [_points(number.grid.width, len(numbers), missing=number.of.missing is None) for number in numbers]
     shape = [attribute.axis.sizes[-1] for attribute in design.attributes if attribute.group is not None]
     places = [[*range(size)] if size <= 3 else [0, size // 2, size - 1] for size in shape]
     units, families = list(part.facts.values()), [name.partition(".")[0] for name in part.facts]
     for row in _rows([*places, *choices]):
-        cell, values = (
-            row[: len(shape)],
-            dict(zip((number.value for number in numbers), row[len(shape) :], strict=True)),
-        )
+        cell = row[: len(shape)]
+        values = dict(zip((number.value for number in numbers), row[len(shape) :], strict=True))
         integers = [_integer(measure, values, {}) for measure in design.measures()]
         columns = design.totals([_in_sets(integer, cell, shape, design) for integer in integers])
         moved: dict[str, Fraction] = dict.fromkeys(families, Fraction(0))
@@ -109,9 +107,8 @@ def require_totals(design: MomentDesign | JointDesign, part: Part, *, known: boo
     replaced = part.neighbors == "change-one"
     terms = Terms(rows=part.rows, spread=part.spread, replaced=replaced, public=known, cells=part.cells)
     columns = [measure.value for measure in design.measures() if isinstance(measure, Present)]
-    choices: list[list[Any]] = [
-        [*_points(value.grid.width, len(columns)), *([None] if value.missing is None and not known else [])]
-        for value in columns
+    choices = [
+        _points(value.grid.width, len(columns), missing=value.missing is None and not known) for value in columns
     ]
     conditions = [measure.of for measure in design.measures() if isinstance(measure, Rows) and measure.of is not None]
     totals = []
@@ -131,7 +128,7 @@ def require_totals(design: MomentDesign | JointDesign, part: Part, *, known: boo
         raise InvalidParameter(f"a row moves the totals of {part.statistic} by more than their law allows")
 
 
-def _rows(choices: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
+def _rows(choices: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
     """Rows with one choice for each column: all of them, or the diagonal and an even sample of the others."""
     size = math.prod(map(len, choices))
     if size <= _MOST_ROWS:
@@ -148,10 +145,10 @@ def _rows(choices: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
         yield tuple(row)
 
 
-def _points(width: int, columns: int) -> list[int]:
-    """The values to try: many for one column, few for several."""
+def _points(width: int, columns: int, *, missing: bool) -> list[int | None]:
+    """The values to try: many for one column, few for several; None is missing."""
     inner = [width // 2] if columns > 1 else [width - 1, *(width * eighths // 8 for eighths in range(9))]
-    return sorted({0, 1, *inner, width})
+    return [*sorted({0, 1, *inner, width}), *([None] if missing else [])]
 
 
 def _integer(measure: Any, points: Mapping[Any, int | None], truths: Mapping[Any, int]) -> int:

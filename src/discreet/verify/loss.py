@@ -19,9 +19,11 @@ shifts them by under and over. Everything is a `Fraction`; nothing here reads ε
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from fractions import Fraction
+from itertools import groupby
 from operator import add
 from typing import Any
 
@@ -32,6 +34,7 @@ from discreet.errors import InvalidParameter
 from discreet.parameters import exact_neighbors
 
 Vector = tuple[Fraction, ...]
+Moves = tuple[list[Vector], list[Vector]]  # of an added or removed row, and of a row that is replaced in its group
 
 NOISE = ("rows", "units", "sum", "lone", "pair", "joint", "bernstein", "centred", "squares", "tree", "answer")
 JOINT = ("families", "columns")
@@ -39,9 +42,7 @@ JOINT = ("families", "columns")
 OTHER = ("choice", "coin", "public")
 
 _COORDINATES = {"pair": 2, "joint": 2, "bernstein": 3, "centred": 2, "squares": 3}
-ALWAYS = ("lone", "joint")
-"""Laws in which one row is replaced by another row that also counts."""
-
+ALWAYS = ("lone", "joint")  # laws in which one row is replaced by another row that also counts
 _FACTS = {
     **{law: {"lower", "upper"} for law in ("sum", "lone", "pair", "joint", "bernstein", "centred", "squares")},
     "tree": {"height"},
@@ -59,11 +60,9 @@ class Part:
     statistic: str
     law: str
     neighbors: str
-    epsilon: Fraction
-    """Its share of the claimed ε."""
+    epsilon: Fraction  # its share of the claimed ε
     facts: dict[str, Fraction]
-    scales: Vector = ()
-    """Of the noise on each integer, in steps."""
+    scales: Vector = ()  # of the noise on each integer, in steps
     steps: Vector = ()
     rows: int = 1
     spread: int = 1
@@ -153,7 +152,7 @@ class Part:
 
     def _most(self, weights: list[Fraction]) -> tuple[Fraction, Vector]:
         """The largest Σ wᵢ·mᵢ over all moves of one unit, and these moves."""
-        alone, pairs = self._row(weights) if self.law not in JOINT else self._attributes(weights)
+        alone, pairs = self._attributes(weights) if self.law in JOINT else _row_of(self.law, self.facts, weights)
         if self.law == "units":
             rows: list[Vector] = [(Fraction(self.touched),)]
         elif self.law == "answer":
@@ -168,35 +167,22 @@ class Part:
         moves = [tuple(many * move for move in row) for row in rows]
         return max((sum((w * m for w, m in zip(weights, move, strict=True)), Fraction()), move) for move in moves)
 
-    def _row(self, weights: list[Fraction]) -> tuple[list[Vector], list[Vector]]:
-        zero = Fraction(0)
-        if self.law == "tree":
-            height = self.facts["height"]
-            return [(height,)], [(2 * height,)]
-        return _row_of(self.law, self.facts.get("lower", zero), self.facts.get("upper", zero), weights)
-
-    def _attributes(self, weights: list[Fraction]) -> tuple[list[Vector], list[Vector]]:
-        """The same for several attributes, each at its own worst."""
+    def _attributes(self, weights: list[Fraction]) -> Moves:
+        """The moves of a row with several attributes, each at its own worst."""
         if self.law == "families":
             worst: list[Fraction] = []
-            by_family: dict[str, list[Fraction]] = {}
-            for name, unit in self.facts.items():
-                by_family.setdefault(name.partition(".")[0], []).append(unit)
-            for units in by_family.values():
+            for _, family in groupby(self.facts.items(), key=lambda fact: fact[0].partition(".")[0]):
+                units = [unit for _, unit in family]
                 own = [unit * weight for unit, weight in zip(units, weights[len(worst) :], strict=False)]
                 top = own.index(max(own))
                 worst += [unit if index == top else Fraction(0) for index, unit in enumerate(units)]
             return [tuple(worst)], [tuple(2 * unit for unit in worst)]
         comes: list[Fraction] = []
         moves: list[Fraction] = []
-        for name in self.facts:
-            if not name.endswith(".width"):
-                continue
-            squares = bool(self.facts[f"{name.partition('.')[0]}.squares"])
-            law = "squares" if squares else "centred"
-            count = 2 if squares else 1
+        for column in (name.partition(".")[0] for name in self.facts if name.endswith(".width")):
+            law, count = ("squares", 2) if self.facts[f"{column}.squares"] else ("centred", 1)
             own = [*weights[len(comes) : len(comes) + count], Fraction(0)]
-            single, both = _row_of(law, Fraction(0), self.facts[name], own)
+            single, both = _row_of(law, {"lower": Fraction(0), "upper": self.facts[f"{column}.width"]}, own)
             comes += _heaviest(single, own)[:count]
             moves += _heaviest(both, own)[:count]
         arrival = (*comes, Fraction(1))
@@ -211,12 +197,14 @@ class Part:
         return self.rows * (max(moves, comes) if self.cells == 1 else max(moves, 2 * comes))
 
 
-def _row_of(  # noqa: PLR0911 - a law each
-    law: str, lower: Fraction, upper: Fraction, weights: list[Fraction]
-) -> tuple[list[Vector], list[Vector]]:
-    """Moves of an added or removed row, and of a row that is replaced in its group: the candidates for the worst."""
-    zero, width = Fraction(0), upper - lower
+def _row_of(law: str, facts: dict[str, Fraction], weights: list[Fraction]) -> Moves:  # noqa: PLR0911 - a law each
+    """The moves of a row that may be the worst, by its law."""
+    zero = Fraction(0)
+    lower, upper = facts.get("lower", zero), facts.get("upper", zero)
+    width = upper - lower
     match law:
+        case "tree":
+            return [(facts["height"],)], [(2 * facts["height"],)]
         case "sum":
             return [(max(abs(lower), abs(upper)),)], [(max(upper, zero) - min(lower, zero),)]
         case "lone":
@@ -291,16 +279,5 @@ def part_from(stated: Any) -> Part:
 
 def fields_of(part: Part) -> dict[str, Any]:
     """The JSON fields of a part: its inputs, and what follows from them."""
-    inputs = {field.name: _in_json(getattr(part, field.name)) for field in fields(part)}
+    inputs = json.loads(json.dumps(asdict(part), default=str))  # fractions as texts
     return {**inputs, "sensitivity": str(part.sensitivity), "loss": str(part.loss)}
-
-
-def _in_json(value: Any) -> Any:
-    match value:
-        case Fraction():
-            return str(value)
-        case dict():
-            return {name: str(fact) for name, fact in value.items()}
-        case tuple():
-            return list(map(str, value))
-    return value

@@ -33,7 +33,6 @@ from discreet.release.plan import Plan
 from discreet.release.profiles.octaves import OctaveDesign
 from discreet.release.profiles.plan import LEAST, ProfilePlan
 from discreet.release.question import noting_designs
-from discreet.release.reports.design import ReportDesign
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.split import Share
 from discreet.release.statistics.counts import CountDesign, HistogramDesign, KnownCount
@@ -52,8 +51,14 @@ NAMES = (
 )
 """The statistics that have a certificate, by the name of their function."""
 
-About = dict[str, Any]
-"""The fields that all parts of a release share."""
+About = dict[str, Any]  # the fields that all parts of a release share
+
+
+def parts_of(plan: Plan | ReportPlan | ProfilePlan) -> list[Part]:
+    """All parts of the plan of a question, a report or a profile."""
+    if isinstance(plan, Plan):
+        return parts_of_plan(plan)
+    return _parts_of_report(plan) if isinstance(plan, ReportPlan) else _parts_of_profile(plan)
 
 
 def parts_of_plan(plan: Plan) -> list[Part]:
@@ -64,12 +69,14 @@ def parts_of_plan(plan: Plan) -> list[Part]:
     return parts
 
 
-def parts_of_report(plan: ReportPlan) -> list[Part]:
+def _parts_of_report(plan: ReportPlan) -> list[Part]:
     """All measured sets of a report as one part, in which each set is a family."""
     policy, design = plan.study.policy, plan.design
     facts, sizes = report_law(design)
     about = _about(policy, f"{len(plan.layout.tables)} tables", plan.epsilon, max(sizes, default=1))
-    zeros: list[Any] = [column(np.zeros(sum(_cells_of(design)), np.int64)) for _ in design.measures()]
+    shape = [attribute.axis.sizes[-1] for attribute in design.attributes if attribute.group is not None]
+    cells = sum(math.prod(shape[index] for index in chosen) for chosen in design.sets())
+    zeros: list[Any] = [column(np.zeros(cells, np.int64)) for _ in design.measures()]
     with recording() as draws:
         plan.drawn(Exact(zeros), lambda: Exact(0))
     everybody = policy.neighbors == "change-one" and plan.layout.where is None and plan.study.engine.public_size
@@ -82,7 +89,7 @@ def parts_of_report(plan: ReportPlan) -> list[Part]:
     return [part]
 
 
-def parts_of_profile(plan: ProfilePlan) -> list[Part]:
+def _parts_of_profile(plan: ProfilePlan) -> list[Part]:
     """One part for each column, and one for the rows per unit; a unit is in one bin of each, however many its rows."""
     parts = []
     for design in plan.designs:
@@ -92,12 +99,6 @@ def parts_of_profile(plan: ProfilePlan) -> list[Part]:
         parts += _parts(design, draws, about, {}, everybody=False, row_is_unit=plan.study.policy.unit_column is None)
         _nothing_more(draws, about)
     return parts
-
-
-def _cells_of(design: ReportDesign) -> list[int]:
-    """The cells of each set of groups that an engine counts by."""
-    shape = [attribute.axis.sizes[-1] for attribute in design.attributes if attribute.group is not None]
-    return [math.prod(shape[index] for index in chosen) for chosen in design.sets()]
 
 
 def _about(policy: Policy, statistic: str, epsilon: Fraction, cells: int) -> About:
@@ -170,17 +171,12 @@ def _parts(  # noqa: PLR0911 - one for each design
             part = _noisy(draws, about, *joint_law(design, about["neighbors"], about.get("cells", 1)))
             require_totals(design, part)
             return [part]
-        case QuantileDesign():
+        case QuantileDesign() | ExtremeDesign():
             _require_measures(design, (Cells,), about)
-            epsilon = about["epsilon"] / len(design.names)
-            descriptions = [{**about, "statistic": titles[name], "epsilon": epsilon} for name in design.names]
-            kinds = 3 if design.bracketed else 1
-            return [
-                part for fields in descriptions for part in _choices(draws, fields, kinds, groups=about.get("cells", 1))
-            ]
-        case ExtremeDesign():
-            _require_measures(design, (Cells,), about)
-            return _choices(draws, about, 1, groups=about.get("cells", 1))
+            share = about["epsilon"] / len(design.names)
+            kinds = 3 if isinstance(design, QuantileDesign) and design.bracketed else 1
+            descriptions = [{**about, "statistic": titles[name], "epsilon": share} for name in design.names]
+            return [part for fields in descriptions for part in _choices(draws, fields, kinds)]
         case TreeDesign():
             _require_measures(design, (Cells,), about)
             draw = _next(draws, "tree", about)
@@ -250,7 +246,6 @@ def _next(draws: list[Draw], kind: str, about: About) -> Draw:
 
 
 def _moment_law(design: MomentDesign, *, known: bool, meets: bool) -> str:
-    """The law of the totals of moments."""
     if known:
         return "joint" if design.squares else "lone"
     if design.alone:
@@ -271,9 +266,9 @@ def _noisy(draws: list[Draw], about: About, law: str, facts: dict[str, Fraction]
     return Part(**about, law=law, facts=facts, scales=scales, steps=steps)
 
 
-def _choices(draws: list[Draw], about: About, kinds: int, groups: int = 1) -> list[Part]:
+def _choices(draws: list[Draw], about: About, kinds: int) -> list[Part]:
     """A single choice, or two for a bracket and one for the value within it; the same in every group."""
-    rates = [_next(draws, "choice", about).rates(groups) for _ in range(kinds)]
+    rates = [_next(draws, "choice", about).rates(about.get("cells", 1)) for _ in range(kinds)]
     share = Fraction(1) if kinds == 1 else VALUE_PART
     choices = [*((f", {side} end", (1 - share) / 2) for side in ("lower", "upper")), ("", share)][-kinds:]
     parts = []
@@ -334,8 +329,7 @@ def _parts_of_column(
         yield from _parts(design, draws, fields, titles, everybody=everybody, row_is_unit=True)
 
 
-_SHAPE = {"n", "whole", "nullable"}
-"""Parameters that describe a column: its length, whether it has integers, and whether a value can be missing."""
+_SHAPE = {"n", "whole", "nullable"}  # of a column: its length, whether it has integers, whether a value can be missing
 
 
 def _zeros(*, n: Any = 1, whole: bool = False, nullable: bool | None = None) -> Any:

@@ -7,10 +7,12 @@ A call on a ledger keeps its draws on a tape, in other types: both ways are run,
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate, pairwise
 from math import lcm
 from typing import Any, TypeVar
 
@@ -37,20 +39,13 @@ class Draw:
 
     def scales_of(self, sizes: Sequence[int]) -> tuple[Fraction, ...]:
         """The smallest noise scale of each column; `sizes` has the lengths of the columns."""
-        remaining = [(note.parameter, note.count) for note in reversed(self.notes) if note.law == "laplace"]
-        smallest = []
-        for size in sizes:
-            scales, missing = [], size
-            while missing and remaining:
-                scale, many = remaining.pop()
-                if many > missing:
-                    remaining.append((scale, many - missing))
-                scales.append(scale)
-                missing -= min(many, missing)
-            smallest.append(Fraction(0) if missing else min(scales, default=Fraction(0)))
-        if remaining or not all(smallest) or any(note.law != "laplace" for note in self.notes):
+        scales, ends = [note.parameter for note in self.notes], [*accumulate(note.count for note in self.notes)]
+        edges = pairwise([0, *accumulate(sizes)])
+        columns = [scales[bisect_right(ends, start) : bisect_left(ends, end) + 1] for start, end in edges]
+        laws = {note.law for note in self.notes}
+        if laws != {"laplace"} or ends[-1] != sum(sizes) or not all(sizes) or not all(map(all, columns)):
             raise InvalidParameter(f"a draw of {self.kind} must have noise on each of its numbers")
-        return tuple(smallest)
+        return tuple(map(min, columns))
 
     def rates(self, groups: int) -> tuple[Fraction, Fraction, Fraction]:
         """The share of a choice in so many groups, and its rates per rank above and below the share."""

@@ -31,10 +31,9 @@ from discreet.release.profiles.plan import ProfilePlan
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.study import Study
 from discreet.verify.auditor import Audit, audit
-from discreet.verify.broken import Control, controls
 from discreet.verify.certificate import Certificate, certify
+from discreet.verify.mechanisms import EPSILON, Control, Subject, controls, subjects
 from discreet.verify.rerun import Replay, replay
-from discreet.verify.subjects import EPSILON, Subject, subjects
 
 RELATIONS = ("change-one", "add-remove")
 
@@ -50,9 +49,7 @@ _OTHERS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("laplace_mechanism", {"sensitivity": 1, "whole": True}),
     ("laplace_mechanism", {"sensitivity": "0.1", "changes": 3}),
 )
-_MISSING = {"dropped": "age", "replaced": "pay"}
-"""Columns in which every value is missing, and how the policy treats missing values."""
-
+_MISSING = {"dropped": "age", "replaced": "pay"}  # how the policy treats missing values, and a column of such values
 _TABLES = {
     "places": "SELECT place, count(*), avg(age) FROM data GROUP BY place",
     "both": "SELECT place, well, count(*), sum(pay) FROM data GROUP BY place, well",
@@ -62,8 +59,7 @@ _TABLES = {
 
 _ROWS = 10
 
-Line: TypeAlias = tuple[bool, str, dict[str, Any]]
-"""Whether a check passed, its line of text, and its fields in JSON."""
+Line: TypeAlias = tuple[bool, str, dict[str, Any]]  # whether a check passed, its line of text, and its fields in JSON
 
 
 def run(show: Callable[[str], None], *, as_json: bool = False) -> bool:
@@ -157,15 +153,12 @@ def _certificates() -> Iterator[tuple[str, str, Callable[[], Certificate]]]:
                         yield f"{aggregate}{groups}{', by who' if unit else ''}", neighbors, partial(certify, plan)
                 for name, joint in _together(study):
                     yield f"{name}{', by who' if unit else ''}", neighbors, partial(certify, joint)
-    for name, parameters in [(row.name, parameters) for row in STATISTICS.values() for parameters in row.examples]:
+    of_arrays = [(row.name, parameters) for row in STATISTICS.values() for parameters in row.examples]
+    for name, parameters in (*of_arrays, ("bounds", {})):
         for neighbors in RELATIONS:
             for title, whole in (("integers", True), ("floats", False)):
                 terms = {**parameters, "whole": whole, "neighbors": neighbors, "epsilon": EPSILON}
                 yield f"{name} of {title}", neighbors, partial(certify, name, **terms)
-    for neighbors in RELATIONS:
-        for title, whole in (("integers", True), ("floats", False)):
-            terms = {"whole": whole, "neighbors": neighbors, "epsilon": EPSILON}
-            yield f"bounds of {title}", neighbors, partial(certify, "bounds", **terms)
     for name, parameters in _OTHERS:
         yield name, "change-one", partial(certify, name, epsilon=EPSILON, **parameters)
 

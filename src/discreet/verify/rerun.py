@@ -41,8 +41,7 @@ from discreet.release.study import Study
 from discreet.verify.loss import ALWAYS, Part
 from discreet.verify.parts import parts_by_share
 
-Shares: TypeAlias = list[list[Part]]
-"""For each design of a plan, the number of its statistics, and its parts."""
+Shares: TypeAlias = list[list[Part]]  # the parts of each design of a plan
 
 CHECKS = ("errors", "flow", "shape", "charge", "public numbers", "sensitivity")
 
@@ -316,19 +315,12 @@ def _given_rows(other: Any, table: Any) -> list[dict[str, Any]]:
 
 
 def _replacements(table: Any, policy: Policy) -> list[list[dict[str, Any]]]:
-    """Rows to replace those of the unit, built from the policy."""
+    """Rows to replace those of the unit, built from the policy; a row without a value has it missing."""
     many = 1 if policy.unit_column is None else (policy.max_rows or 1) + 2
-    kinds: tuple[tuple[Callable[[Declared, Any], Any], int], ...] = (
-        (lambda declared, kind: _value(declared, kind, 0), 1),
-        (lambda declared, kind: _value(declared, kind, -1), many),
-        (lambda _, __: None, 1),
-        (lambda _, kind: _wild(kind), 1),
-    )
-    return [
-        [{column.name: make(policy.columns.get(column.name, Declared()), column.type) for column in table.schema}]
-        * times
-        for make, times in kinds
-    ]
+    columns = {field.name: (policy.columns.get(field.name, Declared()), field.type) for field in table.schema}
+    lowest, highest = ({name: _value(*column, end) for name, column in columns.items()} for end in (0, -1))
+    wild = {name: _wild(kind) for name, (_, kind) in columns.items()}
+    return [[lowest], [highest] * many, [{}], [wild]]
 
 
 def _value(declared: Declared, kind: Any, end: int) -> Any:

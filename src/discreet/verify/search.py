@@ -24,9 +24,7 @@ from discreet.draw.entropy import keystream
 from discreet.errors import InvalidParameter
 from discreet.parameters import exact_bounds, exact_count, exact_neighbors, exact_sensitivity
 
-_INFINITE = Fraction(10**400)
-"""Stands for a distance without bound in comparisons."""
-
+_INFINITE = Fraction(10**400)  # stands for a distance without bound in comparisons
 _MOST_POOL = 12
 _WORST = 4
 _PREFIXES = 64
@@ -152,17 +150,14 @@ def _pool(domain: Any) -> list[Any]:
     if len(listed) > 2:
         return listed[:1] + listed[-1:] + listed[1:-1]
     low, high = exact_bounds(domain)
-    lower, upper = listed
-    near: list[Any] = []
-    if isinstance(lower, float) or isinstance(upper, float):
-        lower, upper = float(lower), float(upper)
-        near = [math.nextafter(lower, upper), math.nextafter(upper, lower)]
-        between = [lower + (upper - lower) * share for share in (0.5, 0.25, 0.75)]
-    elif isinstance(lower, int) and isinstance(upper, int):
-        between = [(lower + upper) // 2, (3 * lower + upper) // 4, (lower + 3 * upper) // 4]
-    else:
-        return [low, high, *(low + (high - low) * Fraction(quarter, 4) for quarter in (2, 1, 3))]
-    zero = [type(lower)(0)] if lower < 0 < upper else []
+    kind: Callable[[Fraction], Any] = Fraction
+    if any(isinstance(end, float) for end in listed):
+        kind = float
+    elif all(isinstance(end, int) for end in listed):
+        kind = math.floor
+    lower, upper, *between = (kind(low + (high - low) * Fraction(quarter, 4)) for quarter in (0, 4, 2, 1, 3))
+    near = [math.nextafter(lower, upper), math.nextafter(upper, lower)] if kind is float else []
+    zero = [kind(Fraction(0))] if low < 0 < high else []
     return list(dict.fromkeys([lower, upper, *between, *near, *zero]))
 
 

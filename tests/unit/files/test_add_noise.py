@@ -221,14 +221,14 @@ def test_what_is_not_left_is_refused(source, tmp_path, ledger):
 BROKEN_OFF = """
 import os, sys
 from discreet import Ledger
-from discreet.files import column_reader
+from discreet.files import columns
 from discreet.files.add_noise import add_noise
 
 def dying(*_, **__):
     yield from ()
     os._exit(9)
 
-column_reader.parquet_batches = dying
+columns.parquet_batches = dying
 with Ledger.open(sys.argv[1]) as ledger:
     add_noise(sys.argv[2], sys.argv[3], columns=["people"], sensitivity=1, epsilon="0.5", ledger=ledger,
               study="census", request_id="one")

@@ -15,7 +15,7 @@ from discreet import laplace_mechanism
 from discreet.verify import attacks
 from discreet.verify.attacks import Answers, answers_of_study, best_guess, without_account
 from discreet.verify.binomial import chance_limit
-from discreet.verify.broken import float_noise, many_floats
+from discreet.verify.mechanisms import float_noise, many_floats
 
 BY_MECHANISM = [attacks.record, attacks.mean_record, attacks.difference, attacks.least_bits, attacks.precision]
 

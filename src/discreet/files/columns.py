@@ -1,9 +1,9 @@
-"""The reader of columns of numbers in files: text (one number a line), .csv, .tsv, .npy and .parquet.
+"""Columns of numbers in files: text (one number a line), .csv, .tsv, .npy and .parquet.
 
 Names, types and the number of rows are read first, so that an unusable file is refused before anything is spent; rows
 are read later, in Arrow batches. A text has no types: it holds integers, or floats if the caller says so, because a
 type that was guessed from the values would reveal something about them. Arrow's messages may quote a value, so they are
-never passed on.
+never passed on. `files.writer` creates the file that is written; this module writes its content.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,20 +23,16 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from discreet.errors import InvalidParameter
-from discreet.files.batches import Item, ahead, chosen_columns
+from discreet.errors import InvalidParameter, printable
+from discreet.files.batches import Item, ahead, chosen_columns, even
 
-BATCH = 2**20
-"""Numbers that are read, noised and written at a time, 8 MiB: one row group of the result."""
-
-_BUFFER = 2**20
-"""Bytes of a text or Parquet column that are read at a time: one row group may be larger than memory."""
-
+BATCH = 2**20  # numbers that are read, noised and written at a time, 8 MiB: one row group of the result
+_BUFFER = 2**20  # bytes of a text or Parquet column that are read at a time: one row group may be larger than memory
 _ROW = re.compile(r"(?:In CSV column #\d+|CSV parse error): Row #(\d+): ", re.ASCII)
 """The beginning of Arrow's message if it knows the line; the rest may quote a value."""
 
-_LINE = "value"
-"""The name of the only column of a text or an array."""
+_LINE = "value"  # the name of the only column of a text or an array
+_ONE_COLUMN = {".npy": "an array", ".txt": "a text"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +42,8 @@ class ColumnSource:
     name: str
     form: str
     columns: tuple[str, ...]
-    schema: pa.Schema
-    """The types of all columns that are read, as in the source."""
-    rows: int | None
-    """None if the number is not known before reading, as in a text."""
+    schema: pa.Schema  # the types of all columns that are read, as in the source
+    rows: int | None  # None if the number is not known before reading, as in a text
     unguarded: Callable[[], Iterator[pa.RecordBatch]]
     files: tuple[Path, ...] = ()
     shape: tuple[int, ...] | None = None
@@ -68,21 +64,17 @@ class ColumnSource:
 
 def open_columns(source: Any, columns: Sequence[str], keep: Sequence[str], *, floats: bool) -> ColumnSource:
     """The columns of a file, of several Parquet files or, for "-", of standard input; `floats` is for texts."""
-    if source == "-":
-        if columns or keep:
-            raise InvalidParameter("only a table has columns; standard input has one number a line")
-        return _text_source("standard input", ".txt", (), (), floats, lambda: nullcontext(sys.stdin.buffer))
-    files = _files(source)
-    [form] = {file.suffix.lower() for file in files} if len(files) == 1 else {".parquet"}
+    files = () if source == "-" else _files(source)
+    form = ".parquet" if len(files) > 1 else _form(files[0].suffix if files else ".txt")
+    if form in _ONE_COLUMN and (columns or keep):
+        kind = f"{_ONE_COLUMN[form] if files else 'standard input'} has"
+        raise InvalidParameter(f"only a table has columns; {kind} {'none' if form == '.npy' else 'one number a line'}")
     match form:
         case ".npy":
-            if columns or keep:
-                raise InvalidParameter("only a table has columns; an array has none")
             return _array_source(files[0])
         case ".parquet":
             return _parquet_source(files, columns, keep)
-    form = form if form in (".csv", ".tsv") else ".txt"
-    return _text_source(files[0].name, form, columns, keep, floats, lambda: files[0].open("rb"), files)
+    return _text_source(form, files, columns, keep, floats)
 
 
 def parquet_batches(files: Sequence[Path], names: list[str]) -> Iterator[pa.RecordBatch]:
@@ -117,14 +109,9 @@ def _parquet_source(files: tuple[Path, ...], columns: Sequence[str], keep: Seque
     names = [*chosen, *keep]
     name = files[0].name if len(files) == 1 else "one of the files"
     schema = pa.schema([schemas[0].field(column) for column in names])
+    batches = partial(parquet_batches, files, names)
     return ColumnSource(
-        name=name,
-        form=".parquet",
-        columns=chosen,
-        schema=schema,
-        rows=rows,
-        unguarded=lambda: parquet_batches(files, names),
-        files=files,
+        name=name, form=".parquet", columns=chosen, schema=schema, rows=rows, unguarded=batches, files=files
     )
 
 
@@ -164,17 +151,14 @@ def _array_source(path: Path) -> ColumnSource:
 
 
 def _text_source(
-    name: str,
-    form: str,
-    columns: Sequence[str],
-    keep: Sequence[str],
-    floats: bool,
-    opened: Callable[[], AbstractContextManager[IO[bytes]]],
-    files: tuple[Path, ...] = (),
+    form: str, files: tuple[Path, ...], columns: Sequence[str], keep: Sequence[str], floats: bool
 ) -> ColumnSource:
+    name = files[0].name if files else "standard input"
+
+    def opened() -> AbstractContextManager[IO[bytes]]:
+        return files[0].open("rb") if files else nullcontext(sys.stdin.buffer)
+
     chosen: tuple[str, ...] = (_LINE,)
-    if form == ".txt" and (columns or keep):
-        raise InvalidParameter("only a table has columns; a text has one number a line")
     if form != ".txt":
         with _own_message(name), opened() as file:
             chosen = chosen_columns(list(_csv_reader(file, form, None).schema.names), columns, keep)
@@ -228,3 +212,111 @@ def _own_message(name: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError):
         raise InvalidParameter(f"{name} cannot be read in the format of its name") from None
+
+
+def form_of(suffix: str, columns: int) -> str:
+    """The format of a file with this suffix and number of columns."""
+    form = _form(suffix)
+    if form in _ONE_COLUMN and columns > 1:
+        raise InvalidParameter(f"{_ONE_COLUMN[form]} has one column, got {columns}")
+    return form
+
+
+def _form(suffix: str) -> str:
+    return suffix.lower() if suffix.lower() in (".csv", ".tsv", ".npy", ".parquet") else ".txt"
+
+
+def write_columns(
+    file: Any,
+    form: str,
+    schema: pa.Schema,
+    batches: Iterator[Any],
+    source: ColumnSource,
+    advance: Callable[[int, int | None], None],
+) -> int:
+    """Write the batches and return the number of rows; `advance` is called with it after every batch."""
+    rows = 0
+
+    def counted() -> Iterator[Any]:
+        nonlocal rows
+        cut = even(batches, max(1, BATCH // len(schema))) if form == ".parquet" else batches
+        for batch in source.stage(cut):
+            yield batch
+            rows += len(batch)
+            advance(rows, source.rows)
+
+    if form == ".npy":
+        _write_array(file, schema, counted(), source)
+    elif form == ".parquet":
+        write_parquet(file, schema, counted())
+    else:
+        mark = "\t" if form == ".tsv" else ","
+        options = csv.WriteOptions(include_header=form != ".txt", delimiter=mark, quoting_style="needed")
+        with csv.CSVWriter(file, schema, write_options=options) as table:
+            for batch in counted():
+                table.write(batch)
+    return rows
+
+
+def write_parquet(file: Any, schema: pa.Schema, batches: Iterable[Any], *, arrow_types: bool = True) -> None:
+    """Write batches or tables as Parquet, where small integers take 1 to 2 bytes.
+
+    Without `arrow_types` a reader sees plain Parquet types: texts instead of Arrow's dictionaries.
+    """
+    whole = [field.name for field in schema if not field.nullable and pa.types.is_integer(field.type)]
+    # delta encoding is as small as zstd here, and three times as fast
+    with parquet.ParquetWriter(
+        file,
+        schema,
+        compression="none",
+        use_dictionary=[field.name for field in schema if field.nullable],
+        column_encoding=dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
+        write_statistics=False,
+        store_schema=arrow_types,
+    ) as writer:
+        for batch in batches:
+            writer.write(batch, row_group_size=BATCH)
+
+
+def _write_array(file: Any, schema: pa.Schema, batches: Iterable[Any], source: ColumnSource) -> None:
+    """Write the header and the numbers, and the header again if the length was not known before."""
+    if source.rows is None and not file.seekable():
+        raise InvalidParameter("an array of unknown length must be written to a file")
+    shape = (source.rows or 0,) if source.shape is None else source.shape
+    kind = "<i8" if pa.types.is_integer(schema.types[0]) else "<f8"
+    header = {"descr": kind, "fortran_order": source.fortran, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    rows = 0
+    for batch in batches:
+        rows += len(batch)
+        file.write(memoryview(batch.column(0).to_numpy()))
+    if source.rows is None:
+        file.seek(0)  # numpy's header has room for a longer number
+        np.lib.format.write_array_header_1_0(file, {**header, "shape": (rows,)})
+
+
+@contextmanager
+def standard_output(form: str) -> Iterator[Any]:
+    """Standard output as a file; a terminal accepts only text."""
+    terminal = sys.stdout.isatty()
+    if form in (".npy", ".parquet") and terminal:
+        raise InvalidParameter(f"{form} is not for a terminal: name a file to write to")
+    yield _Terminal(sys.stdout.buffer) if terminal else sys.stdout.buffer
+    sys.stdout.buffer.flush()
+
+
+class _Terminal:
+    """Text on a terminal, with characters escaped by which a name or value could control it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._letters = getincrementaldecoder("utf-8")("backslashreplace")  # a write may end within a character
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        parts = self._letters.decode(bytes(data)).split("\t")  # line breaks and tabs belong to the table
+        self._file.write("\t".join(map(printable, parts)).encode())
+        return len(data)
+
+    def flush(self) -> None:
+        self._file.flush()
