@@ -23,8 +23,6 @@ from discreet.release.reports.axes import Axis, Levels
 GRAIN = 2**16
 """The denominator of weights."""
 
-_ROOM = 2**62
-
 
 def averages(axes: tuple[Axis, ...], measured: Measured, part: Levels) -> list[int]:
     """The weights of all sets in the estimate of a part."""
@@ -70,7 +68,7 @@ class Fit:
         largest = max(max(abs(int(cells.max())), abs(int(cells.min()))) * cells.size for cells in self.cells.values())
         steps = math.prod(math.prod(axis.denominators(axis.levels)) for axis in self.axes)
         room = max(largest, (self.known or 0) * self.unit) * GRAIN * steps * 2 ** (2 * len(self.axes) + 1)
-        return np.int64 if room < _ROOM else object
+        return np.int64 if room < 2**62 else object
 
     def _part(self, part: Levels) -> NDArray[Any]:
         """The estimate of a part from all sets, times the denominators of its centres."""

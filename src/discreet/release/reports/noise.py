@@ -7,15 +7,15 @@ floats are allowed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import TypeAlias
 
 import numpy as np
 
 from discreet.release.reports.allocation import Measured
-from discreet.release.reports.axes import Axis, Floats
+from discreet.release.reports.axes import Axis, Floats, Levels
 from discreet.release.reports.fit import GRAIN, averages
 from discreet.release.statistics.spread import combined_radius
 
@@ -57,7 +57,7 @@ class Noise:
         combinations = max((query[0].size for _, query in question), default=1)
         for index, (levels, _) in enumerate(self.measured):
             many: Floats = np.ones(1)
-            by_part: dict[tuple[int, ...], Floats] = {(): np.ones((1, 1))}
+            by_part: dict[Levels, Floats] = {(): np.ones((1, 1))}
             for position, ((level, query), measured) in enumerate(zip(question, levels, strict=True)):
                 if level == measured == 0 and query.size == 1:  # all rows, on both sides
                     by_part = {(*part, 0): before * query for part, before in by_part.items()}
@@ -70,8 +70,9 @@ class Noise:
                     for step in range(min(level, measured) + 1)
                 }
             total = np.zeros((len(many), combinations))
-            for part, before in self._measured_parts(by_part):
-                total = total + self._averages(part)[index] / GRAIN * before
+            for part, before in by_part.items():
+                if any(part) or not self.known:  # the sets do not determine the public number of rows
+                    total = total + self._averages(part)[index] / GRAIN * before
             used = np.abs(total).max(axis=1) > 1e-12
             times.append(many[used])
             weights.append(total[used] * self.scales[index])
@@ -92,16 +93,7 @@ class Noise:
     def _known_weights(self) -> dict[object, tuple[Floats, Floats]]:
         return {}
 
-    def _measured_parts(self, parts: dict[tuple[int, ...], Floats]) -> list[tuple[tuple[int, ...], Floats]]:
-        """The parts that the sets determine, without the public number of rows."""
-        return [(part, weights) for part, weights in parts.items() if any(part) or not self.known]
-
-    def _averages(self, part: tuple[int, ...]) -> list[int]:
-        """The weights of all sets in the estimate of a part, cached: with many axes only few parts are needed."""
-        if part not in self._known_averages:
-            self._known_averages[part] = averages(self.axes, self.measured, part)
-        return self._known_averages[part]
-
     @cached_property
-    def _known_averages(self) -> dict[tuple[int, ...], list[int]]:
-        return {}
+    def _averages(self) -> Callable[[Levels], list[int]]:
+        """The weights of all sets in the estimate of a part, cached: with many axes only few parts are needed."""
+        return cache(partial(averages, self.axes, self.measured))

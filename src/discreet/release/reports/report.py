@@ -26,7 +26,7 @@ from discreet.records import Record, array_of, keys_of
 from discreet.release.answer import Answer
 from discreet.release.mechanism import NoisyColumn
 from discreet.release.plan import plain_key
-from discreet.release.reports.axes import Floats
+from discreet.release.reports.axes import Floats, along
 from discreet.release.reports.fit import Fit
 from discreet.release.reports.noise import Noise
 from discreet.release.reports.rows import synthetic, whole_cells
@@ -269,8 +269,7 @@ def reduced(cells: NDArray[Any], table: Table, axes: Any, number: Number, weight
             factor = factor * np.array(weights or [1.0])
         if factor.size > 1 or not factor.all():  # a condition that holds for no key has one cell
             exact = factor.astype(np.int64) if (factor == np.rint(factor)).all() else factor
-            shape = [-1 if position == index else 1 for position in range(len(axes))]
-            cells = cells * (exact if cells.dtype != object else exact.astype(object)).reshape(shape)
+            cells = cells * along(exact if cells.dtype != object else exact.astype(object), index, len(axes))
         if index not in rows:
             cells = cells.sum(axis=index, keepdims=True)
         elif level > table.finest[index]:
@@ -289,7 +288,7 @@ def kinds(table: Table, axes: Any) -> Iterator[tuple[NDArray[np.bool_], list[int
     for chosen in product(*(zip(*first, strict=True) for first in firsts)):
         mask = np.ones(tuple(map(len, numbered)), bool)
         for position, (number, (kind, _)) in enumerate(zip(numbered, chosen, strict=True)):
-            mask &= (number == kind).reshape([-1 if position == other else 1 for other in range(len(numbered))])
+            mask &= along(number == kind, position, len(numbered))
         yield mask, [int(cells[position]) for cells, (_, position) in zip(rows.values(), chosen, strict=True)]
 
 

@@ -26,9 +26,6 @@ from discreet.release.reports.conditions import operands
 from discreet.release.reports.noise import Question
 from discreet.release.statistics.moments import MomentDesign
 
-REST = "other"
-"""The label of the cell for rows with none of the keys."""
-
 
 @dataclass(frozen=True)
 class Attribute:
@@ -185,14 +182,8 @@ class Table:
         spreads = []
         for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
             mask = self.mask(axes, index, level)
-            if mask is None or index in self.finest:
-                spreads.append(tuple(axis.spreads(level)))
-                continue
-            squares = np.zeros(axis.levels + 1)
-            for part in range(level + 1):
-                many, weights = axis.weights(level, mask, part)
-                squares[part] = many @ weights[:, part] ** 2
-            spreads.append(tuple(squares))
+            own = axis.spreads(level) if mask is None or index in self.finest else axis.squares(level, mask)
+            spreads.append(tuple(own))
         return Target(levels, tuple(spreads), float(self.weight))
 
 
