@@ -43,6 +43,9 @@ POINTS = 65
 WIDER = 1 + 1e-3
 """Linear interpolation between the points underestimates a radius by less than this."""
 
+_OF_ALL_TABLES = ("sets", "tables", "axes", "rows", "where", "discovered")
+"""The fields of a record that those of a single table do not have."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReportLine:
@@ -60,16 +63,17 @@ class ReportLine:
     @property
     def within(self) -> str:
         """The error as it is displayed."""
-        return self._text(self.reach)
+        return error_text(self.reach, self.rows)
 
     @property
     def one_by_one(self) -> str:
         """The error if each table were asked alone."""
-        return self._text(self.alone)
+        return error_text(self.alone, self.rows)
 
-    def _text(self, reach: float) -> str:
-        size = "" if self.rows is None else f" at {self.rows:,} rows"
-        return f"± {readable(reach, 3)}{size}"
+
+def error_text(reach: float, rows: int | None) -> str:
+    """An error as it is displayed; that of a mean, in groups of so many rows."""
+    return f"± {readable(reach, 3)}" + ("" if rows is None else f" at {rows:,} rows")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,7 +132,7 @@ class Report:
 
     def counts(self, name: str, number: str | None = None) -> tuple[NDArray[Any], int]:
         """The exact count of a table: numerators, with an axis for each group column, and their denominator."""
-        table = self.plan.table_of(name)
+        table = next(table for table in self.plan.layout.tables if table.name == name)
         chosen = next(item for item in table.numbers if item.statistic == "count" and number in (None, item.name))
         cells, denominator = self.fit.table(table.levels(self.plan.axes, chosen))
         return reduced(cells, table, self.plan.axes, chosen, chosen.weights), denominator
@@ -143,29 +147,22 @@ class Report:
         return synthetic(self)
 
     def _answer(self, table: Table) -> Answer:
-        numbers: dict[str, Any] = {}
-        for number in table.numbers:
-            three = self._numbers(table, number)
-            numbers[number.name] = tuple(finite(array_of(column.ravel())) for column in three)
+        three = {number.name: self._numbers(table, number) for number in table.numbers}
+        numbers: Any = {
+            name: tuple(finite(array_of(column.ravel())) for column in columns) for name, columns in three.items()
+        }
         keys = {name: keys_of(list(map(plain_key, names))) for name, names in table.keys(self.plan.axes).items()}
         nested = {"nested": True} if table.nested else {}
+        fields = {name: value for name, value in self.record.items() if name not in _OF_ALL_TABLES}
+        head = {**fields, **self.plan.record_of(table), **nested}
         return Answer(
-            content=Record({**self._record_of(table), **nested}, keys, numbers).pack(),
+            content=Record(head, keys, numbers).pack(),
             query=table.query,
             remaining=self.remaining,
             entry=self.entry,
             kept=self.plan.study.kept,
             plan=self.plan,
         )
-
-    def _record_of(self, table: Table) -> dict[str, Any]:
-        """The record of one table."""
-        fields = {
-            name: value
-            for name, value in self.record.items()
-            if name not in ("sets", "tables", "axes", "rows", "where", "discovered")
-        }
-        return {**fields, **self.plan.record_of(table)}
 
     def _numbers(self, table: Table, number: Number) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """The numbers of a table and the ends of their intervals, with an axis for each group column."""
@@ -191,13 +188,11 @@ class Report:
         low, high = np.empty_like(value), np.empty_like(value)
         for mask, cell in kinds(table, axes):
             reach = mean_reaches(table, axes, number, noise, level, cell)
-            ends = edges(value[mask], size[mask], np.linspace(0, 1, POINTS), reach[None, :])
-            low[mask], high[mask] = ends
-        lower, width = float(of.lower), float(of.upper - of.lower)
-        half = number.rounding
-        share = share_of(value, size)
-        lows, highs = np.clip(low - half, 0, 1), np.clip(high + half, 0, 1)
-        return lower + share * width, lower + lows * width, lower + highs * width
+            low[mask], high[mask] = edges(value[mask], size[mask], np.linspace(0, 1, POINTS), reach[None, :])
+        lower, width, half = float(of.lower), float(of.upper - of.lower), number.rounding
+        shares = share_of(value, size), np.clip(low - half, 0, 1), np.clip(high + half, 0, 1)
+        share, lows, highs = (lower + share * width for share in shares)
+        return share, lows, highs
 
     def _whole(self, table: Table, number: Number) -> NDArray[np.int64]:
         """A count of a table from the rows that reproduce all tables."""

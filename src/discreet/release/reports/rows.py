@@ -49,18 +49,16 @@ def whole_cells(report: Report) -> tuple[NDArray[np.int64], list[int]]:
     grouped = [index for index, attribute in enumerate(plan.layout.attributes) if attribute.group is not None]
     axes = [plan.axes[index] for index in grouped]
     refuse_large(axes)
+    halves = tuple(index for index in range(len(plan.axes)) if index not in grouped)
     sets: dict[Levels, tuple[Floats, float]] = {}
     for levels, part in plan.measured:
-        cells = np.asarray(report.fit.cells[levels], np.float64) / plan.design.unit
-        halves = tuple(index for index in range(len(plan.axes)) if index not in grouped)
         own = tuple(levels[index] for index in grouped)
-        if own in sets:
-            before, weight = sets[own]
-            more = float(part) ** 2 / math.prod(plan.axes[index].sizes[levels[index]] for index in halves)
-            sets[own] = (before * weight + cells.sum(axis=halves) * more) / (weight + more), weight + more
-        else:
-            weight = float(part) ** 2 / math.prod(plan.axes[index].sizes[levels[index]] for index in halves)
-            sets[own] = cells.sum(axis=halves), weight
+        cells = (np.asarray(report.fit.cells[levels], np.float64) / plan.design.unit).sum(axis=halves)
+        weight = float(part) ** 2 / math.prod(plan.axes[index].sizes[levels[index]] for index in halves)
+        if own in sets:  # the mean of both, by their weights
+            before, earlier = sets[own]
+            cells, weight = (before * earlier + cells * weight) / (earlier + weight), earlier + weight
+        sets[own] = cells, weight
     tables = {
         tuple(table.levels(plan.axes, number)[i] for i in grouped)
         for table in plan.layout.tables
@@ -153,8 +151,8 @@ def _sums(axes: list[Axis], levels: Levels) -> tuple[Callable[[Floats], Floats],
 
     def up(cells: Floats) -> Floats:
         for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
-            if level:
-                cells = cells if level == axis.levels else np.take(cells, axis.ancestors(axis.levels, level), index)
+            if 0 < level < axis.levels:
+                cells = np.take(cells, axis.ancestors(axis.levels, level), index)
         return cells
 
     return down, up
