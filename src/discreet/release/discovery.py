@@ -19,6 +19,7 @@ released.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -115,13 +116,12 @@ class Keeping:
         >>> rule.units_for(0.5), rule.units_for(0.99), rule.units_for(1)
         (12, 16, 23)
         """
-        low, high = 0, self.last + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            chance = self.chance(middle)
-            probability = float(chance if isinstance(chance, Fraction) else chance().mid())
-            low, high = (low, middle) if probability >= share else (middle, high)
-        return high
+
+        def probability(units: int) -> float:
+            chance = self.chance(units)
+            return float(chance if isinstance(chance, Fraction) else chance().mid())
+
+        return bisect_left(range(self.last + 1), share, lo=1, key=probability)
 
     def _above(self, beyond: int) -> arb:
         """π(n₁ + m)."""
@@ -226,26 +226,25 @@ def discovery(study: Study, columns: Sequence[str], epsilon: Any, analyst: str |
     plan, policy, ledger = discovery_plan(study, columns, epsilon), study.policy, study.ledger
     if plan.begun is None or plan.answered:
         payer = analyst if plan.begun is None else plan.begun.analyst
-        grant = _granted(study, plan.text, plan.epsilon, payer)
+        try:
+            grant = ledger.spend(
+                REQUEST, plan.text, plan.epsilon, study=study.name, analyst=payer, data_version=study.version
+            )
+        except RequestTaken:  # another discovery has begun meanwhile
+            raise _made_another() from None
     else:
         grant = _broken_off(study, plan.begun, plan.text, plan.epsilon)
     content = grant.answer
     if content is None:
         ledger._refuse_twice(REQUEST, study=study.name)  # its delta would be spent twice
-        limit, keys = keys_of_unit(policy), {}
-        for column in plan.columns:
-            keys[column.name] = kept_keys(study.engine.discover(column, policy.unit_column, limit), plan.rule.chance)
+        unit, limit = policy.unit_column, keys_of_unit(policy)
+        keys = {
+            column.name: kept_keys(study.engine.discover(column, unit, limit), plan.rule.chance)
+            for column in plan.columns
+        }
         record = {"discovered": keys, "epsilon": str(plan.epsilon), "delta": str(plan.delta)}
         content = ledger.record(grant, json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode())
     return _read(content)
-
-
-def _granted(study: Study, text: str, epsilon: Fraction, analyst: str | None) -> Grant:
-    """The grant for the only discovery of a study, or its answer; another discovery may have begun meanwhile."""
-    try:
-        return study.ledger.spend(REQUEST, text, epsilon, study=study.name, analyst=analyst, data_version=study.version)
-    except RequestTaken:
-        raise _made_another() from None
 
 
 def _broken_off(study: Study, begun: Entry, text: str, epsilon: Fraction) -> Grant:
