@@ -52,12 +52,6 @@ if TYPE_CHECKING:
 REQUEST = "discreet.discover"
 """The request id of every discovery: the ledger itself refuses a second, different discovery."""
 
-_QUERY = '["discover",'
-"""The beginning of the canonical text of a discovery."""
-
-_LARGEST_DELTA = Fraction(1, 2)
-"""At this δ a single unit is released with probability 1/2, and the closed form of π(n) ends."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Discovered:
@@ -250,7 +244,7 @@ def discovery(study: Study, columns: Sequence[str], epsilon: Any, analyst: str |
 def _broken_off(study: Study, begun: Entry, text: str, epsilon: Fraction) -> Grant:
     """The grant for a discovery that was paid for but never answered, on the current data: nobody has seen a draw."""
     paid, query = Fraction(begun.epsilon or 0), begun.query or ""
-    if not query.startswith(_QUERY):  # the request id was used for something else
+    if not query.startswith('["discover",'):  # the request id was used for something else
         raise _made_another()
     try:
         grant = study.ledger.spend(
@@ -324,7 +318,7 @@ def _checked_columns(study: Study, columns: Sequence[str]) -> list[Column]:
 def _delta(policy: Policy) -> Fraction:
     if policy.delta is None:
         raise refused('a discovery needs a delta; declare delta = "1e-6", or far less than 1 in the number of units')
-    if policy.delta >= _LARGEST_DELTA:
+    if policy.delta >= Fraction(1, 2):  # a single unit would be released that often, and the closed form of π(n) ends
         raise refused(f"delta must be below 1/2 for a discovery, got {policy.delta}; correct the policy")
     return policy.delta
 

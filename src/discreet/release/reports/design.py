@@ -21,6 +21,7 @@ from discreet.ask.query import Group
 from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Measure, Product, Rows
 from discreet.engines.integers import Integers
+from discreet.records import array_of
 from discreet.release.design import Secret
 from discreet.release.mechanism import NoisyColumn, noisy_columns
 from discreet.release.reports.allocation import Measured, cells_of
@@ -198,9 +199,5 @@ class ReportDesign:
 
 def _scaled(values: Sequence[int], factor: int) -> Array:
     """Integers times a factor; Python's integers if 64 bits are not enough."""
-    array = values.array if isinstance(values, Integers) else np.array(list(values), object)
-    if factor == 1 and array.dtype == np.int64:
-        return array
-    scaled: Array = array.astype(object) * factor
-    small = all(abs(int(value)) < 2**62 for value in scaled.ravel()) if factor == 1 else False
-    return scaled.astype(np.int64) if small else scaled
+    array = values.array if isinstance(values, Integers) else array_of(values)
+    return array if factor == 1 else np.asarray(array.astype(object) * factor)
