@@ -18,8 +18,7 @@ from discreet.release.release import Release, Vector, together
 from discreet.release.statistics import textbook
 from discreet.release.statistics.cumulative import TreeDesign
 
-_TREE_BITS = 10
-"""A tree has a resolution of a thousandth of the range."""
+_TREE_BITS = 10  # a tree has a resolution of a thousandth of the range
 
 _FEW_QUANTILES = 4
 """Up to this many quantiles are chosen one by one; for more quantiles one tree of counts is more accurate."""

@@ -29,14 +29,9 @@ from discreet.release.account import Account, charged
 from discreet.release.size import refuse_long
 from discreet.release.tape import drawn, on_tape
 
-_CHUNK = 2**19
-"""Numbers that get noise at a time: 4 MiB of noise, whatever the length of the answer."""
-
-_FAR = 2**62
-"""The sum of two integers below this in size fits in int64."""
-
-_ORDINARY = 900
-"""Steps between 2⁻⁹⁰⁰ and 2⁹⁰⁰: scaling int64 by them neither overflows nor loses bits."""
+_CHUNK = 2**19  # numbers that get noise at a time: 4 MiB of noise, whatever the length of the answer
+_FAR = 2**62  # the sum of two integers below this in size fits in int64
+_ORDINARY = 900  # steps between 2⁻⁹⁰⁰ and 2⁹⁰⁰: scaling int64 by them neither overflows nor loses bits
 
 _LARGEST = sys.float_info.max
 

@@ -37,8 +37,7 @@ _ARITHMETIC: dict[str, tuple[Callable[[Any, Any], Any], int]] = {
 }
 """The operators, with the size up to which int64 agrees with Python's integers."""
 
-_EXACT = 2**53
-"""Every integer up to this is a double."""
+_EXACT = 2**53  # every integer up to this is a double
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,14 +48,9 @@ from discreet.release.tape import marked
 USUAL = Fraction(19, 20)
 """The default confidence of a bracket."""
 
-_VALUES = Named("values", "number")
-"""The column, as a design names it."""
-
-_MOST_BINS = 10**8
-"""Eight bytes each, and their edges: a larger histogram does not fit into memory."""
-
-_LARGEST_RANGE = Fraction(10**150)
-"""Its square and the square of its inverse are floats."""
+_VALUES = Named("values", "number")  # the column, as a design names it
+_MOST_BINS = 10**8  # eight bytes each, and their edges: a larger histogram does not fit into memory
+_LARGEST_RANGE = Fraction(10**150)  # its square and the square of its inverse are floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from discreet.release.plan import Plan
     from discreet.release.study import Study
 
-_HEAVIEST = Fraction(10**6)
-"""A larger weight leaves nothing for the other columns."""
+_HEAVIEST = Fraction(10**6)  # a larger weight leaves nothing for the other columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

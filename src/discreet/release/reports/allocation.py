@@ -32,29 +32,17 @@ Measured: TypeAlias = tuple[tuple[Levels, Fraction], ...]
 MOST_CELLS = 10**7
 """Most cells of all measured sets together."""
 
-_ALL = 1024
-"""If there are at most so many sets, each is a candidate."""
-
-_UNION = 30_000
-"""If there are more, unions of two tables with at most so many cells are candidates."""
-
-_STARTS, _WORK = (24, 400), 3 * 10**6
-"""Descents at first: fewer if each takes more work."""
+_ALL = 1024  # if there are at most so many sets, each is a candidate
+_UNION = 30_000  # if there are more, unions of two tables with at most so many cells are candidates
+_STARTS, _WORK = (24, 400), 3 * 10**6  # descents at first: fewer if each takes more work
 
 _BLOCK = 250_000
 """Products of small matrices use one thread: several threads would wait for each other on a busy machine."""
 
-_ROUNDS = ((8, 60), (1, 150), (1, 400))
-"""How many descents continue after so many steps."""
-
-_LEAST = 1e-3
-"""A smaller share is not worth a set."""
-
-_GRAIN = 4096
-"""Shares are multiples of 1/4096."""
-
-_SHARPNESS = 8
-"""The norm that approximates the largest variance."""
+_ROUNDS = ((8, 60), (1, 150), (1, 400))  # how many descents continue after so many steps
+_LEAST = 1e-3  # a smaller share is not worth a set
+_GRAIN = 4096  # shares are multiples of 1/4096
+_SHARPNESS = 8  # the norm that approximates the largest variance
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,7 @@ Levels: TypeAlias = tuple[int, ...]
 
 Floats = NDArray[np.float64]
 
-_PARTS = 2**20
-"""The denominator of the shares if parents have different numbers of children."""
+_PARTS = 2**20  # the denominator of the shares if parents have different numbers of children
 
 
 @dataclass(frozen=True)

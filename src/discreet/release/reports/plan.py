@@ -53,8 +53,7 @@ if TYPE_CHECKING:
 _MOST_GROUPED = 60
 """Most group columns and conditions of all tables: an engine identifies sets of them by the bits of an integer."""
 
-_HEAD = 300
-"""Characters of a report that a list of entries shows."""
+_HEAD = 300  # characters of a report that a list of entries shows
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from discreet.release.study import Study
 
 _MOST_TABLES = 500
-_LEAST_AIM = 1e-140
-"""Smaller than any error that a plan can reach; its square is a float."""
+_LEAST_AIM = 1e-140  # smaller than any error that a plan can reach; its square is a float
 
 
 def report_plan(

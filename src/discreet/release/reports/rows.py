@@ -31,16 +31,12 @@ MOST_CELLS = 2_000_000
 MOST_ROWS = 10**8
 """Most rows that noise alone may create on average, in a file that is written in parts, or in memory by `rows()`."""
 
-_MOST_COUNTED = 2**50
-"""The same for integer counts: floats represent integers exactly up to a thousand times as many."""
-
-_PART = 2**20
-"""Rows in a part of a file."""
+_MOST_COUNTED = 2**50  # the same for integer counts: floats represent integers exactly up to a thousand times as many
+_PART = 2**20  # rows in a part of a file
 
 _STEPS = 3000
 _TURNS = 400
-_WORK = 4 * 10**9
-"""Most cells that are visited: larger tables take fewer steps."""
+_WORK = 4 * 10**9  # most cells that are visited: larger tables take fewer steps
 
 
 def whole_cells(report: Report) -> tuple[NDArray[np.int64], list[int]]:

@@ -23,18 +23,12 @@ from discreet.release.statistics.families import Family, JointDesign
 from discreet.release.statistics.grouped import Partition
 from discreet.release.statistics.spread import Floats
 
-_STEPS, _PARTS = 64, 16
-"""The number of steps of ε, and of further steps for each further sixteen shares."""
+_STEPS, _PARTS = 64, 16  # the number of steps of ε, and of further steps for each further sixteen shares
 
 _STRIDES = (16, 4, 1)
-_DESCENTS = 2
-"""Descents are made from so many of the starts, the best."""
-
-_EFFORT = 20_000
-"""The number of exchanges tried from each start, times the number of shares."""
-
-_BETTER = 1 - 1e-6
-"""A step must reduce the sum by this share."""
+_DESCENTS = 2  # descents are made from so many of the starts, the best
+_EFFORT = 20_000  # the number of exchanges tried from each start, times the number of shares
+_BETTER = 1 - 1e-6  # a step must reduce the sum by this share
 
 _MEANS, _VARIANCE = (0.2, 0.5, 0.8), 0.05
 """The points at which the errors of means and variances are weighted, as shares of the range and of its square."""
