@@ -37,8 +37,6 @@ _ARITHMETIC: dict[str, tuple[Callable[[Any, Any], Any], int]] = {
 }
 """The operators, with the size up to which int64 agrees with Python's integers."""
 
-_EXACT = 2**53  # every integer up to this is a double
-
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
@@ -115,18 +113,13 @@ def _numbers(output: Output, record: Record, cells: Cells | None) -> Numbers:
         case Named(name=name):
             three = record.numbers[name]
             value, low, high = three if cells is None else (column[cells] for column in three)
-            return Numbers(value, low, high, _gaps(value))
+            gaps = np.array([item is None for item in value], bool) if value.dtype == object else None
+            return Numbers(value, low, high, _either(gaps, None))
         case Number(value=value):
             constant = np.full(record.cells if cells is None else len(cells), float(value))
             return Numbers(constant, constant, constant)
         case Combined(sign=sign, left=left, right=right):
             return _combined(sign, _numbers(left, record, cells), _numbers(right, record, cells))
-
-
-def _gaps(column: Array) -> Mask | None:
-    """Where a column has no value."""
-    gaps = np.array([item is None for item in column], bool) if column.dtype == object else np.zeros(0, bool)
-    return gaps if gaps.any() else None
 
 
 def _combined(sign: str, left: Numbers, right: Numbers) -> Numbers:
@@ -177,13 +170,9 @@ def _compared(sign: str, left: Array, right: Array, missing: Mask | None = None)
         present = ~missing
         return _scattered(_compared(sign, left[present], right[present]), present)
     mixed = left.dtype != right.dtype
-    if object in (left.dtype, right.dtype) or (mixed and not all(_is_double(column) for column in (left, right))):
+    if mixed and not all(column.dtype == np.float64 or near(column, 2**53) for column in (left, right)):
         left, right = left.astype(object), right.astype(object)
     return np.asarray(COMPARISONS[sign](left, right)).astype(bool)
-
-
-def _is_double(column: Array) -> bool:
-    return column.dtype == np.float64 or near(column, _EXACT)
 
 
 def _either(first: Mask | None, second: Mask | None) -> Mask | None:

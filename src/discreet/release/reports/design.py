@@ -67,9 +67,7 @@ class ReportDesign:
 
     def _numbers_of(self, levels: Levels) -> tuple[int, ...]:
         """The axes of halves in a set."""
-        return tuple(
-            i for i, (item, level) in enumerate(zip(self.attributes, levels, strict=True)) if level and item.half
-        )
+        return tuple(index for index, level in enumerate(levels) if level and self.attributes[index].half)
 
     @cached_property
     def _pairs(self) -> list[tuple[int, int]]:
@@ -125,7 +123,11 @@ class ReportDesign:
             chosen = self._groups_of(levels)
             block, shape = starts[chosen]
             own = self._columns(levels, [column[block] for column in measures])
-            columns += [Integers(self._coarser(levels, chosen, cells.reshape(shape)).reshape(-1)) for cells in own]
+            for cells in own:
+                table = cells.reshape(shape)
+                for position, index in enumerate(self._grouped[number] for number in chosen):
+                    table = self.axes[index].summed(table, position, self.axes[index].levels, levels[index])
+                columns.append(Integers(table.reshape(-1)))
         return columns
 
     def _columns(self, levels: Levels, integers: list[Array]) -> Iterator[Array]:
@@ -145,13 +147,6 @@ class ReportDesign:
             start = 1 + 2 * len(self._singles) + 4 * self._pairs.index((first, second))
             widths, missing = (self._width(first), self._width(second)), (self._missing(first), self._missing(second))
             yield from product_cells(rows, of[first], of[second], integers[start : start + 4], widths, missing)
-
-    def _coarser(self, levels: Levels, chosen: tuple[int, ...], cells: Array) -> Array:
-        """Cells of the finest levels, added up to the levels of a set."""
-        for position, number in enumerate(chosen):
-            axis, level = self.axes[self._grouped[number]], levels[self._grouped[number]]
-            cells = axis.summed(cells, position, axis.levels, level)
-        return cells
 
     def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
         """The scale of each column, in its own units."""

@@ -85,8 +85,11 @@ def _best(
             return float("inf")
         descents = sum(weight * (steps / part) ** 2 for weight, part in zip(others, rest, strict=True))
         if design is not None:
-            partitions = _by_name(replace(design, families=_families(slots, units)), terms)
-            variances = (_variance(*pair) for pair in zip(weights, partitions, strict=True))
+            counts, columns = replace(design, families=_families(slots, units)).partitions(terms)
+            wanted = (
+                partition for partition, column in zip(columns, design.columns, strict=True) for _ in column.wanted
+            )
+            variances = (_variance(*pair) for pair in zip(weights, (*counts, *wanted), strict=True))
             descents += float(np.dot(wishes, list(variances))) * (steps / sum(joint)) ** 2
         return descents
 
@@ -142,13 +145,6 @@ def _descended(units: Units, error: Callable[[Units], float]) -> Units:
                     if (now := error(tuple(tried))) < least * _BETTER:
                         units, least, moved = tuple(tried), now, True
     return units
-
-
-def _by_name(design: JointDesign, terms: Terms) -> list[Partition]:
-    """The partition of each number."""
-    counts, columns = design.partitions(terms)
-    designs = zip(columns, design.columns, strict=True)
-    return [*counts, *(partition for partition, column in designs for _ in column.wanted)]
 
 
 def _errors(design: JointDesign, terms: Terms) -> list[Floats]:
