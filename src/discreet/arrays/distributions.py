@@ -23,8 +23,7 @@ from discreet.release.profiles.plan import refuse_few
 from discreet.release.profiles.profile import ColumnProfile
 from discreet.release.question import Question, bin_edges, of_tree, public_total, question
 from discreet.release.release import Cumulative, Histogram, fields_of
-from discreet.release.statistics.counts import HistogramDesign
-from discreet.release.statistics.cumulative import TreeDesign
+from discreet.release.statistics.counts import HistogramDesign, TreeDesign
 
 _MOST_CELLS = 2**20
 """A confidence band is simulated for all cells at once; beyond this it takes minutes and shows nothing more."""

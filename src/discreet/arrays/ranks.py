@@ -16,7 +16,7 @@ from discreet.release.account import Account
 from discreet.release.question import USUAL, Question, chosen, extreme, of_tree, question
 from discreet.release.release import Release, Vector, together
 from discreet.release.statistics import textbook
-from discreet.release.statistics.cumulative import TreeDesign
+from discreet.release.statistics.counts import TreeDesign
 
 _TREE_BITS = 10  # a tree has a resolution of a thousandth of the range
 

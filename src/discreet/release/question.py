@@ -39,8 +39,7 @@ from discreet.parameters import (
 from discreet.release.design import Estimate, Released
 from discreet.release.intervals.spreads import Spread, constant, plain, single, vector
 from discreet.release.release import Release, Vector, fields_of
-from discreet.release.statistics.counts import CountDesign
-from discreet.release.statistics.cumulative import TreeDesign
+from discreet.release.statistics.counts import CountDesign, TreeDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.ranks import ExtremeDesign, QuantileDesign
 from discreet.release.tape import marked

@@ -156,14 +156,22 @@ def refuse_heavy(weights: Iterable[Fraction]) -> None:
 
 def by_number(query: Query, parameter: str, values: Mapping[str, Any]) -> dict[str, Fraction]:
     """The values of a parameter for columns of the answer, by the internal names of their numbers."""
-    if not isinstance(values, Mapping):
-        raise InvalidParameter(f'{parameter} must be given by column, as in {{"people": 2}}, got {quote(values)}')
     keys = {group.name for group in query.groups}
     names = {n: out.name for n, out in query.outputs if isinstance(out, Named) and out.name not in keys}
+    numbers = by_name(parameter, values, names, noun="column", example="people", known="released columns")
+    return {names[name]: number for name, number in numbers.items()}
+
+
+def by_name(
+    parameter: str, values: Mapping[str, Any], names: Collection[str], *, noun: str, example: str, known: str
+) -> dict[str, Fraction]:
+    """The exact values of a parameter for some of these names; the last three words are for refusals."""
+    if not isinstance(values, Mapping):
+        raise InvalidParameter(f'{parameter} must be given by {noun}, as in {{"{example}": 2}}, got {quote(values)}')
     for name in values:
         if name not in names:
-            raise InvalidParameter(f"{parameter} must name released columns ({', '.join(names)}), got {quote(name)}")
-    return {names[name]: exact(parameter.removesuffix("s"), value) for name, value in values.items()}
+            raise InvalidParameter(f"{parameter} must name {known} ({', '.join(names)}), got {quote(name)}")
+    return {name: exact(parameter.removesuffix("s"), value) for name, value in values.items()}
 
 
 def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan:

@@ -25,10 +25,8 @@ _SPREADS = "release.intervals.spreads"
 _FUNCTIONS = {
     **dict.fromkeys(("constant", "single", "vector", "counted", "summed", "by_algorithm"), _SPREADS),
     **dict.fromkeys(("mapped", "combined", "divided", "in_order"), _SPREADS),
-    "count_ends": "release.statistics.counts",
+    **dict.fromkeys(("count_ends", "band_ends", "quantile_ends"), "release.statistics.counts"),
     "shaped_ends": "release.statistics.moments",
-    "band_ends": "release.statistics.cumulative",
-    "quantile_ends": "release.statistics.cumulative",
     "bracket_ends": "release.statistics.ranks",
 }
 _KINDS = {

@@ -166,8 +166,7 @@ class Report:
 
     def _numbers(self, table: Table, number: Number) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """The numbers of a table and the ends of their intervals, with an axis for each group column."""
-        plan, axes = self.plan, self.plan.axes
-        level, noise = float(plan.level), self._noise
+        plan, axes, level, noise = self.plan, self.plan.axes, float(self.plan.level), self._noise
         cells, denominator = self.fit.table(table.levels(axes, number))
 
         def weigh(weights: tuple[float, ...]) -> Floats:
@@ -218,8 +217,7 @@ class Report:
         A path that ends in .xlsx, .html, .md or .txt becomes one file with all tables, and the record beside it.
         `title`, `caption`, `decimals` and `bom` are those of `Answer.save`, and override those of the plan.
         """
-        look: dict[str, Any] = {"title": title, "caption": caption, "decimals": decimals, "bom": bom}
-        return views.saved(self, folder, force=force, **look)
+        return views.saved(self, folder, title=title, caption=caption, decimals=decimals, bom=bom, force=force)
 
     def sign(self, *files: Any, key: Any, force: bool = False) -> list[Any]:
         """Sign the files that `save` wrote, in `<title>.signature.json` beside the record.
