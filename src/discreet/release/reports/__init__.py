@@ -2,8 +2,7 @@
 
 axes        a column with its cells, and the levels of a hierarchy
 allocation  which sets of columns are measured, and with which share of ε
-fit         all tables from the noisy cells, exactly, so that they agree
-noise       the error bounds of a table
+fit         all tables from the noisy cells, exactly, so that they agree; and their error bounds
 design      the integers of a report, and their noise
 tables      the requested tables, as combinations of cells
 conditions  which cells a WHERE admits

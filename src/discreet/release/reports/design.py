@@ -26,8 +26,7 @@ from discreet.release.design import Secret
 from discreet.release.mechanism import NoisyColumn, noisy_columns
 from discreet.release.reports.allocation import Measured, cells_of
 from discreet.release.reports.axes import Axis, Levels
-from discreet.release.reports.fit import Fit
-from discreet.release.reports.noise import Noise
+from discreet.release.reports.fit import Fit, Noise
 from discreet.release.reports.tables import Attribute
 from discreet.release.statistics.families import product_cells
 from discreet.release.statistics.moments import pair_totals

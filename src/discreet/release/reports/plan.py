@@ -39,7 +39,7 @@ from discreet.release.plan import LEAST_DOUBT, REPORTS, asked_before, error_head
 from discreet.release.reports.allocation import MOST_CELLS, Measured
 from discreet.release.reports.axes import Axis
 from discreet.release.reports.design import ReportDesign
-from discreet.release.reports.noise import Noise
+from discreet.release.reports.fit import Noise
 from discreet.release.reports.report import Report, ReportLine, error_text, kinds, mean_reaches, reaches
 from discreet.release.reports.rows import refuse_large, refuse_many
 from discreet.release.reports.tables import Layout, Number, Table

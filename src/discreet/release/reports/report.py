@@ -27,8 +27,7 @@ from discreet.release.answer import Answer
 from discreet.release.mechanism import NoisyColumn
 from discreet.release.plan import plain_key
 from discreet.release.reports.axes import Floats, along
-from discreet.release.reports.fit import Fit
-from discreet.release.reports.noise import Noise
+from discreet.release.reports.fit import Fit, Noise
 from discreet.release.reports.rows import synthetic, whole_cells
 from discreet.release.reports.tables import Number, Table
 from discreet.release.statistics.fieller import edges
