@@ -76,8 +76,6 @@ def written(value: Any) -> Any:  # noqa: PLR0911 - one for each type
 def _call(function: Any) -> dict[str, Any]:
     if isinstance(function, MethodType) and function.__name__ == "ends":
         return {"call": "ends", "of": written(function.__self__)}
-    if isinstance(function, partial):
-        return dict(written(function))
     if function.__name__ not in _FUNCTIONS:
         raise InvalidParameter(f"a release cannot store the function {function.__name__}")
     return {"call": function.__name__}

@@ -120,6 +120,10 @@ class ReportPlan:
         titles = {output.name: name for name, output in reversed(table.query.outputs) if isinstance(output, Named)}
         return titles.get(number.name, texts(table.query)[number.name])
 
+    def table_of(self, name: str) -> Table:
+        """A table by its name."""
+        return next(table for table in self.layout.tables if table.name == name)
+
     @cached_property
     def lines(self) -> list[ReportLine]:
         """The errors of all tables, together and if each were asked alone."""

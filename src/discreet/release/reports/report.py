@@ -131,7 +131,7 @@ class Report:
 
     def counts(self, name: str, number: str | None = None) -> tuple[NDArray[Any], int]:
         """The exact count of a table: numerators, with an axis for each group column, and their denominator."""
-        table = next(table for table in self.plan.layout.tables if table.name == name)
+        table = self.plan.table_of(name)
         chosen = next(item for item in table.numbers if item.statistic == "count" and number in (None, item.name))
         cells, denominator = self.fit.table(table.levels(self.plan.axes, chosen))
         return reduced(cells, table, self.plan.axes, chosen, chosen.weights), denominator
