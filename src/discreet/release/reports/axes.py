@@ -12,6 +12,7 @@ for any g. They are 1/siblings, or close to it with a common denominator, so tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -159,6 +160,13 @@ class Axis:
         means = np.zeros((self.sizes[level - 1], *query.shape[1:]))
         np.add.at(means, self.above(level), query * along(shares / parts, 0, query.ndim))
         return means
+
+
+def coarser(axes: Sequence[Axis], cells: NDArray[Any], levels: Sequence[int]) -> NDArray[Any]:
+    """Cells of the finest levels of all axes, added up to these levels."""
+    for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
+        cells = axis.summed(cells, index, axis.levels, level)
+    return cells
 
 
 def along(values: NDArray[Any], axis: int, dimensions: int) -> NDArray[Any]:

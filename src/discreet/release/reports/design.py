@@ -25,7 +25,7 @@ from discreet.records import array_of
 from discreet.release.design import Secret
 from discreet.release.mechanism import NoisyColumn, noisy_columns
 from discreet.release.reports.allocation import Measured, cells_of
-from discreet.release.reports.axes import Axis, Levels
+from discreet.release.reports.axes import Axis, Levels, coarser
 from discreet.release.reports.fit import Fit, Noise
 from discreet.release.reports.tables import Attribute
 from discreet.release.statistics.families import product_cells
@@ -122,11 +122,9 @@ class ReportDesign:
             chosen = self._groups_of(levels)
             block, shape = starts[chosen]
             own = self._columns(levels, [column[block] for column in measures])
-            for cells in own:
-                table = cells.reshape(shape)
-                for position, index in enumerate(self._grouped[number] for number in chosen):
-                    table = self.axes[index].summed(table, position, self.axes[index].levels, levels[index])
-                columns.append(Integers(table.reshape(-1)))
+            grouped = [self._grouped[number] for number in chosen]
+            axes, coarse = [self.axes[index] for index in grouped], [levels[index] for index in grouped]
+            columns += [Integers(coarser(axes, cells.reshape(shape), coarse).reshape(-1)) for cells in own]
         return columns
 
     def _columns(self, levels: Levels, integers: list[Array]) -> Iterator[Array]:

@@ -26,7 +26,7 @@ from discreet.records import Record, array_of, keys_of
 from discreet.release.answer import Answer
 from discreet.release.mechanism import NoisyColumn
 from discreet.release.plan import plain_key
-from discreet.release.reports.axes import Floats, along
+from discreet.release.reports.axes import Floats, along, coarser
 from discreet.release.reports.fit import Fit, Noise
 from discreet.release.reports.rows import synthetic, whole_cells
 from discreet.release.reports.tables import Number, Table
@@ -194,12 +194,11 @@ class Report:
 
     def _whole(self, table: Table, number: Number) -> NDArray[np.int64]:
         """A count of a table from the rows that reproduce all tables."""
-        cells, grouped = self.whole_cells
-        levels = table.levels(self.plan.axes, number)
-        for position, index in enumerate(grouped):
-            cells = self.plan.axes[index].summed(cells, position, self.plan.axes[index].levels, levels[index])
-        sizes = [cells.shape[grouped.index(i)] if i in grouped else 1 for i in range(len(self.plan.axes))]
-        return reduced(cells.reshape(sizes), table, self.plan.axes, number, number.weights)
+        (cells, grouped), axes = self.whole_cells, self.plan.axes
+        levels = table.levels(axes, number)
+        cells = coarser([axes[index] for index in grouped], cells, [levels[index] for index in grouped])
+        sizes = [axis.sizes[levels[i]] if i in grouped else 1 for i, axis in enumerate(axes)]
+        return reduced(cells.reshape(sizes), table, axes, number, number.weights)
 
     def save(
         self,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidParameter
 from discreet.release.plan import plain_key
-from discreet.release.reports.axes import Axis, Floats, Levels
+from discreet.release.reports.axes import Axis, Floats, Levels, coarser
 
 if TYPE_CHECKING:
     from discreet.release.reports.report import Report
@@ -140,18 +141,13 @@ def _fitted(axes: list[Axis], sets: dict[Levels, tuple[Floats, float]]) -> Float
 def _sums(axes: list[Axis], levels: Levels) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
     """The function that sums the full table over a set, and its adjoint."""
 
-    def down(cells: Floats) -> Floats:
-        for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
-            cells = axis.summed(cells, index, axis.levels, level)
-        return cells
-
     def up(cells: Floats) -> Floats:
         for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
             if 0 < level < axis.levels:
                 cells = np.take(cells, axis.ancestors(axis.levels, level), index)
         return cells
 
-    return down, up
+    return partial(coarser, axes, levels=levels), up
 
 
 def _fold(axes: list[Axis], levels: Levels) -> float:
