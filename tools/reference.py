@@ -36,7 +36,7 @@ and its `data_version`, it can be repeated, free.
 `neighbors` is "change-one" (how many units there are is public) or "add-remove" (it is not)."""
 
 SECTIONS = (
-    ("Statistics of a column in memory", "moments", "ranks", "distributions", "octaves", "release"),
+    ("Statistics of a column in memory", "moments", "ranks", "distributions", "release"),
     ("Algorithm 1, and the laws", "laplace_mechanism", "laplace", "response"),
     ("Studies", "study", "policy", "client"),
     ("Questions of a study", "statistics"),

@@ -19,9 +19,8 @@ Data never raises an error. Each call is ε-differentially private, and the ε o
 explains the statistics.
 """
 
-from discreet.arrays.distributions import cdf, histogram, value_counts
+from discreet.arrays.distributions import bounds, cdf, histogram, value_counts
 from discreet.arrays.moments import count, mean, mean_and_std, moment, proportion, std, sum, summary, variance
-from discreet.arrays.octaves import bounds
 from discreet.arrays.ranks import max, median, min, quantile, quantiles
 
 __all__ = [

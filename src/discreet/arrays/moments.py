@@ -15,7 +15,6 @@ from discreet.release.account import Account
 from discreet.release.question import USUAL, Question, chosen, counted, known_count, moments, question
 from discreet.release.release import Release, Releases
 from discreet.release.statistics import textbook
-from discreet.release.statistics.moments import SQUARE_BITS
 
 
 def count(x: Values, *, epsilon: Epsilon, neighbors: Neighbors = "change-one", **account: Unpack[Account]) -> Release:
@@ -305,11 +304,7 @@ def mean_and_std(
 
     """
     ask = question("mean and std", x, bounds, epsilon, neighbors, missing=missing)
-
-    def work() -> Releases:
-        return Releases(moments(ask, "mean", "std"), ask.epsilon)
-
-    return run(ask, account, work, least=1, squares=True)
+    return run(ask, account, lambda: Releases(moments(ask, "mean", "std"), ask.epsilon), least=1, squares=True)
 
 
 def summary(
@@ -386,8 +381,7 @@ def _moment(ask: Question, account: Account, sample: bool) -> Release:
 
 
 def _spread(ask: Question, account: Account, sample: bool, estimate: Callable[..., Release]) -> Release:
-    if ask.textbook:
-        textbook.refuse_private_size(ask)
-        work = lambda: estimate(ask, ask.square_grid(SQUARE_BITS), sample)  # noqa: E731
-        return run(ask, account, work, least=2, squares=True, sample=sample)
-    return _moment(ask, account, sample)
+    if not ask.textbook:
+        return _moment(ask, account, sample)
+    textbook.refuse_private_size(ask)
+    return run(ask, account, lambda: estimate(ask, sample), least=2, squares=True, sample=sample)

@@ -16,11 +16,9 @@ from discreet.release.account import Account
 from discreet.release.question import USUAL, Question, chosen, extreme, of_tree, question
 from discreet.release.release import Release, Vector, together
 from discreet.release.statistics import textbook
-from discreet.release.statistics.cumulative import TreeDesign
-from discreet.release.statistics.moments import SUM_BITS
+from discreet.release.statistics.counts import TreeDesign
 
-_TREE_BITS = 10
-"""A tree has a resolution of a thousandth of the range."""
+_TREE_BITS = 10  # a tree has a resolution of a thousandth of the range
 
 _FEW_QUANTILES = 4
 """Up to this many quantiles are chosen one by one; for more quantiles one tree of counts is more accurate."""
@@ -265,14 +263,13 @@ def max(
 def _quantile(ask: Question, account: Account, share: Fraction, level: Number | None) -> Release:
     bracket = None if level is None else exact_confidence(level)
     if ask.textbook:
-        return run(ask, account, lambda: textbook.quantile(ask, ask.grid(SUM_BITS), share), least=1, q=share)
+        return run(ask, account, lambda: textbook.quantile(ask, share), least=1, q=share)
     return run(ask, account, lambda: chosen(ask, share, bracket), q=share, confidence=bracket)
 
 
 def _extreme(ask: Question, account: Account, side: Literal["min", "max"]) -> Release:
-    if ask.textbook:
-        return run(ask, account, lambda: textbook.extreme(ask, ask.grid(SUM_BITS), last=side == "max"), least=0)
-    return run(ask, account, lambda: extreme(ask, side))
+    work = textbook.extreme if ask.textbook else extreme
+    return run(ask, account, lambda: work(ask, side))
 
 
 def _share(q: Number) -> Fraction:

@@ -3,8 +3,8 @@
 A *design* releases statistics together. It names the integers that it needs (`measures`), and turns exact integers into
 estimates with intervals (`estimate`), for all groups at once. The designs of a study also state their cost and error
 before the release (`lines`). Only `calibrate.sensitivity.Terms` says how far one unit moves the integers; `mechanism`
-adds the noise. Counts are in `statistics.counts`, sums, means and variances in
-`statistics.moments`, quantiles and extremes in `statistics.ranks`, curves in `statistics.cumulative`.
+adds the noise. Counts and cumulative counts are in `statistics.counts`, sums, means and variances in
+`statistics.moments`, quantiles and extremes in `statistics.ranks`.
 """
 
 from __future__ import annotations

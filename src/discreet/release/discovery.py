@@ -19,6 +19,7 @@ released.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -50,12 +51,6 @@ if TYPE_CHECKING:
 
 REQUEST = "discreet.discover"
 """The request id of every discovery: the ledger itself refuses a second, different discovery."""
-
-_QUERY = '["discover",'
-"""The beginning of the canonical text of a discovery."""
-
-_LARGEST_DELTA = Fraction(1, 2)
-"""At this δ a single unit is released with probability 1/2, and the closed form of π(n) ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -115,13 +110,12 @@ class Keeping:
         >>> rule.units_for(0.5), rule.units_for(0.99), rule.units_for(1)
         (12, 16, 23)
         """
-        low, high = 0, self.last + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            chance = self.chance(middle)
-            probability = float(chance if isinstance(chance, Fraction) else chance().mid())
-            low, high = (low, middle) if probability >= share else (middle, high)
-        return high
+
+        def probability(units: int) -> float:
+            chance = self.chance(units)
+            return float(chance if isinstance(chance, Fraction) else chance().mid())
+
+        return bisect_left(range(self.last + 1), share, lo=1, key=probability)
 
     def _above(self, beyond: int) -> arb:
         """π(n₁ + m)."""
@@ -226,32 +220,31 @@ def discovery(study: Study, columns: Sequence[str], epsilon: Any, analyst: str |
     plan, policy, ledger = discovery_plan(study, columns, epsilon), study.policy, study.ledger
     if plan.begun is None or plan.answered:
         payer = analyst if plan.begun is None else plan.begun.analyst
-        grant = _granted(study, plan.text, plan.epsilon, payer)
+        try:
+            grant = ledger.spend(
+                REQUEST, plan.text, plan.epsilon, study=study.name, analyst=payer, data_version=study.version
+            )
+        except RequestTaken:  # another discovery has begun meanwhile
+            raise _made_another() from None
     else:
         grant = _broken_off(study, plan.begun, plan.text, plan.epsilon)
     content = grant.answer
     if content is None:
         ledger._refuse_twice(REQUEST, study=study.name)  # its delta would be spent twice
-        limit, keys = keys_of_unit(policy), {}
-        for column in plan.columns:
-            keys[column.name] = kept_keys(study.engine.discover(column, policy.unit_column, limit), plan.rule.chance)
+        unit, limit = policy.unit_column, keys_of_unit(policy)
+        keys = {
+            column.name: kept_keys(study.engine.discover(column, unit, limit), plan.rule.chance)
+            for column in plan.columns
+        }
         record = {"discovered": keys, "epsilon": str(plan.epsilon), "delta": str(plan.delta)}
         content = ledger.record(grant, json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode())
     return _read(content)
 
 
-def _granted(study: Study, text: str, epsilon: Fraction, analyst: str | None) -> Grant:
-    """The grant for the only discovery of a study, or its answer; another discovery may have begun meanwhile."""
-    try:
-        return study.ledger.spend(REQUEST, text, epsilon, study=study.name, analyst=analyst, data_version=study.version)
-    except RequestTaken:
-        raise _made_another() from None
-
-
 def _broken_off(study: Study, begun: Entry, text: str, epsilon: Fraction) -> Grant:
     """The grant for a discovery that was paid for but never answered, on the current data: nobody has seen a draw."""
     paid, query = Fraction(begun.epsilon or 0), begun.query or ""
-    if not query.startswith(_QUERY):  # the request id was used for something else
+    if not query.startswith('["discover",'):  # the request id was used for something else
         raise _made_another()
     try:
         grant = study.ledger.spend(
@@ -325,7 +318,7 @@ def _checked_columns(study: Study, columns: Sequence[str]) -> list[Column]:
 def _delta(policy: Policy) -> Fraction:
     if policy.delta is None:
         raise refused('a discovery needs a delta; declare delta = "1e-6", or far less than 1 in the number of units')
-    if policy.delta >= _LARGEST_DELTA:
+    if policy.delta >= Fraction(1, 2):  # a single unit would be released that often, and the closed form of π(n) ends
         raise refused(f"delta must be below 1/2 for a discovery, got {policy.delta}; correct the policy")
     return policy.delta
 

@@ -29,14 +29,9 @@ from discreet.release.account import Account, charged
 from discreet.release.size import refuse_long
 from discreet.release.tape import drawn, on_tape
 
-_CHUNK = 2**19
-"""Numbers that get noise at a time: 4 MiB of noise, whatever the length of the answer."""
-
-_FAR = 2**62
-"""The sum of two integers below this in size fits in int64."""
-
-_ORDINARY = 900
-"""Steps between 2⁻⁹⁰⁰ and 2⁹⁰⁰: scaling int64 by them neither overflows nor loses bits."""
+_CHUNK = 2**19  # numbers that get noise at a time: 4 MiB of noise, whatever the length of the answer
+_FAR = 2**62  # the sum of two integers below this in size fits in int64
+_ORDINARY = 900  # steps between 2⁻⁹⁰⁰ and 2⁹⁰⁰: scaling int64 by them neither overflows nor loses bits
 
 _LARGEST = sys.float_info.max
 
@@ -91,8 +86,9 @@ def laplace_mechanism(
         return drawn(lambda: _noisy_item(number, whole, grid), "answer", grid)
     array = _array(answer)
     task = _Task(array, delta, exact, changes)
-    if out is not None:
-        _check_out(out, array.shape, task.dtype)
+    usable = isinstance(out, np.ndarray) and (out.shape, out.dtype) == (array.shape, task.dtype) and out.flags.writeable
+    if out is not None and not usable:
+        raise InvalidParameter(f"out must be a writeable array of {task.dtype} with the shape {array.shape}")
     parameters = {"sensitivity": delta, "changes": changes, "type": task.dtype.name, "shape": list(array.shape)}
     if account:
         refuse_long(array.size)
@@ -266,8 +262,3 @@ def _is_whole(array: NDArray[Any]) -> bool:
     if array.dtype.kind not in "biuf":
         raise InvalidParameter("answer must be integers or floats")
     return array.dtype.kind != "f"
-
-
-def _check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype or not out.flags.writeable:
-        raise InvalidParameter(f"out must be a writeable array of {dtype} with the shape {shape}")

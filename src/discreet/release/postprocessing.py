@@ -7,6 +7,7 @@ those of Python's own numbers: where 64 bits or a double are too small, a column
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,9 +37,6 @@ _ARITHMETIC: dict[str, tuple[Callable[[Any, Any], Any], int]] = {
 }
 """The operators, with the size up to which int64 agrees with Python's integers."""
 
-_EXACT = 2**53
-"""Every integer up to this is a double."""
-
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
@@ -57,13 +55,10 @@ class Numbers:
     def items(self) -> list[list[Any]]:
         """Values, lower and upper ends as Python's numbers; None if missing."""
         columns = [column.tolist() for column in self.three]
-        if self.missing is None:
-            return columns
-        missing = self.missing.tolist()
-        return [
-            [None if is_missing else item for item, is_missing in zip(column, missing, strict=True)]
-            for column in columns
-        ]
+        for row in [] if self.missing is None else np.flatnonzero(self.missing):
+            for column in columns:
+                column[row] = None
+        return columns
 
     def rounded(self, decimals: int | None = None) -> tuple[Numbers, Cells]:
         """The numbers as they are displayed (`formats.rounded`), and the decimals of each."""
@@ -101,13 +96,12 @@ def _column(output: Output, record: Record, cells: Cells | None) -> Column:
 
 def _keys(name: str, record: Record, cells: Cells | None) -> pa.Array | Array:
     """The keys of these cells, or of all cells."""
-    keys, stride = record.keys[name], 1
+    keys, names = record.keys[name], list(record.keys)
     if not record.head.get("nested"):
-        for later in list(record.keys)[list(record.keys).index(name) + 1 :]:
-            stride *= len(record.keys[later])
+        stride = math.prod(len(record.keys[later]) for later in names[names.index(name) + 1 :])
         if cells is None and len(keys) != record.cells:
             cells = np.arange(record.cells)
-        if cells is not None and len(record.keys) > 1:
+        if cells is not None and len(names) > 1:
             cells = cells // stride % len(keys)
     if cells is None:
         return keys
@@ -119,18 +113,13 @@ def _numbers(output: Output, record: Record, cells: Cells | None) -> Numbers:
         case Named(name=name):
             three = record.numbers[name]
             value, low, high = three if cells is None else (column[cells] for column in three)
-            return Numbers(value, low, high, _gaps(value))
+            gaps = np.array([item is None for item in value], bool) if value.dtype == object else None
+            return Numbers(value, low, high, _either(gaps, None))
         case Number(value=value):
             constant = np.full(record.cells if cells is None else len(cells), float(value))
             return Numbers(constant, constant, constant)
         case Combined(sign=sign, left=left, right=right):
             return _combined(sign, _numbers(left, record, cells), _numbers(right, record, cells))
-
-
-def _gaps(column: Array) -> Mask | None:
-    """Where a column has no value."""
-    gaps = np.array([item is None for item in column], bool) if column.dtype == object else np.zeros(0, bool)
-    return gaps if gaps.any() else None
 
 
 def _combined(sign: str, left: Numbers, right: Numbers) -> Numbers:
@@ -181,13 +170,9 @@ def _compared(sign: str, left: Array, right: Array, missing: Mask | None = None)
         present = ~missing
         return _scattered(_compared(sign, left[present], right[present]), present)
     mixed = left.dtype != right.dtype
-    if object in (left.dtype, right.dtype) or (mixed and not all(_is_double(column) for column in (left, right))):
+    if mixed and not all(column.dtype == np.float64 or near(column, 2**53) for column in (left, right)):
         left, right = left.astype(object), right.astype(object)
     return np.asarray(COMPARISONS[sign](left, right)).astype(bool)
-
-
-def _is_double(column: Array) -> bool:
-    return column.dtype == np.float64 or near(column, _EXACT)
 
 
 def _either(first: Mask | None, second: Mask | None) -> Mask | None:
@@ -216,17 +201,12 @@ def _order(output: Output, descending: bool, record: Record, groups: tuple[Group
 
     column = _column(output, record, cells)
     group = next((item for item in groups if isinstance(output, Named) and item.name == output.name), None)
-    missing: Mask | None = None
-    if isinstance(column, Numbers):
-        values, missing = column.value, column.missing
-    elif group is not None and group.edges is not None:
+    values, missing = (column.value, column.missing) if isinstance(column, Numbers) else (column, None)
+    if group is not None and group.edges is not None:
         places = {label: rank for rank, label in reversed(list(enumerate([*group.keys, group.other])))}
         values = np.array([places[key] for key in items_of(column)], np.int64)
     elif group is not None and group.other is not None:
         missing = np.array([key == group.other for key in items_of(column)], bool)
-        values = column
-    else:
-        values = column
     if isinstance(values, np.ndarray) and values.dtype == object:
         items = values.tolist()
         present = [row for row in range(len(items)) if missing is None or not missing[row]]
@@ -237,7 +217,5 @@ def _order(output: Output, descending: bool, record: Record, groups: tuple[Group
     elif missing is not None:
         values = compute.if_else(pa.array(missing), None, values)
     order = "descending" if descending else "ascending"
-    indices: Cells = (
-        compute.array_sort_indices(values, order=order, null_placement="at_end").to_numpy().astype(np.int64)
-    )
-    return indices
+    indices = compute.array_sort_indices(values, order=order, null_placement="at_end")
+    return np.asarray(indices.to_numpy(), np.int64)

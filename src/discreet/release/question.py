@@ -39,8 +39,7 @@ from discreet.parameters import (
 from discreet.release.design import Estimate, Released
 from discreet.release.intervals.spreads import Spread, constant, plain, single, vector
 from discreet.release.release import Release, Vector, fields_of
-from discreet.release.statistics.counts import CountDesign
-from discreet.release.statistics.cumulative import TreeDesign
+from discreet.release.statistics.counts import CountDesign, TreeDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.ranks import ExtremeDesign, QuantileDesign
 from discreet.release.tape import marked
@@ -48,14 +47,9 @@ from discreet.release.tape import marked
 USUAL = Fraction(19, 20)
 """The default confidence of a bracket."""
 
-_VALUES = Named("values", "number")
-"""The column, as a design names it."""
-
-_MOST_BINS = 10**8
-"""Eight bytes each, and their edges: a larger histogram does not fit into memory."""
-
-_LARGEST_RANGE = Fraction(10**150)
-"""Its square and the square of its inverse are floats."""
+_VALUES = Named("values", "number")  # the column, as a design names it
+_MOST_BINS = 10**8  # eight bytes each, and their edges: a larger histogram does not fit into memory
+_LARGEST_RANGE = Fraction(10**150)  # its square and the square of its inverse are floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -239,23 +233,21 @@ def counted(ask: Question) -> Release:
 def moments(ask: Question, *statistics: str) -> dict[str, Release]:
     """Moments (rows of `ask.statistics` with a base) from one joint release; a + marks the statistic of a sample."""
     design = MomentDesign(wanted=tuple((name, name) for name in statistics), of=ask.moment)
-    estimates = ask.estimates(design)
-    called = {name: replace(ask, statistic=name) if len(statistics) > 1 else ask for name in statistics}
-    return {name: _of_moments(called[name], design, estimates[name], name) for name in statistics}
-
-
-def _of_moments(ask: Question, design: MomentDesign, estimate: Estimate, statistic: str) -> Release:
-    """One statistic of a joint release; if n is public, in terms of the mean rather than of the sum."""
-    scale, step = design.noise(statistic, design.scales(ask.terms, ask.epsilon), ask.terms, ask.epsilon)
-    base = moment(statistic).base
-    match base:
-        case "sum":
-            return ask.released(estimate, sensitivity=scale * ask.epsilon, scale=scale, step=step)
-        case "count":
-            return ask.released(estimate, sensitivity=Fraction(1), scale=scale, step=step)
-    size = (design.grid.width * design.grid.step) ** (1 if base == "mean" else 2)
-    n = ask.n if ask.public_size else 1
-    return ask.released(estimate, sensitivity=size / n, scale=scale / n, step=step / n)
+    estimates, scales, releases = ask.estimates(design), design.scales(ask.terms, ask.epsilon), {}
+    for name in statistics:
+        scale, step = design.noise(name, scales, ask.terms, ask.epsilon)
+        base, n = moment(name).base, 1
+        match base:
+            case "sum":
+                sensitivity = scale * ask.epsilon
+            case "count":
+                sensitivity = Fraction(1)
+            case _:  # if n is public, in terms of the mean rather than of the sum
+                n = ask.n if ask.public_size else 1
+                sensitivity = (design.grid.width * design.grid.step) ** (1 if base == "mean" else 2) / n
+        called = replace(ask, statistic=name) if len(statistics) > 1 else ask
+        releases[name] = called.released(estimates[name], sensitivity=sensitivity, scale=scale / n, step=step / n)
+    return releases
 
 
 def known_count(ask: Question) -> Release:

@@ -19,17 +19,13 @@ MOST_RELEASED = 60_000_000
 MOST_NUMBERS = 15_000_000
 """Most numbers of an array whose draws a ledger stores, as JSON."""
 
-_MOST_READ = 100_000_000
-"""Most integers that an engine returns for a file: 30 million of them take 2.4 GiB."""
+_MOST_READ = 100_000_000  # most integers that an engine returns for a file: 30 million of them take 2.4 GiB
 
 _MOST_POINTS = 1_000_000_000
 """Most counts on the grids of quantiles and extremes, in all groups: 8 bytes each, most of them never touched."""
 
-_LARGE = 2**50
-"""Noise with a scale of this many steps may exceed 64 bits."""
-
-_BYTES, _DIGITS = 8, 40
-"""The bytes of a number, and of an integer beyond 64 bits, which is stored as text."""
+_LARGE = 2**50  # noise with a scale of this many steps may exceed 64 bits
+_BYTES, _DIGITS = 8, 40  # the bytes of a number, and of an integer beyond 64 bits, which is stored as text
 
 
 def refuse_large(plan: Plan, rest: int) -> None:

@@ -7,6 +7,7 @@ shares; they are Fractions and add up to ε. `plan_within` finds the least ε fo
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from discreet.release.plan import Plan
     from discreet.release.study import Study
 
-_HEAVIEST = Fraction(10**6)
-"""A larger weight leaves nothing for the other columns."""
+_HEAVIEST = Fraction(10**6)  # a larger weight leaves nothing for the other columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +78,7 @@ def _designs(
             case Quantiles():
                 count = len(aggregate.shares)
                 names = (name,) if count == 1 else tuple(f"{name}.{number}" for number in range(count))
-                design = QuantileDesign(names=names, of=aggregate, cells=terms.cells)
-                designs.append((design, False))
+                designs.append((QuantileDesign(names=names, of=aggregate, cells=terms.cells), False))
             case Extreme():
                 designs.append((ExtremeDesign(name=name, of=aggregate), False))
     columns = [MomentDesign(wanted=tuple(statistics), of=of) for of, statistics in moments.items()]
@@ -106,15 +105,7 @@ def _designs(
 
 def subject(moment: Moment) -> Moment:
     """The part of a moment that must be equal for moments to be joined."""
-    return Moment(
-        statistic="mean",
-        of=moment.of,
-        lower=moment.lower,
-        upper=moment.upper,
-        whole=moment.whole,
-        missing=moment.missing,
-        precision=moment.precision,
-    )
+    return replace(moment, statistic="mean", sample=False)
 
 
 def terms_of(policy: Policy, cells: int, *, public: bool = False) -> Terms:
@@ -133,7 +124,8 @@ def shared(
     policy: Policy, query: Query, cells: int, epsilon: Fraction, weights: Mapping[str, Any], *, public_size: bool
 ) -> tuple[Share, ...]:
     """Each design with its exact share of ε; the shares add up to ε. `public_size` comes from the engine."""
-    inner = _weighed(query, weights)
+    inner = by_number(query, "weights", weights)
+    refuse_heavy(inner.values())
     row_is_unit = policy.unit_column is None
     terms = {public: terms_of(policy, cells, public=public) for public in (False, True)}
     designs, joint = _designs(policy, query, terms[False], public_size, row_is_unit)
@@ -146,11 +138,7 @@ def shared(
     families, part, parts = parted(joint, terms[False], wishes, others) if others or joint else ((), Fraction(0), ())
     rest = iter(parts)
     shares = [
-        Share(
-            design=design,
-            epsilon=epsilon * next(rest) if design.weight else Fraction(0),
-            terms=terms[public],
-        )
+        Share(design=design, epsilon=epsilon * next(rest) if design.weight else Fraction(0), terms=terms[public])
         for design, public in designs
     ]
     if joint is not None:
@@ -158,13 +146,6 @@ def shared(
     for share in shares:
         refuse_unranked(share.design, share.terms, share.epsilon)
     return tuple(shares)
-
-
-def _weighed(query: Query, weights: Mapping[str, Any]) -> dict[str, Fraction]:
-    """The weights by the internal names of the columns."""
-    weighed = by_number(query, "weights", weights)
-    refuse_heavy(weighed.values())
-    return weighed
 
 
 def refuse_heavy(weights: Iterable[Fraction]) -> None:
@@ -175,14 +156,22 @@ def refuse_heavy(weights: Iterable[Fraction]) -> None:
 
 def by_number(query: Query, parameter: str, values: Mapping[str, Any]) -> dict[str, Fraction]:
     """The values of a parameter for columns of the answer, by the internal names of their numbers."""
-    if not isinstance(values, Mapping):
-        raise InvalidParameter(f'{parameter} must be given by column, as in {{"people": 2}}, got {quote(values)}')
     keys = {group.name for group in query.groups}
     names = {n: out.name for n, out in query.outputs if isinstance(out, Named) and out.name not in keys}
+    numbers = by_name(parameter, values, names, noun="column", example="people", known="released columns")
+    return {names[name]: number for name, number in numbers.items()}
+
+
+def by_name(
+    parameter: str, values: Mapping[str, Any], names: Collection[str], *, noun: str, example: str, known: str
+) -> dict[str, Fraction]:
+    """The exact values of a parameter for some of these names; the last three words are for refusals."""
+    if not isinstance(values, Mapping):
+        raise InvalidParameter(f'{parameter} must be given by {noun}, as in {{"{example}": 2}}, got {quote(values)}')
     for name in values:
         if name not in names:
-            raise InvalidParameter(f"{parameter} must name released columns ({', '.join(names)}), got {quote(name)}")
-    return {names[name]: exact(parameter.removesuffix("s"), value) for name, value in values.items()}
+            raise InvalidParameter(f"{parameter} must name {known} ({', '.join(names)}), got {quote(name)}")
+    return {name: exact(parameter.removesuffix("s"), value) for name, value in values.items()}
 
 
 def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan:
@@ -201,7 +190,7 @@ def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan
     def plan_at(units: int) -> Plan:
         return plan_of(study, query, epsilon=units * UNIT, size=size, **more)
 
-    low, high = 0, int(LARGEST / UNIT)
+    high = int(LARGEST / UNIT)
     sharpest = plan_at(high)
     for line in aimed(sharpest):
         if line.reach is None and not line.sized:
@@ -219,10 +208,7 @@ def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan
 
     if not near(high):
         raise InvalidParameter(f"within must be larger, got {quote(within)}: no ε gives such a small error here")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if near(middle) else (middle, high)
-    return plan_at(high)
+    return plan_at(bisect_left(range(high), True, lo=1, key=near))
 
 
 def _public_size(study: Study, query: Query, names: Collection[str]) -> int | None:

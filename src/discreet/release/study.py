@@ -34,8 +34,7 @@ from discreet.ledger.place import Place, place_of
 from discreet.ledger.refusals import foreign, refuse_another_promise
 from discreet.parameters import UNIT, Epsilon, exact_confidence, exact_count, exact_epsilon, quote
 from discreet.release.discovery import Discovered, discovery, policy_with, recorded
-from discreet.release.notebook.frame import Framed
-from discreet.release.notebook.throwaway import MEMORY, throwaway
+from discreet.release.notebook.frame import MEMORY, Framed, throwaway
 from discreet.release.plan import REPORTS, Plan, plan_of
 from discreet.release.split import plan_within
 

@@ -35,8 +35,7 @@ from discreet.release.profiles.plan import LEAST, ProfilePlan
 from discreet.release.question import noting_designs
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.split import Share
-from discreet.release.statistics.counts import CountDesign, HistogramDesign, KnownCount
-from discreet.release.statistics.cumulative import TreeDesign
+from discreet.release.statistics.counts import CountDesign, HistogramDesign, KnownCount, TreeDesign
 from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.ranks import VALUE_PART, ExtremeDesign, QuantileDesign

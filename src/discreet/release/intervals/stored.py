@@ -25,10 +25,8 @@ _SPREADS = "release.intervals.spreads"
 _FUNCTIONS = {
     **dict.fromkeys(("constant", "single", "vector", "counted", "summed", "by_algorithm"), _SPREADS),
     **dict.fromkeys(("mapped", "combined", "divided", "in_order"), _SPREADS),
-    "count_ends": "release.statistics.counts",
+    **dict.fromkeys(("count_ends", "band_ends", "quantile_ends"), "release.statistics.counts"),
     "shaped_ends": "release.statistics.moments",
-    "band_ends": "release.statistics.cumulative",
-    "quantile_ends": "release.statistics.cumulative",
     "bracket_ends": "release.statistics.ranks",
 }
 _KINDS = {
@@ -78,8 +76,6 @@ def written(value: Any) -> Any:  # noqa: PLR0911 - one for each type
 def _call(function: Any) -> dict[str, Any]:
     if isinstance(function, MethodType) and function.__name__ == "ends":
         return {"call": "ends", "of": written(function.__self__)}
-    if isinstance(function, partial):
-        return dict(written(function))
     if function.__name__ not in _FUNCTIONS:
         raise InvalidParameter(f"a release cannot store the function {function.__name__}")
     return {"call": function.__name__}

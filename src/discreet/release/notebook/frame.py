@@ -1,11 +1,19 @@
-"""A study of a frame in memory, declared in one call: one dictionary for each declaration."""
+"""A study of a frame in memory, declared in one call: one dictionary for each declaration.
+
+Its ledger may be in memory, too: then it is in a temporary folder, which is removed with its study.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from os import PathLike
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any, Self, TypeAlias
+from weakref import finalize
 
 from discreet.ask.policy import InMemory, Policy
 from discreet.ask.scope import check_schema
@@ -15,6 +23,9 @@ from discreet.parameters import Epsilon, Neighbors, Number, did_you_mean, quote
 
 Key: TypeAlias = str | bool | Number | date
 """A declared value of a group column."""
+
+MEMORY = "memory"
+"""The word for a ledger in memory instead of a path."""
 
 _EXAMPLES = {"bounds": '{"age": (0, 120)}', "keys": '{"county": ["Ash", "Elm"]}'}
 
@@ -104,3 +115,14 @@ def columns_of(
                 raise InvalidParameter(f"{option}: the frame has no column {quote(name)}; {hint}")
             columns[name][option] = value
     return columns
+
+
+def throwaway(owner: object) -> tuple[Path, Callable[[], object]]:
+    """The path of a ledger that is removed when its owner is freed or Python ends, and a function to remove it now."""
+    folder = Path(mkdtemp(prefix="discreet-"))
+    return folder / "study.ledger", finalize(owner, _remove, folder, os.getpid())
+
+
+def _remove(folder: Path, process: int) -> None:
+    if os.getpid() == process:  # not in a forked child
+        rmtree(folder, ignore_errors=True)

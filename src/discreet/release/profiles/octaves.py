@@ -32,8 +32,7 @@ from discreet.engines.array import Bins
 from discreet.release.design import Estimate, Secret
 from discreet.release.mechanism import noisy_counts
 
-_END = Fraction(10**100)
-"""The largest number of the engines."""
+_END = Fraction(10**100)  # the largest number of the engines
 
 _POWERS = {True: range(64), False: range(-40, 65)}
 """The powers of two between octaves: 64 bits for whole numbers; 2⁻⁴⁰ has few enough decimals for a parameter."""
@@ -43,11 +42,8 @@ ROW_LIMITS = tuple(2**power for power in range(21))
 
 _FALSE_CORE = 1e-6
 _NEAR, _FAR, _STEPS = 3.0, 8.0, 2
-_ACROSS, _OTHERS = 30.0, 10
-"""P(Σ of ten draws > 30b) ≤ e^(−30θ)/(1 − θ²)¹⁰, which is 6·10⁻⁷ at θ = 0.72."""
-
-_SMALL = 8
-"""A bound of at most this share of the other bound is set to 0: the range grows by less than a seventh."""
+_ACROSS, _OTHERS = 30.0, 10  # P(Σ of ten draws > 30b) ≤ e^(−30θ)/(1 − θ²)¹⁰, which is 6·10⁻⁷ at θ = 0.72
+_SMALL = 8  # a bound of at most this share of the other bound is set to 0: the range grows by less than a seventh
 
 
 @lru_cache(maxsize=2)

@@ -156,30 +156,19 @@ class ColumnProfile(_Counted):
         """Missing, zero, negative and where the values lie, as text."""
         shares = ["unknown" if share is None else share.text for share in (self.missing, self.zero, self.negative)]
         beyond, values = self.beyond, self._ends
-        between = (
-            _UNKNOWN
-            if values is None
-            else "only 0"
-            if values[0] == values[1]
-            else " and ".join(map(_number_text, values))
-        )
+        between = _UNKNOWN
+        if values is not None:
+            between = "only 0" if values[0] == values[1] else " and ".join(map(_number_text, values))
         if beyond is not None and max(self.counts[0], self.counts[-2]) >= self._limits.core:
             between += f"; {beyond.text} beyond {_number_text(self.edges[-2])}"
         return [*shares, between]
 
     def to_dict(self) -> dict[str, Any]:
         """The profile in JSON's types."""
+        ends = {name: pair and list(pair) for name, pair in (("bounds", self.bounds), ("between", self.between))}
         shares = {name: getattr(self, name) for name in ("missing", "zero", "negative", "beyond")}
-        errors = {
-            name: None if share is None else {"share": share.value, "within": share.within}
-            for name, share in shares.items()
-        }
-        return {
-            "bounds": _listed(self.bounds),
-            "between": _listed(self.between),
-            **errors,
-            "epsilon": str(self.epsilon),
-        }
+        errors = {name: share and {"share": share.value, "within": share.within} for name, share in shares.items()}
+        return {**ends, **errors, "epsilon": str(self.epsilon)}
 
     def __repr__(self) -> str:
         missing, zero, negative, between = self.cells
@@ -261,12 +250,8 @@ class Profile:
 
     def __repr__(self) -> str:
         headings, *rows = self.table
-        return "\n".join(
-            [
-                f"ε {shown(self.epsilon)} for {'1 column' if len(rows) == 1 else f'{len(rows)} columns'}",
-                *table_lines(headings, rows),
-            ]
-        )
+        columns = "1 column" if len(rows) == 1 else f"{len(rows)} columns"
+        return "\n".join([f"ε {shown(self.epsilon)} for {columns}", *table_lines(headings, rows)])
 
 
 @lru_cache(maxsize=512)
@@ -292,7 +277,3 @@ def _plain(number: Fraction) -> float:
 
 def _number_text(number: Fraction) -> str:
     return f"{int(number):,}" if number.denominator == 1 else readable(float(number), 4)
-
-
-def _listed(pair: tuple[float, float] | None) -> list[float] | None:
-    return None if pair is None else list(pair)

@@ -22,7 +22,6 @@ from itertools import combinations, product
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.release.reports.axes import Axis, Floats, Levels
 
@@ -32,29 +31,17 @@ Measured: TypeAlias = tuple[tuple[Levels, Fraction], ...]
 MOST_CELLS = 10**7
 """Most cells of all measured sets together."""
 
-_ALL = 1024
-"""If there are at most so many sets, each is a candidate."""
-
-_UNION = 30_000
-"""If there are more, unions of two tables with at most so many cells are candidates."""
-
-_STARTS, _WORK = (24, 400), 3 * 10**6
-"""Descents at first: fewer if each takes more work."""
+_ALL = 1024  # if there are at most so many sets, each is a candidate
+_UNION = 30_000  # if there are more, unions of two tables with at most so many cells are candidates
+_STARTS, _WORK = (24, 400), 3 * 10**6  # descents at first: fewer if each takes more work
 
 _BLOCK = 250_000
 """Products of small matrices use one thread: several threads would wait for each other on a busy machine."""
 
-_ROUNDS = ((8, 60), (1, 150), (1, 400))
-"""How many descents continue after so many steps."""
-
-_LEAST = 1e-3
-"""A smaller share is not worth a set."""
-
-_GRAIN = 4096
-"""Shares are multiples of 1/4096."""
-
-_SHARPNESS = 8
-"""The norm that approximates the largest variance."""
+_ROUNDS = ((8, 60), (1, 150), (1, 400))  # how many descents continue after so many steps
+_LEAST = 1e-3  # a smaller share is not worth a set
+_GRAIN = 4096  # shares are multiples of 1/4096
+_SHARPNESS = 8  # the norm that approximates the largest variance
 
 
 @dataclass(frozen=True)
@@ -88,15 +75,10 @@ def allocated(
     for many, steps in _ROUNDS:
         shares = _descended(spreads, information[:, used], shares, steps, largest)[:many]
         selected = np.asarray((shares > (_LEAST if many == 1 else 1e-9)).any(axis=0))
-        selected[_needed(information[:, used], shares[0], selected)] = True
+        untold = ~(information[:, used[selected]] > 0).any(axis=1)  # by the selected sets: the most informative stays
+        selected[(information[untold][:, used] * shares[0] ** 2).argmax(axis=1)] = True
         used, shares = used[selected], shares[:, selected] / shares[:, selected].sum(axis=1, keepdims=True)
     return tuple((sets[index], part) for index, part in zip(used, _rounded(shares[0]), strict=True))
-
-
-def _needed(information: Floats, shares: Floats, selected: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Sets that must be kept: for each part without information from the selected sets, the most informative set."""
-    untold = ~(information[:, selected] > 0).any(axis=1)
-    return np.asarray((information[untold] * shares**2).argmax(axis=1), np.int64)
 
 
 def _rounded(shares: Floats) -> list[Fraction]:
@@ -180,17 +162,12 @@ def _descended(spreads: Floats, information: Floats, shares: Floats, steps: int,
 def _downhill(spreads: Floats, information: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
     for _ in range(steps):
         precise = shares**2 @ information.T
-        slope = (_pull(spreads, precise, largest) / precise**2) @ information * shares
+        pull = spreads.sum(axis=0)  # the weight of each part in the slope
+        if largest:
+            variances = (1 / precise) @ spreads.T
+            pull = (variances / variances.max(axis=1, keepdims=True)) ** (_SHARPNESS - 1) @ spreads
+        slope = (pull / precise**2) @ information * shares
         downhill = (slope / slope.max(axis=1, keepdims=True)) ** (0.5 / _SHARPNESS if largest else 0.5)
         shares = np.maximum(shares * downhill, 1e-12)
         shares /= shares.sum(axis=1, keepdims=True)
     return shares
-
-
-def _pull(spreads: Floats, precise: Floats, largest: bool) -> Floats:
-    """The weight of each part in the slope."""
-    if not largest:
-        return np.broadcast_to(spreads.sum(axis=0), precise.shape)
-    variances = (1 / precise) @ spreads.T
-    pulls: Floats = (variances / variances.max(axis=1, keepdims=True)) ** (_SHARPNESS - 1) @ spreads
-    return pulls

@@ -12,6 +12,7 @@ for any g. They are 1/siblings, or close to it with a common denominator, so tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -24,8 +25,7 @@ Levels: TypeAlias = tuple[int, ...]
 
 Floats = NDArray[np.float64]
 
-_PARTS = 2**20
-"""The denominator of the shares if parents have different numbers of children."""
+_PARTS = 2**20  # the denominator of the shares if parents have different numbers of children
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,14 @@ class Axis:
             return cells
         shares, parts = self.shares(level)
         above = self.summed(cells, axis, level, level - 1)
-        own: NDArray[Any] = _along(shares, axis, cells.ndim) * np.take(above, self.above(level), axis)
+        own: NDArray[Any] = along(shares, axis, cells.ndim) * np.take(above, self.above(level), axis)
         return np.asarray(parts * cells - own)
 
     def lifted(self, cells: NDArray[Any], axis: int, level: int, bottom: int) -> NDArray[Any]:
         """Values of a level distributed to a finer level, times the denominators of the shares in between."""
         for step in range(level + 1, bottom + 1):
             shares, _ = self.shares(step)
-            cells = _along(shares, axis, cells.ndim) * np.take(cells, self.above(step), axis)
+            cells = along(shares, axis, cells.ndim) * np.take(cells, self.above(step), axis)
         return cells
 
     def denominators(self, level: int) -> list[int]:
@@ -115,12 +115,16 @@ class Axis:
     def spreads(self, level: int) -> Floats:
         """The sum of squares of the weights of a cell of this level on each part, averaged over all cells."""
         number, cells = self.kinds(level)
-        squares = np.zeros((len(cells), self.levels + 1))
-        for kind, cell in enumerate(cells):
-            for part in range(level + 1):
-                many, weights = self.weights(level, self.unit(level, int(cell)), part)
-                squares[kind, part] = many @ weights[:, part] ** 2
-        return np.bincount(number) @ squares / len(number)
+        squares = [self.squares(level, self.unit(level, int(cell))) for cell in cells]
+        return np.asarray(np.bincount(number) @ squares / len(number))
+
+    def squares(self, level: int, query: Floats) -> Floats:
+        """The sum of squares of the weights of a combination of the cells of a level on each part."""
+        squares = np.zeros(self.levels + 1)
+        for part in range(level + 1):
+            many, weights = self.weights(level, query, part)
+            squares[part] = many @ weights[:, part] ** 2
+        return squares
 
     def unit(self, level: int, cell: int) -> Floats:
         """The combination of the cells of a level that selects one cell."""
@@ -154,11 +158,19 @@ class Axis:
         """A combination of the cells of a level, transferred to the level above by the shares."""
         shares, parts = self.shares(level)
         means = np.zeros((self.sizes[level - 1], *query.shape[1:]))
-        np.add.at(means, self.above(level), query * _along(shares / parts, 0, query.ndim))
+        np.add.at(means, self.above(level), query * along(shares / parts, 0, query.ndim))
         return means
 
 
-def _along(values: NDArray[Any], axis: int, dimensions: int) -> NDArray[Any]:
+def coarser(axes: Sequence[Axis], cells: NDArray[Any], levels: Sequence[int]) -> NDArray[Any]:
+    """Cells of the finest levels of all axes, added up to these levels."""
+    for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
+        cells = axis.summed(cells, index, axis.levels, level)
+    return cells
+
+
+def along(values: NDArray[Any], axis: int, dimensions: int) -> NDArray[Any]:
+    """Values in the shape of one axis of an array with so many dimensions."""
     shape = [1] * dimensions
     shape[axis] = -1
     return values.reshape(shape)

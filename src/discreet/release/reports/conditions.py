@@ -84,12 +84,10 @@ class _Cell:
     def holds(self, condition: Expression) -> bool | None:  # noqa: PLR0911 - a row of a table each
         """True, False, or None for neither: missing, or false for some and missing for others."""
         match condition:
-            case Every(parts):
+            case Every(parts) | Some(parts):
                 values = [self.holds(part) for part in parts]
-                return False if False in values else None if None in values else True
-            case Some(parts):
-                values = [self.holds(part) for part in parts]
-                return True if True in values else None if None in values else False
+                decisive = isinstance(condition, Some)  # a single one decides: True for some, False for every
+                return decisive if decisive in values else None if None in values else not decisive
             case Negation(Missing(part)) if part == self.of:
                 return not self._missing()
             case Negation(part):
@@ -132,11 +130,9 @@ class _Cell:
                 return None
             raise _Undecided
         holds = bool(COMPARISONS[sign](self.key, value))
-        if self.maybe_missing:
-            if holds:
-                raise _Undecided
-            return None
-        return holds
+        if self.maybe_missing and holds:
+            raise _Undecided
+        return None if self.maybe_missing else holds
 
     def _bin_compared(self, sign: str, value: object) -> bool | None:
         if not isinstance(value, Fraction):

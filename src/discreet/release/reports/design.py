@@ -21,12 +21,12 @@ from discreet.ask.query import Group
 from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Measure, Product, Rows
 from discreet.engines.integers import Integers
+from discreet.records import array_of
 from discreet.release.design import Secret
 from discreet.release.mechanism import NoisyColumn, noisy_columns
 from discreet.release.reports.allocation import Measured, cells_of
-from discreet.release.reports.axes import Axis, Levels
-from discreet.release.reports.fit import Fit
-from discreet.release.reports.noise import Noise
+from discreet.release.reports.axes import Axis, Levels, coarser
+from discreet.release.reports.fit import Fit, Noise
 from discreet.release.reports.tables import Attribute
 from discreet.release.statistics.families import product_cells
 from discreet.release.statistics.moments import pair_totals
@@ -66,9 +66,7 @@ class ReportDesign:
 
     def _numbers_of(self, levels: Levels) -> tuple[int, ...]:
         """The axes of halves in a set."""
-        return tuple(
-            i for i, (item, level) in enumerate(zip(self.attributes, levels, strict=True)) if level and item.half
-        )
+        return tuple(index for index, level in enumerate(levels) if level and self.attributes[index].half)
 
     @cached_property
     def _pairs(self) -> list[tuple[int, int]]:
@@ -124,7 +122,9 @@ class ReportDesign:
             chosen = self._groups_of(levels)
             block, shape = starts[chosen]
             own = self._columns(levels, [column[block] for column in measures])
-            columns += [Integers(self._coarser(levels, chosen, cells.reshape(shape)).reshape(-1)) for cells in own]
+            grouped = [self._grouped[number] for number in chosen]
+            axes, coarse = [self.axes[index] for index in grouped], [levels[index] for index in grouped]
+            columns += [Integers(coarser(axes, cells.reshape(shape), coarse).reshape(-1)) for cells in own]
         return columns
 
     def _columns(self, levels: Levels, integers: list[Array]) -> Iterator[Array]:
@@ -144,13 +144,6 @@ class ReportDesign:
             start = 1 + 2 * len(self._singles) + 4 * self._pairs.index((first, second))
             widths, missing = (self._width(first), self._width(second)), (self._missing(first), self._missing(second))
             yield from product_cells(rows, of[first], of[second], integers[start : start + 4], widths, missing)
-
-    def _coarser(self, levels: Levels, chosen: tuple[int, ...], cells: Array) -> Array:
-        """Cells of the finest levels, added up to the levels of a set."""
-        for position, number in enumerate(chosen):
-            axis, level = self.axes[self._grouped[number]], levels[self._grouped[number]]
-            cells = axis.summed(cells, position, axis.levels, level)
-        return cells
 
     def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
         """The scale of each column, in its own units."""
@@ -198,9 +191,5 @@ class ReportDesign:
 
 def _scaled(values: Sequence[int], factor: int) -> Array:
     """Integers times a factor; Python's integers if 64 bits are not enough."""
-    array = values.array if isinstance(values, Integers) else np.array(list(values), object)
-    if factor == 1 and array.dtype == np.int64:
-        return array
-    scaled: Array = array.astype(object) * factor
-    small = all(abs(int(value)) < 2**62 for value in scaled.ravel()) if factor == 1 else False
-    return scaled.astype(np.int64) if small else scaled
+    array = values.array if isinstance(values, Integers) else array_of(values)
+    return array if factor == 1 else np.asarray(array.astype(object) * factor)

@@ -16,7 +16,6 @@ from discreet.ask.query import Query, canonical
 from discreet.ask.scope import Scope
 from discreet.parameters import exact_confidence
 from discreet.release.plan import REPORTS
-from discreet.release.reports.allocation import Measured
 from discreet.release.reports.axes import Axis
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.reports.reader import among, layout_of
@@ -37,7 +36,7 @@ def reported(plan: Plan) -> Report | None:
     for entry in reversed(entries):
         content = study.ledger.answer(study=study.name, request_id=str(entry.request_id))
         if entry.data_version == version and content is not None:
-            report = _report(study, json.loads(content), content, plan, str(entry.request_id))
+            report = _report(study, content, plan, str(entry.request_id))
             if report is not None:
                 return report
     return None
@@ -51,64 +50,35 @@ def _holds(entry: Entry, question: str, plan: Plan) -> bool:
     return same and question in questions and Fraction(entry.epsilon or 0) >= plan.epsilon
 
 
-def _report(study: Study, record: dict[str, Any], content: bytes, plan: Plan, entry: str) -> Report | None:
-    """The report with the table of a plan alone."""
+def _report(study: Study, content: bytes, plan: Plan, entry: str) -> Report | None:
+    """The report with the table of a plan alone; None if it needs other columns."""
+    record = json.loads(content)
     attributes = tuple(
         Attribute(
             Axis(tuple(axis["cells"]), tuple(map(tuple, axis["parents"]))), tuple(axis["names"]), width=axis["width"]
         )
         for axis in record["axes"]
     )
-    table = _table(plan.query, study, attributes, record["where"])
+    table = among(plan.query, Scope(study.policy, study.schema), attributes, record["where"])
     if table is None:
         return None
-    alone = ReportPlan(
-        study=study,
-        title=record["report"],
-        layout=Layout(attributes, (table,), None),
-        measured=_measured(record),
-        epsilon=Fraction(record["epsilon"]),
-        confidence=plan.confidence,
-        simultaneous=plan.simultaneous,
-        size=plan.size or 1000,
-    )
-    return Report(content, alone, study.remaining, entry)
+    layout = Layout(attributes, (replace(table, name="table"),), None)
+    terms = {"confidence": plan.confidence, "simultaneous": plan.simultaneous, "size": plan.size or 1000}
+    return Report(content, _plan(study, record, layout, title=record["report"], **terms), study.remaining, entry)
 
 
 def restored(
-    study: Study,
-    content: bytes,
-    queries: Mapping[str, Query],
-    *,
-    entry: str,
-    title: str,
-    confidence: Any,
-    simultaneous: bool,
-    size: int,
-    integers: bool,
+    study: Study, content: bytes, queries: Mapping[str, Query], *, entry: str, confidence: Any, **terms: Any
 ) -> Report | None:
     """A report from the ledger, with these tables; None if the policy has other cells now."""
-    record = json.loads(content)
-    plan = ReportPlan(
-        study=study,
-        title=title,
-        layout=layout_of(queries, {}, Scope(study.policy, study.schema)),
-        measured=_measured(record),
-        epsilon=Fraction(record["epsilon"]),
-        confidence=exact_confidence(confidence),
-        simultaneous=simultaneous,
-        size=size,
-        integers=integers,
-    )
-    same = {name: json.loads(json.dumps(plan._rest()[name])) == record[name] for name in ("axes", "where")}
-    return Report(content, plan, study.remaining, entry) if all(same.values()) else None
+    record, layout = json.loads(content), layout_of(queries, {}, Scope(study.policy, study.schema))
+    plan = _plan(study, record, layout, confidence=exact_confidence(confidence), **terms)
+    same = all(json.loads(json.dumps(plan._rest()[name])) == record[name] for name in ("axes", "where"))
+    return Report(content, plan, study.remaining, entry) if same else None
 
 
-def _measured(record: dict[str, Any]) -> Measured:
-    whole = Fraction(record["epsilon"])
-    return tuple((tuple(entry["levels"]), Fraction(entry["epsilon"]) / whole) for entry in record["sets"])
-
-
-def _table(query: Query, study: Study, attributes: tuple[Attribute, ...], where: str | None) -> Any:
-    table = among(query, Scope(study.policy, study.schema), attributes, where)
-    return None if table is None else replace(table, name="table")
+def _plan(study: Study, record: dict[str, Any], layout: Layout, **terms: Any) -> ReportPlan:
+    """The plan of a recorded report; `terms` are what the record does not say."""
+    epsilon = Fraction(record["epsilon"])
+    measured = tuple((tuple(entry["levels"]), Fraction(entry["epsilon"]) / epsilon) for entry in record["sets"])
+    return ReportPlan(study=study, layout=layout, measured=measured, epsilon=epsilon, **terms)

@@ -39,8 +39,8 @@ from discreet.release.plan import LEAST_DOUBT, REPORTS, asked_before, error_head
 from discreet.release.reports.allocation import MOST_CELLS, Measured
 from discreet.release.reports.axes import Axis
 from discreet.release.reports.design import ReportDesign
-from discreet.release.reports.noise import Noise
-from discreet.release.reports.report import Report, ReportLine, kinds, mean_reaches, reaches
+from discreet.release.reports.fit import Noise
+from discreet.release.reports.report import Report, ReportLine, error_text, kinds, mean_reaches, reaches
 from discreet.release.reports.rows import refuse_large, refuse_many
 from discreet.release.reports.tables import Layout, Number, Table
 from discreet.release.size import MOST_NUMBERS
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 _MOST_GROUPED = 60
 """Most group columns and conditions of all tables: an engine identifies sets of them by the bits of an integer."""
+
+_HEAD = 300  # characters of a report that a list of entries shows
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -104,17 +106,12 @@ class ReportPlan:
     @cached_property
     def level(self) -> Fraction:
         """The confidence of each single interval; together they hold by Bonferroni's inequality."""
-        if not self.simultaneous:
-            return self.confidence
-        return 1 - (1 - self.confidence) / max(1, sum(line.cells for line in self._sizes))
+        return 1 - (1 - self.confidence) / max(1, self._numbers) if self.simultaneous else self.confidence
 
     @property
-    def _sizes(self) -> list[ReportLine]:
-        return [
-            ReportLine(table.name, self._title(table, number), self._rows(table), 0.0, 0.0, None)
-            for table in self.layout.tables
-            for number in table.numbers
-        ]
+    def _numbers(self) -> int:
+        """The number of intervals of all tables."""
+        return sum(self._rows(table) * len(table.numbers) for table in self.layout.tables)
 
     def _rows(self, table: Table) -> int:
         return math.prod(map(len, table.rows(self.axes).values()))
@@ -133,20 +130,13 @@ class ReportPlan:
         weights = sum((table.weight for table in self.layout.tables), Fraction())
         lines = []
         for table in self.layout.tables:
-            share = self.epsilon * table.weight / weights
-            share = max(share // UNIT, 1) * UNIT
+            share = max(self.epsilon * table.weight / weights // UNIT, 1) * UNIT
             alone = plan_of(self.study, table.query, epsilon=share, confidence=self.level, size=self.size)
             errors = {line.name: math.inf if line.reach is None else line.reach for line in alone.lines}
             for number in table.in_order:
-                line = ReportLine(
-                    table=table.name,
-                    column=self._title(table, number),
-                    cells=self._rows(table),
-                    reach=self.reach(table, number),
-                    alone=errors[number.name],
-                    rows=self.size if number.statistic == "mean" else None,
-                )
-                lines.append(line)
+                column, size = self._title(table, number), self.size if number.statistic == "mean" else None
+                errors_of = self.reach(table, number), errors[number.name]
+                lines.append(ReportLine(table.name, column, self._rows(table), *errors_of, size))
         return lines
 
     def table_lines(self, size: int | None) -> list[Line]:
@@ -155,22 +145,23 @@ class ReportPlan:
         lines = []
         for number in table.numbers:
             reach, mean = self.reach(table, number), number.statistic == "mean"
-            line = ReportLine("", "", 1, reach, reach, self.size if mean else None)
-            scale = Fraction(reach).limit_denominator(1000) / 3
-            shown_reach = None if mean and size is None else reach
-            lines.append(
-                Line(
-                    name=number.name, sensitivity=delta, scale=scale, within=line.within, reach=shown_reach, sized=True
-                )
+            line = Line(
+                name=number.name,
+                sensitivity=delta,
+                scale=Fraction(reach).limit_denominator(1000) / 3,
+                within=error_text(reach, self.size if mean else None),
+                reach=None if mean and size is None else reach,
+                sized=True,
             )
+            lines.append(line)
         return lines
 
     def reach(self, table: Table, number: Number) -> float:
         """The largest half-width of the intervals of a number."""
-        reaches = self._reaches
-        if (table.name, number.name) not in reaches:
-            reaches[table.name, number.name] = self._reach(table, number)
-        return reaches[table.name, number.name]
+        key = table.name, number.name
+        if key not in self._reaches:
+            self._reaches[key] = self._reach(table, number)
+        return self._reaches[key]
 
     @cached_property
     def _reaches(self) -> dict[tuple[str, str], float]:
@@ -216,8 +207,9 @@ class ReportPlan:
         entry = REPORTS + (request_id if request_id is not None else new_request_id())
         rest = self._rest()
         work = partial(self._answered, rest)
-        terms = {"analyst": analyst, "asked": self.asked}
-        content, remaining = answered(self.study, entry, self.canonical, self.epsilon, work, **terms)
+        content, remaining = answered(
+            self.study, entry, self.canonical, self.epsilon, work, analyst=analyst, asked=self.asked
+        )
         return Report(content, self, remaining, entry)
 
     def fetched(self) -> Exact[list[list[Any]]]:
@@ -301,10 +293,10 @@ class ReportPlan:
                 f"a report may measure at most {MOST_CELLS:,} cells, but this needs {self.design.cells:,}: "
                 "leave out the largest table; nothing was spent"
             )
-        if (numbers := sum(line.cells for line in self._sizes)) > MOST_CELLS:
+        if self._numbers > MOST_CELLS:
             raise QueryRefused(
-                f"the tables of a report may have at most {MOST_CELLS:,} numbers in total, but these have {numbers:,}: "
-                "leave out the largest table; nothing was spent"
+                f"the tables of a report may have at most {MOST_CELLS:,} numbers in total, but these have "
+                f"{self._numbers:,}: leave out the largest table; nothing was spent"
             )
         if self.known and not self.axes:
             raise InvalidParameter("the report asks only for the number of rows, which is public: ask for it alone")
@@ -330,16 +322,11 @@ class ReportPlan:
     def table(self) -> list[list[str]]:
         """The errors as text, with a header."""
         many = {table.name: len(table.numbers) for table in self.layout.tables}
-        rows = [
-            [
-                line.table if many[line.table] == 1 else f"{line.table}: {line.column}",
-                f"{line.cells:,}",
-                line.within,
-                line.one_by_one,
-            ]
-            for line in self.lines
-        ]
-        return [["table", "rows", error_heading(self), "one by one"], *rows]
+        rows = [["table", "rows", error_heading(self), "one by one"]]
+        for line in self.lines:
+            name = line.table if many[line.table] == 1 else f"{line.table}: {line.column}"
+            rows.append([name, f"{line.cells:,}", line.within, line.one_by_one])
+        return rows
 
     @property
     def asked_before(self) -> str:
@@ -350,14 +337,12 @@ class ReportPlan:
     def summary(self) -> str:
         """The size of the report, its cost, and the number of measured sets, in one line."""
         policy, remaining = self.study.policy, self.study.remaining
-        after = self.asked_before and f"{self.asked_before}, {left_shown(remaining)} left"
-        if not after:
-            enough = remaining >= self.epsilon
-            after = (
-                f"{left_shown(remaining - self.epsilon)} left after"
-                if enough
-                else f"only {left_shown(remaining)} is left"
-            )
+        if before := self.asked_before:
+            after = f"{before}, {left_shown(remaining)} left"
+        elif remaining >= self.epsilon:
+            after = f"{left_shown(remaining - self.epsilon)} left after"
+        else:
+            after = f"only {left_shown(remaining)} is left"
         many, sets = len(self.layout.tables), len(self.measured)
         tables = f"{many} {'table' if many == 1 else 'tables'}"
         price = f"ε {shown(self.epsilon)} of {shown(policy.epsilon)} for all together ({after})"
@@ -380,7 +365,3 @@ class ReportPlan:
 def _digest(parents: tuple[int, ...]) -> str:
     """A digest of the parents of the cells of a level: another file of keys is another report."""
     return hashlib.sha256(json.dumps(parents).encode()).hexdigest()
-
-
-_HEAD = 300
-"""Characters of a report that a list of entries shows."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet.ask.query import Query, canonical
@@ -16,14 +17,13 @@ from discreet.parameters import LARGEST, UNIT, exact, exact_confidence, exact_co
 from discreet.release.reports.allocation import Measured, allocated
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.reports.reader import layout_of
-from discreet.release.split import refuse_heavy
+from discreet.release.split import by_name, refuse_heavy
 
 if TYPE_CHECKING:
     from discreet.release.study import Study
 
 _MOST_TABLES = 500
-_LEAST_AIM = 1e-140
-"""Smaller than any error that a plan can reach; its square is a float."""
+_LEAST_AIM = 1e-140  # smaller than any error that a plan can reach; its square is a float
 
 
 def report_plan(
@@ -49,7 +49,8 @@ def report_plan(
     for name, flag in (("simultaneous", simultaneous), ("integers", integers)):
         if not isinstance(flag, bool):
             raise InvalidParameter(f"{name} must be True or False, got {quote(flag)}")
-    weighed = _by_table("weights", weights or {}, queries)
+    by_table = partial(by_name, names=queries, noun="table", example="by_county", known="tables of the report")
+    weighed = by_table("weights", weights or {})
     refuse_heavy(weighed.values())
     tables = layout_of(queries, weighed, Scope(study.policy, study.schema))
     plan = ReportPlan(
@@ -69,7 +70,7 @@ def report_plan(
         amount = exact_epsilon(epsilon)
         return replace(plan, epsilon=amount, measured=_measured(plan, {})).checked()
     common = None if isinstance(within, Mapping) else exact("within", within)
-    targets = dict.fromkeys(queries, common) if common is not None else _by_table("within", within, queries)
+    targets = dict.fromkeys(queries, common) if common is not None else by_table("within", within)
     if not targets:
         raise InvalidParameter("within must name at least one table")
     largest = Fraction(10**100)  # a float must hold it
@@ -81,17 +82,12 @@ def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> Measured:
     axes, goals = plan.axes, []
     for table in sorted(plan.layout.tables, key=lambda table: canonical(table.query)):
         for number in table.numbers:
-            target = table.target(axes, number)
+            weight = float(table.weight) / len(table.numbers)
             if targets:
-                aim = targets.get(table.name, math.inf)
                 width = 1.0 if number.of is None else float(number.of.upper - number.of.lower)
-                aim *= (
-                    plan.size / width if number.statistic == "mean" else 1 / (width if number.statistic == "sum" else 1)
-                )
-                target = replace(target, weight=max(max(aim, _LEAST_AIM) ** -2, 1e-12))
-            else:
-                target = replace(target, weight=float(table.weight) / len(table.numbers))
-            goals.append(target)
+                aim = targets.get(table.name, math.inf) * ((plan.size if number.statistic == "mean" else 1) / width)
+                weight = max(max(aim, _LEAST_AIM) ** -2, 1e-12)
+            goals.append(replace(table.target(axes, number), weight=weight))
     return allocated(axes, tuple(goals), plan.layout.halves, known=plan.known, largest=bool(targets))
 
 
@@ -113,14 +109,3 @@ def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
         middle = (low + high) // 2
         low, high = (low, middle) if near(middle) else (middle, high)
     return replace(plan, measured=measured, epsilon=high * UNIT).checked()
-
-
-def _by_table(parameter: str, values: Mapping[str, Any], queries: Mapping[str, Query]) -> dict[str, Fraction]:
-    if not isinstance(values, Mapping):
-        raise InvalidParameter(f'{parameter} must be given by table, as in {{"by_county": 2}}, got {quote(values)}')
-    for name in values:
-        if name not in queries:
-            raise InvalidParameter(
-                f"{parameter} must name tables of the report ({', '.join(queries)}), got {quote(name)}"
-            )
-    return {name: exact(parameter.removesuffix("s"), value) for name, value in values.items()}

@@ -1,7 +1,9 @@
 """From the questions of a report to the columns that they share, and to a table for each question.
 
-Equal group columns are one axis, whatever a table calls them; a column and its parent are levels of one axis. Tables
-share one WHERE, or differ by conditions on group columns, which select cells.
+Equal group columns are one axis, whatever a table calls them. Nested group columns, such as counties in states, are
+levels of the axis of the finest column asked for: a parent follows from its child, whatever the row's own value of the
+parent is (`ask.expression.Children`), so the table of a parent is a sum over the table of its children. Tables share
+one WHERE, or differ by conditions on group columns, which select cells.
 """
 
 from __future__ import annotations
@@ -10,10 +12,11 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
-from discreet.ask.expression import Case, Coalesce, Constant, Every, Expression, Missing, Negation
+from discreet.ask.expression import Case, Children, Coalesce, Column, Constant, Every, Expression, Missing, Negation
 from discreet.ask.keys.column import Keys
 from discreet.ask.kinds import kind_of, refused
 from discreet.ask.normal import canonical, text
@@ -23,7 +26,6 @@ from discreet.ask.scope import Scope
 from discreet.errors import QueryRefused
 from discreet.release.reports.axes import Axis, Floats
 from discreet.release.reports.conditions import admitted, operands
-from discreet.release.reports.hierarchies import Hierarchies
 from discreet.release.reports.tables import Attribute, Layout, Number, Table
 from discreet.release.split import subject
 from discreet.release.statistics.moments import MomentDesign
@@ -81,7 +83,10 @@ class _Reader:
         """Numbers with halves that may be missing."""
         groups = [group for query in queries for group in query.groups]
         conditions = [group for query in queries for group in self._condition_groups(query.where)]
-        self.hierarchies = Hierarchies([*groups, *conditions])
+        asked = {group.of: group for group in (*groups, *conditions) if group.edges is None}
+        self.above = _nested(asked)
+        """For each column with nested columns above it, these, the coarsest first."""
+        self.finest = {level.of: asked[of] for of, levels in self.above.items() for level in levels}
         for group in groups:
             self._group(group)
 
@@ -129,14 +134,16 @@ class _Reader:
 
     def _group(self, group: Group) -> tuple[int, int]:
         """The axis of a group column and its level, 0 for the finest."""
-        below = self.hierarchies.below(group)
-        if below is not None:
-            return self._group(below)[0], 1 + [level.of for level in self.hierarchies.above(below)].index(group.of)
-        complete = is_complete(group.of)
-        whole = replace(group, name="", other=None if complete else REST)
-        names = [group_text(replace(level, name="", other=REST)) for level in self.hierarchies.above(group)]
-        axis, name = self.hierarchies.axis(group) if names else Axis((1, whole.size)), group_text(whole)
-        return self._index(name, Attribute(axis, ("", *names, name), group=whole)), 0
+        if group.edges is None and group.of in self.finest:
+            finest = self.finest[group.of]
+            return self._group(finest)[0], 1 + [level.of for level in self.above[finest.of]].index(group.of)
+        whole = replace(group, name="", other=None if is_complete(group.of) else REST)
+        above = self.above.get(group.of, []) if group.edges is None else []
+        chain, name = [*above, group], group_text(whole)
+        names = [group_text(replace(level, name="", other=REST)) for level in above]
+        parents = tuple(_places(child, parent) for parent, child in pairwise(chain))
+        sizes = [len(level.keys) + 1 for level in chain] if above else [whole.size]
+        return self._index(name, Attribute(Axis((1, *sizes), parents), ("", *names, name), group=whole)), 0
 
     def _condition_groups(self, where: Expression | None) -> Iterator[Group]:
         """The group columns of the parts of a condition that concern a single column."""
@@ -173,6 +180,44 @@ class _Reader:
             f"{table}: tables of a report must share one WHERE, or differ by conditions that decide for each declared "
             f"key, such as county = 'A'; {text(condition.parts[0])[:60]} does not: ask for that table separately"
         )
+
+
+def _nested(asked: Mapping[Expression, Group]) -> dict[Expression, list[Group]]:
+    """The group columns above each finest column of those asked for, the coarsest first."""
+    above: dict[Expression, list[tuple[int, Group]]] = {}
+    for of, group in asked.items():
+        descendants = [step.of for step in _steps(of)]
+        requested = [index for index, column in enumerate(descendants) if column in asked]
+        if requested:
+            above.setdefault(descendants[requested[-1]], []).append((requested[-1], group))
+    return {of: [group for _, group in sorted(levels, key=lambda level: -level[0])] for of, levels in above.items()}
+
+
+def _steps(of: Expression) -> Iterator[Children]:
+    """The steps from a column down to the finest column that it follows from."""
+    while isinstance(of, Column) and of.children is not None:
+        yield of.children
+        of = of.children.of
+
+
+def _places(child: Group, parent: Group) -> tuple[int, ...]:
+    """For each key of a column, and for all other values, the index of its parent."""
+    keys, places = parent.keys, range(len(parent.keys))
+    for step in _steps(parent.of):
+        indices = step.parents.places(keys)
+        if indices is None or len(set(indices)) < len(keys):
+            raise refused(
+                f"the keys of {_name(parent.of)} must be those that the file of keys of {_name(step.of)} names as "
+                "parents, so that tables of both agree; correct the policy"
+            )
+        places, keys = [places[index] for index in indices], step.keys  # type: ignore[assignment]
+        if step.of == child.of:
+            break
+    return (*places, len(parent.keys))
+
+
+def _name(of: Expression) -> str:
+    return of.name if isinstance(of, Column) else text(of)
 
 
 def is_complete(of: Expression) -> bool:

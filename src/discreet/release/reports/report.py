@@ -26,9 +26,8 @@ from discreet.records import Record, array_of, keys_of
 from discreet.release.answer import Answer
 from discreet.release.mechanism import NoisyColumn
 from discreet.release.plan import plain_key
-from discreet.release.reports.axes import Floats
-from discreet.release.reports.fit import Fit
-from discreet.release.reports.noise import Noise
+from discreet.release.reports.axes import Floats, along, coarser
+from discreet.release.reports.fit import Fit, Noise
 from discreet.release.reports.rows import synthetic, whole_cells
 from discreet.release.reports.tables import Number, Table
 from discreet.release.statistics.fieller import edges
@@ -42,6 +41,9 @@ POINTS = 65
 
 WIDER = 1 + 1e-3
 """Linear interpolation between the points underestimates a radius by less than this."""
+
+_OF_ALL_TABLES = ("sets", "tables", "axes", "rows", "where", "discovered")
+"""The fields of a record that those of a single table do not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +62,17 @@ class ReportLine:
     @property
     def within(self) -> str:
         """The error as it is displayed."""
-        return self._text(self.reach)
+        return error_text(self.reach, self.rows)
 
     @property
     def one_by_one(self) -> str:
         """The error if each table were asked alone."""
-        return self._text(self.alone)
+        return error_text(self.alone, self.rows)
 
-    def _text(self, reach: float) -> str:
-        size = "" if self.rows is None else f" at {self.rows:,} rows"
-        return f"± {readable(reach, 3)}{size}"
+
+def error_text(reach: float, rows: int | None) -> str:
+    """An error as it is displayed; that of a mean, in groups of so many rows."""
+    return f"± {readable(reach, 3)}" + ("" if rows is None else f" at {rows:,} rows")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,14 +146,16 @@ class Report:
         return synthetic(self)
 
     def _answer(self, table: Table) -> Answer:
-        numbers: dict[str, Any] = {}
-        for number in table.numbers:
-            three = self._numbers(table, number)
-            numbers[number.name] = tuple(finite(array_of(column.ravel())) for column in three)
+        three = {number.name: self._numbers(table, number) for number in table.numbers}
+        numbers: Any = {
+            name: tuple(finite(array_of(column.ravel())) for column in columns) for name, columns in three.items()
+        }
         keys = {name: keys_of(list(map(plain_key, names))) for name, names in table.keys(self.plan.axes).items()}
         nested = {"nested": True} if table.nested else {}
+        fields = {name: value for name, value in self.record.items() if name not in _OF_ALL_TABLES}
+        head = {**fields, **self.plan.record_of(table), **nested}
         return Answer(
-            content=Record({**self._record_of(table), **nested}, keys, numbers).pack(),
+            content=Record(head, keys, numbers).pack(),
             query=table.query,
             remaining=self.remaining,
             entry=self.entry,
@@ -158,19 +163,9 @@ class Report:
             plan=self.plan,
         )
 
-    def _record_of(self, table: Table) -> dict[str, Any]:
-        """The record of one table."""
-        fields = {
-            name: value
-            for name, value in self.record.items()
-            if name not in ("sets", "tables", "axes", "rows", "where", "discovered")
-        }
-        return {**fields, **self.plan.record_of(table)}
-
     def _numbers(self, table: Table, number: Number) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """The numbers of a table and the ends of their intervals, with an axis for each group column."""
-        plan, axes = self.plan, self.plan.axes
-        level, noise = float(plan.level), self._noise
+        plan, axes, level, noise = self.plan, self.plan.axes, float(self.plan.level), self._noise
         cells, denominator = self.fit.table(table.levels(axes, number))
 
         def weigh(weights: tuple[float, ...]) -> Floats:
@@ -191,22 +186,19 @@ class Report:
         low, high = np.empty_like(value), np.empty_like(value)
         for mask, cell in kinds(table, axes):
             reach = mean_reaches(table, axes, number, noise, level, cell)
-            ends = edges(value[mask], size[mask], np.linspace(0, 1, POINTS), reach[None, :])
-            low[mask], high[mask] = ends
-        lower, width = float(of.lower), float(of.upper - of.lower)
-        half = number.rounding
-        share = share_of(value, size)
-        lows, highs = np.clip(low - half, 0, 1), np.clip(high + half, 0, 1)
-        return lower + share * width, lower + lows * width, lower + highs * width
+            low[mask], high[mask] = edges(value[mask], size[mask], np.linspace(0, 1, POINTS), reach[None, :])
+        lower, width, half = float(of.lower), float(of.upper - of.lower), number.rounding
+        shares = share_of(value, size), np.clip(low - half, 0, 1), np.clip(high + half, 0, 1)
+        share, lows, highs = (lower + share * width for share in shares)
+        return share, lows, highs
 
     def _whole(self, table: Table, number: Number) -> NDArray[np.int64]:
         """A count of a table from the rows that reproduce all tables."""
-        cells, grouped = self.whole_cells
-        levels = table.levels(self.plan.axes, number)
-        for position, index in enumerate(grouped):
-            cells = self.plan.axes[index].summed(cells, position, self.plan.axes[index].levels, levels[index])
-        sizes = [cells.shape[grouped.index(i)] if i in grouped else 1 for i in range(len(self.plan.axes))]
-        return reduced(cells.reshape(sizes), table, self.plan.axes, number, number.weights)
+        (cells, grouped), axes = self.whole_cells, self.plan.axes
+        levels = table.levels(axes, number)
+        cells = coarser([axes[index] for index in grouped], cells, [levels[index] for index in grouped])
+        sizes = [axis.sizes[levels[i]] if i in grouped else 1 for i, axis in enumerate(axes)]
+        return reduced(cells.reshape(sizes), table, axes, number, number.weights)
 
     def save(
         self,
@@ -223,8 +215,7 @@ class Report:
         A path that ends in .xlsx, .html, .md or .txt becomes one file with all tables, and the record beside it.
         `title`, `caption`, `decimals` and `bom` are those of `Answer.save`, and override those of the plan.
         """
-        look: dict[str, Any] = {"title": title, "caption": caption, "decimals": decimals, "bom": bom}
-        return views.saved(self, folder, force=force, **look)
+        return views.saved(self, folder, title=title, caption=caption, decimals=decimals, bom=bom, force=force)
 
     def sign(self, *files: Any, key: Any, force: bool = False) -> list[Any]:
         """Sign the files that `save` wrote, in `<title>.signature.json` beside the record.
@@ -269,8 +260,7 @@ def reduced(cells: NDArray[Any], table: Table, axes: Any, number: Number, weight
             factor = factor * np.array(weights or [1.0])
         if factor.size > 1 or not factor.all():  # a condition that holds for no key has one cell
             exact = factor.astype(np.int64) if (factor == np.rint(factor)).all() else factor
-            shape = [-1 if position == index else 1 for position in range(len(axes))]
-            cells = cells * (exact if cells.dtype != object else exact.astype(object)).reshape(shape)
+            cells = cells * along(exact if cells.dtype != object else exact.astype(object), index, len(axes))
         if index not in rows:
             cells = cells.sum(axis=index, keepdims=True)
         elif level > table.finest[index]:
@@ -289,7 +279,7 @@ def kinds(table: Table, axes: Any) -> Iterator[tuple[NDArray[np.bool_], list[int
     for chosen in product(*(zip(*first, strict=True) for first in firsts)):
         mask = np.ones(tuple(map(len, numbered)), bool)
         for position, (number, (kind, _)) in enumerate(zip(numbered, chosen, strict=True)):
-            mask &= (number == kind).reshape([-1 if position == other else 1 for other in range(len(numbered))])
+            mask &= along(number == kind, position, len(numbered))
         yield mask, [int(cells[position]) for cells, (_, position) in zip(rows.values(), chosen, strict=True)]
 
 

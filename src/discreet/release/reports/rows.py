@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidParameter
 from discreet.release.plan import plain_key
-from discreet.release.reports.axes import Axis, Floats, Levels
+from discreet.release.reports.axes import Axis, Floats, Levels, coarser
 
 if TYPE_CHECKING:
     from discreet.release.reports.report import Report
@@ -31,16 +32,12 @@ MOST_CELLS = 2_000_000
 MOST_ROWS = 10**8
 """Most rows that noise alone may create on average, in a file that is written in parts, or in memory by `rows()`."""
 
-_MOST_COUNTED = 2**50
-"""The same for integer counts: floats represent integers exactly up to a thousand times as many."""
-
-_PART = 2**20
-"""Rows in a part of a file."""
+_MOST_COUNTED = 2**50  # the same for integer counts: floats represent integers exactly up to a thousand times as many
+_PART = 2**20  # rows in a part of a file
 
 _STEPS = 3000
 _TURNS = 400
-_WORK = 4 * 10**9
-"""Most cells that are visited: larger tables take fewer steps."""
+_WORK = 4 * 10**9  # most cells that are visited: larger tables take fewer steps
 
 
 def whole_cells(report: Report) -> tuple[NDArray[np.int64], list[int]]:
@@ -49,18 +46,16 @@ def whole_cells(report: Report) -> tuple[NDArray[np.int64], list[int]]:
     grouped = [index for index, attribute in enumerate(plan.layout.attributes) if attribute.group is not None]
     axes = [plan.axes[index] for index in grouped]
     refuse_large(axes)
+    halves = tuple(index for index in range(len(plan.axes)) if index not in grouped)
     sets: dict[Levels, tuple[Floats, float]] = {}
     for levels, part in plan.measured:
-        cells = np.asarray(report.fit.cells[levels], np.float64) / plan.design.unit
-        halves = tuple(index for index in range(len(plan.axes)) if index not in grouped)
         own = tuple(levels[index] for index in grouped)
-        if own in sets:
-            before, weight = sets[own]
-            more = float(part) ** 2 / math.prod(plan.axes[index].sizes[levels[index]] for index in halves)
-            sets[own] = (before * weight + cells.sum(axis=halves) * more) / (weight + more), weight + more
-        else:
-            weight = float(part) ** 2 / math.prod(plan.axes[index].sizes[levels[index]] for index in halves)
-            sets[own] = cells.sum(axis=halves), weight
+        cells = (np.asarray(report.fit.cells[levels], np.float64) / plan.design.unit).sum(axis=halves)
+        weight = float(part) ** 2 / math.prod(plan.axes[index].sizes[levels[index]] for index in halves)
+        if own in sets:  # the mean of both, by their weights
+            before, earlier = sets[own]
+            cells, weight = (before * earlier + cells * weight) / (earlier + weight), earlier + weight
+        sets[own] = cells, weight
     tables = {
         tuple(table.levels(plan.axes, number)[i] for i in grouped)
         for table in plan.layout.tables
@@ -146,18 +141,13 @@ def _fitted(axes: list[Axis], sets: dict[Levels, tuple[Floats, float]]) -> Float
 def _sums(axes: list[Axis], levels: Levels) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
     """The function that sums the full table over a set, and its adjoint."""
 
-    def down(cells: Floats) -> Floats:
-        for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
-            cells = axis.summed(cells, index, axis.levels, level)
-        return cells
-
     def up(cells: Floats) -> Floats:
         for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
-            if level:
-                cells = cells if level == axis.levels else np.take(cells, axis.ancestors(axis.levels, level), index)
+            if 0 < level < axis.levels:
+                cells = np.take(cells, axis.ancestors(axis.levels, level), index)
         return cells
 
-    return down, up
+    return partial(coarser, axes, levels=levels), up
 
 
 def _fold(axes: list[Axis], levels: Levels) -> float:

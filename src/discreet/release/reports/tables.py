@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,8 @@ from discreet.ask.query import Group, Moment, Named, Query
 from discreet.release.reports.allocation import Target
 from discreet.release.reports.axes import Axis, Floats, Levels
 from discreet.release.reports.conditions import operands
-from discreet.release.reports.noise import Question
+from discreet.release.reports.fit import Question
 from discreet.release.statistics.moments import MomentDesign
-
-REST = "other"
-"""The label of the cell for rows with none of the keys."""
 
 
 @dataclass(frozen=True)
@@ -185,14 +183,8 @@ class Table:
         spreads = []
         for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
             mask = self.mask(axes, index, level)
-            if mask is None or index in self.finest:
-                spreads.append(tuple(axis.spreads(level)))
-                continue
-            squares = np.zeros(axis.levels + 1)
-            for part in range(level + 1):
-                many, weights = axis.weights(level, mask, part)
-                squares[part] = many @ weights[:, part] ** 2
-            spreads.append(tuple(squares))
+            own = axis.spreads(level) if mask is None or index in self.finest else axis.squares(level, mask)
+            spreads.append(tuple(own))
         return Target(levels, tuple(spreads), float(self.weight))
 
 
@@ -213,17 +205,15 @@ class Layout:
     def labels(self, index: int) -> tuple[str, list[object]]:
         """The name of an axis of groups, and its finest keys; None for rows with none of the keys."""
         attribute = self.attributes[index]
-        keys: list[object] = [] if attribute.group is None else [*attribute.group.keys]
-        name, rest = f"column_{index + 1}", None
+        column: Any = attribute.group
+        name, rest = text(column.of), None
         for table in self.tables:
             for group, own in zip(table.query.groups, table.groups, strict=True):
                 if own == (index, attribute.axis.levels):
                     names = [title for title, output in table.query.outputs if output == Named(group.name)]
                     name, rest = (names or [name])[0], group.other
                     break
-        if name.startswith("column_") and attribute.group is not None:
-            name = text(attribute.group.of)
-        return name, keys if attribute.complete else [*keys, rest]
+        return name, [*column.keys, *([] if attribute.complete else [rest])]
 
     @property
     def halves(self) -> frozenset[int]:

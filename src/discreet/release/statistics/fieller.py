@@ -22,8 +22,7 @@ Ends: TypeAlias = tuple[Floats, Floats]
 _ROWS, _MANY_ROWS = 256, 2**13
 """Rows that are processed at a time, at all points or at a few of them, so that they stay in the caches."""
 
-_ROUNDING = 1e-12
-"""More than the rounding error of a line in floats, as a share of the largest reach."""
+_ROUNDING = 1e-12  # more than the rounding error of a line in floats, as a share of the largest reach
 
 
 def edges(numerators: Floats, denominators: Floats, points: Floats, reach: Floats) -> Ends:

@@ -4,7 +4,7 @@
     standard deviation         = 1 / (2·√n·sinh(ε/2))               whatever the bits are
 
 Each person's answer is ε-differentially private on its own: nobody must be trusted with the true bits. The cost is an
-error of √(n/2) times that of DLap(1/ε) added to the true count, for every ε (`compared_with_laplace`).
+error of √(n/2) times that of DLap(1/ε) added to the true count, for every ε (`accuracy.randomized_response`).
 
 The coins are exact (draw.coin). Data never raises an error: anything but 0, 1, True and False counts as 0, including
 NaN and missing values. The number of people is public, and who answered is not hidden.
@@ -22,11 +22,12 @@ import numpy as np
 from flint import arb
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.calibrate import lemma
 from discreet.calibrate.ball import ball, nearest
 from discreet.draw.coin import flips, logistic
 from discreet.draw.entropy import Entropy, keystream
 from discreet.errors import InvalidParameter
-from discreet.parameters import Epsilon, Number, exact_confidence, exact_count, exact_epsilon, quote
+from discreet.parameters import Epsilon, Number, exact_confidence, exact_epsilon, quote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -55,7 +56,7 @@ class Response:
     @property
     def std(self) -> float:
         """The standard deviation of the estimate, 1/(2·√n·sinh(ε/2)); it does not depend on the data."""
-        return _response_error(self.count, self.epsilon)
+        return lemma.randomized_response(n=self.count, epsilon=self.epsilon)
 
     def accuracy(self, confidence: Number = "0.95") -> float:
         """A bound on the distance from the true proportion, with at least this confidence.
@@ -91,16 +92,6 @@ class Response:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """Root mean square errors of a proportion: by randomized response, and with noise on the true count."""
-
-    response: float
-    laplace: float
-    ratio: float
-    """√(n/2), for every ε."""
-
-
 def randomized_response(bits: ArrayLike | Sequence[object], *, epsilon: Epsilon) -> Response:
     """Flip each person's bit by an exact coin: it stays as it is with probability e^ε/(1+e^ε).
 
@@ -128,29 +119,11 @@ def randomized_response(bits: ArrayLike | Sequence[object], *, epsilon: Epsilon)
     return _respond(bits, exact_epsilon(epsilon), keystream())
 
 
-def compared_with_laplace(n: int, *, epsilon: Epsilon) -> Comparison:
-    """The errors of a proportion of n people by randomized response and by DLap(1/ε)/n.
-
-    >>> compared_with_laplace(200, epsilon="0.1").ratio
-    10.0
-    """
-    exact_value, people = exact_epsilon(epsilon), exact_count("n", n)
-    return Comparison(
-        response=_response_error(people, exact_value),
-        laplace=nearest(lambda: 1 / (arb(2).sqrt() * people * (ball(exact_value) / 2).sinh())),
-        ratio=nearest(lambda: arb.sqrt(ball(Fraction(people, 2)))),
-    )
-
-
 def _respond(bits: Any, epsilon: Fraction, entropy: Entropy) -> Response:
     true_bits = _ones(bits)
     randomised = true_bits == flips(logistic(epsilon), true_bits.size, entropy=entropy)
     randomised.flags.writeable = False
     return Response(bits=randomised, epsilon=epsilon)
-
-
-def _response_error(n: int, epsilon: Fraction) -> float:
-    return nearest(lambda: 1 / (2 * arb(n).sqrt() * (ball(epsilon) / 2).sinh()))
 
 
 def _ones(bits: Any) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from typing import Literal, TypeAlias
 
 from discreet.calibrate import sensitivity
 from discreet.calibrate.grid import ValueGrid
@@ -22,9 +23,10 @@ from discreet.release import mechanism
 from discreet.release.intervals.spreads import by_algorithm, summed
 from discreet.release.question import Question
 from discreet.release.release import Release
-from discreet.release.statistics.moments import SUM_BITS
+from discreet.release.statistics.moments import SQUARE_BITS, SUM_BITS
 
-Floor = Callable[[Fraction], int]
+Floor: TypeAlias = Callable[[Fraction], int]
+Steps: TypeAlias = Fraction | int
 
 
 def mean(ask: Question) -> Release:
@@ -51,65 +53,57 @@ def _of_sum(ask: Question, exact: Exact[int], delta: Fraction, epsilon: Fraction
     )
 
 
-def variance(ask: Question, grid: ValueGrid, sample: bool) -> Release:
+def variance(ask: Question, sample: bool) -> Release:
     """The variance plus Lap(Δ/ε)."""
+    grid = ask.square_grid(SQUARE_BITS)
     delta = sensitivity.variance(n=ask.n, bounds=(0, grid.width), sample=sample) * grid.step**2
-
-    def floor(exact: tuple[int, ...]) -> Floor:
-        exact_variance = _variance(ask.n, exact, grid, sample)
-        return lambda step: math.floor(exact_variance / step)
-
-    return _release(ask, _moments(ask, grid).map(floor), delta)
+    floors = _variance(ask, grid, sample).map(lambda exact: lambda step: math.floor(exact / step))
+    return _release(ask, floors, delta)
 
 
-def _variance(n: int, exact: tuple[int, ...], grid: ValueGrid, sample: bool) -> Fraction:
-    return Fraction(n * exact[2] - exact[1] ** 2, max(n * (n - 1) if sample else n * n, 1)) * grid.step**2
-
-
-def std(ask: Question, grid: ValueGrid, sample: bool) -> Release:
+def std(ask: Question, sample: bool) -> Release:
     """The standard deviation plus Lap(Δ/ε): an error of 1/√n."""
+    grid = ask.square_grid(SQUARE_BITS)
     delta = sensitivity.std(n=ask.n, bounds=(0, grid.width), sample=sample) * grid.step
-
-    def floor(exact: tuple[int, ...]) -> Floor:
-        exact_variance = _variance(ask.n, exact, grid, sample)
-        # ⌊√x⌋ is the integer root of ⌊x⌋
-        return lambda step: math.isqrt(math.floor(exact_variance / step**2))
-
-    return _release(ask, _moments(ask, grid).map(floor), delta)
+    # ⌊√x⌋ is the integer root of ⌊x⌋
+    floors = _variance(ask, grid, sample).map(lambda exact: lambda step: math.isqrt(math.floor(exact / step**2)))
+    return _release(ask, floors, delta)
 
 
-def quantile(ask: Question, grid: ValueGrid, share: Fraction) -> Release:
+def _variance(ask: Question, grid: ValueGrid, sample: bool) -> Exact[Fraction]:
+    n, unit = ask.n, grid.step**2
+    pairs = max(n * (n - 1) if sample else n * n, 1)
+    sums = engine.moments(ask.data, grid, ask.missing_on(grid), squares=True)
+    return sums.map(lambda exact: Fraction(n * exact[2] - exact[1] ** 2, pairs) * unit)
+
+
+def quantile(ask: Question, share: Fraction) -> Release:
     """The quantile plus Lap(R/ε); the median of an even number of values is the mean of the middle two."""
-    median = share == Fraction(1, 2)
-    n = ask.n if ask.public_size else None
+    grid = ask.grid(SUM_BITS)
     bounds = 0, grid.width
-    delta = grid.step * (
-        sensitivity.median(bounds=bounds, n=n, neighbors=ask.neighbors)
-        if median
-        else sensitivity.quantile(share, bounds=bounds, neighbors=ask.neighbors)
-    )
-
-    def floor(values: list[int]) -> Floor:
-        size = len(values)
-        if size == 0:
-            steps = Fraction(grid.middle - grid.lower)
-        elif median:
-            steps = Fraction(values[(size - 1) // 2] + values[size // 2], 2)
-        else:
-            steps = Fraction(values[max(math.ceil(share * size), 1) - 1])
-        return lambda step: math.floor((grid.lower + steps) * grid.step / step)
-
-    return _release(ask, _sorted(ask, grid).map(floor), delta)
+    if share != Fraction(1, 2):
+        delta = sensitivity.quantile(share, bounds=bounds, neighbors=ask.neighbors)
+        return _ranked(ask, grid, delta, lambda values: values[max(math.ceil(share * len(values)), 1) - 1])
+    delta = sensitivity.median(bounds=bounds, n=ask.n if ask.public_size else None, neighbors=ask.neighbors)
+    middle = lambda values: Fraction(values[(len(values) - 1) // 2] + values[len(values) // 2], 2)  # noqa: E731
+    return _ranked(ask, grid, delta, middle)
 
 
-def extreme(ask: Question, grid: ValueGrid, last: bool) -> Release:
+def extreme(ask: Question, side: Literal["min", "max"]) -> Release:
     """The minimum or the maximum plus Lap(R/ε)."""
+    grid = ask.grid(SUM_BITS)
+    return _ranked(ask, grid, grid.width, lambda values: values[-1 if side == "max" else 0])
+
+
+def _ranked(ask: Question, grid: ValueGrid, delta: Steps, rank: Callable[[list[int]], Steps]) -> Release:
+    """One of the sorted values, or the middle of the bounds if there are none; `delta` is in steps of the grid."""
 
     def floor(values: list[int]) -> Floor:
-        steps = values[-1 if last else 0] if values else grid.middle - grid.lower
+        steps = rank(values) if values else grid.middle - grid.lower
         return lambda step: math.floor((grid.lower + steps) * grid.step / step)
 
-    return _release(ask, _sorted(ask, grid).map(floor), grid.width * grid.step)
+    sorted_steps = engine.sorted_steps(ask.data, grid, ask.missing_on(grid))
+    return _release(ask, sorted_steps.map(lambda steps: floor(steps.tolist())), delta * grid.step)
 
 
 def _release(ask: Question, exact: Exact[Floor], delta: Fraction) -> Release:
@@ -118,22 +112,10 @@ def _release(ask: Question, exact: Exact[Floor], delta: Fraction) -> Release:
     return ask.release(as_float(value), spread, sensitivity=delta, scale=grid.scale * grid.step, step=grid.step)
 
 
-def _moments(ask: Question, grid: ValueGrid) -> Exact[tuple[int, ...]]:
-    return engine.moments(ask.data, grid, ask.missing_on(grid), squares=True)
-
-
-def _sorted(ask: Question, grid: ValueGrid) -> Exact[list[int]]:
-    return engine.sorted_steps(ask.data, grid, ask.missing_on(grid)).map(lambda steps: steps.tolist())
-
-
 def refuse_private_size(ask: Question) -> None:
     """Refuse the variance and std of a private number of values, which have no textbook form."""
-    if ask.public_size:
-        return
-    if ask.neighbors == "change-one":
-        raise InvalidParameter(
-            f"the textbook has no {ask.statistic} with missing values dropped: leave method out, or give missing="
-        )
-    raise InvalidParameter(
-        f"the textbook has no {ask.statistic} under add-remove: leave method out, or use neighbors='change-one'"
-    )
+    if not ask.public_size:
+        replaced = ask.neighbors == "change-one"
+        case = "with missing values dropped" if replaced else "under add-remove"
+        remedy = "give missing=" if replaced else "use neighbors='change-one'"
+        raise InvalidParameter(f"the textbook has no {ask.statistic} {case}: leave method out, or {remedy}")

@@ -49,7 +49,8 @@ def totals(answer: Answer, by: tuple[str, ...]) -> Answer:
         raise InvalidParameter("the answer must have counts or sums: only these add up; ask for others without groups")
     many = math.prod(map(len, kept_keys.values()))
     merged = answer.recorded.cells // many
-    level = _level(record, many * len(statistics))
+    together = many * len(statistics) if record["simultaneous"] else 1
+    level = float(1 - (1 - Fraction(record["confidence"])) / together)
     numbers: dict[str, Any] = {}
     for statistic in statistics:
         reach = sum_radius([float(Fraction(scale)) for scale in statistic["noise"]], merged, level)
@@ -60,18 +61,14 @@ def totals(answer: Answer, by: tuple[str, ...]) -> Answer:
         ends = added, [value - reach for value in added], [value + reach for value in added]
         numbers[statistic["name"]] = tuple(map(array_of, ends))
     over = [titles.get(name, name) for name in keys if name not in kept_keys]
-    outputs = tuple(
-        (name, output)
-        for name, output in query.outputs
-        if isinstance(output, Named) and (output.name in kept_keys or output.name in numbers)
-    )
+    outputs = [(name, output) for name, output in query.outputs if isinstance(output, Named)]
     return replace(
         answer,
         content=Record({**record, "statistics": statistics, "totals_over": over}, kept_keys, numbers).pack(),
         query=replace(
             query,
             groups=tuple(group for group in query.groups if group.name in kept_keys),
-            outputs=outputs,
+            outputs=tuple((name, output) for name, output in outputs if output.name in {*kept_keys, *numbers}),
             having=None,
             order=(),
             limit=None,
@@ -86,22 +83,13 @@ def sum_radius(scales: list[float], times: int, confidence: float) -> float:
     >>> round(sum_radius([1.0], 1, 0.95), 4), round(sum_radius([1.0], 10_000, 0.95) / 141.42, 3)
     (2.9957, 1.96)
     """
-    import numpy as np
-
     return float(combined_radius(np.array([scales]), confidence, np.full(len(scales), float(times)))[0])
-
-
-def _level(record: dict[str, Any], together: int) -> float:
-    """The confidence of each single interval."""
-    confidence = Fraction(record["confidence"])
-    return float(1 - (1 - confidence) / together) if record["simultaneous"] else float(confidence)
 
 
 def _added(values: Any, keys: Mapping[str, Any], kept_keys: Mapping[str, Any]) -> list[Any]:
     """The values of the cells, added up over the other columns; the last column varies fastest."""
-    exact = (
-        values if values.dtype == np.float64 or near(values, 2**62 // max(values.size, 1)) else values.astype(object)
-    )
+    small = values.dtype == np.float64 or near(values, 2**62 // max(values.size, 1))
+    exact = values if small else values.astype(object)
     places = sorted(range(len(keys)), key=lambda index: list(keys)[index] in kept_keys)
     cells = exact.reshape([len(column) for column in keys.values()]).transpose(places)
     many = math.prod(map(len, kept_keys.values()))

@@ -43,8 +43,7 @@ _FLAT: dict[Neighbors, int] = {"change-one": 64, "add-remove": 16}
 _HEIGHTS = ((1024, 2), (8192, 3))
 """Up to so many cells, so many levels; beyond, 4. One more at a border: 1 % less error, 5 to 15 % with add-remove."""
 
-_SIMULATION_DOUBT = 1e-6
-"""The probability that a simulated band is narrower than the true band."""
+_SIMULATION_DOUBT = 1e-6  # the probability that a simulated band is narrower than the true band
 
 _SIMULATED_DRAWS = 2**24
 _MOST_SIMULATIONS = 2**16

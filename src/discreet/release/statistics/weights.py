@@ -23,18 +23,12 @@ from discreet.release.statistics.families import Family, JointDesign
 from discreet.release.statistics.grouped import Partition
 from discreet.release.statistics.spread import Floats
 
-_STEPS, _PARTS = 64, 16
-"""The number of steps of ε, and of further steps for each further sixteen shares."""
+_STEPS, _PARTS = 64, 16  # the number of steps of ε, and of further steps for each further sixteen shares
 
 _STRIDES = (16, 4, 1)
-_DESCENTS = 2
-"""Descents are made from so many of the starts, the best."""
-
-_EFFORT = 20_000
-"""The number of exchanges tried from each start, times the number of shares."""
-
-_BETTER = 1 - 1e-6
-"""A step must reduce the sum by this share."""
+_DESCENTS = 2  # descents are made from so many of the starts, the best
+_EFFORT = 20_000  # the number of exchanges tried from each start, times the number of shares
+_BETTER = 1 - 1e-6  # a step must reduce the sum by this share
 
 _MEANS, _VARIANCE = (0.2, 0.5, 0.8), 0.05
 """The points at which the errors of means and variances are weighted, as shares of the range and of its square."""
@@ -91,8 +85,11 @@ def _best(
             return float("inf")
         descents = sum(weight * (steps / part) ** 2 for weight, part in zip(others, rest, strict=True))
         if design is not None:
-            partitions = _by_name(replace(design, families=_families(slots, units)), terms)
-            variances = (_variance(*pair) for pair in zip(weights, partitions, strict=True))
+            counts, columns = replace(design, families=_families(slots, units)).partitions(terms)
+            wanted = (
+                partition for partition, column in zip(columns, design.columns, strict=True) for _ in column.wanted
+            )
+            variances = (_variance(*pair) for pair in zip(weights, (*counts, *wanted), strict=True))
             descents += float(np.dot(wishes, list(variances))) * (steps / sum(joint)) ** 2
         return descents
 
@@ -148,13 +145,6 @@ def _descended(units: Units, error: Callable[[Units], float]) -> Units:
                     if (now := error(tuple(tried))) < least * _BETTER:
                         units, least, moved = tuple(tried), now, True
     return units
-
-
-def _by_name(design: JointDesign, terms: Terms) -> list[Partition]:
-    """The partition of each number."""
-    counts, columns = design.partitions(terms)
-    designs = zip(columns, design.columns, strict=True)
-    return [*counts, *(partition for partition, column in designs for _ in column.wanted)]
 
 
 def _errors(design: JointDesign, terms: Terms) -> list[Floats]:

@@ -9,8 +9,9 @@ import mpmath
 import numpy as np
 import pytest
 
+from discreet import accuracy
 from discreet.errors import InvalidParameter
-from discreet.release.statistics.response import Response, _ones, _respond, compared_with_laplace, randomized_response
+from discreet.release.statistics.response import Response, _ones, _respond, randomized_response
 from scripted import Scripted
 
 EPSILONS = ["0.000000001", "0.1", "1/3", "1", "3", "20", "1000000"]
@@ -80,13 +81,12 @@ def test_the_estimate_has_no_bias_and_the_stated_deviation_for_every_number_of_o
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("n", [1, 2, 3, 200, 10**9])
 def test_laplace_is_better_by_the_square_root_of_half_n(epsilon, n):
-    comparison = compared_with_laplace(n, epsilon=epsilon)
-    assert comparison.ratio == float(mpmath.sqrt(mpmath.mpf(n) / 2))
-    if comparison.laplace > 0:  # at ε = 10⁶ both errors are below the smallest float
-        assert comparison.response / comparison.laplace == pytest.approx(comparison.ratio, rel=1e-15)
-        assert comparison.response == pytest.approx(
-            1 / (2 * math.sqrt(n) * math.sinh(float(Fraction(epsilon)) / 2)), rel=1e-14
-        )
+    ratio = float(mpmath.sqrt(mpmath.mpf(n) / 2))
+    response = accuracy.randomized_response(n=n, epsilon=epsilon)
+    laplace = accuracy.root_mean_square(1 / Fraction(epsilon), law="discrete") / n
+    if laplace > 0:  # at ε = 10⁶ both errors are below the smallest float
+        assert response / laplace == pytest.approx(ratio, rel=1e-15)
+        assert response == pytest.approx(1 / (2 * math.sqrt(n) * math.sinh(float(Fraction(epsilon)) / 2)), rel=1e-14)
     else:
         assert epsilon == "1000000"
 
@@ -148,13 +148,13 @@ def test_a_bad_epsilon_is_refused(epsilon):
     with pytest.raises(InvalidParameter, match="epsilon"):
         randomized_response([1], epsilon=epsilon)
     with pytest.raises(InvalidParameter, match="epsilon"):
-        compared_with_laplace(5, epsilon=epsilon)
+        accuracy.randomized_response(n=5, epsilon=epsilon)
 
 
 @pytest.mark.parametrize("n", [0, -1, True, 2.5, "3", None])
 def test_a_number_of_people_must_be_whole_and_positive(n):
     with pytest.raises(InvalidParameter, match="n must be a whole number"):
-        compared_with_laplace(n, epsilon=1)
+        accuracy.randomized_response(n=n, epsilon=1)
 
 
 @pytest.mark.parametrize("confidence", [0, 1, "1.5", -1, math.nan, True])
