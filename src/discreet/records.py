@@ -17,11 +17,12 @@ import json
 import math
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -69,13 +70,18 @@ class Record:
             fields.append(pa.field(name, lists[-1].type, metadata=metadata))
         head = json.dumps({**self.head, "names": [list(self.keys), list(self.numbers)]}, **_PLAIN)
         batch = pa.RecordBatch.from_arrays(lists, schema=pa.schema(fields, {_HEAD: head.encode()}))
-        sink = pa.BufferOutputStream()
+        sink = BytesIO()  # its bytes are not copied again, as those of Arrow's own stream would be
         large = batch.nbytes >= _LARGE
         # zstd needs half the bytes of lz4, and two to six times as long
         options = pa.ipc.IpcWriteOptions(compression="lz4" if large else None, use_threads=large)
         with pa.ipc.new_stream(sink, batch.schema, options=options) as stream:
             stream.write_batch(batch)
-        return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+        return sink.getvalue()
+
+    def stored(self) -> tuple[bytes, Record]:
+        """The bytes that a ledger stores, and what `unpack` reads from them, without reading them."""
+        content = self.pack()
+        return content, replace(self, head=json.loads(json.dumps(self.head, **_PLAIN)))
 
     @property
     def cells(self) -> int:

@@ -223,15 +223,16 @@ def _edges(scale: Fraction, half: int, lower: int, low: int) -> tuple[list[int],
     lows = below[::-1] + [part + 1 - power - _SLACK for power in above[1:]]
     total = 0
     for high, power in enumerate(_powers(lambda: uniform(low), step, base if low else base - 1)) if lower else ():
-        lows.append(part * (base - high) // base + total)  # a sum of l powers is too small by at most l² ≤ 2²⁰ units
+        # a sum of l powers is too small by at most l² ≤ 2²⁰ units
+        lows.append((part * (base - high) >> lower - low) + total)
         total += power
     return _floors(lows, formula), formula
 
 
 def _floors(lows: list[int], formula: Callable[[int], arb]) -> list[int]:
     """The first 64 bits of edges that lie above `lows`, in fixed point, by at most `_SLACK`."""
-    edges, limit = [low >> 64 for low in lows], 2**64 - _SLACK
-    for index in [index for index, low in enumerate(lows) if low % 2**64 >= limit]:
+    edges, limit, rest = [low >> 64 for low in lows], 2**64 - _SLACK, 2**64 - 1
+    for index in [index for index, low in enumerate(lows) if low & rest >= limit]:
         edges[index] = threshold(lambda index=index: formula(index), 64)  # type: ignore[misc]
     return edges
 

@@ -49,6 +49,9 @@ _RELATIONS = threading.Lock()
 _PART = 2**18
 """Rows of a result that are read at a time."""
 
+_FEW_KEYS, _MOST_BOUND = 10_000, 64
+"""The most keys of a statement that stays bound, because it holds them, and the most of such statements."""
+
 
 class DuckDB(SQLEngine):
     """An engine over one source; see the module."""
@@ -59,6 +62,8 @@ class DuckDB(SQLEngine):
         self._foreign = isinstance(source, engine.DuckDBPyRelation)
         self._lock = _RELATIONS if self._foreign else threading.Lock()
         self._connection = _connection()
+        self._bound: dict[str, tuple[Any, Callable[[], Any]]] = {}
+        """By its text, each statement that was run before, with the table of its keys."""
         self._guarded("check", lambda: _check_ours(self._connection))
         with self._lock:
             relation, self._content, self._check, typed, unread, self.public_size = self._guarded(
@@ -101,11 +106,23 @@ class DuckDB(SQLEngine):
     def _tables(self, sql: str, keys: Any, _stored: str | None) -> Iterator[Iterator[Any]]:
         with self._lock:
             if not self._foreign:
-                yield _rows(self._connection, sql, keys)
+                yield _rows(self._statement(sql, keys))
                 return
             relation = self._relation()
             relation.query(SOURCE, _SETTINGS)  # its owner may have changed them
-            yield _rows(relation, sql, keys)
+            yield _rows(_bound(relation, sql, keys))
+
+    def _statement(self, sql: str, keys: Any) -> Any:
+        """A SELECT as a relation, which reads the rows anew whenever it runs; DuckDB takes milliseconds to bind one."""
+        table, relation = self._bound.get(sql, (None, None))
+        if relation is not None and table is keys:
+            return relation()
+        bound = _bound(self._connection, sql, keys)
+        if keys is None or len(keys) <= _FEW_KEYS:
+            if len(self._bound) >= _MOST_BOUND:
+                del self._bound[next(iter(self._bound))]
+            self._bound[sql] = keys, lambda: bound  # a relation prints rows
+        return bound
 
 
 def _check_ours(connection: engine.DuckDBPyConnection) -> None:
@@ -128,18 +145,22 @@ def _check(known_source: Any) -> None:
         "install duckdb>=2.0,<2.1, and open the source where no setting or macro of DuckDB is changed",
         schema_of(known_source.columns, known_source.types, typed=True),
         DUCKDB,
-        lambda query: query.answer(_rows(known_source, query.sql, None)),
+        lambda query: query.answer(_rows(_bound(known_source, query.sql, None))),
     )
 
 
-def _rows(
+def _bound(
     source: engine.DuckDBPyConnection | engine.DuckDBPyRelation,
     sql: str,
     discreet_keys: Any,  # noqa: ARG001 - DuckDB finds the table by the name of the parameter
-) -> Iterator[Any]:
-    """The rows of a SELECT over a relation, or over the view SOURCE of a connection, as Arrow tables."""
-    rows: Any = source.query(SOURCE, sql) if isinstance(source, engine.DuckDBPyRelation) else source.sql(sql)
-    for batch in rows.to_arrow_reader(_PART):
+) -> Any:
+    """A SELECT over a relation, or over the view SOURCE of a connection."""
+    return source.query(SOURCE, sql) if isinstance(source, engine.DuckDBPyRelation) else source.sql(sql)
+
+
+def _rows(bound: Any) -> Iterator[Any]:
+    """The rows of a SELECT as Arrow tables."""
+    for batch in bound.to_arrow_reader(_PART):
         yield pa.Table.from_batches([batch])
 
 

@@ -159,15 +159,22 @@ def batches_of(plan: Plan, fetched: Exact[Any]) -> Iterator[pa.RecordBatch]:
         for name, output in plan.query.outputs:
             inner = output.name  # type: ignore[union-attr]
             if inner in keys:
-                labels, stride = keys[inner]
-                indices = (np.arange(start, stop) // stride % len(labels)).astype(np.int32)
-                arrays.append(pa.DictionaryArray.from_arrays(indices, labels))
+                arrays.append(_key_array(*keys[inner], start, stop))
                 fields.append(pa.field(name, arrays[-1].type))
                 continue
             for suffix, column in zip(("", "_low", "_high"), numbers[inner], strict=True):
                 arrays.append(_array(column))
                 fields.append(pa.field(name + suffix, arrays[-1].type, nullable=False))
         yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _key_array(labels: pa.Array, stride: int, start: int, stop: int) -> pa.Array:
+    """The labels of some rows; few labels are a dictionary, which is copied and written with every part."""
+    indices = np.arange(start, stop) // stride % len(labels)
+    if len(labels) <= _CELLS:
+        return pa.DictionaryArray.from_arrays(indices.astype(np.int32), labels)
+    first, last = indices[[0, -1]].tolist()
+    return labels[first : last + 1] if stride == 1 and first <= last else labels.take(pa.array(indices))
 
 
 def _numbers(plan: Plan, exact: Exact[Any]) -> dict[str, Any]:

@@ -228,6 +228,20 @@ def test_files_of_different_kinds_are_refused(folder):
         DuckDB([folder / "people.csv", folder / "people.parquet"])
 
 
+def test_a_statement_that_ran_before_reads_the_rows_anew_and_prints_none(tmp_path):
+    path = tmp_path / "people.parquet"
+    pa.parquet.write_table(TABLE, path)
+    engine = DuckDB(str(path))
+    assert engine.fetch(REQUEST).reveal() == ANSWER
+    pa.parquet.write_table(pa.concat_tables([TABLE, TABLE]), path)
+    assert engine.fetch(REQUEST).reveal() == [[2, 2, 2], [6, 0, 12]]
+    others = tuple(Group("name", ask.Column("name", "text"), keys, "other") for keys in (("b", "a"), ("a", "c")))
+    counts = [engine.fetch(Request((Rows(),), (group,))).reveal() for group in others]
+    assert counts == [[[2, 2, 2]], [[2, 0, 4]]]
+    assert not any(isinstance(value, duckdb.DuckDBPyRelation) for value in vars(engine).values())
+    assert "│" not in repr(vars(engine))  # a printed relation is a table
+
+
 def test_an_error_of_duckdb_is_told_without_its_words(tmp_path):
     file = tmp_path / "t.parquet"
     pa.parquet.write_table(pa.table({"name": ["canary"] * 1000}), file)

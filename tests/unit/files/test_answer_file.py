@@ -44,13 +44,15 @@ def study(tmp_path):
         yield opened
 
 
-def test_without_noise_the_file_is_the_answer_in_memory(study, tmp_path, monkeypatch):
-    monkeypatch.setattr(answer_file, "_CELLS", 70)
+@pytest.mark.parametrize(("order", "cells"), [("area, level", 70), ("level, area", 70), ("level, area", 89)])
+def test_without_noise_the_file_is_the_answer_in_memory(study, tmp_path, monkeypatch, order, cells):
+    question = QUESTION.replace("area, level", order)
+    monkeypatch.setattr(answer_file, "_CELLS", cells)
     monkeypatch.setattr(answer_file, "_PARTS", 2)
     monkeypatch.setattr(vector, "fill", lambda out, _scale: out.fill(0))
-    plain = study.sql(QUESTION, epsilon=1).release()
+    plain = study.sql(question, epsilon=1).release()
     # another confidence makes it another question, and hardly moves an interval
-    kept = study.sql(QUESTION, epsilon=1, confidence="0.9500000001").release(to=tmp_path / "cells.parquet")
+    kept = study.sql(question, epsilon=1, confidence="0.9500000001").release(to=tmp_path / "cells.parquet")
     table, wanted = kept.to_arrow().to_pydict(), plain.to_dict()
     assert list(table) == list(wanted)
     assert table.pop("area") == wanted.pop("area")

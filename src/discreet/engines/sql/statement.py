@@ -248,10 +248,10 @@ class _Builder:
             if index in self.keys:
                 joins.append(self._join(index, group))
                 position = column(f"p{index}", f"t{index}")
-            if group.other is None:
-                conditions.append(present(position))
-            else:
+            if group.other is not None:
                 position = call("coalesce", position, whole(len(group.keys)))
+            elif index not in self.keys or self.keys[index][1].null_count:
+                conditions.append(present(position))
             positions.append(alias(self.dialect.cast(position, "long"), f"c{index}"))
             position = self.dialect.cast(position, word)
             if group_index is not None:
@@ -269,7 +269,9 @@ class _Builder:
     def _join(self, index: int, group: Group) -> exp.Join:
         key, position = f"k{index}", f"p{index}"
         source = self.dialect.keys(index, list(self.keys).index(index), str(self.keys[index][0].type))
-        table = subquery(select([key, position], source, where=[present(column(key))]), f"t{index}")
+        # NULL equals nothing; with a condition DuckDB expects a fifth of the keys, and copies these
+        padding = [present(column(key))] if index in self.asof else []
+        table = subquery(select([key, position], source, where=padding), f"t{index}")
         sign = exp.GTE if index in self.asof else exp.EQ
         on = sign(this=column(key, "facts"), expression=column(key, f"t{index}"))
         method = {"method": "ASOF"} if index in self.asof else {}

@@ -138,7 +138,7 @@ class Private:
         match statistic:
             case "count" | "sum":
                 weights = np.ones(len(self.partition.values)) if statistic == "count" else self._sum_weights() * step
-                reach = self.reach(weights, level).item()
+                reach = self.reach(weights, level)
                 return value - reach, value + reach
             case "mean":  # half a step wider for the grid's rounding
                 low, high = self._shares(level)
@@ -150,10 +150,11 @@ class Private:
                 low, high = (end * factor for end in self._variance_ends((1 + level) / 2))
         return np.minimum(low, value), np.maximum(high, value)
 
-    def reach(self, weights: Floats, confidence: float) -> Floats:
+    def reach(self, weights: Floats, confidence: float) -> float:
         """The reach of the noise of a combination of the sums."""
         mixed = self.partition.mixed(weights) * np.array(self.partition.scales)
-        return self._factor() * combined_radius(mixed, confidence) + self._slack(weights, confidence)
+        radius = _radius(tuple(mixed.tolist()), confidence)
+        return self._factor() * radius + self._slack(weights, confidence).item()
 
     def planned(self, level: float, base: str, deviation: bool, rows: int) -> float:
         """The error of a number of a group of so many rows, at this level, where it is largest.
@@ -165,9 +166,9 @@ class Private:
         values, width, step = np.array(self.partition.values), float(self.grid.width), float(self.grid.step)
         match base:
             case "count":
-                return float(self.reach(np.ones(len(values)), level))
+                return self.reach(np.ones(len(values)), level)
             case "sum":
-                return float(self.reach(self._sum_weights(), level)) * step
+                return self.reach(self._sum_weights(), level) * step
             case "mean":
                 doubled = max(2 * level - 1, level / 2)
                 return (
@@ -318,6 +319,12 @@ def _beyond(reach: Floats, rows: int, last: float = 1.0) -> float:
     after, before = over[0], over[0] - 1
     rise = (points[after] - points[before]) * rows - (reach[after] - reach[before])
     return float(points[before] + (reach[before] - points[before] * rows) / rise * (points[after] - points[before]))
+
+
+@lru_cache(maxsize=512)
+def _radius(weights: tuple[float, ...], confidence: float) -> float:
+    """The radius of one combination, which does not depend on ε: the plan, the release and the next ε share it."""
+    return combined_radius(np.array(weights), confidence).item()
 
 
 def _mean_weights(values: tuple[float, ...], points: int) -> Floats:
