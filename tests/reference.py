@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -208,6 +209,7 @@ def moment(text: str, written: str) -> datetime | None:
 FALSE = ask.Constant(False, "truth")
 
 
+@cache
 def like(text: str, pattern: str) -> bool:
     """By the set of places in the pattern that the text so far may have led to."""
 

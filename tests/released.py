@@ -64,8 +64,8 @@ def answer_of(
 
 
 def data_in(chart: Any) -> list[dict[str, Any]]:
-    """Every row of data that a chart's spec holds; it keeps each table once, under a name."""
-    spec = chart.to_dict()
+    """Every row of data that a chart's spec, or the spec itself, holds; it keeps each table once, under a name."""
+    spec = dict(chart) if isinstance(chart, dict) else chart.to_dict()
     tables = spec.pop("datasets")
     assert '"values": [{' not in json.dumps(spec)
     return [row for rows in tables.values() for row in rows]

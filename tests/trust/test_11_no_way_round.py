@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -51,9 +52,9 @@ def shows_canary(text: str) -> bool:
 
 
 @pytest.mark.parametrize("name", SECRETS)
-@pytest.mark.parametrize("show", [repr, str, format, ascii, "{0}".format, "{0!r}".format])
-def test_a_secret_shows_nothing(name, show):
-    assert not shows_canary(show(SECRETS[name]()))
+def test_a_secret_shows_nothing(name):
+    for show in (repr, str, format, ascii, "{0}".format, "{0!r}".format):
+        assert not shows_canary(show(SECRETS[name]())), show
 
 
 def test_the_search_for_the_canary_finds_it():
@@ -178,11 +179,11 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("kind", COLUMNS)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_an_accepted_call_raises_nothing_whatever_the_data(name, kind):
-    answer = FUNCTIONS[name](COLUMNS[kind], bounds=BOUNDS, epsilon="1e-3")
-    assert repr(answer)
+def test_an_accepted_call_raises_nothing_whatever_the_data(name):
+    for kind, data in COLUMNS.items():
+        answer = FUNCTIONS[name](data, bounds=BOUNDS, epsilon="1e-3")
+        assert repr(answer), kind
 
 
 REFUSED: dict[str, dict[str, Any]] = {
@@ -228,11 +229,11 @@ def test_a_refused_call_says_nothing_of_the_data(name, wrong):
         assert not shows_canary(said(lambda data=data: FUNCTIONS[name](data, **given)))
 
 
-@pytest.mark.parametrize("kind", BAD_COLUMNS)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_refused_column_is_not_quoted(name, kind):
-    call = lambda: FUNCTIONS[name](BAD_COLUMNS[kind], bounds=BOUNDS, epsilon=1)  # noqa: E731
-    assert not shows_canary(repr(call()) if kind in TAKEN.get(name, ()) else said(call))
+def test_a_refused_column_is_not_quoted(name):
+    for kind, data in BAD_COLUMNS.items():
+        call = partial(FUNCTIONS[name], data, bounds=BOUNDS, epsilon=1)
+        assert not shows_canary(repr(call()) if kind in TAKEN.get(name, ()) else said(call)), kind
 
 
 def reachable(start: Any) -> Iterator[Any]:

@@ -4,6 +4,7 @@ The chances here are computed with 120 digits from the law of X and PROOF.md, wi
 """
 
 from fractions import Fraction
+from functools import cache
 from itertools import accumulate, pairwise
 
 import mpmath
@@ -31,7 +32,12 @@ def power(exponent: Fraction) -> mpmath.mpf:
 
 def chances(whole: module.Digits) -> list[mpmath.mpf]:
     """The chance of every number: tops by the law of X, and excesses by that of M < 2^k, P(M = m) = q^m/Σq^m."""
-    scale, lower, low, half = whole.scale, whole.lower, whole.low, whole.half
+    return chances_of(whole.scale, whole.lower, whole.low, whole.half)
+
+
+@cache  # five tests need those of a scale
+@mpmath.workdps(120)
+def chances_of(scale: Fraction, lower: int, low: int, half: int) -> list[mpmath.mpf]:
     q, size = power(1 / scale), 2**lower
     ends = [q * power(m * size / scale) / (1 + q) for m in range(half - 1, -1, -1)]  # P(X < −m·2^k)
     ends += [1 - power(h * size / scale) / (1 + q) for h in range(1, half + 1)]  # P(X < h·2^k)
@@ -200,6 +206,7 @@ def test_what_numbers_make_is_every_integer_once():
 def test_every_edge_flips_exactly_where_it_must(scale, top_bits, high_bits):
     """Bits just below, at and above each edge: 16 of them, 48 more, and 64 more where these are the edge's own."""
     whole = digits(scale, top_bits, high_bits)
+    edges = set(whole.edges)
     with mpmath.workdps(120):
         for number, edge in enumerate(edges_of(whole)):
             first, after = floor(edge, 64), floor(edge, 128) % WORD
@@ -215,7 +222,7 @@ def test_every_edge_flips_exactly_where_it_must(scale, top_bits, high_bits):
                 answers = iter(further)
                 drawn = whole.number(cell, answers.__next__)
                 assert (drawn > number) == (expected > number)
-                if first - 1 not in whole.edges and first + 1 not in whole.edges:
+                if first - 1 not in edges and first + 1 not in edges:
                     assert drawn == expected
                     assert next(answers, None) is None, "all bits are used, and no more are asked for"
 
@@ -223,6 +230,7 @@ def test_every_edge_flips_exactly_where_it_must(scale, top_bits, high_bits):
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(10), Fraction(5000), Fraction(2**30)])
 def test_an_array_finds_the_number_of_a_draw_alone_just_below_at_and_above_each_edge(scale):
     whole = digits(scale, *BITS)
+    edges = set(whole.edges)
     words = [word for edge in whole.edges for word in (edge - 1, edge, edge + 1) if word >> 48 >= whole.cells[-1]]
     after = np.random.default_rng(7).integers(0, WORD - 1, len(words), np.uint64, endpoint=True)
     entropy = Scripted([word % 2**48 << 16 for word in words], after.tolist())
@@ -230,7 +238,7 @@ def test_an_array_finds_the_number_of_a_draw_alone_just_below_at_and_above_each_
     assert entropy.asked == len(whole.edges), "only the bits of an edge itself ask for more"
     ties = iter(after.tolist())
     for word, number in zip(words, numbers.tolist(), strict=True):
-        script = [word % 2**48 << 16, *([next(ties)] if word in whole.edges else [])]
+        script = [word % 2**48 << 16, *([next(ties)] if word in edges else [])]
         assert whole.number(word >> 48, iter(script).__next__) == number
 
 

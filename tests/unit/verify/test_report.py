@@ -68,11 +68,14 @@ def test_the_report_in_json_is_one_text():
 
 @pytest.mark.usefixtures("quick")
 def test_control_a_blind_auditor_and_a_leaking_statistic_make_the_report_fail():
-    blind = lambda *given, **named: replace(discreet.verify.audit(*given, **named), bound=0.0)  # noqa: E731
-    leaking = lambda *given, **named: replace(discreet.verify.audit(*given, **named), bound=1.01)  # noqa: E731
-    for wrong in (blind, leaking):
+    def finding(bound):
+        """An auditor with this bound, whatever it draws."""
+        few = {"draws": 1_000}
+        return lambda *given, **named: replace(discreet.verify.audit(*given, **{**named, **few}), bound=bound)
+
+    for bound in (0.0, 1.01):
         lines = []
-        with mock.patch.object(report, "audit", wrong):
+        with mock.patch.object(report, "audit", finding(bound)):
             assert not report.run(lines.append)
         assert "SOMETHING IS WRONG" in lines[-1]
         assert any(line.startswith("✗") for line in lines)
@@ -104,7 +107,7 @@ def test_control_a_replay_that_fails_and_a_certificate_that_is_refused_make_the_
             lines = []
             with (
                 mock.patch.object(report, name, mock.Mock(return_value=value)),
-                mock.patch.object(report, "subjects", list),
+                mock.patch.multiple(report, subjects=list, controls=list),
             ):
                 assert not report.run(lines.append, as_json=as_json)
             assert as_json or any(text in line for line in lines)
