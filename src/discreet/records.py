@@ -17,7 +17,7 @@ import json
 import math
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
@@ -77,11 +77,6 @@ class Record:
         with pa.ipc.new_stream(sink, batch.schema, options=options) as stream:
             stream.write_batch(batch)
         return sink.getvalue()
-
-    def stored(self) -> tuple[bytes, Record]:
-        """The bytes that a ledger stores, and what `unpack` reads from them, without reading them."""
-        content = self.pack()
-        return content, replace(self, head=json.loads(json.dumps(self.head, **_PLAIN)))
 
     @property
     def cells(self) -> int:

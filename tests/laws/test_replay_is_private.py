@@ -195,10 +195,10 @@ def test_control_a_charge_that_depends_on_the_data_is_found(open_study):
 
     real = Plan._answered
 
-    def charging(self, *rest):
+    def charging(self, rest):
         if self.study.engine.units(None).reveal() > len(TABLE):
             self.study.ledger.spend("more", "more", Fraction(1, 10), study=self.study.name)
-        return real(self, *rest)
+        return real(self, rest)
 
     with mock.patch.object(Plan, "_answered", charging):
         assert failed(open_study(TABLE, **UNIT), "SELECT sum(age) FROM data WHERE well") == ["charge"]

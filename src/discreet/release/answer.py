@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
@@ -69,17 +69,18 @@ class Answer:
     """The files of the study, which are never overwritten."""
     plan: Plan | ReportPlan | None = None
     """The plan that was released; None for an answer from a server."""
-    known: InitVar[Record | None] = None
-    """What `unpack` would read from the content, if the content was just written."""
-    recorded: Record = field(init=False)
-    """The keys and the released numbers as columns, before post-processing."""
 
-    def __post_init__(self, known: Record | None) -> None:
+    def __post_init__(self) -> None:
         if not is_packed(self.content):
             raise QueryRefused(
                 f"this was released to {json.loads(self.content)['file']}: read it there, or ask with to="
             )
-        object.__setattr__(self, "recorded", unpack(self.content) if known is None else known)
+        _ = self.recorded
+
+    @cached_property
+    def recorded(self) -> Record:
+        """The keys and the released numbers as columns, before post-processing."""
+        return unpack(self.content)
 
     @property
     def record(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -134,20 +134,15 @@ class Plan:
             return release_to(self, to, entry, analyst)
         blank = self._blank()
         refuse_large(self, blank.size)  # what cannot be written is not paid for
-        written: list[tuple[bytes, Record]] = []
         if not self.cost:  # nothing but public numbers
-            return self._answer(self._answered(blank, written), study.remaining, entry, written)
-        work = partial(self._answered, blank, written)
+            return self._answer(self._answered(blank), study.remaining, entry)
+        work = partial(self._answered, blank)
         terms = {"analyst": analyst, "asked": self.query.sql}
-        return self._answer(*answered(study, entry, self.canonical, self.epsilon, work, **terms), entry, written)
+        return self._answer(*answered(study, entry, self.canonical, self.epsilon, work, **terms), entry)
 
-    def _answer(
-        self, content: bytes, remaining: Fraction, entry: str, written: Sequence[tuple[bytes, Record]]
-    ) -> Answer:
-        """The answer in these bytes; they are not read again if they are those that were written just now."""
-        known = next((record for mine, record in written if mine is content), None)
-        kept, query = self.study.kept, self.query
-        return Answer(content=content, query=query, remaining=remaining, entry=entry, kept=kept, plan=self, known=known)
+    def _answer(self, content: bytes, remaining: Fraction, entry: str) -> Answer:
+        kept = self.study.kept
+        return Answer(content=content, query=self.query, remaining=remaining, entry=entry, kept=kept, plan=self)
 
     def fetched(self) -> Exact[list[list[Any]]]:
         """Everything that is read: the integers of all designs."""
@@ -188,14 +183,13 @@ class Plan:
             "these bounds, epsilon and confidence give numbers that cannot be written down: choose less extreme ones"
         )
 
-    def _answered(self, blank: Record, written: list[tuple[bytes, Record]]) -> bytes:
+    def _answered(self, blank: Record) -> bytes:
         """Read, draw, and write down everything that may be known; `blank` is what was known before."""
         numbers: dict[str, Any] = {}
         for share, part in zip(self.shares, self.fetched().split(self.sizes), strict=True):
             for name, three in columns(share.design, part, share.terms, share.epsilon, self.level).items():
                 numbers[name] = tuple(finite(array_of(column)) for column in three)
-        written.append(replace(blank, numbers=numbers).stored())
-        return written[-1][0]
+        return replace(blank, numbers=numbers).pack()
 
     def _blank(self) -> Record:
         """The record without its numbers."""

@@ -1,20 +1,18 @@
 """Answers: made of the recorded bytes, with everything that costs nothing done to them here."""
 
-import itertools
 import json
 import math
-from datetime import datetime
 from fractions import Fraction
 
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from discreet import InvalidParameter, Policy, Study
+from discreet import InvalidParameter
 from discreet.ask.expression import Column
 from discreet.ask.query import Combined, Count, Group, Moment, Named, Number, Query
 from discreet.ask.query import Test as Compare
-from discreet.records import from_whole, items_of, unpack
+from discreet.records import from_whole
 from discreet.release.answer import Answer
 from studies import Paper, select, study_of
 
@@ -49,27 +47,6 @@ def test_an_answer_is_shown_with_the_error_of_every_number():
         "west   500 ± 120     2.5 (2.0 to 3.5)",
         "± at 95 % · ε 0.2 spent, 0.8 left · change-one",
     ]
-
-
-@pytest.mark.parametrize(("numbers", "epsilon"), [("count(*), sum(pay), avg(pay)", 1), ("sum(code)", "0.000000001")])
-@pytest.mark.parametrize("group", ["place", "well", "age", "bin(pay, 0, 1, 2.5)", "since"])
-def test_an_answer_that_was_just_written_is_the_one_in_its_bytes(group, numbers, epsilon):
-    since = [datetime(2024, month, 1) for month in range(1, 4)]  # noqa: DTZ001
-    keys = {"place": ["north", "south"], "well": [False, True], "age": [1, 2], "since": since}
-    columns = {name: {"keys": values} for name, values in keys.items()}
-    columns |= {"pay": {"bounds": (0, 2)}, "code": {"bounds": (0, 10**14)}}
-    source = pyarrow.table({**{name: values[:1] for name, values in keys.items()}, "pay": [2.0], "code": [7]})
-    policy = Policy(source=source, table="data", epsilon=10, version="1", neighbors="change-one", columns=columns)
-    question = select(f"{group}, {numbers}", f"GROUP BY {group}")
-    released = Study(policy, ledger=Paper(10)).sql(question, epsilon=epsilon).release()
-    mine, stored = released.recorded, unpack(released.content)
-    assert mine.head == stored.head
-    assert list(mine.keys) == list(stored.keys)
-    assert list(mine.numbers) == list(stored.numbers)
-    both = [(*record.keys.values(), *itertools.chain(*record.numbers.values())) for record in (mine, stored)]
-    for first, second in zip(*both, strict=True):
-        assert (type(first), items_of(first)) == (type(second), items_of(second))
-        assert getattr(first, "dtype", None) == getattr(second, "dtype", None)
 
 
 def test_a_long_answer_shows_its_beginning_and_its_end():
