@@ -21,7 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from cells import spread_out
 from discreet import arrays as _arrays  # noqa: F401 - so that all modules that draw for it are there
+from discreet.draw.choice import Runs
 from discreet.release import mechanism
 from discreet.release.statistics import tree
 
@@ -80,7 +82,8 @@ def no_noise() -> Iterator[Record]:
         record.draws += sum(counts)
         return [np.zeros(count, np.int64) for count in counts]
 
-    def choose(exponents: np.ndarray, unit: Fraction, **_: Any) -> np.ndarray:
+    def choose(runs: Runs, unit: Fraction, **_: Any) -> np.ndarray:
+        exponents = spread_out(runs)
         for row in exponents:
             record.draws += 1
             note(Event(("choice", unit, row.size), row - row.min()))

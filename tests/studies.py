@@ -21,7 +21,9 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 
+from cells import spread_out
 from discreet import Ledger, Policy, Study
+from discreet.draw.choice import Runs
 from discreet.ledger.grant import Grant
 from discreet.release import mechanism
 from discreet.release.answer import Answer
@@ -199,7 +201,8 @@ def without_noise() -> Iterator[Record]:
         record.draws += sum(counts)
         return [np.zeros(count, np.int64) for count in counts]
 
-    def choose(exponents: Any, unit: Fraction, **_: Any) -> Any:
+    def choose(runs: Runs, unit: Fraction, **_: Any) -> Any:
+        exponents = spread_out(runs)
         assert exponents.dtype == np.int64
         for row in exponents:
             record.draws += 1

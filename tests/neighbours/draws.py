@@ -29,6 +29,7 @@ from unittest import mock
 
 import numpy as np
 
+from cells import spread_out
 from discreet.draw import choice, coin, vector
 from discreet.engines.base import Exact
 from discreet.release import tape
@@ -136,9 +137,9 @@ class _Recorder:
             for scale, count in zip(scales, counts, strict=True)
         ]
 
-    def choose(self, exponents: np.ndarray, unit: Fraction, **_: Any) -> np.ndarray:
-        probe = self._probing()
-        probe.choices.append((Fraction(unit), np.array(exponents)))
+    def choose(self, runs: choice.Runs, unit: Fraction, **_: Any) -> np.ndarray:
+        probe, exponents = self._probing(), spread_out(runs)
+        probe.choices.append((Fraction(unit), exponents))
         return probe.pick(exponents)
 
     def unknown(self, *_: Any, **__: Any) -> Any:

@@ -12,7 +12,7 @@ Every draw goes by way of the tape (`release.tape`), so that what was recorded c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -21,17 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.calibrate.grid import Grid, grid_of, public_step
-from discreet.draw.choice import choose, common_unit
+from discreet.draw.choice import Runs, choose, common_unit
 from discreet.draw.coin import Chance, flips
 from discreet.draw.vector import draw_one, fill, samples
 from discreet.engines.base import Exact
-from discreet.engines.integers import Integers, near
-from discreet.release.statistics.points import Points
+from discreet.engines.integers import CellCounts, Integers, near
+from discreet.release.statistics.points import Points, split_runs
 from discreet.release.statistics.tree import Tree
 from discreet.release.tape import drawn, on_tape
 
-_CELLS = 2**18
-"""Cells of all groups that are chosen among at once: some arrays of 2 MiB."""
+_CELLS = 2**15
+"""Occupied cells of all groups that are chosen among at once: some arrays of 1 MiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,28 +147,84 @@ def choose_cells(
     times, shift = int(share * shared), int(offset * shared)
 
     def draw() -> list[int]:
-        groups, chosen = counts.reveal(), []
-        size = max(1, _CELLS // (groups[0].size + 2))
-        for start in range(0, len(groups), size):
-            part = slice(start, start + size)
-            exact = np.stack(groups[part])
-            if beyond:
-                exact = np.pad(exact, ((0, 0), (1, 1)))
-            after = np.cumsum(exact, axis=1)
-            rank = times * after[:, -1:] + shift
-            begun, ended = above * ((after - exact) * shared - rank), below * (rank - after * shared)
-            if beyond:  # a rank below 0 lies before everybody, one above N after everybody
-                begun[:, 0] = ended[:, -1] = 0
-            gaps = np.maximum(begun, ended, out=begun)
-            np.maximum(gaps, 0, out=gaps)
-            for row, spread in zip(gaps, points[part] if points else (), strict=False):
-                if spread is not None:
-                    row[~spread.among(row.size)] += math.ceil(spread.handicap / (unit / shared))
-            chosen += choose(gaps, unit / shared).tolist()
+        groups, chosen = CellCounts.of(counts.reveal()), []
+        for part in _parts(groups.starts):
+            runs, firsts = _cost_runs(groups[part], times, shift, shared, above, below, beyond)
+            if points and any(points[part]):
+                runs = split_runs(runs, firsts, points[part], unit / shared)
+            chosen += choose(_occupied(runs), unit / shared).tolist()
         return chosen
 
     indices: list[int] = drawn(draw, "choice", share, offset, over, under, beyond, points)
     return indices
+
+
+def _parts(starts: NDArray[np.int64]) -> Iterator[slice]:
+    """Groups that follow each other, with at most 2¹⁵ occupied cells together, or one group."""
+    first, groups = 0, len(starts) - 1
+    while first < groups:
+        last = int(np.searchsorted(starts, starts[first] + _CELLS, "right")) - 1
+        yield slice(first, max(last, first + 1))
+        first = max(last, first + 1)
+
+
+def _cost_runs(
+    groups: CellCounts, times: int, shift: int, shared: int, above: int, below: int, beyond: bool
+) -> tuple[Runs, NDArray[np.int64]]:
+    """The costs of all cells, in runs: of every occupied cell, the empty cells between it and the one before, then it.
+
+    All cells of a run follow each other; the second array has the first of them. Runs may have no cell. A group ends
+    with a cell after all others, and with `beyond` it begins with one before them; these exist with `beyond` only.
+    """
+    first, last = groups.starts[:-1], groups.starts[1:]
+    places = np.stack([first, last], axis=1).ravel() if beyond else last
+    cells = np.insert(groups.cells, places, np.tile([-1, groups.width], len(groups)) if beyond else groups.width)
+    counts = np.insert(groups.counts, places, 0)
+    lengths = last - first + 1 + beyond
+    lasts = np.cumsum(lengths) - 1
+    firsts = lasts - lengths + 1
+    before = np.cumsum(counts) - counts
+    before -= np.repeat(before[firsts], lengths)
+    # how far each cell begins after the rank, in units of 1/shared records
+    begun = before * shared
+    begun -= np.repeat(times * before[lasts] + shift, lengths)
+    starts = np.empty((cells.size, 2), np.int64)
+    starts[:, 1] = cells
+    starts[1:, 0] = cells[:-1] + 1
+    starts[firsts, 0] = -1 if beyond else 0
+    sizes = np.ones_like(starts)
+    np.subtract(cells, starts[:, 0], sizes[:, 0])
+    sizes[lasts, 1] = beyond
+    costs = np.empty_like(starts)
+    overs = above * begun
+    np.maximum(overs, -below * begun, out=costs[:, 0])
+    begun += shared * counts
+    unders = -below * begun
+    if beyond:  # a rank below 0 lies before everybody, one above N after everybody
+        overs[firsts] = unders[lasts] = 0
+    np.maximum(np.maximum(overs, unders, out=overs), 0, out=costs[:, 1])
+    cell_numbers = starts.ravel() + beyond
+    runs = Runs(
+        exponents=costs.ravel(),
+        sizes=sizes.ravel(),
+        rows=2 * firsts,
+        cell=lambda runs, numbers: cell_numbers[runs] + numbers,
+    )
+    return runs, cell_numbers
+
+
+def _occupied(runs: Runs) -> Runs:
+    """The runs that have cells."""
+    filled = runs.sizes > 0
+    if filled.all():
+        return runs
+    kept = np.flatnonzero(filled)
+    return Runs(
+        exponents=runs.exponents[kept],
+        sizes=runs.sizes[kept],
+        rows=np.searchsorted(kept, runs.rows),
+        cell=lambda chosen, numbers: runs.cell(kept[chosen], numbers),
+    )
 
 
 def textbook(

@@ -1,8 +1,10 @@
-"""Permute-and-flip: the float filter and the exact coins make the same choice from the same bits."""
+"""Permute-and-flip in runs: floats and balls make the same choice from the same bits, and its law is the textbook's."""
 
 import math
 from collections.abc import Iterable
 from fractions import Fraction
+from itertools import pairwise, permutations
+from unittest import mock
 
 import mpmath
 import numpy as np
@@ -10,214 +12,371 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cells import one_by_one, spread_out
 from discreet.draw import choice
-from discreet.draw.choice import common_unit
-from discreet.draw.coin import below, exponential
+from discreet.draw.choice import Runs, below_each, choose, common_unit
 from discreet.errors import EngineFailed, InvalidParameter
-from scripted import Scripted, flip
-
-
-def choose(cells: np.ndarray, unit: Fraction, **entropy: Scripted) -> int:
-    """A choice in one row."""
-    return int(choice.choose(cells[np.newaxis], unit, **entropy)[0])
-
-
-def survivors(cells: np.ndarray, unit: Fraction, **entropy: Scripted) -> np.ndarray:
-    return choice.survivors(cells[np.newaxis], unit, **entropy)[0]
-
+from scripted import Scripted
 
 WORD = 2**64
 FAR = 2**62
-DOUBT = 2**20
-"""Words within 2⁻⁴⁴ of the threshold: those that the filter must leave to the exact path."""
+DIGITS = 110
 
 
-def edges(exponent: Fraction) -> tuple[int, int]:
-    """The first two words of e^(−exponent), for an exponent above 0."""
-    with mpmath.workdps(120):
-        scaled = mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator) * WORD
-        first = int(mpmath.floor(scaled))
-        return first, int(mpmath.floor((scaled - first) * WORD))
+def one_row(exponents: list[int], sizes: list[int]) -> Runs:
+    """Runs whose cells follow each other."""
+    return many_rows([(exponents, sizes)])
 
 
-def alive(word: int, exponent: int, unit: Fraction, extra: Iterable[int] = ()) -> bool:
-    """Whether a cell beside a best one survives."""
-    return bool(survivors(np.array([0, exponent]), unit, entropy=Scripted([0, word], extra))[1])
+def many_rows(rows: list[tuple[list[int], list[int]]]) -> Runs:
+    sizes = np.array([size for _, some in rows for size in some], np.int64)
+    starts = np.cumsum([0, *(len(some) for some, _ in rows)])[:-1]
+    firsts = np.concatenate([np.cumsum([0, *some[:-1]]) for _, some in rows])
+    exponents = np.array([exponent for some, _ in rows for exponent in some], np.int64)
+    return Runs(exponents=exponents, sizes=sizes, rows=starts, cell=lambda runs, numbers: firsts[runs] + numbers)
 
 
-UNITS = [Fraction(text) for text in ("1/1000000007", "1/20", "1/3", "1/2", "1", "7/10", "22/7", "40")]
-MULTIPLES = [1, 2, 3, 10, 44, 45, 64, 1000, 123_456_789, FAR]
+def real(number: Fraction) -> mpmath.mpf:
+    return mpmath.mpf(number.numerator) / number.denominator
+
+
+def log_time(x: Fraction, size: int, uniform: Fraction) -> mpmath.mpf:
+    """ln T of the run for W = uniform, from the docstring of the module."""
+    if uniform in (0, 1):
+        return mpmath.mpf("-inf") if uniform == 0 else real(x)
+    return real(x) + mpmath.log(-mpmath.expm1(mpmath.log1p(-real(uniform)) / size))
+
+
+def uniform_at(time: mpmath.mpf, x: Fraction, size: int) -> mpmath.mpf:
+    """The W at which the run has this time: 1 − (1 − e^(−x)·t)^m."""
+    return -mpmath.expm1(size * mpmath.log1p(-time * mpmath.exp(-real(x))))
+
+
+def chosen_run(exponents: list[int], sizes: list[int], unit: Fraction, words: list[int], extra: Iterable[int] = ()):
+    """The chosen run of a row, and how many more words were asked for."""
+    scripted = Scripted([*words, 0], extra)
+    cell = int(choose(one_row(exponents, sizes), unit, entropy=scripted)[0])
+    return int(np.searchsorted(np.cumsum(sizes), cell, "right")), scripted.asked
+
+
+UNITS = [Fraction(text) for text in ("1/1000000007", "1/20", "1/3", "1", "22/7", "40")]
+MULTIPLES = [0, 1, 3, 44, 1000, FAR]
+SIZES = [(1, 1), (1, 63), (63, 1), (7681, 40), (2**18, 2**18), (1, 2**40)]
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("exponent", MULTIPLES)
-def test_cells_die_exactly_at_an_independent_threshold(unit, exponent):
-    first, second = edges(unit * exponent)
-    for distance in (1, 2, 1000, DOUBT - 5000, DOUBT, DOUBT + 5000, 2**30):
-        if first - distance >= 0:
-            assert alive(first - distance, exponent, unit)
-        if first + distance < WORD:
-            assert not alive(first + distance, exponent, unit)
-    if second > 0:
-        assert alive(first, exponent, unit, [second - 1])
-    assert not alive(first, exponent, unit, [second + 1])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_a_run_comes_before_the_best_exactly_up_to_an_independent_threshold(unit, sizes):
+    generator = np.random.default_rng(sum(sizes))
+    for exponent in MULTIPLES:
+        x = unit * exponent
+        for best in (*generator.integers(0, WORD, 2, np.uint64).tolist(), 2**33, WORD - 2**45, 5, WORD - 3):
+            with mpmath.workdps(DIGITS):
+                # of a best run with the first word `best`, and the W of the other run with the same time
+                times = [mpmath.exp(log_time(Fraction(0), sizes[0], Fraction(best + more, WORD))) for more in (0, 1)]
+                low, high = (min(int(uniform_at(time, x, sizes[1]) * WORD), WORD - 1) for time in times)
+            touching = (
+                exponent == 0 and sizes[0] == sizes[1]
+            )  # then the intervals of neighbouring words have an end in common
+            for word in (low - 1 - touching, low - 2, low - 1000, low - 2**20, low - 2**33):
+                if word >= 0:
+                    assert chosen_run([0, exponent], sizes, unit, [best, word]) == (1, 0), (exponent, best, word)
+            for word in (high + 1 + touching, high + 2, high + 1000, high + 2**20, high + 2**33):
+                if word < WORD:
+                    assert chosen_run([0, exponent], sizes, unit, [best, word]) == (0, 0), (exponent, best, word)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("sizes", SIZES)
+def test_a_tie_of_first_words_is_decided_by_the_words_that_follow(unit, sizes):
+    generator = np.random.default_rng(sum(sizes) + 1)
+    for exponent in [1, 3, 44, 1000]:
+        x = unit * exponent
+        for best in generator.integers(0, WORD, 4, np.uint64).tolist():
+            later = int(generator.integers(0, WORD, dtype=np.uint64))
+            ends = [Fraction(best * WORD + later + more, WORD**2) for more in (0, 1)]
+            with mpmath.workdps(DIGITS):
+                times = [mpmath.exp(log_time(Fraction(0), sizes[0], end)) for end in ends]
+                low, high = (min(int(uniform_at(time, x, sizes[1]) * WORD**2), WORD**2 - 1) for time in times)
+            for bits, expected in ((low - 1, 1), (high + 1, 0)):
+                if not 0 <= bits < WORD**2:
+                    continue
+                first, second = divmod(bits, WORD)
+                found, asked = chosen_run([0, exponent], sizes, unit, [best, first], [later, second])
+                assert found == expected
+                assert asked in (0, 2)  # 0 if the first words tell, as they do where the threshold lies between words
 
 
 def test_a_cell_that_survives_once_in_more_than_two_to_the_64_needs_further_zeros():
-    unit = Fraction(1)
-    assert edges(Fraction(60))[0] == 0
-    second = edges(Fraction(60))[1]
-    assert alive(0, 60, unit, [second - 1])
-    assert not alive(0, 60, unit, [second + 1])
-    assert not alive(1, 60, unit)
-    assert not alive(0, FAR, Fraction(10) ** 50, [0, 0, 0, 1])
+    half = 2**63  # T = ½ and more of the best cell
+    with mpmath.workdps(DIGITS):
+        second = int(mpmath.floor(uniform_at(mpmath.mpf(1) / 2, Fraction(60), 1) * WORD**2))
+    assert second < WORD
+    assert chosen_run([0, 60], [1, 1], Fraction(1), [half, 0], [0, second - 1]) == (1, 2)
+    assert chosen_run([0, 60], [1, 1], Fraction(1), [half, 0], [WORD - 1, 3 * second]) == (0, 2)
+    assert chosen_run([0, 60], [1, 1], Fraction(1), [half, 1]) == (0, 0)
+    far = chosen_run([0, FAR], [1, 2**40], Fraction(10) ** 50, [half, 0], [0, 0, 0, 0, 0, 1])
+    assert far == (0, 6)
 
 
-@pytest.mark.parametrize("word", [0, 1, WORD - 1, WORD - DOUBT, WORD - 2 * DOUBT])
-def test_the_best_cells_always_survive(word):
+@pytest.mark.parametrize("words", [[5, 2**33, 2**60], [WORD - 1, WORD - 9, 0], [2**63, 2**62, 2**61]])
+def test_cells_that_are_alike_are_chosen_by_their_words_alone(words):
     for smallest in (0, 5, -(2**63), 2**63 - 1):
         for unit in (Fraction(1, 10**400), Fraction(1), Fraction(10) ** 400):
-            assert survivors(np.full(3, smallest), unit, entropy=Scripted([word] * 3)).all()
+            runs = one_by_one(np.full((1, 3), smallest))
+            assert choose(runs, unit, entropy=Scripted([*words, 0])).tolist() == [words.index(min(words))]
 
 
 def test_only_distances_from_the_smallest_count_over_the_whole_of_int64():
-    ends = np.array([-(2**63), 2**63 - 1])
-    unit = Fraction(1, WORD - 1)  # the distance of the ends, so x = 1
-    first, second = edges(Fraction(1))
+    ends, unit, half = [-(2**63), 2**63 - 1], Fraction(1, WORD - 1), 2**63  # the distance of the ends, so x = 1
+    with mpmath.workdps(DIGITS):
+        first, second = divmod(int(mpmath.floor(uniform_at(mpmath.mpf(1) / 2, Fraction(1), 1) * WORD**2)), WORD)
     for word, extra, expected in (
-        (first - 1, [], True),
-        (first + 1, [], False),
-        (first, [second - 1], True),
-        (first, [second + 1], False),
+        (first - 1, [], (1, 0)),
+        (first + 1, [], (0, 0)),
+        (first, [0, second - 1], (1, 2)),
+        (first, [0, second + 2], (0, 2)),
     ):
-        assert survivors(ends, unit, entropy=Scripted([0, word], extra)).tolist() == [True, expected]
+        assert chosen_run(ends, [1, 1], unit, [half, word], extra) == expected
 
 
-def choose_reference(exponents: np.ndarray, unit: Fraction, *, entropy: Scripted) -> int:
-    """The same choice by exact coins, one after the other: the slow twin."""
-    smallest = int(exponents.min())
-    indices = [
-        index
-        for index, exponent in enumerate(exponents.tolist())
-        if flip(exponential(unit * (exponent - smallest)), entropy)
+def choose_reference(runs: Runs, unit: Fraction, *, entropy: Scripted) -> list[int]:
+    """The same choices run by run in 110 digits, without floats: the slow twin."""
+    words = np.empty(runs.sizes.size, np.int64)
+    entropy.fill(words)
+    ends = [*runs.rows[1:].tolist(), runs.sizes.size]
+    winners = []
+    for first, last in zip(runs.rows.tolist(), ends, strict=True):
+        exponents = runs.exponents[first:last].tolist()
+        facts = [
+            (unit * (exponent - min(exponents)), size)
+            for exponent, size in zip(exponents, runs.sizes[first:last].tolist(), strict=True)
+        ]
+        bits, width, rivals = words.view(np.uint64)[first:last].tolist(), 64, list(range(last - first))
+        while len(rivals) > 1:
+            with mpmath.workdps(DIGITS + width // 3):
+                lows, highs = (
+                    {rival: log_time(*facts[rival], Fraction(bits[rival] + more, 2**width)) for rival in rivals}
+                    for more in (0, 1)
+                )
+                rivals = [rival for rival in rivals if lows[rival] <= min(highs.values())]
+            if len(rivals) > 1:
+                bits = [bits[rival] << 64 | entropy.more() if rival in rivals else 0 for rival in range(last - first)]
+                width += 64
+        winners.append(first + rivals[0])
+    picks = np.empty(len(winners), np.int64)
+    entropy.fill(picks)
+    numbers = [
+        word % size for word, size in zip(picks.view(np.uint64).tolist(), runs.sizes[winners].tolist(), strict=True)
     ]
-    return indices[below(len(indices), entropy)]
+    return runs.cell(np.array(winners), np.array(numbers, np.int64)).tolist()
 
 
-def near_thresholds(exponents: list[int], unit: Fraction, generator: np.random.Generator) -> list[int]:
-    """Words of which most lie where the filter is in doubt or just outside."""
-    words = []
-    for exponent, spread in zip(exponents, generator.integers(0, 62, len(exponents)).tolist(), strict=True):
-        first = edges(unit * exponent)[0] if exponent else WORD - 1
-        words.append(min(max(first + int(generator.integers(-(2**spread), 2**spread + 1)), 0), WORD - 1))
+def words_near_ties(
+    exponents: list[int], sizes: list[int], unit: Fraction, generator: np.random.Generator
+) -> list[int]:
+    """Words of times that lie around one time, most of them where floats are in doubt or just outside."""
+    words, smallest = [], min(exponents)
+    with mpmath.workdps(DIGITS):
+        for exponent, size in zip(exponents, sizes, strict=True):
+            x = unit * (exponent - smallest)
+            uniform = uniform_at(mpmath.mpf(3) / 10 / max(sizes), x, size)
+            near = int(
+                uniform * WORD * (1 + mpmath.mpf(int(generator.integers(-9, 10))) * 2.0 ** -generator.integers(1, 60))
+            )
+            words.append(min(max(near + int(generator.integers(-3, 4)), 0), WORD - 1))
     return words
 
 
 @pytest.mark.parametrize("unit", [*UNITS, Fraction(1, 2**70), Fraction(2) ** 70])
-def test_the_twins_choose_alike_from_bits_around_every_threshold(unit):
+def test_the_twins_choose_alike_from_bits_around_every_tie(unit):
     generator = np.random.default_rng(11)
-    for _ in range(20):
-        exponents = [0, *generator.integers(0, 60, 12).tolist(), *(2 ** generator.integers(0, 63, 12)).tolist()]
-        words = near_thresholds(exponents, unit, generator)
+    for _ in range(12):
+        exponents = [0, *generator.integers(0, 60, 8).tolist(), *(2 ** generator.integers(0, 63, 4)).tolist()]
+        sizes = (2 ** generator.integers(0, generator.integers(1, 30), len(exponents))).tolist()
+        words = [*words_near_ties(exponents, sizes, unit, generator), int(generator.integers(0, WORD, dtype=np.uint64))]
         extra = generator.integers(0, WORD, 200, np.uint64).tolist()
-        cells = np.array(exponents) - 3
+        runs = one_row([exponent - 3 for exponent in exponents], sizes)
         fast, slow = Scripted(words, extra), Scripted(words, extra)
-        assert choose(cells, unit, entropy=fast) == choose_reference(cells, unit, entropy=slow)
+        assert choose(runs, unit, entropy=fast).tolist() == choose_reference(runs, unit, entropy=slow)
         assert fast.asked == slow.asked
 
 
 @given(
-    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=8),
+    st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.integers(1, 2**45)), min_size=1, max_size=8),
     st.fractions(Fraction(1, 10**30), 10**30),
     st.integers(0, 2**32),
 )
-def test_the_twins_choose_alike_on_any_int64(exponents, unit, seed):
+def test_the_twins_choose_alike_on_any_int64(facts, unit, seed):
     generator = np.random.default_rng(seed)
-    words = [word >> seed % 64 for word in generator.integers(0, WORD, len(exponents), np.uint64).tolist()]
+    words = [word >> seed % 64 for word in generator.integers(0, WORD, len(facts) + 1, np.uint64).tolist()]
     extra = generator.integers(0, WORD, 60, np.uint64).tolist()
-    cells = np.array(exponents, np.int64)
-    fast = choose(cells, unit, entropy=Scripted(words, extra))
-    assert fast == choose_reference(cells, unit, entropy=Scripted(words, extra))
-
-
-@pytest.mark.slow
-def test_the_twins_choose_alike_across_blocks():
-    generator = np.random.default_rng(5)
-    cells = np.abs(np.arange(70_000) - 33_000)
-    words = generator.integers(0, WORD, cells.size, np.uint64).tolist()
-    for index in (0, 2**15 - 1, 2**15, 2**16, 69_999):
-        words[index] = 0  # in doubt where the cell is far, on both sides of each block's end
-    extra = generator.integers(0, WORD, 50, np.uint64).tolist()
-    for unit, asked in ((Fraction(1), 6), (Fraction(1, 50), 4), (Fraction(1, 10_000), 1)):
-        fast, slow = Scripted(words, extra), Scripted(words, extra)
-        assert choose(cells, unit, entropy=fast) == choose_reference(cells, unit, entropy=slow)
-        assert fast.asked == slow.asked == asked
+    runs = one_row(*map(list, zip(*facts, strict=True)))
+    fast = choose(runs, unit, entropy=Scripted(words, extra)).tolist()
+    assert fast == choose_reference(runs, unit, entropy=Scripted(words, extra))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", [Fraction(1, 50), Fraction(1, 3), Fraction(1), Fraction(22, 7)])
 def test_many_rows_choose_as_each_of_them_alone(unit):
-    """The twins read the same bits: first those of all cells, row after row, then those of ties, then the picks."""
+    """The twins read the same bits: first those of all runs, row after row, then those of ties, then the picks."""
     generator = np.random.default_rng(13)
-    for rows, width in ((1, 1), (7, 1), (1, 40), (50, 23), (3, 20_000)):
-        cells = np.abs(generator.integers(0, width, (rows, 1)) - np.arange(width)) - 2**40 * np.arange(rows)[:, None]
-        words = generator.integers(0, WORD, cells.size, np.uint64).tolist()
-        words[:: max(1, cells.size // 5)] = [0] * len(words[:: max(1, cells.size // 5)])  # ties in far cells
+    for rows, width in ((1, 1), (7, 1), (1, 40), (20, 13), (3, 200)):
+        facts = []
+        for row in range(rows):
+            exponents = np.abs(int(generator.integers(0, width)) - np.arange(width)) - 2**40 * row
+            facts.append((exponents.tolist(), generator.integers(1, 100, width).tolist()))
+        runs = many_rows(facts)
+        words = generator.integers(0, WORD, rows * width + rows, np.uint64).tolist()
+        words[:: max(1, rows * width // 5)] = [0] * len(words[:: max(1, rows * width // 5)])  # ties of far runs
         extra = generator.integers(0, WORD, 1000, np.uint64).tolist()
         fast, slow = Scripted(words, extra), Scripted(words, extra)
-        gaps = (cells - cells.min(axis=1, keepdims=True)).tolist()
-        alive = [[flip(exponential(unit * gap), slow) for gap in row] for row in gaps]
-        survived = [[index for index, lives in enumerate(row) if lives] for row in alive]
-        expected = [indices[below(len(indices), slow)] for indices in survived]
-        assert choice.choose(cells, unit, entropy=fast).tolist() == expected
+        assert choose(runs, unit, entropy=fast).tolist() == choose_reference(runs, unit, entropy=slow)
         assert fast.asked == slow.asked
 
 
-@pytest.mark.parametrize("exponent", [1, 3, 10])
-def test_the_filter_decides_outside_its_bound_and_only_there(exponent):
-    first = edges(Fraction(exponent))[0]
-    inside, outside = DOUBT - 5000, DOUBT + 5000
-    words = np.array([first - outside, first - inside, first, first + inside, first + outside], np.uint64)
-    alive = np.empty(5, np.bool_)
-    assert choice._filter(words, np.full(5, exponent, np.uint64), -1.0, alive) == [1, 2, 3]
-    assert (alive[0], alive[4]) == (True, False)
+def test_floats_decide_outside_their_bound_and_only_there():
+    with mpmath.workdps(DIGITS):
+        middle = int(uniform_at(mpmath.mpf(1) / 10, Fraction(1), 1) * WORD)  # of the time of the best at W = 1/10
+    for share, in_doubt in (
+        (2.0**-27, False),
+        (2.0**-29, True),
+        (0.0, True),
+        (-(2.0**-29), True),
+        (-(2.0**-27), False),
+    ):
+        with mock.patch.object(choice, "_earliest", side_effect=choice._earliest) as exact:
+            chosen_run([0, 1], [1, 1], Fraction(1), [WORD // 10, int(middle * (1 + share))], [2**63] * 9)
+        assert exact.called == in_doubt
+    for word, other, in_doubt in (
+        (2**31, 2**32 - 2**20, True),  # too close to 0
+        (2**32, 2**33 - 2**20, False),
+        (WORD - 2**44 - 1, WORD // 10 * 9, False),
+        (WORD - 2**44, WORD // 10 * 9, True),  # too close to 1
+    ):
+        with mock.patch.object(choice, "_earliest", side_effect=choice._earliest) as exact:
+            assert chosen_run([0, 0], [8, 1] if word > 2**40 else [1, 1], Fraction(1), [word, other]) == (0, 0)
+        assert exact.called == in_doubt
 
 
-def test_the_filter_is_well_within_its_bound():
-    """64 × smaller than E on 2,000 random cells, measured in 50 digits."""
+def test_the_floats_are_well_within_their_bounds():
+    """Relative errors below 2⁻³⁰, against _DOUBT of 2⁻²⁸, on 1,000 random runs, measured in 50 digits."""
     generator = np.random.default_rng(3)
-    gaps = (2.0 ** generator.uniform(0, 62, 2000)).astype(np.uint64)
-    rates = 2.0 ** generator.uniform(-6, 6, 2000) / gaps
-    for gap, rate in zip(gaps.tolist(), rates.tolist(), strict=True):
-        unit = Fraction(rate) + Fraction(1, 3 * 2**120)  # no float
-        chance = np.exp(np.array([gap], np.uint64).astype(np.float64) * -float(unit))
+    for _ in range(1000):
+        word = (
+            int(2.0 ** generator.uniform(32, 64))
+            if generator.random() < 0.5
+            else WORD - int(2.0 ** generator.uniform(44, 64))
+        )
+        word = min(max(word, 2**32), WORD - 2**44 - 1)
+        size, gap = int(2.0 ** generator.uniform(0, 40)), int(2.0 ** generator.uniform(0, 62))
+        unit = Fraction(2.0 ** generator.uniform(-9, 6) / gap) + Fraction(1, 3 * 2**120)  # no float
+        arrays = np.array([word], np.uint64), np.array([size]), np.array([gap], np.uint64)
+        time, bound = choice._times(*arrays, float(unit))[0], choice._lower_times(*arrays, float(unit))[0]
         with mpmath.workdps(50):
-            exact = mpmath.exp(-mpmath.mpf((unit * gap).numerator) / (unit * gap).denominator)
-            assert abs(mpmath.mpf(float(chance[0])) - exact) < mpmath.mpf(2) ** -50
+            low, high = (mpmath.exp(log_time(unit * gap, size, Fraction(word + more, WORD))) for more in (0, 1))
+            assert low * (1 - 2.0**-30) < mpmath.mpf(float(time)) < high * (1 + 2.0**-30)
+            assert mpmath.mpf(float(bound)) <= low * (1 + 2.0**-40)
 
 
-def test_a_survivor_is_picked_by_the_last_word():
-    cells, words = np.array([0, 1, 0, 90, 0]), [1, WORD - 1, 1, WORD - 1, 1]
-    assert [choose(cells, Fraction(1), entropy=Scripted(words, [pick])) for pick in range(3)] == [0, 2, 4]
+@pytest.mark.parametrize("word", [0, 1, 2**32 - 1, WORD - 2**44, WORD - 1])
+def test_beyond_the_words_that_floats_decide_they_give_a_time_that_is_not_too_small(word):
+    for size in (1, 2, 63, 2**40):
+        arrays = np.array([word], np.uint64), np.array([size]), np.array([3], np.uint64)
+        time = choice._times(*arrays, 0.5)[0]
+        with mpmath.workdps(50):
+            latest = mpmath.exp(log_time(Fraction(3, 2), size, Fraction(word + 1, WORD)))
+            assert latest <= mpmath.mpf(float(time)) * (1 + 2.0**-30)
 
 
-def test_what_is_no_array_of_cells_is_refused():
-    for exponents in ([[0, 1]], np.array([[0.0]]), np.array([0]), np.array([[0]], np.int32)):
-        with pytest.raises(InvalidParameter, match="two-dimensional array of int64"):
-            choice.choose(exponents, Fraction(1))
-    with pytest.raises(InvalidParameter, match="at least one cell"):
-        choose(np.array([], np.int64), Fraction(1))
+def test_integers_below_limits_are_those_of_single_draws():
+    limits = np.array([1, 2, 3, 10, 2**18 + 1, 2**62 + 1])
+    last = [WORD - WORD % int(limit) for limit in limits]  # the first word that is rejected
+    words = [WORD - 1, WORD - 1, last[2], last[3] - 1, last[4], last[5] - 1]
+    assert below_each(limits, Scripted(words, [7, last[4] + 1, 12])).tolist() == [0, 1, 1, 9, 12, 2**62]
+
+
+def textbook_law(chances: list[Fraction]) -> list[Fraction]:
+    """Permute-and-flip as published: go through a random order, stop at the first coin that shows heads."""
+    law, orders = [Fraction(0)] * len(chances), list(permutations(range(len(chances))))
+    for order in orders:
+        reached = Fraction(1, len(orders))
+        for cell in order:
+            law[cell] += reached * chances[cell]
+            reached *= 1 - chances[cell]
+    return law
+
+
+def law_of_runs(chances: list[Fraction], sizes: list[int]) -> list[Fraction]:
+    """P that the earliest time is that of a run: ∫₀¹ of m·p·(1 − p·t)^(m−1)·Π of the others' (1 − p·t)^m dt."""
+    law = []
+    for run, (chance, size) in enumerate(zip(chances, sizes, strict=True)):
+        polynomial = [chance * size]
+        for other, (p, m) in enumerate(zip(chances, sizes, strict=True)):
+            for _ in range(m - (other == run)):
+                polynomial = [
+                    (polynomial[i] if i < len(polynomial) else 0) - (p * polynomial[i - 1] if i else 0)
+                    for i in range(len(polynomial) + 1)
+                ]
+        law.append(sum((factor / (power + 1) for power, factor in enumerate(polynomial)), Fraction(0)))
+    return law
+
+
+@pytest.mark.parametrize(
+    "sizes", [[1], [3], [1, 1], [1, 5], [5, 1], [2, 2, 2], [1, 4, 1], [3, 1, 2, 1], [1, 1, 1, 1, 1, 1, 1]]
+)
+def test_the_earliest_survivor_has_the_law_of_permute_and_flip_in_fractions(sizes):
+    generator = np.random.default_rng(len(sizes))
+    for _ in range(2):
+        chances = [Fraction(int(generator.integers(0, 12)), 11) for _ in sizes]
+        chances[int(generator.integers(len(sizes)))] = Fraction(1)  # a best cell
+        textbook = textbook_law([chance for chance, size in zip(chances, sizes, strict=True) for _ in range(size)])
+        ends = np.cumsum([0, *sizes])
+        together = [sum(textbook[first:last], Fraction(0)) for first, last in pairwise(ends)]
+        assert law_of_runs(chances, sizes) == together
+        assert all(len(set(textbook[first:last])) == 1 for first, last in pairwise(ends))
+
+
+def test_a_cell_of_the_earliest_run_is_picked_by_the_last_word():
+    runs = one_row([0, 1, 0], [2, 3, 4])
+    assert [choose(runs, Fraction(1), entropy=Scripted([9, 8, 7, pick]))[0] for pick in range(6)] == [5, 6, 7, 8, 5, 6]
+
+
+def test_what_is_no_runs_is_refused():
+    good = one_row([0, 1], [1, 2])
+    for name in ("exponents", "sizes", "rows"):
+        for wrong in ([0, 1], np.array([0.0, 1.0]), np.array([[0, 1]]), np.array([0, 1], np.int32)):
+            with pytest.raises(InvalidParameter, match="one-dimensional arrays of int64"):
+                choose(Runs(**{**fields(good), name: wrong}), Fraction(1))
+    nothing = np.array([], np.int64)
+    for wrong in ({"exponents": nothing, "sizes": nothing}, {"rows": nothing}, {"sizes": np.array([1])}):
+        with pytest.raises(InvalidParameter, match="at least one cell"):
+            choose(Runs(**{**fields(good), **wrong}), Fraction(1))
+    for wrong in ({"rows": [1]}, {"rows": [0, 0]}, {"rows": [0, 2]}, {"sizes": [1, 0]}, {"sizes": [-1, 1]}):
+        arrays = {name: np.array(value) for name, value in wrong.items()}
+        with pytest.raises(InvalidParameter, match="at least one run each, and runs at least one cell"):
+            choose(Runs(**{**fields(good), **arrays}), Fraction(1))
     for unit in (Fraction(0), Fraction(-1)):
         with pytest.raises(InvalidParameter, match="unit must be positive"):
-            choose(np.array([0]), unit)
+            choose(good, unit)
+
+
+def fields(runs: Runs) -> dict[str, object]:
+    return {name: getattr(runs, name) for name in ("exponents", "sizes", "rows", "cell")}
 
 
 def test_strided_and_read_only_cells_are_served_and_left_alone():
     cells = np.arange(20)[::-2]
     cells.flags.writeable = False
     before = cells.tolist()
-    assert 0 <= choose(cells, Fraction(1)) < 10
+    sizes = np.ones(20, np.int64)[::2]
+    runs = Runs(exponents=cells, sizes=sizes, rows=np.array([0]), cell=lambda runs, _: runs)
+    assert 0 <= choose(runs, Fraction(1))[0] < 10
     assert cells.tolist() == before
+
+
+def test_spread_out_cells_are_those_of_the_runs():
+    assert spread_out(many_rows([([4, 2], [1, 3]), ([7], [4])])).tolist() == [[4, 2, 2, 2], [7, 7, 7, 7]]
 
 
 @given(st.fractions(0, 100), st.fractions(0, 100))
@@ -231,10 +390,11 @@ def test_two_rates_have_a_largest_common_unit(first, second):
     assert math.gcd(times, other) == 1
 
 
-def test_a_machine_with_a_poor_exponential_is_refused(monkeypatch):
-    true_exp = np.exp
-    choice._checked_exp.cache_clear()
-    monkeypatch.setattr(choice.np, "exp", lambda x, *out: true_exp(x, *out) * (1 + 2.0**-48))
+@pytest.mark.parametrize("name", ["exp", "expm1", "log1p"])
+def test_a_machine_with_a_poor_exponential_is_refused(monkeypatch, name):
+    true = getattr(np, name)
+    choice._check_floats.cache_clear()
+    monkeypatch.setattr(choice.np, name, lambda x, *out: true(x, *out) * (1 + 2.0**-48))
     with pytest.raises(EngineFailed, match="too inexact"):
-        choose(np.array([0, 1]), Fraction(1))
-    choice._checked_exp.cache_clear()
+        choose(one_row([0, 1], [1, 1]), Fraction(1))
+    choice._check_floats.cache_clear()

@@ -21,6 +21,7 @@ from sqlglot import exp
 from discreet.ask.expression import Children, Column, Schema
 from discreet.ask.query import Group
 from discreet.engines.base import Cells, Measure, Request, Units
+from discreet.engines.integers import CellCounts
 from discreet.engines.integers import column as column_of
 from discreet.engines.sql import trees as sql
 from discreet.engines.sql.dialect import SOURCE, Dialect, Word
@@ -66,8 +67,8 @@ class Statement:
 
         The rows are read in parts, one at a time.
         """
-        widths = [(m.value.grid.width + 1,) if isinstance(m, Cells) else () for m in self.measures]
-        answers: list[NDArray[Any]] = [np.zeros((self.groups, *width), np.int64) for width in widths]
+        answers: list[NDArray[Any]] = [np.zeros(self.groups, np.int64) for _ in self.measures]
+        counted: dict[int, list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]] = {}
         for table in tables:
             group, level = (_integers(table.column(name)).astype(np.int64) for name in ("place", "level"))
             for index, (measure, fact) in enumerate(zip(self.measures, self.facts, strict=True)):
@@ -76,13 +77,18 @@ class Statement:
                     cell = table.column(fact).combine_chunks()  # NULL for missing values, and on other levels
                     chosen = (level == self.cells.index(fact)) & _valid(cell)
                     cells = _words(cell)[chosen].astype(np.int64)
-                    np.add.at(answers[index], (group[chosen], cells), values[chosen])
+                    counted.setdefault(index, []).append((group[chosen], cells, values[chosen].astype(np.int64)))
                 else:
                     chosen = level == len(self.cells)
                     if values.dtype == object:
                         answers[index] = answers[index].astype(object)
                     np.add.at(answers[index], group[chosen], values[chosen])
-        return [list(cells) if width else column_of(cells) for cells, width in zip(answers, widths, strict=True)]
+        return [
+            CellCounts.added(self.groups, measure.value.grid.width + 1, counted.get(index, []))
+            if isinstance(measure, Cells)
+            else column_of(answers[index])
+            for index, measure in enumerate(self.measures)
+        ]
 
 
 def statement(request: Request, schema: Schema, dialect: Dialect = DUCKDB) -> Statement:

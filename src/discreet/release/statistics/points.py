@@ -12,12 +12,14 @@ A handicap does not depend on the data: one unit moves the costs of all cells ex
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from discreet.draw.choice import Runs
 
 _OTHERS = 3
 """The other cells together count as 2⁻³ of the points."""
@@ -41,10 +43,6 @@ class Points:
         """Of the other cells, in logarithms of the chance to survive."""
         return _LOG_2 * (self.bits + _OTHERS)
 
-    def among(self, cells: int) -> NDArray[np.bool_]:
-        """Which cells of the grid are points."""
-        return _among(self, cells)
-
 
 def spread_points(lower: int, cells: int, spacing: Fraction) -> Points | None:
     """Points at most so many cells apart, or None where these are all cells."""
@@ -59,9 +57,29 @@ With at least 2⁵ points of at most 2²¹ cells: 33/32·e^(0.7·(b+3))/2^b + 1 
 """
 
 
-@lru_cache(maxsize=16)
-def _among(points: Points, cells: int) -> NDArray[np.bool_]:
-    mask = np.zeros(cells, np.bool_)
-    mask[-points.lower % 2**points.bits :: 2**points.bits] = True
-    mask.flags.writeable = False
-    return mask
+def split_runs(runs: Runs, firsts: NDArray[np.int64], points: Sequence[Points | None], unit: Fraction) -> Runs:
+    """Runs of cells that follow each other, each as a run of its points and one of its other cells, with a handicap.
+
+    `firsts` has the first cell of each run; where a row has no points, all of its cells are points. A point has the
+    number 2^bits·k + offset. The others come in blocks of 2^bits − 1 cells between two points.
+    """
+    lengths = np.diff(runs.rows, append=runs.sizes.size)
+    bits = np.repeat([0 if some is None else some.bits for some in points], lengths)
+    offsets = np.repeat([0 if some is None else -some.lower % 2**some.bits for some in points], lengths)
+    handicaps = {some: 0 if some is None else math.ceil(some.handicap / unit) for some in {*points}}
+    before = firsts - offsets - 1
+    inside = ((before + runs.sizes) >> bits) - (before >> bits)
+    sizes = np.stack([inside, runs.sizes - inside], axis=1).ravel()
+    added = np.repeat([handicaps[some] for some in points], lengths)
+    exponents = np.stack([runs.exponents, runs.exponents + added], axis=1).ravel()
+
+    def cell(chosen: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        run = chosen >> 1
+        period, first = 1 << bits[run], firsts[run]
+        from_point = (first - offsets[run] - 1) % period  # other cells between the run and the point before it
+        block, rest = np.divmod(numbers + from_point, np.maximum(period - 1, 1))
+        others = first - from_point + block * period + rest
+        cells: NDArray[np.int64] = np.where(chosen & 1, others, first + period - 1 - from_point + numbers * period)
+        return cells
+
+    return Runs(exponents=exponents, sizes=sizes, rows=2 * runs.rows, cell=cell)

@@ -28,6 +28,7 @@ from discreet.calibrate.ball import ball, upper_bound
 from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Cells, Exact, Measure
+from discreet.engines.integers import CellCounts
 from discreet.errors import InvalidParameter
 from discreet.formats import readable
 from discreet.release.design import Estimate, Line, Secret, on_grid
@@ -66,7 +67,7 @@ _ALL_CELLS = 24
 _USUAL_DOUBT = Fraction(1, 20)
 
 Counts = Exact[Sequence[NDArray[np.int64]]]
-"""Of every group the records in each cell."""
+"""Of every group the records in each cell, as arrays or as `CellCounts`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,26 +145,29 @@ class QuantileDesign:
     def _chosen(
         self, counts: Counts, groups: int, share: Fraction, rate: Fraction, confidence: Fraction
     ) -> tuple[list[int | float], list[float], list[float]]:
-        """For every group a value, and the lower and the upper end of its bracket."""
-        grid, (low, high) = self.grid, self._bounds()
-        if not self.bracketed:
-            points: list[Points | None] = [None] * groups
-            lows, highs = [low] * groups, [high] * groups
-        else:
+        """For every group a value, and the lower and the upper end of its bracket.
+
+        All of them are multiples of half a step, below 2⁵³ of them: exact in int64 and in floats.
+        """
+        grid, points = self.grid, None
+        lows, highs = np.full(groups, 2 * grid.lower), np.full(groups, 2 * grid.upper)
+        if self.bracketed:
             gathered, coarse = coarser(counts, grid)
-            brackets = find_brackets(gathered, coarse, share, rate * END_RATE, confidence)
-            within = lru_cache(None)(lambda first, last: _points_within(first, last, coarse, grid, rate, confidence))
-            points = [None if grid.exact else within(first, last) for first, last in brackets]
-            half = Fraction(0) if coarse.exact else (coarse.step + (0 if grid.exact else grid.step)) / 2
-            ends = {point: point * coarse.step for bracket in set(brackets) for point in bracket}
-            lows = [max(ends[first] - half, low) for first, _ in brackets]
-            highs = [min(ends[last] + half, high) for _, last in brackets]
-        chosen = find(counts, grid, share, rate, points if any(points) else None)
-        kind = int if grid.exact else float
-        values = [
-            kind(min(max(point * grid.step, low), high)) for point, low, high in zip(chosen, lows, highs, strict=True)
-        ]
-        return values, [float(low) for low in lows], [float(high) for high in highs]
+            first, last = find_brackets(gathered, coarse, share, rate * END_RATE, confidence)
+            times = 2 ** (coarse.exponent - grid.exponent)
+            rounding = (0 if coarse.exact else times) + (0 if grid.exact else 1)
+            lows = np.maximum(2 * times * first - rounding, lows)
+            highs = np.minimum(2 * times * last + rounding, highs)
+            # a bracket that ends at the bounds may hold fewer ranks: it tells nothing, and all cells are alike
+            spans = np.where((first > coarse.lower) & (last < coarse.upper), last - first, 0)
+            of_span = {span: _points_within(span, coarse, grid, rate, confidence) for span in set(spans.tolist())}
+            points = None if grid.exact else [of_span[span] for span in spans.tolist()]
+        chosen = find(counts, grid, share, rate, points if points and any(points) else None)
+        values = np.clip(2 * chosen, lows, highs)
+        low_ends, high_ends = (np.ldexp(ends.astype(np.float64), grid.exponent - 1).tolist() for ends in (lows, highs))
+        if grid.exact:
+            return (values // 2).tolist(), low_ends, high_ends
+        return np.ldexp(values.astype(np.float64), grid.exponent - 1).tolist(), low_ends, high_ends
 
     def _bounds(self) -> tuple[Fraction, Fraction]:
         return self.grid.lower * self.grid.step, self.grid.upper * self.grid.step
@@ -261,26 +265,24 @@ def rank_error(cells: int, rate: Fraction, miss: Fraction) -> Fraction:
 
 def find(
     counts: Counts, grid: ValueGrid, share: Fraction, rate: Fraction, points: Sequence[Points | None] | None = None
-) -> list[int]:
+) -> NDArray[np.int64]:
     """For every group the grid point chosen for a quantile, at this rate per rank."""
     chosen = choose_cells(counts, share=share, offset=Fraction(0), over=rate, under=rate, points=points)
-    return [grid.lower + index for index in chosen]
+    return grid.lower + np.array(chosen)
 
 
 def find_brackets(
     counts: Counts, grid: ValueGrid, share: Fraction, rate: Fraction, confidence: Fraction
-) -> list[tuple[int, int]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For every group two grid points between which the quantile lies at this confidence, each chosen at this rate."""
     reach = _bracket_reach(grid, rate, confidence)
     # the ends may lie below or above everybody: two more cells, which hold nobody
     lows, highs = (
-        choose_cells(counts, share=share, offset=offset, over=rate, under=rate, beyond=True)
+        np.array(choose_cells(counts, share=share, offset=offset, over=rate, under=rate, beyond=True))
         for offset in (-reach, reach)
     )
     first = grid.lower - 1
-    return [
-        (max(first + low, grid.lower), min(first + high, grid.upper)) for low, high in zip(lows, highs, strict=True)
-    ]
+    return np.maximum(first + lows, grid.lower), np.minimum(first + highs, grid.upper)
 
 
 def _bracket_reach(grid: ValueGrid, rate: Fraction, confidence: Fraction) -> Fraction:
@@ -289,17 +291,12 @@ def _bracket_reach(grid: ValueGrid, rate: Fraction, confidence: Fraction) -> Fra
 
 
 def _points_within(
-    first: int, last: int, coarse: ValueGrid, grid: ValueGrid, rate: Fraction, confidence: Fraction
+    span: int, coarse: ValueGrid, grid: ValueGrid, rate: Fraction, confidence: Fraction
 ) -> Points | None:
-    """The points for the value in a released bracket, whose 2T ranks tell what a noise scale of 1/rate ranks spans.
-
-    A bracket that ends at the bounds may hold fewer ranks: it tells nothing, and all cells are alike.
-    """
-    if first <= coarse.lower or last >= coarse.upper:
-        return None
+    """The points for the value in a bracket of so many steps; its 2T ranks tell what a noise scale of 1/rate spans."""
     scales = 2 * _bracket_reach(coarse, rate * END_RATE, confidence) * rate
-    span = (last - first) * coarse.step / grid.step
-    return spread_points(grid.lower, grid.width + 1, _SPACING * span / scales * _sharpness(rate))
+    spacing = _SPACING * span * (coarse.step / grid.step) / scales * _sharpness(rate)
+    return spread_points(grid.lower, grid.width + 1, spacing)
 
 
 def _sharpness(rate: Fraction) -> Fraction:
@@ -323,19 +320,18 @@ def find_extremes(counts: Counts, grid: ValueGrid, side: Literal["min", "max"], 
 
 def coarser(counts: Counts, grid: ValueGrid) -> tuple[Counts, ValueGrid]:
     """The same counts on a grid for brackets: every point goes to the nearest one of a coarser grid."""
-    coarse, starts = _coarse(grid)
+    coarse, places = _coarse(grid)
     if coarse.width == grid.width:
         return counts, coarse
-    return counts.map(lambda groups: [np.add.reduceat(fine, starts) for fine in groups]), coarse
+    return counts.map(lambda groups: CellCounts.of(groups).gathered(places, coarse.width + 1)), coarse
 
 
 @lru_cache(maxsize=64)
 def _coarse(grid: ValueGrid) -> tuple[ValueGrid, NDArray[np.int64]]:
-    """The coarser grid, and for each of its points the first finer one that goes to it."""
+    """The coarser grid, and for each finer point the place of the one that it goes to."""
     times = 2 ** max(0, (grid.width + 1).bit_length() - 1 - BRACKET_BITS)
     lower, upper = (2 * grid.lower + times) // (2 * times), (2 * grid.upper + times) // (2 * times)
     coarse = ValueGrid(
         exponent=grid.exponent + times.bit_length() - 1, lower=lower, upper=upper, exact=times == 1 and grid.exact
     )
-    points = (2 * (grid.lower + np.arange(grid.width + 1)) + times) // (2 * times) - lower
-    return coarse, np.searchsorted(points, np.arange(coarse.width + 1))
+    return coarse, (2 * (grid.lower + np.arange(grid.width + 1)) + times) // (2 * times) - lower

@@ -11,15 +11,30 @@ import numpy as np
 import pytest
 
 import discreet
+from cells import spread_out
 from discreet.calibrate.ball import ball, upper_bound
+from discreet.draw.choice import Runs
 from discreet.engines.base import Exact
 from discreet.release.mechanism import choose_cells
-from discreet.release.statistics.points import WORST_WEIGHT, Points, spread_points
+from discreet.release.statistics.points import WORST_WEIGHT, Points, split_runs, spread_points
+
+
+def runs_of(points, cells):
+    """The points of a row of cells that cost nothing, and its other cells; costs are hundredths of logarithms."""
+    zero = np.array([0])
+    run = Runs(exponents=zero, sizes=np.array([cells]), rows=zero, cell=lambda _, numbers: numbers)
+    return split_runs(run, zero, [points], Fraction(1, 100))
+
+
+def costs(points, cells):
+    return spread_out(runs_of(points, cells))[0]
 
 
 def test_points_are_multiples_of_their_step_whatever_the_bounds():
-    assert np.flatnonzero(Points(bits=2, lower=0).among(10)).tolist() == [0, 4, 8]
-    assert np.flatnonzero(Points(bits=2, lower=-3).among(10)).tolist() == [3, 7]
+    assert np.flatnonzero(costs(Points(bits=2, lower=0), 10) == 0).tolist() == [0, 4, 8]
+    assert np.flatnonzero(costs(Points(bits=2, lower=-3), 10) == 0).tolist() == [3, 7]
+    assert set(costs(Points(bits=2, lower=-3), 10).tolist()) == {0, 350}
+    assert set(costs(None, 10).tolist()) == {0}
 
 
 def test_spacing_is_rounded_down_and_leaves_enough_points():
@@ -31,7 +46,7 @@ def test_spacing_is_rounded_down_and_leaves_enough_points():
 
 def weight(points, cells):
     """How many cells without handicaps would make gross errors as likely: Σ e^(handicap − own handicap)."""
-    number = int(np.count_nonzero(points.among(cells)))
+    number = int(runs_of(points, cells).sizes[0])
     return math.ceil(number * upper_bound(lambda: ball(points.handicap).exp())) + cells - number
 
 
