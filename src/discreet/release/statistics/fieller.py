@@ -7,9 +7,7 @@ allowed.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +17,10 @@ from discreet.release.statistics.spread import Floats
 Ends: TypeAlias = tuple[Floats, Floats]
 """The lower and the upper ends of intervals."""
 
-_ROWS, _MANY_ROWS = 256, 2**13
+_ROWS, _MANY_ROWS = 256, 2**14
 """Rows that are processed at a time, at all points or at a few of them, so that they stay in the caches."""
 
+_NEWTON = 10  # steps of Newton's method at most; two or three are the rule
 _ROUNDING = 1e-12  # more than the rounding error of a line in floats, as a share of the largest reach
 
 
@@ -36,7 +35,7 @@ def edges(numerators: Floats, denominators: Floats, points: Floats, reach: Float
     low, high, sure = np.empty_like(numerators), np.empty_like(numerators), np.empty(len(numerators), bool)
     for start in range(0, len(numerators), _MANY_ROWS):
         block = slice(start, start + _MANY_ROWS)
-        low[block], high[block], sure[block] = _halved(
+        low[block], high[block], sure[block] = _fitted(
             numerators[block], denominators[block], points, reach[0], hull, slack
         )
     if not sure.all():
@@ -83,60 +82,75 @@ def _hull(points: Floats, reach: Floats) -> tuple[Floats, float]:
     return hull, float((reach - hull).max() + _ROUNDING * np.abs(reach).max())
 
 
-def _halved(
+def _fitted(
     numerators: Floats, denominators: Floats, points: Floats, reach: Floats, hull: Floats, slack: float
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """The same ends, with the same floats, by bisection, and whether they are certain.
+    """The same ends, with the same floats, by Newton's method, and whether they are certain.
 
     The side left of the quotient, numerator − z·denominator − hull(z), is concave in z: if it is positive at the first
-    point, it falls to 0 once, which bisection finds among 129 points in 7 steps. The reach is above the hull by at most
-    `slack`. So the side with the reach falls to 0 at the same point if, with hull + slack, it is positive at the point
-    before and at the first point; and nowhere if it is positive at both ends. The right side is the mirror image.
+    point, it falls to 0 once. The reach is above the hull by at most `slack`. So the side with the reach falls to 0 at
+    the same point if, with hull + slack, it is positive at the point before and at the first point; and nowhere if it
+    is positive at both ends. The right side is the mirror image, with z from the last point down.
     """
     sign = np.where(denominators < 0, -1.0, 1.0)
-    slope, start, last = denominators * sign, numerators * sign, len(points) - 1
-    turned = (points[-1] + points[0] - points)[::-1]
-
-    def left(index: NDArray[np.int64]) -> Floats:
-        height: Floats = -(points[index] * slope - start)
-        return height
-
-    def right(index: NDArray[np.int64]) -> Floats:
-        height: Floats = points[last - index] * slope - start
-        return height
-
-    low, sure, never = _fallen(left, points, reach, hull, slack, len(start))
-    high, also_sure, also_never = _fallen(right, turned, reach[::-1], hull[::-1], slack, len(start))
+    slope, start, ends = denominators * sign, numerators * sign, points[-1] + points[0]
+    low, sure, never = _fallen(start, slope, points, points, reach, hull, slack)
+    high, also_sure, also_never = _fallen(
+        start, slope, (ends - points)[::-1], points[::-1], reach[::-1], hull[::-1], slack
+    )
     empty = never | also_never
-    low, high = np.where(empty, points[0], low), np.where(empty, points[-1], points[-1] + points[0] - high)
+    low, high = np.where(empty, points[0], low), np.where(empty, points[-1], ends - high)
     return low, high, empty | (sure & also_sure)
 
 
 def _fallen(
-    height: Callable[[NDArray[np.int64]], Floats],
-    points: Floats,
-    reach: Floats,
-    hull: Floats,
-    slack: float,
-    rows: int,
+    start: Floats, slope: Floats, points: Floats, plain: Floats, reach: Floats, hull: Floats, slack: float
 ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Where each row first falls to the reach, linear between points; whether that is certain; if it never does."""
-    first, last = np.zeros(rows, np.int64), np.full(rows, len(points) - 1)
-    before, after = first, last
-    for _ in range(math.ceil(math.log2(len(points) - 1))):
-        middle = (before + after) >> 1
-        fallen = height(middle) <= hull[middle]
-        before, after = np.where(fallen, before, middle), np.where(fallen, middle, after)
-    at_first = height(first)
+    """Where each row first falls to the reach, linear between points; whether that is certain; if it never does.
+
+    `plain` are the points before they were turned, in the same order; they decide, with the floats of `_some_edges`.
+    """
+
+    def height(point: Any, start: Floats, slope: Floats) -> Floats:
+        line: Floats = plain[point] * slope
+        return start - line if plain is points else line - start
+
+    at_first, at_last = height(0, start, slope), height(-1, start, slope)
     at_once, later = at_first <= hull[0], at_first > hull[0] + slack
-    after = np.where(at_once, 0, after)
-    before = np.maximum(after - 1, 0)
-    over, under = height(before), height(after)
-    sure = at_once | ((under <= hull[after]) & (over > hull[before] + slack) & later)
-    above, below = over - reach[before], under - reach[after]
+    never = later & (at_last > hull[-1] + slack)
+    crossing, sure = np.full(start.size, points[0]), at_once.copy()
+    chosen = later & ~never
+    rows: Any = slice(None) if chosen.all() else np.flatnonzero(chosen)
+    if chosen.any():
+        start, slope = start[rows], slope[rows]
+        before = _segments(at_first[rows], slope, points, hull)
+        after = before + 1
+        over, under = height(before, start, slope), height(after, start, slope)
+        sure[rows] = (under <= hull[after]) & (over > (hull + slack)[before])
+        above, below = over - reach[before], under - reach[after]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            crossing[rows] = points[before] + np.diff(points)[before] * (above / (above - below))
+    return crossing, sure, never
+
+
+def _segments(heights: Floats, slope: Floats, points: Floats, hull: Floats) -> NDArray[np.int64]:
+    """The number of the evenly spaced points after which a line of this height at the first point falls to the hull.
+
+    Newton's method from where the line is 0 never goes past the root of a concave function, and among linear pieces it
+    soon arrives. A number that is wrong, where it has not, costs time only.
+    """
+    step, last = points[1] - points[0], len(points) - 2
+    rise = np.diff(hull) / step
+    base = hull[:-1] - rise * (points[:-1] - points[0])
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(after > 0, above / (above - below), 0.0)
-    return points[before] + (points[after] - points[before]) * share, sure, later & (height(last) > hull[-1] + slack)
+        distance = heights / slope
+    piece: NDArray[np.int64] = np.minimum(distance / step, last).astype(np.int64)  # distances are positive
+    for _ in range(_NEWTON):
+        distance = np.maximum((heights - base[piece]) / (slope + rise[piece]), 0.0)
+        previous, piece = piece, np.minimum(distance / step, last).astype(np.int64)
+        if np.array_equal(piece, previous):
+            break
+    return piece
 
 
 def _crossed(heights: Floats, fallen: NDArray[np.bool_], points: Floats) -> Floats:

@@ -120,10 +120,9 @@ class Private:
             case "sum":
                 total: Floats = self._sum_weights() @ sums * step
                 return total
+            case "mean":
+                return self._means
         u = share_of(self._part(sums), size)
-        if statistic == "mean":
-            means: Floats = (float(self.grid.lower) + u * width) * step
-            return means
         with np.errstate(divide="ignore", invalid="ignore"):
             v = np.where(size > 0, np.clip(sums[2] / size - u * u, 0.0, u * (1 - u)), 0.0)
         variances: Floats = v * (width * step) ** 2 * _sample_factor(statistic, size)
@@ -143,8 +142,12 @@ class Private:
             case "mean":  # half a step wider for the grid's rounding
                 low, high = self._shares(level)
                 width, half, lower = float(self.grid.width), 0.0 if self.grid.exact else 0.5, float(self.grid.lower)
-                ends = np.clip(low * width - half, 0, width), np.clip(high * width + half, 0, width)
-                low, high = (lower + ends[0]) * step, (lower + ends[1]) * step
+                for end, rounding in ((low, -half), (high, half)):  # in place: there may be many groups
+                    np.multiply(end, width, end)
+                    np.add(end, rounding, end)
+                    np.clip(end, 0, width, end)
+                    np.add(end, lower, end)
+                    np.multiply(end, step, end)
             case _:
                 factor = _sample_factor(statistic, self._sums.sum(axis=0))
                 low, high = (end * factor for end in self._variance_ends((1 + level) / 2))
@@ -189,6 +192,13 @@ class Private:
         drawn = np.stack([np.array(total.values, np.float64) for total in self.totals])
         sums: Floats = np.array(self.partition.matrix) @ (drawn / self._units()[:, None])
         return sums
+
+    @cached_property
+    def _means(self) -> Floats:
+        """The means of all groups, which an interval asks for again."""
+        shares = share_of(self._part(self._sums), self._sums.sum(axis=0))
+        means: Floats = (float(self.grid.lower) + shares * float(self.grid.width)) * float(self.grid.step)
+        return means
 
     def _part(self, sums: Floats) -> Floats:
         """Σu."""

@@ -1,4 +1,4 @@
-"""Ends by halving: the same floats as by looking at every point."""
+"""Ends by Newton's method: the same floats as by looking at every point."""
 
 import numpy as np
 import pytest
@@ -21,21 +21,21 @@ def quotients() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("reach", REACHES.values(), ids=REACHES)
-def test_halving_finds_the_ends_that_all_points_give(reach: np.ndarray) -> None:
+def test_newton_finds_the_ends_that_all_points_give(reach: np.ndarray) -> None:
     numerators, denominators = quotients()
     expected = fieller._at_all_points(numerators, denominators, POINTS, reach[None, :])
     for mine, theirs in zip(fieller.edges(numerators, denominators, POINTS, reach[None, :]), expected, strict=True):
         assert np.array_equal(mine, theirs)
 
 
-def test_nearly_all_ends_are_found_by_halving_where_the_reach_is_hardly_bent() -> None:
+def test_nearly_all_ends_are_found_by_newton_where_the_reach_is_hardly_bent() -> None:
     hull, slack = fieller._hull(POINTS, REACHES["hardly bent"])
-    *_, sure = fieller._halved(*quotients(), POINTS, REACHES["hardly bent"], hull, slack)
+    *_, sure = fieller._fitted(*quotients(), POINTS, REACHES["hardly bent"], hull, slack)
     assert sure.mean() > 0.98
 
 
 def test_control_a_bent_reach_that_is_taken_as_convex_gives_other_ends() -> None:
     reach = REACHES["bent"]
-    low, _, sure = fieller._halved(*quotients(), POINTS, reach, reach, 0.0)
+    low, _, sure = fieller._fitted(*quotients(), POINTS, reach, reach, 0.0)
     expected, _ = fieller._at_all_points(*quotients(), POINTS, reach[None, :])
     assert not np.array_equal(low[sure], expected[sure])
