@@ -148,7 +148,7 @@ def _segments(heights: Floats, slope: Floats, points: Floats, hull: Floats) -> N
     for _ in range(_NEWTON):
         distance = np.maximum((heights - base[piece]) / (slope + rise[piece]), 0.0)
         previous, piece = piece, np.minimum(distance / step, last).astype(np.int64)
-        if np.array_equal(piece, previous):
+        if (piece == previous).all():
             break
     return piece
 

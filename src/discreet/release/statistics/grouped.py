@@ -189,9 +189,10 @@ class Private:
     @cached_property
     def _sums(self) -> Floats:
         """The sums of the partition, for all groups."""
-        drawn = np.stack([np.array(total.values, np.float64) for total in self.totals])
-        sums: Floats = np.array(self.partition.matrix) @ (drawn / self._units()[:, None])
-        return sums
+        drawn = [np.array(total.values, np.float64) for total in self.totals]
+        for column, unit in zip(drawn, self.partition.units, strict=True):
+            np.divide(column, float(unit), column)
+        return np.stack([combination(weights, drawn) for weights in self.partition.matrix])
 
     @cached_property
     def _means(self) -> Floats:
@@ -202,8 +203,7 @@ class Private:
 
     def _part(self, sums: Floats) -> Floats:
         """Σu."""
-        part: Floats = np.array(self.partition.values) @ sums
-        return part
+        return combination(self.partition.values, sums)
 
     def _sum_weights(self) -> Floats:
         return float(self.grid.lower) + np.array(self.partition.values) * float(self.grid.width)
@@ -264,6 +264,17 @@ class Private:
         v = np.linspace(0, 0.25, _VARIANCES)
         ends = edges(numerators.ravel(), size.ravel(), v, reach.reshape(-1, _VARIANCES))
         return ends[0].reshape(u.shape).min(axis=1), ends[1].reshape(u.shape).max(axis=1)
+
+
+def combination(weights: Sequence[float], columns: Sequence[Floats] | Floats) -> Floats:
+    """Σ weight·column; a matrix product would start threads, which take longer than a few columns do."""
+    total = np.zeros(len(columns[0]))
+    for weight, column in zip(weights, columns, strict=True):
+        if weight == 1:
+            np.add(total, column, total)
+        elif weight:
+            np.add(total, weight * column, total)
+    return total
 
 
 def share_of(part: Floats, whole: Floats) -> Floats:
