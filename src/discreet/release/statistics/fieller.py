@@ -142,14 +142,17 @@ def _segments(heights: Floats, slope: Floats, points: Floats, hull: Floats) -> N
     step, last = points[1] - points[0], len(points) - 2
     rise = np.diff(hull) / step
     base = hull[:-1] - rise * (points[:-1] - points[0])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        distance = heights / slope
-    piece: NDArray[np.int64] = np.minimum(distance / step, last).astype(np.int64)  # distances are positive
-    for _ in range(_NEWTON):
-        distance = np.maximum((heights - base[piece]) / (slope + rise[piece]), 0.0)
-        previous, piece = piece, np.minimum(distance / step, last).astype(np.int64)
-        if (piece == previous).all():
-            break
+
+    def numbers(distance: Floats) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = np.fmin(np.fmax(distance / step, 0), last).astype(np.int64)  # NaN and −∞ become 0
+        return found
+
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        piece = numbers(heights / slope)
+        for _ in range(_NEWTON):
+            previous, piece = piece, numbers((heights - base[piece]) / (slope + rise[piece]))
+            if (piece == previous).all():
+                break
     return piece
 
 
