@@ -191,7 +191,8 @@ def _open_path(path: str, connection: engine.DuckDBPyConnection, layout: Layout)
             head = opened.read(16)
         if head == b"SQLite format 3\0":
             rows, name = sqlite_table(Path(file), table)
-            return Opened(connection.from_arrow(rows), _FilesHash([Path(file)], name))
+            content = _FilesHash([Path(file)], name, _refuse_changed)
+            return Opened(connection.from_arrow(rows), content, content.check)
         if head[8:12] == b"DUCK":
             return _open_database(Path(file), table, connection)
     return _open_files(files_of(path), connection, layout)
@@ -311,7 +312,13 @@ def _open_database(file: Path, table: str, connection: engine.DuckDBPyConnection
     schema, name = names[one_table(table, sorted(names))]
     relation = connection.sql(f"SELECT * FROM source.{in_quotes(schema)}.{in_quotes(name)}")  # noqa: S608
     _refuse_scans(relation, _TABLES, _VIEW)
-    return Opened(relation, _FilesHash([file], f"{schema}.{name}"))
+    content = _FilesHash([file], f"{schema}.{name}", _refuse_changed)
+    return Opened(relation, content, content.check)
+
+
+def _refuse_changed() -> None:
+    """Refuse a database whose rows are still those of when it was opened, although its file is another one now."""
+    raise InvalidParameter("the database has changed since it was opened; open the study again")
 
 
 class _FilesHash:

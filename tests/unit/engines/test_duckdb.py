@@ -214,6 +214,18 @@ def test_sqlite_values_that_are_not_of_their_declared_type_are_missing(folder):
     assert engine.fetch(Request(tuple(map(Rows, columns)))).reveal() == [[2], [2], [1]]
 
 
+@pytest.mark.parametrize("name", ["people.db", "people.duckdb#people"])
+def test_a_database_that_has_changed_is_refused_because_its_rows_are_those_of_before(folder, name):
+    engine, file = DuckDB(f"{folder}/{name}"), folder / name.partition("#")[0]
+    engine.check()
+    new = folder / "new"
+    new.write_bytes(file.read_bytes())
+    new.replace(file)
+    for _ in range(2):
+        with pytest.raises(InvalidParameter, match="the database has changed since it was opened"):
+            engine.check()
+
+
 @pytest.mark.parametrize(
     "source", ["nowhere.csv", "people.duckdb", "people.duckdb#nothing", "people.db#nothing", 7, None, []]
 )
