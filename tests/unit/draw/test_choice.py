@@ -248,14 +248,14 @@ def test_floats_decide_outside_their_bound_and_only_there():
         with mock.patch.object(choice, "_earliest", side_effect=choice._earliest) as exact:
             chosen_run([0, 1], [1, 1], Fraction(1), [WORD // 10, int(middle * (1 + share))], [2**63] * 9)
         assert exact.called == in_doubt
-    for word, other, in_doubt in (
-        (2**31, 2**32 - 2**20, True),  # too close to 0
-        (2**32, 2**33 - 2**20, False),
-        (WORD - 2**44 - 1, WORD // 10 * 9, False),
-        (WORD - 2**44, WORD // 10 * 9, True),  # too close to 1
+    for word, other, sizes, in_doubt in (
+        (2**31, 6 * 2**32, [1, 8], True),  # too close to 0: floats would take the first word as 2³²
+        (2**32, 16 * 2**32, [1, 8], False),
+        (WORD - 2**44 - 1, WORD // 10 * 9, [8, 1], False),
+        (WORD - 2**44, WORD // 10 * 9, [8, 1], True),  # too close to 1
     ):
         with mock.patch.object(choice, "_earliest", side_effect=choice._earliest) as exact:
-            assert chosen_run([0, 0], [8, 1] if word > 2**40 else [1, 1], Fraction(1), [word, other]) == (0, 0)
+            assert chosen_run([0, 0], sizes, Fraction(1), [word, other]) == (0, 0)
         assert exact.called == in_doubt
 
 

@@ -144,8 +144,8 @@ def _segments(heights: Floats, slope: Floats, points: Floats, hull: Floats) -> N
     base = hull[:-1] - rise * (points[:-1] - points[0])
 
     def numbers(distance: Floats) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = np.fmin(np.fmax(distance / step, 0), last).astype(np.int64)  # NaN and −∞ become 0
-        return found
+        pieces: NDArray[np.int64] = np.fmin(np.fmax(distance / step, 0), last).astype(np.int64)  # NaN and −∞ become 0
+        return pieces
 
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         piece = numbers(heights / slope)
