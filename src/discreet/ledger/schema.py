@@ -28,8 +28,8 @@ _TYPES: dict[str, Any] = {"str": sa.Text, "int": _UNITS, "bytes": sa.LargeBinary
 TABLES = sa.MetaData()
 
 
-def _table(name: str, *parts: Any) -> sa.Table:
-    return sa.Table(f"discreet_{name}", TABLES, *parts, sqlite_strict=True, sqlite_with_rowid=False)
+def _table(name: str, *parts: Any, rowid: bool = False) -> sa.Table:
+    return sa.Table(f"discreet_{name}", TABLES, *parts, sqlite_strict=True, sqlite_with_rowid=rowid)
 
 
 LEDGER = _table("ledger", sa.Column("id", sa.Text, primary_key=True), sa.Column("version", sa.Integer, nullable=False))
@@ -67,8 +67,12 @@ ENTRY = _table(
         " AND (asked IS NULL OR kind IN ('spend', 'repeat'))",
         name="discreet_entry_complete",
     ),
+    rowid=True,
 )
-"""The fields of an `Entry`; a field whose default is None may be NULL."""
+"""The fields of an `Entry`; a field whose default is None may be NULL.
+
+Without rowids SQLite would read a whole row, and its answer of perhaps many MB, to compare its number with another.
+"""
 
 
 def _index(name: str, where: str, *columns: sa.ColumnElement[Any], unique: bool = False) -> sa.TextClause:
