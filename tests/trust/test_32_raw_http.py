@@ -157,7 +157,7 @@ def test_what_is_unusual_and_clear_is_served(site, port):
     question = json.dumps(body(request_id=None)).encode()
     told = [b"content-type: application/json", b"authorization: Bearer " + site.tokens["ann"].encode()]
     sized = b"content-length: %d" % len(question)
-    assert statuses(exchange(port, post(sized, *told, after=question) + HIDDEN)) == [200, 200]
+    assert statuses(exchange(port, post(sized, *told, after=question) + HIDDEN, 2)) == [200, 200]
     waiting = post(sized, *told, b"expect: 100-continue")
     assert statuses(exchange(port, waiting)) == [100]
     assert statuses(exchange(port, waiting + question, 2)) in ([100, 200], [200])
