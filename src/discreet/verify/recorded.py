@@ -70,6 +70,8 @@ class Recorder(Tape):
         """Make the draw, and record it with the samplers' notes."""
         self.loose()
         drawn = draw()
+        if terms[0] == "choice":
+            terms = terms[:-1]  # the points follow from the bracket, which is drawn anew
         if terms[0] != "grid":  # a grid draws nothing
             self._keep(str(terms[0]), terms[1:])
         return drawn
